@@ -9,7 +9,11 @@ import sys
 import time
 
 HOST = "127.0.0.1"
+# Most of the time goes into compiling Java, of which these tests need little.
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SETTINGS = {
+    "spark.driver.extraJavaOptions": JAVA,
+    "spark.executor.extraJavaOptions": JAVA,
     "spark.driver.bindAddress": HOST,
     "spark.driver.host": HOST,
     "spark.executor.memory": "1g",
@@ -61,6 +65,7 @@ def _start(stack, log, environment, name, *options):
     command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}"]
     command += ["--host", HOST, "--webui-port", "0", *options]
     more = {"SPARK_LOCAL_IP": HOST, "SPARK_DAEMON_MEMORY": "512m", "PYSPARK_PYTHON": sys.executable}
+    more["SPARK_DAEMON_JAVA_OPTS"] = JAVA
     file = stack.enter_context(log.open("wb"))
     env = {**os.environ, **more, **environment, "SPARK_HOME": str(home)}
     process = stack.enter_context(

@@ -1,14 +1,16 @@
-"""Sessions of Spark: one of each kind, for all tests of a process."""
+"""One session of classic Spark and one of Spark Connect, which all tests of a process share."""
 
 import os
 import sys
 import warnings
 
 import pytest
+from spark_cluster import JAVA
 
-# Small on purpose: what is tested does not depend on it. Tasks are tried 4 times.
+# Small, because no test needs more. Spark tries a task 4 times.
 SETTINGS = {
     "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": JAVA,
     "spark.sql.shuffle.partitions": "4",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -46,7 +48,7 @@ def stop(session):
 
 @pytest.fixture(scope="session", params=["classic", "connect"])
 def spark(request):
-    """Return a session: of classic Spark, and of a local server of Spark Connect."""
+    """Return a session of classic Spark, or of a local Spark Connect server."""
     session = make(request.param)
     yield session
     stop(session)
@@ -54,7 +56,7 @@ def spark(request):
 
 @pytest.fixture
 def table(spark):
-    """Return a function that makes a DataFrame of columns, in several partitions."""
+    """Return a function that makes a DataFrame with several partitions from columns."""
 
     def frame(columns, schema, n=3):
         rows = list(zip(*(map(plain, column) for column in columns.values()), strict=True))
@@ -64,5 +66,5 @@ def table(spark):
 
 
 def plain(value):
-    """Return a value of NumPy as Python has it."""
+    """Convert a value of NumPy to a Python object."""
     return value.tolist() if hasattr(value, "tolist") else value

@@ -1,4 +1,4 @@
-"""What `test_cluster` runs on a cluster: python on_cluster.py ADDRESS FOLDER CASE..."""
+"""The cases of `test_cluster`. Usage: python on_cluster.py ADDRESS FOLDER CASE..."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from spark_cluster import session
 
 import recometer as rm
 import recometer.spark as rs
-from recometer.spark import carrying, evaluation
+from recometer.spark import block, evaluation, tables
 
 METRICS = "ndcg@5 recall@5 rr@8"
 PAIR = "user long, item long"
@@ -59,7 +59,7 @@ def both(spark, *, n=3, **more):
 
 
 def factors_in_a_file(spark, _):
-    carrying.IN_CALL = 0  # so that a job of any size is a file
+    block.IN_CALL = 0  # every job becomes a file
     users, items, test, train, rng = data(ids=int)
     factors = [rng.normal(size=(len(ids), 8)).astype(np.float32) for ids in (users, items)]
     schema = "id long, features array<float>"
@@ -113,12 +113,12 @@ def many_rows_of_a_user(spark, _):
 
 
 def many_partitions(spark, _):
-    found = both(spark, n=64)  # of 58 users, so that some are empty
+    found = both(spark, n=64)  # for 58 users: some stay empty
     before = spark.sparkContext.statusTracker()
     assert before is not None
     rows = frame_of(spark, {"user": [1], "item": [1], "rank": [1]}, f"{PAIR}, rank int")
     result = rs.evaluate(rs.Lists(rows), rows.select("user", "item"), metrics="rr")
-    assert result.rows.rdd.getNumPartitions() < 50  # and not spark.sql.shuffle.partitions
+    assert result.rows.rdd.getNumPartitions() < 50  # although spark.sql.shuffle.partitions is 2000
     return found
 
 
@@ -128,6 +128,26 @@ def _refused(call):
     except rm.RecometerError as error:
         return {"type": type(error).__name__, "message": str(error)}
     return {}
+
+
+def more_rows_than_the_limit(spark, _):
+    limit, tables.MOST_ROWS = tables.MOST_ROWS, 8
+    try:
+        return _refused(lambda: both(spark))
+    finally:
+        tables.MOST_ROWS = limit
+
+
+def out_of_memory(spark, _):
+    class Failing(evaluation.Job):
+        def __call__(self, batches):
+            raise MemoryError
+
+    job, evaluation.Job = evaluation.Job, Failing
+    try:
+        return _refused(lambda: both(spark))
+    finally:
+        evaluation.Job = job
 
 
 def evaluated(spark, _):

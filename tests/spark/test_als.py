@@ -1,4 +1,4 @@
-"""A model of MLlib, evaluated without leaving Spark, beside MLlib's own metrics."""
+"""A model of MLlib is evaluated on Spark, and compared with MLlib's own metrics."""
 
 import numpy as np
 import polars as pl

@@ -1,4 +1,4 @@
-"""Lists beside those of another model: values are those of one machine."""
+"""Metrics that compare lists with those of another model have the values of one machine."""
 
 import polars as pl
 import pytest

@@ -1,4 +1,4 @@
-"""Batches of users become blocks of whole users: no Spark is needed for that."""
+"""Batches of users become blocks that cut no user. These tests do not need Spark."""
 
 import itertools
 
@@ -7,7 +7,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recometer.spark.block import blocks, unnested
+from recometer.spark.block import blocks
+from recometer.spark.tables import Table
 
 
 @given(
@@ -26,8 +27,9 @@ def test_blocks_hold_all_users_once_and_in_order(lengths, cuts, drawn):
     found = list(blocks(batches, drawn.draw(st.sampled_from([1, 60, 300, 2**24]))))
     assert [user for one in found for user in one["u"].to_pylist()] == list(range(len(rows)))
     assert all(one.num_rows for one in found)
-    tables = [unnested(one, "test", "test") for one in found]
-    owners = [user for one in tables for user in one["u"].to_pylist()]
+    test = Table("test", None, {"user": "user", "item": "i"})
+    tables = [test.rows(one, "test") for one in found]
+    owners = [user for one in tables for user in one["user"].to_pylist()]
     items = [item for one in tables for item in one["i"].to_pylist()]
     assert owners == [user for user, length in enumerate(lengths) for _ in range(length)]
     assert items == [one["i"] for row in rows for one in row]

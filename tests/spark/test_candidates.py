@@ -1,4 +1,4 @@
-"""Candidates that are drawn for users on Spark are those of one machine, for every source."""
+"""Spark draws the same candidates as one machine, for every source."""
 
 import numpy as np
 import polars as pl
@@ -25,7 +25,7 @@ def listed(users, items, rng, n=12):
 
 
 def scored(users, items, rng):
-    """Return the columns of pairs with true ratings, some of which are missing."""
+    """Return the columns of pairs with true ratings, a few of them missing."""
     user, item = np.nonzero(rng.random((len(users), len(items))) < 0.5)
     rating = rng.integers(0, 6, len(user)).astype(float)
     rating[rng.random(len(user)) < 0.1] = np.nan
@@ -45,7 +45,7 @@ def test_candidates_of_factors(table, by):
     kind = "id bigint, features array<float>"
     source = rs.Factors(
         table({"id": users, "features": of_users}, kind),
-        table({"id": items[3:], "features": of_items[3:]}, kind),  # train has others, too
+        table({"id": items[3:], "features": of_items[3:]}, kind),  # train has further items
     )
     one = rm.Factors(of_users, of_items[3:], user_ids=users, item_ids=items[3:])
     given = {"metrics": "ndcg@5 roc_auc", "candidates": rm.SampledCandidates(6, by=by, seed=4)}

@@ -1,8 +1,9 @@
-"""On a standalone cluster with two workers: what happens to executors changes no value."""
+"""A standalone cluster with two workers: no fate of an executor changes a value."""
 
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -17,7 +18,7 @@ HELPERS = pathlib.Path(__file__).parents[1] / "helpers"
 
 
 def run(address, folder, *cases):
-    """Run cases of `on_cluster` in a process of its own, which has one session."""
+    """Run cases of `on_cluster` in a new process, with one session."""
     path = os.pathsep.join([str(HELPERS), os.environ.get("PYTHONPATH", "")])
     given = {**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}
     command = [sys.executable, str(SCRIPT), address, str(folder), *cases]
@@ -28,8 +29,13 @@ def run(address, folder, *cases):
 
 def test_values_are_those_of_one_machine(tmp_path):
     cases = ["factors_in_a_file", "many_partitions", "many_rows_of_a_user", "executor_killed"]
+    refused = ["more_rows_than_the_limit", "out_of_memory"]
     with cluster(tmp_path) as address:
-        found = run(address, tmp_path, *cases)
+        found = run(address, tmp_path, *refused, *cases)
+    for case in refused:
+        error = found.pop(case)
+        assert error["type"] == "InputError"
+        assert re.search(r"User \d+ has \d+ rows, .* Hint: .*leave it out", error["message"]), case
     assert found == {case: {"same": True} for case in cases}
 
 

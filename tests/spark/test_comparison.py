@@ -1,4 +1,4 @@
-"""Comparing on Spark says what one machine says."""
+"""rs.compare has the results of rm.compare."""
 
 import dataclasses
 
@@ -150,7 +150,7 @@ def test_results_of_elsewhere_are_refused(models):
     results, expected, _ = models
     with pytest.raises(rm.InputTypeError, match="'b' is of type int"):
         rs.compare({"a": results["first"], "b": 3})
-    both = {"a": results["first"], "b": expected["second"]}  # the second came without Spark
+    both = {"a": results["first"], "b": expected["second"]}  # "b" was evaluated on one machine
     found = rs.compare(both, metrics="ndcg@5", allow="test train")
     assert found.rows[0].difference == rs.compare(results, metrics="ndcg@5").rows[0].difference
     with pytest.raises(InputError, match="Two models are called '1'"):

@@ -1,4 +1,4 @@
-"""Evaluating on Spark gives what one machine gives: users' values to the last bit."""
+"""Spark and one machine give every user the same values, to the last bit."""
 
 import warnings
 
@@ -20,7 +20,7 @@ import recometer as rm
 import recometer.spark as rs
 from recometer.errors import DataWarning, FileError, InputError
 from recometer.results import means
-from recometer.spark import carrying
+from recometer.spark import block
 from recometer.spark import result as spark_result
 
 pytestmark = MARKS
@@ -29,7 +29,7 @@ pytestmark = MARKS
 @pytest.mark.parametrize(("ids", "dtype"), [(str, "float32"), (int, "float64")])
 def test_factors_are_ranked_as_on_one_machine(table, ids, dtype):
     users, items, test, train, rng = data(ids=ids)
-    some = slice(-4)  # the others have no factors
+    some = slice(-4)  # the last four have no factors
     source, one = both_factors(table, rng, dtype, users, items, some)
     schema = schema_of(ids)
     given = {"metrics": WHOLE, "exclude": items[:2], "chance": True}
@@ -39,7 +39,7 @@ def test_factors_are_ranked_as_on_one_machine(table, ids, dtype):
 
 
 def test_factors_travel_as_a_file_or_lie_on_shared_storage(table, monkeypatch, tmp_path):
-    monkeypatch.setattr(carrying, "IN_CALL", 0)  # a job of any size is a file
+    monkeypatch.setattr(block, "IN_CALL", 0)  # every job becomes a file
     users, items, test, _, rng = data(seed=2)
     source, one = both_factors(table, rng, "float32", users, items)
     expected = rm.evaluate(one, pl.DataFrame(test), metrics="ndcg@5 roc_auc")
@@ -86,7 +86,7 @@ def test_arrays_of_structs_are_lists_as_recommend_for_all_users_gives(table):
     result = rs.evaluate(rs.Lists(frame), table(test, schema_of(int)), metrics=metrics)
     one = rm.Lists(pl.DataFrame({"user": users, "item": lists, "score": scores}))
     assert_same(result, rm.evaluate(one, pl.DataFrame(test), metrics=metrics))
-    # The order alone, under a rule that reads it.
+    # Arrays without scores, under a rule that reads their order.
     plain = table({"user": users, "item": lists}, "user bigint, item array<bigint>")
     given = {"protocol": "pyspark", "metrics": "precisionAt@3 meanAveragePrecisionAt@5 ndcgAt@5"}
     result = rs.evaluate(rs.Lists(plain), table(test, schema_of(int)), **given)
@@ -97,7 +97,7 @@ def test_arrays_of_structs_are_lists_as_recommend_for_all_users_gives(table):
 def test_arrays_that_lack_an_item_are_refused(table):
     frame = table({"user": ["a"], "item": [["x", None]]}, "user string, item array<string>")
     test = table({"user": ["a"], "item": ["x"]}, "user string, item string")
-    with pytest.raises(InputError, match="arrays in which an item is missing"):
+    with pytest.raises(InputError, match="arrays in which the item is missing"):
         rs.evaluate(rs.Lists(frame), test, metrics="rr")
 
 
@@ -113,7 +113,7 @@ def test_pairs_are_ranked_as_on_one_machine(table):
     }
     frame = table(rows, "user string, item string, relevance double, score double")
     metrics = "ndcg@5 ap roc_auc precision@3"
-    result = rs.evaluate(rs.Pairs(frame), metrics=metrics)
+    result = rs.Evaluator(metrics=metrics, partitions=2)(rs.Pairs(frame))
     assert_same(result, rm.evaluate(rm.Pairs(pl.DataFrame(rows)), metrics=metrics))
 
 
@@ -155,7 +155,7 @@ def test_conventions_and_rules_are_those_of_one_machine(table, given):
 
 
 def test_errors_of_ratings_are_over_the_rows_of_all_users(table, monkeypatch):
-    monkeypatch.setattr(means, "RESAMPLES", (8, 8))  # few, on both sides
+    monkeypatch.setattr(means, "RESAMPLES", (8, 8))  # few, for Spark and for one machine
     users, items, _, _, rng = data(ids=int)
     user, item = np.nonzero(rng.random((len(users), len(items))) < 0.3)
     rows = {
@@ -164,7 +164,7 @@ def test_errors_of_ratings_are_over_the_rows_of_all_users(table, monkeypatch):
         "rating": rng.integers(1, 6, len(user)).astype(float),
         "prediction": rng.normal(3, 1, len(user)),
     }
-    rows["prediction"][::3] = rows["rating"][::3]  # predictions of several users are the same
+    rows["prediction"][::3] = rows["rating"][::3]  # equal predictions of several users
     frame = table(rows, "user bigint, item bigint, rating double, prediction double")
     of_rows = "rmse mae mse r2 explained_variance fcp fcp(averaged=true) rated_roc_auc"
     given = {"metrics": f"{of_rows} ndcg@5 rated_precision@5"}
@@ -178,7 +178,8 @@ def test_errors_of_ratings_are_over_the_rows_of_all_users(table, monkeypatch):
     assert [row.counted for row in result.summary()] == [row.counted for row in expected.summary()]
     for name in of_rows.split():
         assert_same_interval(result.interval(name), expected.interval(name))
-    assert dict(result.over_rows) == dict(expected.over_rows)  # of the same sums, added up alike
+    # The same sums, added up in the same order.
+    assert dict(result.over_rows) == dict(expected.over_rows)
     with pytest.raises(InputError, match=r"'rmse' is of all users together.*Hint: lists=True"):
         rs.evaluate(rs.Pairs(frame), metrics="rmse")
 
@@ -201,7 +202,7 @@ def test_more_values_than_the_driver_takes_have_means_from_moments(table, monkey
             other.metric, other.counted, other.skipped,
         )  # fmt: skip
         if row.metric != "coverage@5":
-            width = other.high - other.low  # Student's t, which 58 users widen
+            width = other.high - other.low  # Student's t is wider for 58 users
             assert [row.low, row.high] == pytest.approx([other.low, other.high], abs=0.05 * width)
     assert "normal interval" in str(result)
     assert result.collect(10**6).mean() == pytest.approx(expected.mean(), rel=1e-12)

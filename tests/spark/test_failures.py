@@ -1,4 +1,4 @@
-"""What goes wrong on Spark: workers that die, and data that do not fit."""
+"""Workers that die, and arguments and data that are refused."""
 
 import os
 
@@ -85,8 +85,6 @@ def test_what_does_not_fit_is_refused(table):
         for wrong in (0, -1, "user", 2.0, True, 2**31):
             with pytest.raises(InputError, match=r"partitions=.* must be a whole number"):
                 call(wrong)
-    with pytest.raises(InputTypeError, match="filters=3 cannot be used here"):
-        rs.split(frame, half, filters=3)
     with pytest.raises(ColumnError, match="There is no column 'rating'"):
         rs.evaluate(lists, rs.Interactions(frame, value="rating"))
     with pytest.raises(InputTypeError, match="user ids of test are integers, those of Lists"):
@@ -100,7 +98,7 @@ def test_what_does_not_fit_is_refused(table):
     for call, takes in (
         (lambda **given: rs.evaluate(lists, frame, **given), ("threads", "progress", "closure")),
         (lambda **given: rs.compare({}, **given), ("threads", "progress")),
-        (lambda **given: rs.split(frame, half, **given), ("threads",)),
+        (lambda **given: rs.split(frame, half, **given), ("threads", "filters")),
         (lambda **given: rs.Lists(rows, **given), ("user_ids", "item_offset")),
         (lambda **given: rs.Interactions(rows, **given), ("time", "n_items")),
         (lambda **given: rs.Factors(rows, rows, **given), ("item_ids", "allow_tf32")),

@@ -1,4 +1,4 @@
-"""The guide to a model of Spark runs as it stands there."""
+"""The code in the guide to ALS models runs unchanged."""
 
 import numpy as np
 import polars as pl
@@ -17,7 +17,7 @@ def test_als(spark, tmp_path, monkeypatch):
         "rating": rng.integers(1, 6, 400),
         "timestamp": rng.integers(0, 10**7, 400),
     }
-    # The session reads relative paths where Java was started.
+    # Spark reads relative paths from the folder in which Java was started.
     path = tmp_path / "ratings.csv"
     pl.DataFrame(columns).write_csv(path)
     (code,) = blocks_of("model_spark_als.md")

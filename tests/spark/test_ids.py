@@ -1,4 +1,4 @@
-"""Ids, scores and times on Spark: what is refused and said of them is as on one machine."""
+"""Errors and warnings about ids, scores and times are those of one machine."""
 
 import datetime
 
@@ -41,11 +41,11 @@ def test_positions_are_not_taken_for_ids(table):
     kept = rs.evaluate(ranked(table, zero, one), test, metrics="rr", shifted_ids="kept")
     assert kept.counts["users_unknown"] == 1
     assert rs.evaluate(ranked(table, one, one), test, metrics="rr").mean() == {"rr": 0.5}
-    # The other way round: data from 0 on, and a model from 1 on.
+    # The other way round: ids of the data begin at 0, those of the model at 1.
     tested = table({"user": zero, "item": BEST[:, 1]}, IDS)
     with pytest.raises(rm.InputError, match="users of test and train are 0 to 19, but those of"):
         rs.evaluate(ranked(table, one, zero), tested, metrics="rr")
-    # Ids from 0 on, of which test lacks some.
+    # Ids begin at 0, and test lacks a few of them.
     some = table({"user": zero[1:], "item": BEST[1:, 1]}, IDS)
     assert rs.evaluate(ranked(table, zero, zero), some, metrics="rr").mean() == {"rr": 0.5}
 
@@ -102,7 +102,7 @@ def test_integer_scores_that_double_does_not_hold_are_refused(table):
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
 def test_a_date_is_a_day_of_the_zone_of_the_session(spark, table):
     noon = datetime.datetime(2024, 5, 31, 12, tzinfo=datetime.timezone.utc)
-    hours = [0, 9, 10, 12]  # midnight in Berlin is ten hours later
+    hours = [0, 9, 10, 12]  # 10 hours after noon UTC, it is midnight in Berlin
     seconds = [int(noon.timestamp()) + 3600 * hour for hour in hours]
     columns = {"user": [1, 1, 2, 2], "item": [1, 2, 3, 4], "s": seconds}
     frame = table(columns, "user bigint, item bigint, s bigint")

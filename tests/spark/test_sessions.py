@@ -16,7 +16,7 @@ SCHEMA = "user string, session bigint, item string, value double"
 
 
 def with_sessions(columns, rng, most=3):
-    """Return columns whose rows are in one of a few sessions, of some users in more than others."""
+    """Assign the rows of each user to one, two or three sessions."""
     several = [1 + hash_of(user) % most for user in columns["user"]]
     return {**columns, "session": [10 - int(rng.integers(0, n)) for n in several]}
 
@@ -26,7 +26,7 @@ def hash_of(user):
 
 
 def ordered(columns, schema=SCHEMA):
-    """Return the columns in the order of a schema."""
+    """Reorder columns as in a schema."""
     return {part.split()[0]: columns[part.split()[0]] for part in schema.split(", ")}
 
 

@@ -1,4 +1,4 @@
-"""Splits on Spark put every row where one machine puts it."""
+"""Spark puts every row into the same part of a split as one machine."""
 
 import time
 
@@ -12,21 +12,17 @@ import recometer.spark as rs
 from recometer.split import (
     After,
     ColdItems,
-    Duplicates,
     Fraction,
     GivenUsers,
-    KCore,
     KFold,
     Last,
     LeaveOneOut,
     MinCounts,
     NoTestUsersError,
     Number,
-    SeenInTrain,
     UserFolds,
     UsersFraction,
     UsersNumber,
-    ValuesFrom,
     Windows,
     folds,
 )
@@ -39,8 +35,8 @@ CASES = [
     (Last(2), {}),
     (Fraction(0.3), {"who": UsersFraction(0.5), "untested": "apart", "seed": 3}),
     (LeaveOneOut("random"), {"min_train": 2, **BOTH}),
-    (Number(2), {"filters": [ValuesFrom(2), MinCounts(2, 3)], **BOTH}),
-    (After(share=0.7), {"filters": [MinCounts(3, 3)]}),
+    (Number(2), BOTH),
+    (After(share=0.7), {}),
     (ColdItems(0.2), BOTH),
 ]
 
@@ -103,17 +99,12 @@ def test_a_split_in_which_nobody_is_tested_is_refused(table, rows):
         (Last(1), {"who": GivenUsers(["u3"])}),
         (Last(1), {"who": UsersNumber(3)}),
         (ColdItems(items=[3]), {}),
-        (Last(1), {"filters": KCore(3)}),
-        (Last(1), {"filters": SeenInTrain()}),
-        (Last(1), {"filters": [MinCounts(2, 2), Duplicates("sum")]}),
     ):
         with pytest.raises(rm.InputError, match=r"is not for Spark: .* Hint: recometer\.split of"):
             rs.split(frame, what, **options)
-    with pytest.raises(rm.InputTypeError, match="Column 'rating' holds double, of which no ids"):
+    with pytest.raises(rm.InputTypeError, match="column 'rating' of data holds users as double"):
         rs.split(frame, Last(1), user="rating")
-    with pytest.raises(
-        rm.InputError, match=r"user='note' was given beside recometer\.spark\.Inter"
-    ):
+    with pytest.raises(rm.InputError, match=r"user='note' was given, but recometer\.spark\.Inter"):
         rs.split(rs.Interactions(frame), Last(1), user="note")
     with pytest.raises(rm.InputTypeError, match=r"several splits. Hint: recometer\.spark\.folds"):
         rs.split(frame, rm.split.KFold(3))
@@ -121,8 +112,9 @@ def test_a_split_in_which_nobody_is_tested_is_refused(table, rows):
         rs.folds(frame, Last(1))
     with pytest.raises(rm.InputTypeError, match=r"says what is held out\. Hint: call it: Last"):
         rs.split(frame, Last)
-    with pytest.raises(rm.InputTypeError, match=r"says what is left out, or several\. Hint: "):
-        rs.split(frame, Last(1), filters=["min"])
+    for call in (rs.split, rs.folds):
+        with pytest.raises(rm.InputError, match=r"^filters= is not for Spark: .*Hint: filter the"):
+            call(frame, Last(1), filters=MinCounts(2, 2))
 
 
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
@@ -163,6 +155,8 @@ def test_an_audit_finds_what_one_machine_finds(table, rows):
         rs.audit(made.train)
     with pytest.raises(rm.InputError, match=r"item= was given, but a SparkSplit knows its columns"):
         rs.audit(made, item="item")
+    with pytest.raises(rm.InputError, match=r"^partitions= is not for Spark: .* Hint: leave"):
+        rs.audit(made, partitions=2)
 
 
 @pytest.mark.filterwarnings("ignore:.*repeat a pair:recometer.DataWarning")

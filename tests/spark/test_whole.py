@@ -1,4 +1,4 @@
-"""Metrics with one value for all users: added up by item, the value of one machine."""
+"""Metrics with one value for all users, which are added up by item, equal those of one machine."""
 
 import numpy as np
 import polars as pl
@@ -25,7 +25,7 @@ OF_LISTS = (
 )
 
 
-FEW_RESAMPLES = (8, 8)  # the least and the most: what follows from them does not depend on it
+FEW_RESAMPLES = (8, 8)  # least and most: the comparisons here hold for any number
 
 
 def assert_same_whole(result, expected):
@@ -117,9 +117,9 @@ OFFERED = "coverage@3 coverage@3(denominator=padded) gini@3 entropy@3(divisor=la
 def test_all_candidates_of_users_are_counted_once(table, source):
     users, items, test, _, rng = data(ids=int)
     drawn = rng.random((len(users), len(items) + 2)) < 0.3
-    drawn[:-4] = False  # at least two of six partitions have no candidates at all
+    drawn[:-4] = False  # at least two of six partitions have no candidates
     user, item = np.nonzero(drawn)
-    named = [*items, 9_001, 9_002]  # the source does not know the last ones
+    named = [*items, 9_001, 9_002]  # the source lacks the last two
     sets = {"user": [users[n] for n in user], "item": [named[n] for n in item]}
     scored = {
         "user": np.repeat(users, 12),
@@ -161,7 +161,7 @@ def test_values_of_all_users_are_compared_over_users_who_are_drawn(table, monkey
     given = {"metrics": "ndcg@5 coverage@5 personalization@5", "catalogue": items}
     given["users"] = "listed"
     together = {**given, "lists": True}
-    for name, some in (("a", users[:50]), ("b", users[6:])):  # each has users of its own
+    for name, some in (("a", users[:50]), ("b", users[6:])):  # some users differ
         rows = {
             "user": np.repeat(some, 6),
             "item": np.concatenate([rng.permutation(items)[:6] for _ in some]),

@@ -1,15 +1,13 @@
-"""Evaluation on Spark: Spark carries data to the functions of one machine, and nothing else.
+"""Evaluation on Spark, which brings data to the functions of one machine.
 
 `evaluate` takes DataFrames where `recometer.evaluate` takes arrays and files; `Factors`, `Lists`,
-`Pairs` and `Interactions` say what these contain. It runs on classic Spark and on Spark Connect.
+`Pairs` and `Interactions` describe them. It runs on classic Spark and on Spark Connect.
 """
 
-from recometer.spark.auditing import audit
-from recometer.spark.comparing import compare
 from recometer.spark.evaluation import Evaluator, evaluate
-from recometer.spark.result import SparkEvaluation
+from recometer.spark.result import SparkEvaluation, compare
 from recometer.spark.sources import Factors, Interactions, Lists, Pairs
-from recometer.spark.splitting import SparkSplit, folds, split
+from recometer.spark.splitting import SparkSplit, audit, folds, split
 
 __all__ = [
     "Evaluator",

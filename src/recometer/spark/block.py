@@ -1,19 +1,25 @@
-"""What runs where the users are: a block of users, evaluated by the engine of one machine."""
+"""Job: evaluate blocks of users on executors, by the engine of one machine."""
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import operator
+import os
 import pickle
+import tempfile
+import uuid
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from recometer import errors
 from recometer.arrays import Array
 from recometer.data.interactions import Interactions, in_either
 from recometer.data.sessions import split_pairs
-from recometer.errors import DataWarning, InputError, RecometerError
+from recometer.errors import DataWarning, FileError, InputError, RecometerError
 from recometer.evaluating.arguments import Arguments
 from recometer.evaluating.case import Case
 from recometer.evaluating.chance import knows_chance
@@ -24,78 +30,50 @@ from recometer.evaluating.sides import Sides, as_brought, as_counted
 from recometer.evaluating.unknown import KINDS, ids_of
 from recometer.measuring.listed import ListedUsers
 from recometer.metrics.registry import Metric, rules_of
-from recometer.sources.base import Source
+from recometer.protocol import Protocol
 from recometer.sources.candidates import Candidates, Negatives
-from recometer.sources.factors import Factors
-from recometer.sources.lists import Lists
-from recometer.sources.pairs import Pairs
-from recometer.spark.tables import LIMIT, MOST_ROWS, IdKinds, biases, ids, too_many_rows, vectors
+from recometer.spark.sources import Output
+from recometer.spark.tables import (
+    INSTALL,
+    LIMIT,
+    MOST_ROWS,
+    Frame,
+    IdKinds,
+    Table,
+    too_many_rows,
+)
+from recometer.version import __version__
 
-ASKED = ("metrics", "protocol", "exclude", "catalogue", "seed", "chance", "popularity")
 USERS = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
-LETTERS = {"u": "user", "i": "item", "s": "session"}
-# What metrics with one value for all users, or for their rows, read.
+# The parts that metrics with one value for all users, or for all rows, read.
 OF_ALL = ("over_users", "list_data", "over_rows", "rated")
-CELLS = ("note", "users", "items")  # of what a job returns
-CELL_USERS = 2**20  # whose values are one cell, at most
-BLOCK_BYTES = 2**24  # of the rows of a block of users, as Arrow has them
+CELLS = ("note", "users", "items")  # the columns that a job returns, all binary
+CELL_USERS = 2**20  # the largest number of users whose values share a cell
+BLOCK_BYTES = 2**24  # size in Arrow of the rows of a block of users
 
+IN_CALL = 2**20  # bytes up to which a job travels with the function; a larger one is a file
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Output:
-    """The output of a model: a source of one machine for each block; see `sources.Given`."""
+_folders: list[tempfile.TemporaryDirectory[str]] = []  # Spark serves files from it until the end
+_jobs: dict[str, Any] = {}  # the last job of this process, by name
 
-    kind: str
-    options: Mapping[str, Any]
-    called: Mapping[str, str]  # the fields x and y of a row, by the names of their columns
-    items: tuple[Array, Array, Array | None] | None = None  # ids, factors and biases
-    every_item: Array | None = None  # of all users, where something is drawn that depends on them
-
-    def source(self, table: Any, user: list[str]) -> Source:
-        """Return the source of some users, of their rows; `user` are the columns that name one."""
-        if self.items is not None:
-            item_ids, factors, item_bias = self.items
-            own = vectors(table["f"].combine_chunks(), factors.shape[1], "user_factors")
-            bias = biases(table["x"], factors.dtype) if "x" in table.column_names else None
-            return Factors(
-                own.astype(factors.dtype, copy=False),
-                factors,
-                user_bias=bias,
-                item_bias=item_bias,
-                user_ids=ids(table["u"]),
-                item_ids=item_ids,
-            )
-        table = _listed(table, user) if self.kind == "arrays" else renamed(table, self.called)
-        score, truth = (self.called.get(name, name) for name in "xy")
-        names = self.options.keys() & {"threshold", "depth"}
-        options = {"every_item": self.every_item, **{name: self.options[name] for name in names}}
-        options |= {"user": user if len(user) > 1 else user[0], "item": "i"}
-        if self.kind == "pairs":
-            of = self.options["truth"]
-            options |= {"score": score, **({} if of is None else {of: truth})}
-            return Pairs.of_some_users(table, **options)
-        by = self.options["by"]
-        options |= {name: score if by == name else False for name in ("rank", "score")}
-        return Lists.of_some_users(table, **options)
+Note = dict[str, dict[str, Any]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Job:
-    """What is done with a partition."""
+    """The evaluation of a partition."""
 
     outputs: Mapping[str, Output]  # "source", and perhaps "baseline"
+    tables: Mapping[str, Table]  # of "test", "train" and "candidates", if any; without frames
     kinds: IdKinds
-    names: Mapping[str, str]  # the tables that there are, and what messages call them
-    sessions: frozenset[str]  # which of them have sessions of users
-    valued: Mapping[str, str]  # which of them have values, and the names of these columns
-    every: tuple[Metric, ...]  # as they were asked for: their rules say which users count
-    lists: bool  # whether all users are one block, and the driver gets what `OF_ALL` says
-    settled: Any  # the protocol with what the source replaces
-    candidates: Any  # those that travel
-    given: Mapping[str, Any]  # fields of `Asked` that are the same for all users
+    arguments: Arguments  # without train and baseline
+    metrics: tuple[Metric, ...]  # with the largest gain of test
+    settled: Protocol  # adapted to the source
+    candidates: Any  # if they are the same for all users
+    lists: bool  # whether all users are one block, whose note has the parts `OF_ALL`
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Return the values of users, and of each block a note of what it adds to the whole.
+        """Return the values of users, and for each block a note with its share of the whole.
 
         Tables travel as bytes, so that Spark has few cells to convert; see `packed`.
         """
@@ -103,39 +81,33 @@ class Job:
             for table in blocks(batches, 2**62 if self.lists else BLOCK_BYTES):
                 yield from self._block(table)
         except RecometerError as error:
-            # As a row: Spark would run the task again, and bury the message in its own.
+            # As a row, because Spark would repeat a failed task, and bury the message in its own.
             yield row(note=pickle.dumps({"error": {type(error).__name__: str(error)}}))
 
     @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """The metrics that are measured."""
-        found: tuple[Metric, ...] = self.given["metrics"]
-        return found
+    def over_users(self) -> dict[int, Metric]:
+        """The metrics that have one value for all users, by their number."""
+        return {n: m for n, m in enumerate(self.metrics) if m.definition.over_users}
 
     @property
-    def over_users(self) -> dict[int, Metric]:
-        """Those that have one value for all users, by their number."""
-        return {n: one for n, one in enumerate(self.metrics) if one.definition.over_users}
+    def of_users(self) -> dict[int, Metric]:
+        """The other metrics, by their number."""
+        return {n: m for n, m in enumerate(self.metrics) if not m.definition.over_users}
 
     @property
     def by_chance(self) -> dict[int, Metric]:
-        """Those whose value for a random order is measured, by their number."""
-        every = self.metrics if self.given["chance"] else ()
-        return {number: one for number, one in enumerate(every) if knows_chance(one)}
+        """The metrics whose value for a random order is measured, by their number."""
+        metrics = self.metrics if self.arguments.chance else ()
+        return {n: m for n, m in enumerate(metrics) if knows_chance(m)}
 
-    @property
-    def brings_truth(self) -> bool:
-        """Whether the truth is in the pairs."""
-        return "test" not in self.names
-
-    def _block(self, table: Any) -> Iterator[Any]:
+    def _block(self, block: Any) -> Iterator[Any]:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)  # the whole may be otherwise
-            given = self._inputs(table)
-            if not given.sides.test.n_users:
+            warnings.simplefilter("ignore", DataWarning)  # the driver warns of the whole
+            case = self._case(block)
+            if not case.sides.test.n_users:
                 return
-            part = measure(given, find_records(given))
-        note, items = self._note(given, part), None
+            part = measure(case, find_records(case))
+        note, items = _note(case, part), None
         if self.lists:
             note["lists"] = {name: getattr(part, name) for name in OF_ALL}
             n_rows = part.rated.size if part.rated is not None else 0
@@ -147,126 +119,125 @@ class Job:
                     "Hint: leave it out; or evaluate a sample of the users."
                 )
         elif self.over_users:
-            items = packed(self._of_items(given, part.list_data, note))
+            items = packed(self._of_items(case, part.list_data, note))
         yield row(note=pickle.dumps(note), items=items)
-        users = self._rows(given, part)
+        users = self._rows(case, part)
         for begin in range(0, users.num_rows, CELL_USERS):
             yield row(users=packed(users.slice(begin, CELL_USERS)))
 
-    def _inputs(self, table: Any) -> Case:
-        """Return what the users of a block are evaluated with."""
-        parts = {name: unnested(table, name, what) for name, what in self.names.items()}
+    def _case(self, block: Any) -> Case:
+        """Return the evaluation of a block of users."""
         sources = {
-            name: one.source(parts[name], self._user(name)) for name, one in self.outputs.items()
+            name: one.source(one.table.rows(block, name)) for name, one in self.outputs.items()
         }
-        source, protocol = sources["source"], self.given["protocol"]
-        train = self._interactions(parts, "train") if "train" in parts else None
-        own = source.facts.truth if self.brings_truth else self._interactions(parts, "test")
-        assert own is not None
-        chosen = self.candidates
-        if "candidates" in parts:
-            sets = self._interactions(parts, "candidates")
-            chosen = in_either(sets, own) if isinstance(chosen, Negatives) else sets
-        asked = Arguments(
-            **{name: self.given[name] for name in ASKED},
-            train=train,
-            baseline=sources.get("baseline"),
-            threads=1,
-            progress=False,
-            as_given={},
-            some_users=True,
+        sides = {
+            name: Interactions.of(table.rows(block, name), **table.options)
+            for name, table in self.tables.items()
+        }
+        source, brought = sources["source"], "test" not in sides
+        own: Any = source.facts.truth if brought else sides["test"]
+        candidates = self.candidates
+        if "candidates" in sides:
+            sets = sides["candidates"]
+            candidates = in_either(sets, own) if isinstance(candidates, Negatives) else sets
+        arguments = dataclasses.replace(
+            self.arguments, train=sides.get("train"), baseline=sources.get("baseline")
         )
-        test = (as_brought if self.brings_truth else as_counted)(own, self.every, protocol)
+        counted = as_brought if brought else as_counted
+        test = counted(own, arguments.metrics, arguments.protocol)
         listed = source.facts.listed
-        if listed is not None and requirements_of(self.every, protocol).listed_users:
+        needs = requirements_of(arguments.metrics, arguments.protocol)
+        if listed and needs.listed_users:
             test = test.with_users(listed())
-        candidates = chosen if isinstance(chosen, Candidates) else None
-        sides = Sides(asked, own, test, candidates, asked.metrics)
-        return Case(source, sides, self.settled, self.brings_truth)
+        chosen = candidates if isinstance(candidates, Candidates) else None
+        whole = Sides(arguments, own, test, chosen, self.metrics)
+        return Case(source, whole, self.settled, brought)
 
-    def _interactions(self, parts: Mapping[str, Any], name: str) -> Interactions:
-        user, value = self._user(name), self.valued.get(name)
-        table = renamed(parts[name], {} if value is None else {"x": value})
-        columns = table.select([*user, "i", *([] if value is None else [value])])
-        named = user if len(user) > 1 else user[0]
-        return Interactions.of(columns, user=named, item="i", value=value or False, time=False)
-
-    def _user(self, name: str) -> list[str]:
-        """Return the columns that name a user in one of the tables."""
-        return ["u", "s"] if name in self.sessions else ["u"]
-
-    def _rows(self, given: Case, part: Part) -> Any:
-        """Return a row per user: values, reasons, and what else is known."""
-        found: dict[str, Any] = {"u": given.sides.test.user_ids}
+    def _rows(self, case: Case, part: Part) -> Any:
+        """Return a row per user: values, reasons and facts."""
+        columns: dict[str, Any] = {"u": case.sides.test.user_ids}
         if self.kinds.session is not None:
-            found |= dict(zip("us", split_pairs(found["u"]), strict=True))
+            columns |= dict(zip("us", split_pairs(columns["u"]), strict=True))
         for number, metric in enumerate(self.metrics):
             name = str(metric)
-            found[f"m{number}"] = part.values.get(name)
-            found[f"r{number}"] = part.reasons[name].astype(np.int8)
-            found[f"c{number}"] = part.chance.get(name)
-        found |= {name: getattr(part.users, name).astype(np.int32) for name in USERS}
-        return _table(self.columns, found)
+            columns[f"m{number}"] = part.values.get(name)
+            columns[f"r{number}"] = part.reasons[name].astype(np.int8)
+            columns[f"c{number}"] = part.chance.get(name)
+        columns |= {name: getattr(part.users, name).astype(np.int32) for name in USERS}
+        return _table(self.columns, columns)
 
-    def _of_items(self, given: Case, data: Any, note: dict[str, Any]) -> Any:
+    def _of_items(self, case: Case, data: Any, note: Note) -> Any:
         """Return a row per metric k and item i, with its number x; other totals are in the note."""
-        named = np.zeros(0, np.int64) if data.lists.item_ids is None else data.lists.item_ids
-        listed, k, i, x = ListedUsers(data), [np.zeros(0, np.int32)], [named[:0]], [np.zeros(0)]
+        item_ids = np.zeros(0, np.int64) if data.lists.item_ids is None else data.lists.item_ids
+        listed, k, i, x = ListedUsers(data), [np.zeros(0, np.int32)], [item_ids[:0]], [np.zeros(0)]
         for number, metric in self.over_users.items():
-            summed = listed.add_up(metric, rules_of(metric, given.protocol))
+            summed = listed.add_up(metric, rules_of(metric, case.protocol))
             note["totals"][str(metric)] = np.asarray(summed.totals, np.float64)
             if summed.items is not None:
                 some = np.flatnonzero(summed.items)
                 k.append(np.full(len(some), number, np.int32))
-                i.append(named[some])
+                i.append(item_ids[some])
                 x.append(summed.items[some])
         columns = (np.concatenate(one) for one in (k, i, x))
         return _table(self.columns_of_items, dict(zip("kix", columns, strict=True)))
 
-    def _note(self, given: Case, part: Part) -> dict[str, Any]:
-        """Return what the users of a block add to the whole; see `evaluation._together`."""
-        sides, lists = given.sides, part.lists
-        test = sides.test
-        sums = {"negative": int(sides.negative_gains)}
-        if test.values is not None:
-            sums["not binary"] = int(np.count_nonzero((test.values != 0) & (test.values != 1)))
-        most: dict[str, float] = {"value": test.value_range[1]}
-        if lists is not None and lists.n_catalogue is not None:
-            most |= {"catalogue": lists.n_catalogue, "less catalogue": -lists.n_catalogue}
-        data = [side for side in (sides.given, given.sides.arguments.train) if side is not None]
-        least: dict[str, int | None] = {}
-        for kind in KINDS:
-            own = [ids_of(side, kind) for side in data[self.brings_truth :]]
-            least |= {f"data {kind}": _least(own)}
-            least |= {f"source {kind}": _least([given.source.facts.known_ids(kind)])}
-        return {
-            "facts": {"facts": [part.facts]},
-            "sums": sums,
-            "counts": {**part.counts, **sides.settled},
-            "most": most,
-            "least": {name: low for name, low in least.items() if low is not None},
-            "totals": {},
-            "users": {"few": [] if test.user_ids is None else test.user_ids[:3].tolist()},
-        }
-
     @property
     def columns(self) -> dict[str, str]:
-        """The columns of what is known of users, with their Spark types."""
-        found = {"u": self.kinds.user}
+        """The columns with a row per user, and their Spark types."""
+        types = {"u": self.kinds.user}
         if self.kinds.session is not None:
-            found["s"] = self.kinds.session
-        for number in range(len(self.metrics)):
-            if number not in self.over_users:
-                found[f"m{number}"] = "double"
-            found[f"r{number}"] = "tinyint"
-            if number in self.by_chance:
-                found[f"c{number}"] = "double"
-        return found | dict.fromkeys(USERS, "int")
+            types["s"] = self.kinds.session
+        types |= {f"m{number}": "double" for number in self.of_users}
+        types |= {f"r{number}": "tinyint" for number in range(len(self.metrics))}
+        types |= {f"c{number}": "double" for number in self.by_chance}
+        return types | dict.fromkeys(USERS, "int")
 
     @property
     def columns_of_items(self) -> dict[str, str]:
-        """The columns of numbers by metric and item, with their Spark types."""
+        """The columns with a row per metric and item, and their Spark types."""
         return {"k": "int", "i": self.kinds.item, "x": "double"}
+
+
+def _note(case: Case, part: Part) -> Note:
+    """Return what a block of users contributes to the whole; see `merged`."""
+    sides, lists, test = case.sides, part.lists, case.sides.test
+    sums = {"negative": int(sides.negative_gains)}
+    if test.values is not None:
+        sums["not binary"] = int(np.count_nonzero((test.values != 0) & (test.values != 1)))
+    most: dict[str, float] = {"value": test.value_range[1]}
+    if lists is not None and lists.n_catalogue is not None:
+        most |= {"catalogue": lists.n_catalogue, "less catalogue": -lists.n_catalogue}
+    data = [] if case.brings_truth else [sides.given]
+    data += [] if sides.arguments.train is None else [sides.arguments.train]
+    least = {}
+    for kind in KINDS:
+        least[f"data {kind}"] = _least([ids_of(side, kind) for side in data])
+        least[f"source {kind}"] = _least([case.source.facts.known_ids(kind)])
+    return {
+        "facts": {"facts": [part.facts]},
+        "sums": sums,
+        "counts": {**part.counts, **sides.settled},
+        "most": most,
+        "least": {name: low for name, low in least.items() if low is not None},
+        "totals": {},
+        "users": {"few": [] if test.user_ids is None else test.user_ids[:3].tolist()},
+    }
+
+
+def merged(notes: Iterable[bytes]) -> Note:
+    """Combine the notes of all blocks, as maxima, minima and sums; raise the error of a block."""
+    how = {"most": max, "least": min}
+    whole: Note = {name: {} for name in ("facts", "sums", "counts", "most", "least", "totals")}
+    whole["facts"]["facts"] = []
+    for note in sorted(notes):
+        for part, numbers in pickle.loads(note).items():  # noqa: S301  # of a `Job`
+            if part == "error":
+                ((name, message),) = numbers.items()
+                raise getattr(errors, name, errors.InternalError)(message)
+            own, add = whole.setdefault(part, {}), how.get(part, operator.add)
+            for name, n in numbers.items():
+                own[name] = add(own[name], n) if name in own else n
+    return whole
 
 
 def _table(types: Mapping[str, str], columns: Mapping[str, Any]) -> Any:
@@ -278,7 +249,7 @@ def _table(types: Mapping[str, str], columns: Mapping[str, Any]) -> Any:
 
 
 def row(**cells: bytes | None) -> Any:
-    """Return a row of what a job returns: some of `CELLS`."""
+    """Return a row with some of the `CELLS`."""
     import pyarrow as pa
 
     return pa.RecordBatch.from_pydict(
@@ -298,7 +269,7 @@ def packed(table: Any) -> bytes:
 
 
 def unpacked(cells: Iterable[Any]) -> Iterator[Any]:
-    """Return the tables of cells of an Arrow column."""
+    """Return the tables in the cells of an Arrow column."""
     import pyarrow as pa
 
     for cell in cells:
@@ -306,13 +277,17 @@ def unpacked(cells: Iterable[Any]) -> Iterator[Any]:
 
 
 def blocks(batches: Iterable[Any], block_bytes: int = BLOCK_BYTES) -> Iterator[Any]:
-    """Make tables of about this size from batches of users, cut between users."""
+    """Make tables of about this size from batches of users, without cutting a user."""
     import pyarrow as pa
 
     waiting: list[Any] = []
     size = 0
     for batch in batches:
-        check_rows(batch)
+        many = batch.column("many").drop_null()
+        if len(many):
+            user = batch.column("u").filter(batch.column("many").is_valid())[0].as_py()
+            limit = f"{MOST_ROWS:,} rows of a user are the limit."
+            raise too_many_rows(user, many[0].as_py(), limit)
         step = max(1, batch.num_rows * block_bytes // max(batch.nbytes, 1))
         for begin in range(0, batch.num_rows, step):
             waiting.append(batch.slice(begin, step))
@@ -324,62 +299,110 @@ def blocks(batches: Iterable[Any], block_bytes: int = BLOCK_BYTES) -> Iterator[A
         yield pa.Table.from_batches(waiting)
 
 
-def check_rows(batch: Any) -> None:
-    """Refuse a user with more rows than `gathered` brings together."""
-    many = batch.column("many").drop_null()
-    if len(many):
-        user = batch.column("u").filter(batch.column("many").is_valid())[0].as_py()
-        raise too_many_rows(user, many[0].as_py(), f"{MOST_ROWS:,} rows of a user are the limit.")
-
-
-def renamed(table: Any, names: Mapping[str, str]) -> Any:
-    """Return a table with the columns as messages should call them."""
-    return table.rename_columns([names.get(name, name) for name in table.column_names])
-
-
-def unnested(table: Any, name: str, what: str) -> Any:
-    """Return the rows of one table, named `what`; a missing user, session or item is refused."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    cells = table[name].combine_chunks()
-    lengths = pc.fill_null(pc.list_value_length(cells), 0).to_numpy(zero_copy_only=False)
-    rows = cells.flatten()
-    columns = {"u": table["u"].take(pa.array(np.repeat(np.arange(len(cells)), lengths)))}
-    columns |= dict(zip([field.name for field in rows.type], rows.flatten(), strict=True))
-    for letter, called in LETTERS.items():
-        if letter in columns and columns[letter].null_count:
-            raise InputError(
-                f"{what} has rows in which the {called} is missing. Hint: drop them: "
-                "frame.dropna()."
-            )
-    return pa.table(columns)
-
-
-def _listed(table: Any, user: list[str]) -> Any:
-    """Return a row per user with lists of items, and of their scores where there are some."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    lists = table["f"].combine_chunks()
-    flat = lists.flatten()
-    cells = {"i": flat}
-    if pa.types.is_struct(flat.type):
-        cells = dict(zip([field.name for field in flat.type], flat.flatten(), strict=True))
-    if cells["i"].null_count:
-        raise InputError(
-            "Lists has arrays in which an item is missing. Hint: drop it: filter(items, item -> "
-            "item IS NOT NULL)."
-        )
-    lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
-    offsets = pa.array(np.append(0, np.cumsum(lengths)).astype(np.int32))
-    columns = {name: pa.ListArray.from_arrays(offsets, cell) for name, cell in cells.items()}
-    return pa.table({**{name: table[name] for name in user}, **columns})
-
-
 def _least(sides: list[Array | None]) -> int | None:
-    """Return the least id; of texts, 0 or 1 where one of them is written so."""
-    known = [one for one in sides if one is not None and len(one)]
-    if any(one.dtype == object for one in known):
-        return next((n for n in (0, 1) if any((one == str(n)).any() for one in known)), None)
-    return min((int(one.min()) for one in known), default=None)
+    """Return the least id; for texts 0 or 1 if one of them is "0" or "1"."""
+    each = [ids for ids in sides if ids is not None and len(ids)]
+    if any(ids.dtype == object for ids in each):
+        return next((n for n in (0, 1) if any((ids == str(n)).any() for ids in each)), None)
+    return min((int(ids.min()) for ids in each), default=None)
+
+
+def carried(job: Any, frame: Frame, shared: str | None) -> Callable[[Any], Any]:
+    """Return the function for `mapInArrow` that runs a job on the batches of a partition.
+
+    A large job travels as a file in the folder `shared`, which all executors see; None lets Spark
+    copy it to each. `frame` is a DataFrame of the session.
+    """
+    from pyspark import cloudpickle
+
+    arrays: list[pickle.PickleBuffer] = []
+    plain = cloudpickle.dumps(job, protocol=5, buffer_callback=arrays.append)
+    name, content, digest = f"recometer-{uuid.uuid4().hex}.job", None, b""
+    if len(plain) + sum(array.raw().nbytes for array in arrays) <= IN_CALL:
+        content = cloudpickle.dumps(job, protocol=5)
+    elif shared is not None:
+        name = os.path.join(os.path.abspath(shared), name)
+        digest = _write(name, plain, arrays)
+    else:
+        if not _folders:
+            _folders.append(tempfile.TemporaryDirectory(prefix="recometer-"))
+        path = os.path.join(_folders[0].name, name)
+        digest = _write(path, plain, arrays)
+        frame.sparkSession.addArtifacts(path, file=True)
+    return _runner(content, name, digest, __version__, INSTALL)
+
+
+def _runner(
+    content: bytes | None, name: str, digest: bytes, version: str, install: str
+) -> Callable[[Any], Iterator[Any]]:
+    """Return a function that needs no recometer, so that it can say if there is none."""
+
+    def run(batches: Any) -> Iterator[Any]:
+        # Spark pickles this function by value: it must not use any name of this module.
+        import pickle
+
+        import pyarrow as pa
+
+        try:
+            from recometer.version import __version__
+
+            found = f"recometer {__version__}"
+        except ImportError as error:
+            found = f"no recometer ({error})"
+        if found != f"recometer {version}":
+            text = f"An executor has {found}, the driver has recometer {version}. {install}"
+            note = pickle.dumps({"error": {"InputError": text}})
+            cells = {"note": note, "users": None, "items": None}
+            columns = {key: pa.array([cell], pa.binary()) for key, cell in cells.items()}
+            yield pa.RecordBatch.from_pydict(columns)
+            return
+        from recometer.spark.block import job_of
+
+        yield from job_of(content, name, digest)(batches)
+
+    return run
+
+
+def job_of(content: bytes | None, name: str, digest: bytes) -> Any:
+    """Return a job on an executor: pickled in `content`, or mapped from the file of this name."""
+    if name not in _jobs:
+        found = pickle.loads(content) if content is not None else _read(name, digest)  # noqa: S301
+        _jobs.clear()
+        _jobs[name] = found
+    return _jobs[name]
+
+
+def _write(path: str, plain: bytes, arrays: list[pickle.PickleBuffer]) -> bytes:
+    """Write a pickled job and its arrays, a batch of bytes each; return the SHA-256 of the job."""
+    import pyarrow as pa
+
+    schema = pa.schema([("bytes", pa.uint8())])
+    try:
+        with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, schema) as writer:
+            for part in (memoryview(plain), *(array.raw() for array in arrays)):
+                column = pa.array(np.asarray(part, np.uint8))
+                writer.write(pa.record_batch([column], schema=schema))
+    except OSError as error:
+        raise FileError(
+            f"The item factors could not be written to {path}: {os.strerror(error.errno or 0)}. "
+            "Hint: shared= names a folder with enough space that all executors see."
+        ) from None
+    return hashlib.sha256(plain).digest()
+
+
+def _read(name: str, digest: bytes) -> Any:
+    """Map the file of a job: its arrays are views of the file."""
+    import pyarrow as pa
+    from pyspark import SparkFiles
+
+    path = name if os.path.isabs(name) else SparkFiles.get(name)
+    file = pa.ipc.open_file(pa.memory_map(path))
+    plain, *arrays = (
+        file.get_batch(number).column(0).to_numpy() for number in range(file.num_record_batches)
+    )
+    if hashlib.sha256(plain).digest() != digest:
+        raise FileError(
+            f"{path} is not what the driver wrote. Hint: shared= names a folder in which nobody "
+            "else writes."
+        )
+    return pickle.loads(plain, buffers=arrays)  # noqa: S301

@@ -4,54 +4,60 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import operator
-import pickle
 import time
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from recometer import errors
+import numpy as np
+
+from recometer.arrays import Array
 from recometer.data.catalogue import Catalogue
 from recometer.data.numbers import flag
 from recometer.draws import seed_of
 from recometer.errors import InputError, InputTypeError, warn
-from recometer.evaluating import checks, finish
-from recometer.evaluating.arguments import DEFAULT_METRICS, protocol_of, settled, truth_beside
+from recometer.evaluating import arguments as reading
+from recometer.evaluating import checks, finish, unknown
+from recometer.evaluating.arguments import DEFAULT_METRICS, Arguments
 from recometer.evaluating.checks import BlockFacts
 from recometer.evaluating.folds import check_no_train, each_fold
-from recometer.evaluating.sides import definitions_of, is_uniform, warn_of_zeros, warning_of
+from recometer.evaluating.sides import (
+    definitions_of,
+    is_uniform,
+    rows_stay,
+    warn_of_zeros,
+    warning_of,
+)
 from recometer.evaluating.unused_rules import given_by_hand, warn_without_effect
 from recometer.evaluation import FoldedEvaluation
 from recometer.measuring import corrections
-from recometer.measuring.side_data import check_side_data, needed_by, warn_of_propensity
+from recometer.measuring.settling import COUNT_EACH
+from recometer.measuring.side_data import (
+    Popularity,
+    check_side_data,
+    needed_by,
+    warn_of_propensity,
+)
 from recometer.metrics.conventions import parse_under
 from recometer.metrics.names import Metrics
-from recometer.metrics.registry import Metric, left_to_test, with_largest_gain
+from recometer.metrics.registry import Metric, left_to_test, rules_of, with_largest_gain
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
 from recometer.removed import without
 from recometer.results.folds import pool
-from recometer.sources.candidates import (
-    Items,
-    Negatives,
-    SampledCandidates,
-    check_sets,
-    read_items,
-)
-from recometer.spark import population
-from recometer.spark.block import CELLS, Job, Output
-from recometer.spark.carrying import carried
+from recometer.sources.base import Kind
+from recometer.sources.candidates import Negatives, SampledCandidates, check_sets, read_items
+from recometer.spark.block import CELLS, Job, Note, carried, merged, unpacked
 from recometer.spark.result import SparkEvaluation
-from recometer.spark.sources import Given, Interactions, read_source
-from recometer.spark.sources import read_items as read_item_factors
+from recometer.spark.sources import TRUTHS, Interactions, Output, read_output
 from recometer.spark.splitting import SparkSplit
 from recometer.spark.tables import (
-    RUNNING,
     IdKinds,
     Table,
     acted,
     check_partitions,
     gathered,
+    ids,
     is_frame,
     kinds_of,
     need_frame,
@@ -65,12 +71,18 @@ if TYPE_CHECKING:
 
     from recometer.protocol import Rules
 
-Found = dict[str, dict[str, Any]]  # see `block.Job._note`
-# Where a user is much work, however few the bytes: scores, and users, of a partition.
+# The scores, and the users, of a partition of factors, whose work does not show in their bytes.
 SCORES, USERS = 5 * 10**9, 2**16
+MOST_KNOWN = 2**20  # ids of a source that are searched for other spellings
+# The values of few users come to the driver with the notes, at most 64 MB: those of the first block
+# of each partition, which are its second row.
+EARLY = (
+    "IF(spark_partition_id() < 64 AND monotonically_increasing_id() % 8589934592 < 2 AND "
+    f"octet_length(users) <= {2**20}, users, NULL) AS users"
+)
 
 
-@refusing(RUNNING)
+@refusing
 def evaluate(
     source: object,
     test: object = None,
@@ -93,8 +105,8 @@ def evaluate(
     """Measure on Spark how well the output of a model finds the items that users chose.
 
     Arguments, metrics, conventions and values are those of `recometer.evaluate`: every user's
-    values are the same to the last bit. Up to several million users, ``recometer.evaluate`` of what
-    ``frame.toArrow()`` returns is faster on the same cores.
+    values are the same to the last bit. Up to several million users, ``recometer.evaluate`` of
+    ``frame.toArrow()`` is faster on the same cores.
 
     Parameters
     ----------
@@ -103,9 +115,9 @@ def evaluate(
     test, train
         DataFrames with a column of users, a column of items, and optionally one of values; or
         `recometer.spark.Interactions`, which names the columns. Or test is a `SparkSplit`, which
-        brings its train; or a list of them, as `folds` returns it: `source` is then a list with
-        one for each, or a function that is called with each split and returns a source, and the
-        result is a `FoldedEvaluation` of one machine, in which the folds are pooled.
+        brings its train; or a list of splits, as `folds` returns it: `source` is then a list with
+        a source for each, or a function that is called with each split and returns a source, and
+        the result is a `FoldedEvaluation` of one machine, in which the folds are pooled.
     candidates
         A list of items for all users; a DataFrame with a set for each user, optionally wrapped in
         `recometer.Negatives`; or `recometer.SampledCandidates`, which for lists needs a catalogue
@@ -118,13 +130,13 @@ def evaluate(
         As in `recometer.evaluate`. The catalogue is on this machine, and is sent to the executors.
     lists
         Whether one task evaluates all users, and the driver gets their lists and rows. Errors of
-        ratings, such as rmse, need it. Without, coverage and others with one value for all users
-        are added up by item, and have no intervals.
+        ratings, such as rmse, need it. Otherwise coverage and other metrics with one value for all
+        users are added up by item, and have no intervals.
     shared
-        A folder that the driver and all executors see, for what is large: the factors of all items.
-        By default Spark copies the file to each executor, whose tasks map it.
+        A folder that the driver and all executors see, for the factors of all items. By default
+        Spark copies their file to each executor, whose tasks map it.
     partitions
-        The number of partitions of the users. None makes as many as there are data for.
+        The number of partitions of the users. None lets the size of the data decide.
     keep
         Whether Spark keeps the values of the users (``persist``) until `SparkEvaluation.unpersist`,
         so that they are computed only once. Serverless Spark cannot, and computes them again.
@@ -132,7 +144,7 @@ def evaluate(
     Raises
     ------
     InputError, InputTypeError, ColumnError, UnknownNameError
-        As for `recometer.evaluate`, and if something cannot be computed on Spark.
+        As for `recometer.evaluate`, and if Spark cannot compute something.
 
     Examples
     --------
@@ -142,76 +154,87 @@ def evaluate(
     {'ndcg@10': 0.31}
     >>> result.per_user().write.parquet("values.parquet")  # doctest: +SKIP
     """
+    options = {**locals(), **rules}
     if isinstance(test, list | tuple):
-        given = {"candidates": candidates, "exclude": exclude, "metrics": metrics}
-        given |= {"protocol": protocol, "catalogue": catalogue, "baseline": baseline, "seed": seed}
-        given |= {"chance": chance, "lists": lists, "shared": shared, "partitions": partitions}
-        given = {**given, "keep": keep, **rules}
-        return _evaluate_folds(source, test, train, given)  # type: ignore[no-any-return]
+        return _evaluate_folds(**options)  # type: ignore[no-any-return]
     if isinstance(test, SparkSplit):
-        test, train = _tables_of_split(test, train)
+        check_no_train(test, train)
+        test, train = test.interactions()
     begin = time.perf_counter()
     check_partitions(partitions)
-    keep, lists = flag("keep", keep), flag("lists", lists)
-    stated = protocol_of(protocol, rules, [*inspect.signature(evaluate).parameters])
-    found, requested = read_source(source), parse_under(metrics, stated)
-    trained = train is not None
-    warn_without_effect(found.like, requested, stated, given_by_hand(stated), trained=trained)
-    plan = Plan(
-        source=found,
-        baseline=None if baseline is None else read_source(baseline, "baseline="),
-        tables=_tables_of(found, test, train, candidates),
-        protocol=settled(found.like, stated, trained=trained),
-        stated=stated,
-        metrics=tuple(requested),
-        catalogue=catalogue if isinstance(catalogue, Catalogue | None) else Catalogue(catalogue),
-        candidates=candidates,
+    keep, lists, trained = flag("keep", keep), flag("lists", lists), train is not None
+    output = read_output(source)
+    outputs = {"source": output}
+    stated = reading.protocol_of(protocol, rules, [*inspect.signature(evaluate).parameters])
+    arguments = Arguments(
+        metrics=tuple(parse_under(metrics, stated)),
+        protocol=stated,
+        train=None,
         exclude=None if exclude is None else read_items(exclude, "exclude"),
+        catalogue=catalogue if isinstance(catalogue, Catalogue | None) else Catalogue(catalogue),
+        baseline=None,
         seed=seed_of(seed),
+        threads=1,
+        progress=False,
         chance=flag("chance", chance),
+        as_given={},
+        by_hand=given_by_hand(stated),
+        some_users=True,
+    )
+    if baseline is not None:
+        other = read_output(baseline, "baseline=")
+        table = dataclasses.replace(other.table, what=f"baseline: {other.table.what}")
+        if "baseline" in needed_by(arguments.metrics):
+            outputs["baseline"] = dataclasses.replace(other, table=table)
+    warn_without_effect(output.like, arguments.metrics, stated, arguments.by_hand, trained=trained)
+    plan = Plan(
+        outputs=outputs,
+        sides=_sides(output, test, train, candidates),
+        arguments=arguments,
+        settled=reading.settled(output.like, stated, trained=trained),
+        candidates=candidates,
         lists=lists,
     )
     plan.check()
     job = plan.job()
-    cells = {name: plan.cells(name) for name in job.names}
+    cells = {name: table.cells(plan.kinds) for name, table in plan.tables.items()}
     frame = gathered(cells, partitions or plan.partitions(job))
     if job.lists:
         frame = frame.coalesce(1)
     rows = frame.mapInArrow(carried(job, frame, shared), ", ".join(f"{c} binary" for c in CELLS))
     kept = keep and persisted(rows)
-    notes = acted(rows.where("note IS NOT NULL").select("note").toArrow, cells)
-    found_by = _together(notes["note"].to_pylist())
-    facts = BlockFacts.merge(found_by["facts"]["facts"])
-    plan.check_facts(found_by, facts)
-    whole: Any = found_by.get("lists") or {"totals": found_by["totals"]}
-    if job.over_users and not job.lists:
-        whole["n_catalogue"] = plan.n_catalogue(found_by["most"])
+    notes = acted(rows.selectExpr("note", EARLY).toArrow, cells)
+    whole = merged(notes["note"].drop_null().to_pylist())
+    facts = BlockFacts.merge(whole["facts"]["facts"])
+    plan.check_whole(whole, facts)
+    by_item = {"totals": whole["totals"], "n_catalogue": plan.n_catalogue(whole["most"])}
+    early = [*unpacked(notes["users"].drop_null())]
+    complete = sum(table.num_rows for table in early) == facts.n_users
     return SparkEvaluation(
         metrics=job.metrics,
         protocol=stated,
-        seed=plan.seed,
+        seed=job.arguments.seed,
         n_users=facts.n_users,
-        counts=plan.counts(found_by["counts"]),
+        counts=plan.counts(whole["counts"]),
         definitions=definitions_of(job.metrics),
         inputs=plan.described(facts),
         timings={"total": time.perf_counter() - begin},
         kept=kept,
-        negative_gains=found_by["sums"]["negative"] > 0,
-        binary_gains=not found_by["sums"].get("not binary"),
-        user=str(plan.of_users.columns["user"]),
-        session=plan.of_users.columns.get("session"),
+        negative_gains=whole["sums"]["negative"] > 0,
+        binary_gains=not whole["sums"].get("not binary"),
+        user=[*filter(None, map(plan.test.columns.get, ("user", "session")))],
         rows=rows,
         job=job,
-        whole=whole,
+        whole=whole["lists"] if job.lists else by_item,
+        early=early if complete else [],
     )
 
 
-@refusing(RUNNING)
 class Evaluator:
-    """An evaluation that is stated once, for many models, as `recometer.Evaluator`.
+    """An evaluation with fixed arguments for many models, as `recometer.Evaluator`.
 
     ``rs.Evaluator(test, ...)(source)`` returns the same as ``rs.evaluate(source, test, ...)``. Test
-    may be a `SparkSplit`, which brings its train. Nothing is read before the evaluator is called.
+    may be a `SparkSplit`, which brings its train. Nothing is read before you call the evaluator.
 
     Examples
     --------
@@ -224,8 +247,7 @@ class Evaluator:
     def __init__(self, test: object = None, **options: Any) -> None:
         if isinstance(test, list | tuple):
             raise InputTypeError(
-                "An evaluator has one test, found several splits. Hint: rs.evaluate(sources, "
-                "folds)."
+                "An evaluator has one test, found several. Hint: rs.evaluate(sources, folds)."
             )
         self.test, self.options = test, options
 
@@ -234,78 +256,63 @@ class Evaluator:
         """Evaluate a source."""
         return evaluate(source, self.test, **self.options)
 
-    def __repr__(self) -> str:
-        return f"<Evaluator on Spark: {self.options.get('metrics', DEFAULT_METRICS)}>"
-
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Plan:
-    """What is evaluated, read from the arguments."""
+    """An evaluation, read from its arguments."""
 
-    source: Given
-    baseline: Given | None
-    tables: Mapping[str, Table]
-    protocol: Protocol  # with what the source replaces
-    stated: Protocol
-    metrics: tuple[Metric, ...]
-    catalogue: Catalogue | None
+    outputs: Mapping[str, Output]  # "source", and "baseline" if a metric reads it
+    sides: Mapping[str, Table]  # "test", "train" and "candidates", if any
+    arguments: Arguments  # without train and baseline, which are DataFrames
+    settled: Protocol  # adapted to the source
     candidates: object
-    exclude: Items | None
-    seed: int
-    chance: bool
     lists: bool
 
     @property
-    def outputs(self) -> dict[str, Given]:
-        """The source, and the baseline where a metric reads it."""
-        reads = self.baseline is not None and "baseline" in needed_by(self.metrics)
-        given: dict[str, Any] = {"source": self.source, "baseline": self.baseline}
-        return given if reads else {"source": self.source}
+    def source(self) -> Output:
+        """The output of the model."""
+        return self.outputs["source"]
+
+    @cached_property
+    def tables(self) -> dict[str, Table]:
+        """All tables whose rows belong to users, by name."""
+        return {**self.sides, **{name: output.table for name, output in self.outputs.items()}}
 
     @property
-    def of_users(self) -> Table:
-        """The table that says who is evaluated."""
-        return self.tables.get("test", self.source.table)
-
-    @property
-    def over_users(self) -> list[Metric]:
-        """The metrics that have one value for all users."""
-        return [metric for metric in self.metrics if metric.definition.over_users]
+    def test(self) -> Table:
+        """The table of the users who are evaluated."""
+        return self.sides.get("test", self.source.table)
 
     @property
     def of_all(self) -> list[Metric]:
-        """The metrics that have a value for all users, or for the rows of all of them."""
-        of_rows = [metric for metric in self.metrics if metric.definition.over_rows is not None]
-        return self.over_users + of_rows
+        """The metrics with a value for all users, or for the rows of all users."""
+        metrics = self.arguments.metrics
+        return [m for m in metrics if m.definition.over_users or m.definition.over_rows is not None]
 
     @cached_property
     def chosen(self) -> Any:
-        """What candidates travel with the job."""
-        given = self.candidates
-        if given is None or isinstance(given, SampledCandidates):
-            return given
-        if "candidates" in self.tables:
-            return given if isinstance(given, Negatives) else None
-        return read_items(given, "candidates")
+        """The candidates, except for those in a DataFrame."""
+        if "candidates" in self.sides:
+            return self.candidates if isinstance(self.candidates, Negatives) else None
+        if self.candidates is None or isinstance(self.candidates, SampledCandidates):
+            return self.candidates
+        return read_items(self.candidates, "candidates")
 
     @cached_property
     def kinds(self) -> IdKinds:
-        """As what users and items are read, alike in all tables."""
-        columns = [one for table in self.tables.values() for one in table.of_ids()]
-        for name, one in self.outputs.items():
-            prefix = "" if name == "source" else "baseline: "
-            for table in filter(None, (one.table, one.items)):
-                columns += dataclasses.replace(table, what=f"{prefix}{table.what}").of_ids()
-        return kinds_of(columns)
+        """The kinds of ids."""
+        items = [output.items for output in self.outputs.values() if output.items is not None]
+        return kinds_of([*self.tables.values(), *items])
 
     def check(self) -> None:
         """Refuse arguments that Spark does not support, and those that one machine refuses."""
-        uniform = True if "candidates" in self.tables else is_uniform(self.chosen)
-        corrections.check(self.metrics, self.protocol, uniform)
-        train: Any = self.tables.get("train")
-        sides = {"train": train, "baseline": self.baseline, "catalogue": self.catalogue}
-        check_side_data(needed_by(self.metrics), **sides)
-        warn_of_propensity(self.metrics, self.catalogue)
+        metrics, catalogue = self.arguments.metrics, self.arguments.catalogue
+        uniform = True if "candidates" in self.sides else is_uniform(self.chosen)
+        corrections.check(metrics, self.arguments.protocol, uniform)
+        train: Any = self.sides.get("train")
+        baseline = self.outputs.get("baseline")
+        check_side_data(needed_by(metrics), train=train, baseline=baseline, catalogue=catalogue)
+        warn_of_propensity(metrics, catalogue)
         for metric in self.of_all:
             if metric.definition.adds_up is None and not self.lists:
                 raise InputError(
@@ -314,83 +321,75 @@ class Plan:
                 )
         if self.lists and not self.of_all:
             warn("lists=True changes nothing: no metric has one value for all users.")
-
-    def cells(self, name: str) -> Any:
-        """Return what is read of the rows of a table; see `Table.cells`."""
-        kinds = self.kinds
-        if name in self.outputs:
-            return self.outputs[name].cells(kinds)
-        table = self.tables[name]
-        fields = {"i": f"CAST({table['item']} AS {kinds.item})"}
-        if table.has("value"):
-            fields["x"] = table.number("value")
-        return table.cells(kinds, **fields)
+        for table in self.tables.values():
+            if table.has("session") and not self.test.has("session"):
+                raise without_sessions(table.what)
 
     def job(self) -> Job:
         """Return what runs on the executors."""
-        kinds, metrics = self.kinds, self.metrics
+        arguments, metrics = self.arguments, self.arguments.metrics
         if any(map(left_to_test, metrics)):
-            value = "value" if "test" in self.tables else str(self.source.options["truth"])
-            largest = population.largest_gain(self.of_users, value, metrics, self.protocol, kinds)
-            metrics = tuple(with_largest_gain(metrics, largest))
-        drawn = isinstance(self.candidates, SampledCandidates) and self.candidates.by != "uniform"
-        reads = "train" in self.tables and (drawn or "train" in needed_by(self.metrics))
-        tables = {**self.tables, **{name: one.table for name, one in self.outputs.items()}}
-        sessions = {name for name, one in tables.items() if one.has("session")}
-        if "test" not in tables and "source" in sessions:
-            sessions.add("test")
-        if sessions and "test" not in sessions:
-            raise without_sessions(tables[min(sessions)].what)
+            metrics = tuple(with_largest_gain(metrics, self._largest_gain()))
+        drawn = isinstance(self.candidates, SampledCandidates)
+        by_popularity = drawn and not is_uniform(self.chosen)
+        if "train" in self.sides and (by_popularity or "train" in needed_by(metrics)):
+            arguments = dataclasses.replace(arguments, popularity=self._popularity())
+        listed = any(metric.definition.record == "lists" for metric in metrics)
+        tied = listed and arguments.protocol.ties == "random"
+        outputs = {}
+        for name, output in self.outputs.items():
+            # Random draws depend on all items: candidates of pairs (those of lists are drawn from
+            # the catalogue), and the places of tied items that test does not judge.
+            every = None
+            if output.items is None and (tied or (drawn and output.kind == "pairs")):
+                others = [] if output.kind == "pairs" else self.sides.values()
+                each = [self._sorted(table, "item") for table in (output.table, *others)]
+                every = np.unique(np.concatenate(each))
+            outputs[name] = output.for_executors(self.kinds, every)
         return Job(
-            outputs={name: self._output(one) for name, one in self.outputs.items()},
-            kinds=kinds,
-            names={
-                name: "baseline" if name == "baseline" else t.what for name, t in tables.items()
-            },
-            sessions=frozenset(sessions),
-            valued={n: t.called("value", "x") for n, t in self.tables.items() if t.has("value")},
-            every=self.metrics,
-            lists=self.lists and bool(self.of_all),
-            settled=self.protocol,
+            outputs=outputs,
+            tables={name: dataclasses.replace(t, frame=None) for name, t in self.sides.items()},
+            kinds=self.kinds,
+            arguments=arguments,
+            metrics=metrics,
+            settled=self.settled,
             candidates=self.chosen,
-            given={
-                "metrics": metrics,
-                "protocol": self.stated,
-                "seed": self.seed,
-                "chance": self.chance,
-                "exclude": self.exclude,
-                "catalogue": self.catalogue,
-                "popularity": population.popularity(self.tables["train"], kinds) if reads else None,
-            },
+            lists=self.lists and bool(self.of_all),
         )
 
-    def _output(self, found: Given) -> Output:
-        """Return what is made of a source where the users are."""
-        items = every = None
-        called = {name: found.table.called(of, name) for name, of in found.numbers.items()}
-        if found.items is not None:
-            items = read_item_factors(found, self.kinds)
-        else:
-            # What is drawn depends on all items: candidates of pairs (those of lists are drawn from
-            # the catalogue), and the places of tied items that test does not judge.
-            drawn = found.kind == "pairs" and isinstance(self.candidates, SampledCandidates)
-            listed = any(one.definition.record == "lists" for one in self.metrics)
-            if drawn or (listed and self.protocol.ties == "random"):
-                others = [] if found.kind == "pairs" else [*self.tables.values()]
-                every = population.every_item([found.table, *others], self.kinds)
-        return Output(found.kind, found.options, called, items, every)
-
     def partitions(self, job: Job) -> int | None:
-        """Return the number of partitions where a user is much work; None lets Spark decide."""
-        items = job.outputs["source"].items
+        """Return the number of partitions if a user is much work; None lets Spark decide."""
+        items = job.outputs["source"].item_factors
         if items is None:
             return None
         n_users = int(acted(self.source.table.frame.count))
         return max(1, -(-n_users // USERS), n_users * len(items[0]) // SCORES)
 
+    def check_whole(self, whole: Note, facts: BlockFacts) -> None:
+        """Raise the errors and warnings that depend on all users, as on one machine."""
+        checks.check_not_empty(facts.n_users, facts.n_rows)
+        self._check_positions(whole["least"])
+        if self.candidates is not None:
+            check_sets(whole["counts"].get("users_without_candidates", 0), facts.n_known)
+        warn_of_zeros(whole["counts"].get("train_zeros", 0), self.settled)
+        finish.check_facts(
+            facts,
+            whole["counts"],
+            source=self.source.like,
+            baseline="" if facts.n_compared else self.outputs["baseline"].like.describe(),
+            metrics=self.arguments.metrics,
+            rules=self.settled,
+            stated=self.arguments.protocol,
+            candidates=self.candidates,
+            examples=sorted(whole["users"]["few"])[:3],
+            value_range=(0.0, whole["most"]["value"]) if "not binary" in whole["sums"] else None,
+            find=self._find_unknown,
+        )
+
     def n_catalogue(self, most: Mapping[str, int]) -> int | None:
-        """Return how many items could have been recommended, where a metric reads it."""
-        if "catalogue" not in needed_by(self.over_users):
+        """Return how many items could have been recommended, if a metric reads it."""
+        over_users = [m for m in self.of_all if m.definition.over_users]
+        if self.lists or "catalogue" not in needed_by(over_users):
             return None
         if most["catalogue"] != -most["less catalogue"]:
             raise InputError(
@@ -399,116 +398,135 @@ class Plan:
             )
         return most["catalogue"]
 
-    def check_facts(self, found: Found, facts: BlockFacts) -> None:
-        """Refuse and warn of what the blocks found, as on one machine."""
-        like, kinds, rules = self.source.like, self.kinds, self.protocol
-        checks.check_not_empty(facts.n_users, facts.n_rows)
-        population.check_positions(self.source, self.tables, kinds, self.stated, found["least"])
-        if self.candidates is not None:
-            check_sets(found["counts"].get("users_without_candidates", 0), facts.n_known)
-        warn_of_zeros(found["counts"].get("train_zeros", 0), rules)
-        has_values = "not binary" in found["sums"]
-        finish.check_facts(
-            facts,
-            found["counts"],
-            source=like,
-            baseline="" if facts.n_compared else self.outputs["baseline"].like.describe(),
-            metrics=self.metrics,
-            rules=rules,
-            stated=self.stated,
-            candidates=self.candidates,
-            examples=sorted(found["users"]["few"])[:3],
-            value_range=(0.0, found["most"]["value"]) if has_values else None,
-            find=lambda kind: population.find_unknown(self.source, self.of_users, kinds, kind),
-        )
-
     def counts(self, counts: Mapping[str, int]) -> dict[str, int]:
-        """Return what the rules settled; what is not a sum over users is counted here."""
-        found = dict(counts)
-        if found.get("items_unknown"):
-            removes = self.source.like.facts.removes_train(self.protocol)
-            train = self.tables.get("train") if removes else None
-            how = self.source, self.of_users, train, self.kinds
-            found["items_unknown"] = population.n_unknown_items(*how)
-        return {name: n for name, n in found.items() if n}
+        """Return the rows and users that a rule affected; Spark counts unknown items."""
+        found = {name: n for name, n in counts.items() if n}
+        if "items_unknown" in found:
+            rows = self.test.select(IdKinds._fields, self.kinds)
+            if "train" in self.sides and self.source.like.facts.removes_train(self.settled):
+                pairs = self.sides["train"].select(IdKinds._fields, self.kinds)
+                by = [name for name in pairs.columns if name in rows.columns]
+                rows = rows.join(pairs.select(*by), by, "left_anti")
+            items = self.source.of_items.ids("item", self.kinds).toDF("i")
+            lost = rows.select("i").distinct().join(items, "i", "left_anti")
+            found["items_unknown"] = int(acted(lost.count))
+        return found
 
     def described(self, facts: BlockFacts) -> dict[str, dict[str, Any]]:
         """Return a description of each argument."""
+        texts = {name: output.like.describe() for name, output in self.outputs.items()}
+        for name, table in self.sides.items():
+            columns = filter(None, table.columns.values())
+            texts[name] = f"DataFrame of Spark, columns {', '.join(columns)}"
         rows = f"{facts.n_users:,} users, {facts.n_rows:,} interactions"
-        texts = {"source": self.source.like.describe(), "test": f"DataFrame of Spark, {rows}"}
-        for name in ("train", "candidates"):
-            if name in self.tables:
-                columns = filter(None, self.tables[name].columns.values())
-                texts[name] = f"DataFrame of Spark, columns {', '.join(columns)}"
-        given = {"candidates": self.chosen, "exclude": self.exclude, "catalogue": self.catalogue}
-        for name, one in {"baseline": self.baseline and self.baseline.like, **given}.items():
-            if one is not None:
-                texts.setdefault(name, one.describe() if hasattr(one, "describe") else repr(one))
+        texts["test"] = f"DataFrame of Spark, {rows}"
+        if self.arguments.catalogue is not None:
+            texts["catalogue"] = self.arguments.catalogue.describe()
+        for name, given in {"candidates": self.chosen, "exclude": self.arguments.exclude}.items():
+            if given is not None:
+                texts.setdefault(name, repr(given))
         found: dict[str, Any] = {
             name: {"description": text, "fingerprints": {}} for name, text in texts.items()
         }
         drawn = self.candidates if isinstance(self.candidates, SampledCandidates) else None
-        if "candidates" in self.tables or drawn is not None:
-            found["candidates"]["warning"] = warning_of(drawn, self.protocol)
+        if "candidates" in self.sides or drawn is not None:
+            found["candidates"]["warning"] = warning_of(drawn, self.settled)
         return found
 
+    def _popularity(self) -> Popularity:
+        """Return how many users of train have each item."""
+        rows = self.sides["train"].select(IdKinds._fields, self.kinds).distinct()
+        counted = acted(rows.groupBy("i").count().toArrow)
+        item_ids = ids(counted["i"])
+        order = np.argsort(item_ids, kind="stable")
+        users = counted["count"].to_numpy()[order]
+        n_users = acted(rows.drop("i").distinct().count)
+        return Popularity(item_ids[order], users, int(n_users), int(users.sum()))
 
-def _together(notes: list[bytes]) -> Found:
-    """Combine the notes of all blocks, by kind and name; see `Job`.
+    def _largest_gain(self) -> float:
+        """Return the largest value of test, or 1 without values."""
+        table, protocol, metrics = self.test, self.arguments.protocol, self.arguments.metrics
+        value = next(filter(table.has, ("value", *TRUTHS)), None)
+        if value is None:
+            return 1.0
+        each = any(rules_of(one, protocol).repeated_test in COUNT_EACH for one in metrics)
+        how = "avg" if each else "sum"
+        stays = "test" not in self.sides and rows_stay(metrics, protocol)
+        if stays or protocol.repeated_test == "largest":
+            how = "max"
+        rows = table.select(
+            IdKinds._fields, self.kinds, f"CAST({table.sql(value, self.kinds)} AS double) AS x"
+        )
+        rows = rows.where("x IS NOT NULL")
+        per_pair = rows.groupBy(*rows.columns[:-1]).agg({"x": how}).toDF(*rows.columns)
+        finite = per_pair.where("abs(x) < double('infinity')").agg({"x": "max"})
+        largest = acted(finite.collect)[0][0]
+        return float(largest) if largest and largest > 0 else 1.0
 
-    Raises
-    ------
-    RecometerError
-        What was wrong in a block.
-    """
-    how = {"most": max, "least": min}
-    found: Found = {name: {} for name in ("facts", "sums", "counts", "most", "least", "totals")}
-    found["facts"]["facts"] = []
-    for note in sorted(notes):
-        for kind, numbers in pickle.loads(note).items():  # noqa: S301  # of our own
-            if kind == "error":
-                ((name, message),) = numbers.items()
-                raise getattr(errors, name, errors.InternalError)(message)
-            known = found.setdefault(kind, {})
-            for name, n in numbers.items():
-                known[name] = how.get(kind, operator.add)(known[name], n) if name in known else n
-    return found
+    def _find_unknown(self, kind: Kind) -> unknown.Unknown:
+        """Return examples of ids of test that the source does not know, and of those it knows."""
+        table = self.source.of_items if kind == "item" else self.source.table
+        known = table.ids(kind, self.kinds)
+        lost = self.test.ids(kind, self.kinds).join(known, "id", "left_anti").limit(unknown.ASKED)
+        examples, spellings = (
+            acted(rows.toArrow)["id"].to_pylist() for rows in (lost, known.limit(MOST_KNOWN))
+        )
+        return unknown.Unknown(sorted(examples), sorted(spellings))
+
+    def _check_positions(self, least: Mapping[str, int]) -> None:
+        """Refuse ids that look like positions, by the check of one machine.
+
+        `least` has the least id on each side, or for texts "0" or "1". The ids of all users and
+        items come to the driver only if one side has 0 and the other does not.
+        """
+        protocol, by_hand = self.arguments.protocol, self.arguments.by_hand
+        data = [self.sides[name] for name in ("test", "train") if name in self.sides]
+
+        def differ(kind: Kind) -> bool:
+            ours, theirs = least.get(f"data {kind}"), least.get(f"source {kind}")
+            return (theirs == 0 and ours != 0) or (ours == 0 and theirs == 1)
+
+        if not data or self.kinds.session is not None or not any(map(differ, unknown.KINDS)):
+            unknown.settle_shifted([], protocol, by_hand)
+            return
+        sides: list[Any] = []
+        for table in data:
+            users, items = (self._sorted(table, kind) for kind in unknown.KINDS)
+            sides.append(SimpleNamespace(user_ids=users, item_ids=items, n_users=len(users)))
+        named = {"user": self.source.table, "item": self.source.of_items}
+        arrays = {f"{kind}_ids": self._sorted(table, kind) for kind, table in named.items()}
+        like = self.source.like
+        like.facts = dataclasses.replace(like.facts, arrays=arrays, known=None)
+        unknown.check_shifted(
+            like, sides[0], sides[1] if len(sides) > 1 else None, protocol, by_hand
+        )
+
+    def _sorted(self, table: Table, kind: str) -> Array:
+        """Return all ids of users or items in a table, ascending."""
+        return np.sort(ids(acted(table.ids(kind, self.kinds).toArrow)["id"]))
 
 
-def _tables_of(found: Given, test: object, train: object, candidates: object) -> dict[str, Table]:
-    """Return the tables of test, train and candidates that there are."""
-    truth_beside(found.like, given=test is not None)
-    tables = {}
-    for name, data in (("test", test), ("train", train)):
-        if data is not None:
-            tables[name] = Interactions.read(data, name)
+def _sides(source: Output, test: object, train: object, candidates: object) -> dict[str, Table]:
+    """Return the tables of test, train and candidates, if any."""
+    reading.truth_beside(source.like, given=test is not None)
     sets = candidates.items if isinstance(candidates, Negatives) else candidates
-    if isinstance(sets, Interactions) or is_frame(sets):
-        tables["candidates"] = Interactions.read(sets, "candidates")
-    elif isinstance(candidates, Negatives):
+    on_spark = isinstance(sets, Interactions) or is_frame(sets)
+    if isinstance(candidates, Negatives) and not on_spark:
         raise InputTypeError("Negatives on Spark take a DataFrame with a set for each user.")
-    return tables
+    data = {"test": test, "train": train, "candidates": sets if on_spark else None}
+    return {name: Interactions.read(one, name) for name, one in data.items() if one is not None}
 
 
-def _evaluate_folds(source: object, made: Sequence[Any], train: object, options: Any) -> Any:
+def _evaluate_folds(
+    source: object, test: Sequence[Any], train: object, rules: object, **options: Any
+) -> Any:
     """Evaluate on each fold, as `folds` returns them, and pool the results."""
-    if not made or not all(isinstance(one, SparkSplit) for one in made):
-        need_frame(made, "test")
-    check_no_train(made, train)
-    found = []
-    for own, one in each_fold(source, made):
-        result = evaluate(own, one, **options)
-        found.append(result.collect())
+    if not test or not all(isinstance(one, SparkSplit) for one in test):
+        need_frame(test, "test")
+    check_no_train(test, train)
+    results = []
+    for own, split in each_fold(source, test):
+        result = evaluate(own, split, **options)
+        results.append(result.collect())
         result.unpersist()
-    return pool(found, FoldedEvaluation)
-
-
-def _tables_of_split(made: SparkSplit, train: object) -> tuple[Interactions, Interactions]:
-    """Return test and train of a split; InputError: a `train` was given, too."""
-    check_no_train(made, train)
-    columns = made.columns
-    test, own = (
-        Interactions(frame, columns.user, columns.item, columns.value or False)
-        for frame in (made.test, made.train)
-    )
-    return test, own
+    return pool(results, FoldedEvaluation)

@@ -1,9 +1,8 @@
-"""SparkEvaluation: values of users as a DataFrame, of which the driver makes an `Evaluation`."""
+"""SparkEvaluation: the values of users as a DataFrame, which the driver collects and compares."""
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,6 +11,9 @@ import numpy as np
 
 from recometer import rendering
 from recometer.arrays import Array, Float64, Int64
+from recometer.comparing.models import named
+from recometer.comparison import Comparison
+from recometer.comparison import compare as compare_here
 from recometer.data.numbers import size_in_words
 from recometer.errors import InputError
 from recometer.evaluating.finish import versions
@@ -23,16 +25,17 @@ from recometer.metrics.listed.whole import value_of
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
+from recometer.removed import without
 from recometer.results import summary
 from recometer.results.summary import SummaryRow
 from recometer.spark.block import OF_ALL, USERS, Job, unpacked
-from recometer.spark.tables import LIMIT, Frame, acted, ids, memory, quoted
+from recometer.spark.tables import LIMIT, Frame, acted, ids, is_frame, memory, quoted, refusing
 from recometer.stats import Interval
 
-SHARE = 0.25  # of the memory of the driver that these may take, since they take it twice
+SHARE = 0.25  # of the memory of the driver, because collecting takes twice the size of the values
 BY_ITEM = (
-    "Of numbers by item there is no interval. Hint: rs.evaluate(..., lists=True) brings the lists "
-    "to the driver."
+    "Numbers by item have no interval. Hint: rs.evaluate(..., lists=True) brings the lists to the "
+    "driver."
 )
 
 
@@ -40,9 +43,9 @@ BY_ITEM = (
 class SparkEvaluation(rendering.Printed):
     """The result of an evaluation on Spark: every metric for every user, as a DataFrame.
 
-    `collect` makes an ordinary `Evaluation` of it, from which means, intervals, tables and
-    comparisons are read. Of more values than `collect` brings to the driver, Spark's own moments
-    give the means, exact up to the last bits of a sum, and normal intervals.
+    `collect` makes it an ordinary `Evaluation`, which has means, intervals, tables and comparisons.
+    If there are more values than `collect` brings to the driver, Spark's own moments give the
+    means, exact up to the last bits of a sum, and normal intervals.
 
     Attributes
     ----------
@@ -64,11 +67,11 @@ class SparkEvaluation(rendering.Printed):
     kept: bool
     negative_gains: bool
     binary_gains: bool
-    user: str  # the name of the users' column
-    session: str | None  # that of the column of their sessions
-    rows: Frame = dataclasses.field(repr=False)  # of cells; see `Job`
+    user: Sequence[str]  # the names of the columns of users, and of sessions if any
+    rows: Frame = dataclasses.field(repr=False)  # with the columns `CELLS`; see `Job`
     job: Job = dataclasses.field(repr=False)
-    whole: Mapping[str, Any] = dataclasses.field(repr=False)  # what metrics over users read
+    whole: Mapping[str, Any] = dataclasses.field(repr=False)  # for metrics over users
+    early: list[Any] = dataclasses.field(repr=False)  # the values, if they came with the notes
 
     def __len__(self) -> int:
         """Return the number of users."""
@@ -85,14 +88,12 @@ class SparkEvaluation(rendering.Printed):
             Whether to add a column ``"ndcg@10 reason"`` for each metric, with the code of the
             `Reason` why it is undefined, or 0 if it is defined; and further facts about each user.
         """
-        chosen = [f"u AS {quoted(self.user)}"]
-        if self.session is not None:
-            chosen.append(f"s AS {quoted(self.session)}")
-        for number, metric in self._of_users:
+        chosen = [f"{x} AS {quoted(name)}" for x, name in zip("us", self.user, strict=False)]
+        for number, metric in self.job.of_users.items():
             chosen.append(f"m{number} AS {quoted(str(metric))}")
             if reasons:
                 chosen.append(f"r{number} AS {quoted(f'{metric} reason')}")
-        return self._values().selectExpr(*chosen, *(USERS if reasons else ()))
+        return self._unpacked("users").selectExpr(*chosen, *(USERS if reasons else ()))
 
     def collect(self, limit: int | None = None) -> Evaluation:
         """Collect the values of all users on this machine, as `recometer.evaluate` returns them.
@@ -103,8 +104,8 @@ class SparkEvaluation(rendering.Printed):
         Parameters
         ----------
         limit
-            How many values are collected at most, in the first call: 200 million by default; fewer
-            if these would take more than a quarter of the memory of the driver.
+            The largest number of values to collect: 200 million by default, fewer if these would
+            take more than a quarter of the memory of the driver. Only the first call reads it.
 
         Raises
         ------
@@ -125,15 +126,15 @@ class SparkEvaluation(rendering.Printed):
     def mean(self, weights: Any = None) -> dict[str, float]:
         """Return the mean of each metric over the users for whom it is defined; see `Evaluation`.
 
-        Of more values than `collect` brings to the driver, it is exact up to the last bits of a
-        sum.
+        If there are more values than `collect` brings to the driver, it is exact up to the last
+        bits of a sum.
         """
         if weights is not None or self._fits():
             return self.collect().mean(weights)
         return {row.metric: row.mean for row in self.moments()}
 
     def __getattr__(self, name: str) -> Any:
-        """Return what `Evaluation` has beyond this: that of `collect`."""
+        """Return an attribute of the `Evaluation` that `collect` returns."""
         fields = {field.name for field in dataclasses.fields(Evaluation)}
         if name.startswith("_") or not (name in fields or hasattr(Evaluation, name)):
             raise AttributeError(f"A SparkEvaluation has no {name!r}.")
@@ -150,13 +151,13 @@ class SparkEvaluation(rendering.Printed):
         InputError
             If a mean or an interval does not follow from moments, by the rules.
         """
-        columns = ["count(u)"]
-        for number, metric in self._of_users:
+        columns, of_users = ["count(u)"], self.job.of_users
+        for number, metric in of_users.items():
             rules = rules_of(metric, self.protocol)
-            if rules.average not in ("users", "usual") or self.session is not None:
+            if rules.average not in ("users", "usual") or len(self.user) > 1:
                 raise InputError(
                     f"The mean of {str(metric)!r} (average={rules.average!r}"
-                    f"{', sessions of users' if self.session else ''}) does not follow from "
+                    f"{', sessions of users' if len(self.user) > 1 else ''}) does not follow from "
                     "moments. Hint: collect(), perhaps for a sample of the users."
                 )
             undefined = {"skip": "NULL", "nan": "double('NaN')"}.get(rules.missing, "0D")
@@ -164,12 +165,12 @@ class SparkEvaluation(rendering.Printed):
             value = f"CASE WHEN r{number} != {int(Reason.NOT_COUNTED)} THEN {value} END"
             columns += [f"{name}({value})" for name in ("count", "avg", "stddev_samp")]
         columns += [f"count_if(r{n} = 0)" for n in self.job.over_users]
-        n_users, *found = acted(self._values().selectExpr(*columns).collect)[0]
+        n_users, *moments = acted(self._unpacked("users").selectExpr(*columns).collect)[0]
         z = statistics.NormalDist().inv_cdf((1 + self.protocol.confidence) / 2)
-        rows = []
-        for (_, metric), at in zip(self._of_users, itertools.count(0, 3), strict=False):
-            n, *both = found[at : at + 3]
-            mean, deviation = (np.nan if one is None else float(one) for one in both)
+        rows: list[SummaryRow] = []
+        for at, metric in enumerate(of_users.values()):
+            n, *both = moments[3 * at : 3 * at + 3]
+            mean, deviation = (np.nan if number is None else float(number) for number in both)
             low, high = metric.bounds(negative=self.negative_gains, binary=self.binary_gains)
             half = z * deviation / np.sqrt(max(n, 1))
             ends = max(low, mean - half), min(high, mean + half)
@@ -177,9 +178,10 @@ class SparkEvaluation(rendering.Printed):
             note += " The mean is over users." * (metric.definition.over_rows is not None)
             skipped = n_users - n
             rows.append(SummaryRow(str(metric), mean, *ends, n, skipped, {}, "t", note, np.nan))
-        for (name, whole), n in zip(self.over_users.items(), found[3 * len(rows) :], strict=False):
+        counted = moments[3 * len(rows) :]
+        for (name, mean), n in zip(self.over_users.items(), counted, strict=False):
             ends, skipped = (np.nan, np.nan), n_users - n
-            rows.append(SummaryRow(name, whole, *ends, n, skipped, {}, "none", BY_ITEM, np.nan))
+            rows.append(SummaryRow(name, mean, *ends, n, skipped, {}, "none", BY_ITEM, np.nan))
         return rows
 
     @cached_property
@@ -189,22 +191,20 @@ class SparkEvaluation(rendering.Printed):
         if not metrics or self.job.lists:
             found: Mapping[str, float] = self.whole.get("over_users", {})
             return found
-        by_item = self._unpacked("items", self.job.columns_of_items)
+        by_item = self._unpacked("items")
         added = by_item.groupBy("k", "i").agg({"x": "sum"})
         table = acted(added.toDF("k", "i", "x").toArrow)
         numbers, listed, x = table["k"].to_numpy(), ids(table["i"]), table["x"].to_numpy()
-        popularity, named, users = self.job.given["popularity"], [listed], None
-        if popularity is not None:
-            named.append(popularity.item_ids)
-        every = np.unique(np.concatenate([one for one in named if len(one)] or [listed]))
+        popularity: Any = self.job.arguments.popularity
+        named = [listed] if popularity is None else [listed, popularity.item_ids]
+        every = np.unique(np.concatenate([one for one in named if len(one)] or named))
 
         def spread(items: Array, values: Array) -> Array:
             found = np.zeros(len(every), values.dtype)
             found[np.searchsorted(every, items)] = values
             return found
 
-        if popularity is not None:
-            users = spread(popularity.item_ids, popularity.users)
+        users = None if popularity is None else spread(popularity.item_ids, popularity.users)
         together = _OfAllUsers(self.whole["n_catalogue"], users, {})
         for number, metric in metrics.items():
             some, totals = numbers == number, self.whole["totals"][str(metric)]
@@ -212,7 +212,7 @@ class SparkEvaluation(rendering.Printed):
         return compute_for_all(together, list(metrics.values()), self.job.settled)
 
     def unpersist(self) -> None:
-        """Make Spark forget the values of the users, which are computed again if needed."""
+        """Release the values of the users; Spark computes them again if needed."""
         if self.kept:
             self.rows.unpersist()
 
@@ -231,29 +231,22 @@ class SparkEvaluation(rendering.Printed):
         return f"<SparkEvaluation of {self.n_users} users: {', '.join(map(str, self.metrics))}>"
 
     @property
-    def _of_users(self) -> list[tuple[int, Metric]]:
-        """The metrics with a value per user, and their numbers."""
-        return [(n, m) for n, m in enumerate(self.metrics) if n not in self.job.over_users]
-
-    @property
     def _n_values(self) -> int:
-        return self.n_users * (len(self._of_users) + len(self.job.by_chance))
+        return self.n_users * (len(self.job.of_users) + len(self.job.by_chance))
 
     def _fits(self, limit: int | None = None) -> bool:
-        known = "_collected" in vars(self)
-        return known or self._n_values <= min(limit or LIMIT, SHARE * memory() / 8)
+        collected = "_collected" in vars(self)
+        return collected or self._n_values <= min(limit or LIMIT, SHARE * memory() / 8)
 
-    def _values(self) -> Frame:
-        return self._unpacked("users", self.job.columns)
-
-    def _unpacked(self, cells: str, types: Mapping[str, str]) -> Frame:
-        """Return a DataFrame of the tables in some cells."""
+    def _unpacked(self, cells: str) -> Frame:
+        """Return the tables in a column of cells as one DataFrame."""
 
         def run(batches: Any) -> Any:
             for batch in batches:
                 for table in unpacked(batch.column(0)):
                     yield from table.to_batches()
 
+        types = self.job.columns if cells == "users" else self.job.columns_of_items
         schema = ", ".join(f"{name} {kind}" for name, kind in types.items())
         return self._cells(cells).mapInArrow(run, schema)
 
@@ -264,25 +257,25 @@ class SparkEvaluation(rendering.Printed):
     def _collected(self) -> Evaluation:
         import pyarrow as pa
 
-        table = pa.concat_tables(unpacked(acted(self._cells("users").toArrow)["users"]))
-        named = ids(table["u"])
-        if self.session is not None:
-            pairs = zip(named.tolist(), ids(table["s"]).tolist(), strict=True)
-            named = np.fromiter(pairs, object, len(named))
-        order = np.argsort(named, kind="stable")
+        tables = self.early or unpacked(acted(self._cells("users").toArrow)["users"])
+        table = pa.concat_tables(tables)
+        user_ids = ids(table["u"])
+        if len(self.user) > 1:
+            pairs = zip(user_ids.tolist(), ids(table["s"]).tolist(), strict=True)
+            user_ids = np.fromiter(pairs, object, len(user_ids))
+        order = np.argsort(user_ids, kind="stable")
 
         def column(name: str, kind: Any = np.float64) -> Any:
             return table[name].to_numpy().astype(kind, copy=False)[order]
 
-        reasons = {str(m): column(f"r{n}", np.uint8) for n, m in enumerate(self.metrics)}
         whole = {name: self.whole[name] for name in OF_ALL if name in self.whole}
         whole["over_users"] = self.over_users
         same = "metrics protocol seed counts definitions timings inputs negative_gains binary_gains"
         result = Evaluation(
-            values={str(metric): column(f"m{n}") for n, metric in self._of_users},
-            reasons=reasons,
+            values={str(metric): column(f"m{n}") for n, metric in self.job.of_users.items()},
+            reasons={str(m): column(f"r{n}", np.uint8) for n, m in enumerate(self.metrics)},
             chance={str(metric): column(f"c{n}") for n, metric in self.job.by_chance.items()},
-            user_ids=named[order],
+            user_ids=user_ids[order],
             **{name: column(name, np.uint32 if name == "flags" else np.int64) for name in USERS},
             **{name: getattr(self, name) for name in same.split()},
             versions=versions(),
@@ -306,9 +299,48 @@ class _OfAllUsers:
     size: int = 1
 
     def users(self, chosen: Int64) -> _OfAllUsers:
-        """Return this object, since there are no users to choose from."""
+        """Return this object, because there are no users to choose from."""
         return self
 
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
         """Return the value of all users."""
         return np.array([value_of(metric, self, self.found[str(metric)]) for metric in metrics])
+
+
+@refusing
+@without("evaluator", "until")
+def compare(
+    models: Mapping[str, Any] | Sequence[Any], *, cluster: object = None, **options: Any
+) -> Comparison:
+    """Test whether models differ, and estimate by how much, from the values of every user.
+
+    The driver collects the values of all models (`SparkEvaluation.collect`, with its limit), and
+    `recometer.compare` does the rest.
+
+    Parameters
+    ----------
+    models
+        A dict from the names of models to results of `evaluate` on the same test, or a list of
+        results; and what else `recometer.compare` takes. Data on Spark have no fingerprints:
+        whether models were evaluated on the same data is not known.
+    cluster
+        As in `recometer.compare`, or a DataFrame of Spark with the users and their clusters.
+    **options
+        As in `recometer.compare`.
+
+    Examples
+    --------
+    >>> import recometer.spark as rs
+    >>> print(rs.compare({"als": first, "bpr": second}, baseline="als"))  # doctest: +SKIP
+    """
+    hint = "Hint: rs.compare({'als': first, 'bpr': second})."
+    results = named(models, "Models are compared by their results", hint)
+    collected = {name: _collected(result) for name, result in results.items()}
+    clusters: Any = acted(cluster.toArrow) if is_frame(cluster) else cluster  # type: ignore[attr-defined]
+    return compare_here(collected, cluster=clusters, **options)
+
+
+def _collected(result: Any) -> Any:
+    if isinstance(result, list | tuple):
+        return [*map(_collected, result)]
+    return result.collect() if isinstance(result, SparkEvaluation) else result

@@ -1,9 +1,9 @@
-"""What an evaluation on Spark is given: DataFrames, and the meanings of their columns."""
+"""The output of a model on Spark: DataFrames, and the meanings of their columns."""
 
 from __future__ import annotations
 
 import dataclasses
-import numbers as numbers_of_python
+import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -15,10 +15,9 @@ from recometer.data.columns import check_column, choose_columns
 from recometer.data.numbers import size_in_words
 from recometer.errors import ColumnError, InputError, InputTypeError, brief
 from recometer.sources.base import Source
-from recometer.sources.lists import Lists as OneLists
-from recometer.sources.pairs import Pairs as OnePairs
+from recometer.sources.lists import Lists as ListsHere
+from recometer.sources.pairs import Pairs as PairsHere
 from recometer.spark.tables import (
-    IDS,
     Frame,
     IdKinds,
     Table,
@@ -33,62 +32,60 @@ from recometer.spark.tables import (
     vectors,
 )
 
-NAMED = dict.fromkeys(("user_ids", "item_ids"), IDS)
-OF_LISTS = {**NAMED, "item_offset": IDS}
-OF_INTERACTIONS = {
-    **OF_LISTS,
-    **dict.fromkeys(("n_users", "n_items"), IDS),
-    "time": "evaluations read no times. Hint: rs.split and rs.audit take time=",
-}
-OF_FACTORS = {**NAMED, "allow_tf32": "executors rank on their processors. Hint: leave it out"}
+TRUTHS = ("relevance", "rating")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Given:
-    """A source on Spark."""
+class Output:
+    """The output of a model: on the driver DataFrames, on executors how to read a block."""
 
-    kind: str  # "factors", "lists", "arrays" or "pairs"
-    options: Mapping[str, Any]  # of the class of one machine
-    table: Table  # the rows that belong to users
-    numbers: Mapping[str, str]  # what the fields x and y of a row hold, as `table` calls it
-    like: Source  # one of the same kind on one machine, which knows what rules change nothing
-    items: Table | None = None  # of item factors
+    kind: str  # "factors", "lists" or "pairs"
+    table: Table  # of users
+    options: Mapping[str, Any]  # of the source of one machine, except for columns
+    like: Any = None  # on the driver: a source of one machine with the same `Facts`
+    items: Table | None = None  # on the driver: the table of item factors
+    item_factors: tuple[Array, Array, Array | None] | None = None  # ids, factors and biases
+    every_item: Array | None = None  # of all users, if random draws depend on them
 
     @property
     def of_items(self) -> Table:
         """The table that names items."""
         return self.table if self.items is None else self.items
 
-    def cells(self, kinds: IdKinds) -> Frame:
-        """Return the rows of users with what is read of each; see `Table.cells`."""
-        table = self.table
-        if self.kind == "arrays":
-            return table.cells(kinds, f=f"coalesce({self._entries(kinds)}, array())")
-        if self.kind == "factors":
-            fields = {"f": f"CAST({table['vector']} AS {self.options['array']})"}
-        else:
-            fields = {"i": f"CAST({table['item']} AS {kinds.item})"}
-        fields |= {name: table.number(option) for name, option in self.numbers.items()}
-        return table.cells(kinds, **fields)
-
-    def _entries(self, kinds: IdKinds) -> str:
-        table, entry = self.table, self.table["entry"]
-        if not table.has("score"):
-            own = f"{entry}.{table['item']}" if table.has("item") else entry
-            return f"CAST({own} AS array<{kinds.item}>)"
-        kind = table.type_of("score")
-        if kind.typeName() in ("string", "array", "struct"):
-            raise InputTypeError(
-                f"The scores (field {table.columns['score']!r} of column {entry} of Lists) must be "
-                f"numbers, found {kind.simpleString()}. Hint: score=False uses the order alone."
-            )
-        return (
-            f"transform({entry}, e -> named_struct('i', CAST(e.{table['item']} AS {kinds.item}), "
-            f"'x', CAST(e.{table['score']} AS double)))"
+    def for_executors(self, kinds: IdKinds, every_item: Array | None) -> Output:
+        """Return what travels to executors, with the factors of all items."""
+        return Output(
+            self.kind,
+            dataclasses.replace(self.table, frame=None),
+            self.options,
+            item_factors=None if self.items is None else read_items(self.items, kinds),
+            every_item=every_item,
         )
 
+    def source(self, rows: Any) -> Source:
+        """Return the source of one machine for some rows of `table`, in Arrow."""
+        if self.item_factors is not None:
+            item_ids, factors, item_bias = self.item_factors
+            columns = {option: name for option, name in self.table.columns.items() if name}
+            own = vectors(
+                rows[columns["vector"]].combine_chunks(), factors.shape[1], self.table.what
+            )
+            bias = biases(rows[columns["bias"]], factors.dtype) if "bias" in columns else None
+            return one_machine.Factors(
+                own.astype(factors.dtype, copy=False),
+                factors,
+                user_bias=bias,
+                item_bias=item_bias,
+                user_ids=ids(rows[columns["user"]]),
+                item_ids=item_ids,
+            )
+        of_kind: Any = PairsHere if self.kind == "pairs" else ListsHere
+        options = {**self.table.options, **self.options, "every_item": self.every_item}
+        source: Source = of_kind.of_some_users(rows, **options)
+        return source
 
-@refusing(OF_INTERACTIONS)
+
+@refusing
 @dataclasses.dataclass(frozen=True, eq=False)
 class Interactions:
     """A DataFrame of interactions whose columns do not have common names.
@@ -107,14 +104,22 @@ class Interactions:
     value: str | Literal[False] | None = None
 
     @classmethod
-    def read(cls, data: object, what: str) -> Table:
-        """Return the columns of test, train or candidates that are read."""
-        given = data if isinstance(data, cls) else cls(data)
-        columns = {"user": given.user, "item": given.item, "value": given.value}
-        return Table.of(given.frame, what, columns)
+    def read(cls, data: object, what: str, *, time: object = False, **named: object) -> Table:
+        """Find the columns of a table of interactions; `named` are those of a DataFrame."""
+        if isinstance(data, cls):
+            for option, name in named.items():
+                if name is not None:
+                    raise InputError(
+                        f"{option}={name!r} was given, but recometer.spark.Interactions names "
+                        f"columns itself. Hint: rs.Interactions(frame, {option}={name!r})."
+                    )
+            named = {"user": data.user, "item": data.item, "value": data.value}
+            data = data.frame
+        wanted = {"user": None, "item": None, "value": None, **named, "time": time}
+        return Table.of(data, what, wanted)
 
 
-@refusing(OF_FACTORS)
+@refusing
 @dataclasses.dataclass(frozen=True, eq=False)
 class Factors:
     """A model whose score of a user and an item is a dot product; see `recometer.Factors`.
@@ -139,22 +144,23 @@ class Factors:
     user_bias: str | None = None
     item_bias: str | None = None
 
-    def read(self) -> Given:
-        """Check the columns, and return what is read of them."""
-        users = self._table("user", self.user_factors, self.user_bias)
-        items = self._table("item", self.item_factors, self.item_bias)
-        kinds = {one.type_of("vector").elementType.typeName() for one in (users, items)}
-        width, array = ("float32", "float") if kinds == {"float"} else ("float64", "double")
-        like = _described(
-            one_machine.Factors([[0.0]], [[0.0]]),
-            f"Factors on Spark: {width} of column {self.vector!r}",
-        )
-        bias = {} if self.user_bias is None else {"x": "bias"}
-        return Given("factors", {"array": f"array<{array}>"}, users, bias, like, items)
+    def read(self) -> Output:
+        """Check the columns."""
+        tables = [
+            self._table("user", self.user_factors, self.user_bias),
+            self._table("item", self.item_factors, self.item_bias),
+        ]
+        single = all(one.type_of("vector").elementType.typeName() == "float" for one in tables)
+        casts = {"vector": f"array<{'float' if single else 'double'}>"}
+        users, items = (dataclasses.replace(one, casts=casts) for one in tables)
+        width = "float32" if single else "float64"
+        text = f"Factors on Spark: {width} of column {self.vector!r}"
+        like = _stand_in(one_machine.Factors([[0.0]], [[0.0]]), text)
+        return Output("factors", users, {}, like, items)
 
-    def _table(self, option: str, given: object, bias: str | None) -> Table:
+    def _table(self, option: str, data: object, bias: str | None) -> Table:
         what = f"{option}_factors"
-        frame = need_frame(given, what)
+        frame = need_frame(data, what)
         columns = {option: self.id, "vector": self.vector, "bias": bias}
         for name in filter(None, columns.values()):
             check_column("column", name, frame.columns)
@@ -172,7 +178,7 @@ class Factors:
         return table
 
 
-@refusing(OF_LISTS)
+@refusing
 @dataclasses.dataclass(frozen=True, eq=False)
 class Lists:
     """Lists of recommended items, a list per user; see `recometer.Lists`.
@@ -183,7 +189,7 @@ class Lists:
         A row per user and item, with a rank (1 is best) or a score; or a row per user with an
         array, best first, of items or of structs as ``ALSModel.recommendForAllUsers`` returns them.
     user, item, rank, score, depth
-        As in `recometer.Lists`. If there are both ranks and scores, one of them has to be named.
+        As in `recometer.Lists`. If the frame has ranks and scores, you have to name one of them.
         For structs, `item` is the column and `score` the field; with ``score=False`` the order of
         an array is the ranking.
     """
@@ -195,29 +201,25 @@ class Lists:
     score: str | Literal[False] | None = None
     depth: int | None = None
 
-    def read(self) -> Given:
-        """Find the columns, and return what is read of them."""
+    def read(self) -> Output:
+        """Find the columns."""
         frame = need_frame(self.frame, "The frame of Lists")
         arrays = [f.name for f in frame.schema.fields if f.dataType.typeName() == "array"]
-        named = self.item if self.item in arrays else None
-        if named is None and self.item is None and len(arrays) == 1:
-            named = arrays[0]
-        table = self._of_rows(frame) if named is None else self._of_arrays(frame, named)
-        by = next((name for name in ("rank", "score") if table.has(name)), None)
+        entry = self.item if self.item in arrays else None
+        if self.item is None and len(arrays) == 1:
+            entry = arrays[0]
+        table = self._of_rows(frame) if entry is None else self._of_arrays(frame, entry)
+        by = next(filter(table.has, ("rank", "score")), None)
         cut = "" if self.depth is None else f", cut at {self.depth:,}"
         order = "in the order of arrays" if by is None else f"by column {table.columns[by]!r}"
-        one = OneLists({"user": ["item"]}, depth=self.depth)  # checks depth
-        like = _described(one, f"Lists on Spark: {order}{cut}")
-        like.facts = dataclasses.replace(like.facts, input_order=named is not None)
-        kind, numbers = ("lists", {"x": str(by)}) if named is None else ("arrays", {})
-        return Given(kind, {"by": by, "depth": self.depth}, table, numbers, like)
+        here = ListsHere({"user": ["item"]}, depth=self.depth)  # checks depth
+        like = _stand_in(here, f"Lists on Spark: {order}{cut}", input_order=entry is not None)
+        return Output("lists", table, {"depth": self.depth}, like)
 
     def _of_rows(self, frame: Frame) -> Table:
-        if isinstance(self.score, str) and isinstance(self.rank, str):
-            raise InputError("rank= and score= were both given. Hint: name the one to rank by.")
         wanted = {"user": self.user, "item": self.item, "rank": self.rank, "score": self.score}
-        for one, other in (("rank", "score"), ("score", "rank")):
-            if isinstance(wanted[one], str) and wanted[other] is None:
+        for named, other in (("rank", "score"), ("score", "rank")):
+            if isinstance(wanted[named], str) and wanted[other] is None:
                 wanted[other] = False
         table = Table.of(frame, "Lists", wanted, strict=("score",))
         if not table.has("rank"):
@@ -240,21 +242,23 @@ class Lists:
         others = [quoted(name) for name in frame.columns if name != entry]
         users = Table.of(frame.select(*others), "Lists", {"user": self.user}, required=("user",))
         element = frame.schema[entry].dataType.elementType
-        columns = {**users.columns, "entry": entry, "item": None, "score": None}
+        columns: dict[str, str | None] = {**users.columns, "item": entry}
         if isinstance(self.rank, str):
             raise InputError("rank= does not apply to arrays. Hint: they are read best first.")
         if element.typeName() == "struct":
             fields = [field.name for field in element.fields]
-            inner = choose_columns(fields, {"item": None, "score": self.score}, required=("item",))
-            columns |= {"item": inner["item"], "score": inner["score"]}
+            columns |= choose_columns(
+                fields, {"item": None, "score": self.score}, required=("item",)
+            )
         elif isinstance(self.score, str):
             raise InputError(
                 f"score={self.score!r} names a field, but column {entry!r} holds no structs. Hint: "
                 "leave score= out; arrays of items are read best first."
             )
-        return Table("Lists", frame, columns)
+        return Table("Lists", frame, columns, entry)
 
 
+@refusing
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pairs:
     """Scored pairs of a user and an item, which also contain the truth; see `recometer.Pairs`.
@@ -264,8 +268,8 @@ class Pairs:
     frame
         A row per pair.
     user, item, score, relevance, rating, threshold
-        As in `recometer.Pairs`; no threshold for each user. ``relevance=False, rating=False`` says
-        that there is no truth, and that you pass test to `evaluate`.
+        As in `recometer.Pairs`, but one threshold for all users. ``relevance=False, rating=False``
+        says that there is no truth, and that you pass test to `evaluate`.
     """
 
     frame: Frame
@@ -276,80 +280,55 @@ class Pairs:
     rating: str | Literal[False] | None = None
     threshold: Any = None
 
-    def read(self) -> Given:
-        """Find the columns, and return what is read of them."""
+    def read(self) -> Output:
+        """Find the columns."""
         import pyarrow as pa
 
-        threshold: Any = self.threshold
-        if not (threshold is None or isinstance(threshold, numbers_of_python.Real | str)):
+        if not (self.threshold is None or isinstance(self.threshold, numbers.Real | str)):
             raise InputTypeError(
-                f"threshold={brief(threshold)} must be a number, 'user_mean' or None on Spark."
+                f"threshold={brief(self.threshold)} must be a number, 'user_mean' or None on Spark."
             )
         truths = {"relevance": self.relevance, "rating": self.rating}
-        named = [name for name, given in truths.items() if isinstance(given, str)]
-        if len(named) == 1:
-            truths = {name: truths[name] if name in named else False for name in truths}
+        if sum(isinstance(name, str) for name in truths.values()) == 1:
+            truths = {option: name or False for option, name in truths.items()}
         wanted = {"user": self.user, "item": self.item, "score": self.score, **truths}
         required = ("user", "item", "score")
         table = Table.of(self.frame, "Pairs", wanted, required=required, strict=("score",))
-        found = [name for name in truths if table.has(name)]
-        if len(found) == 2:
-            both = [f"{name}={table.columns[name]!r}" for name in found]
-            raise InputError(
-                f"{' and '.join(both)} are two truths. Hint: name the one that counts."
-            )
-        truth = found[0] if found else None
-        numbers = {"x": "score"} if truth is None else {"x": "score", "y": truth}
-        columns: dict[str, Any] = {option: name for name, option in numbers.items()}
-        row = pa.table({"u": ["user"], "i": ["item"], "x": [1.0], "y": [1.0]})
-        one = OnePairs.of_some_users(row, threshold=self.threshold, user="u", item="i", **columns)
+        options = {**table.options, "threshold": self.threshold}
+        # One row of every column lets the reader of one machine check the options.
+        row = {
+            name: [1.0] if option in ("score", *TRUTHS) else ["id"]
+            for option, name in table.columns.items()
+            if name is not None
+        }
+        here = PairsHere.of_some_users(pa.table(row), **options)
+        truth = next(filter(table.has, TRUTHS), None)
         of = "no truth" if truth is None else f"truth of column {table.columns[truth]!r}"
         text = f"Pairs on Spark: scores of column {table.columns['score']!r}, {of}"
-        options = {"truth": truth, "threshold": threshold}
-        return Given("pairs", options, table, numbers, _described(one, text))
+        return Output("pairs", table, {"threshold": self.threshold}, _stand_in(here, text))
 
 
-def read_source(given: object, what: str = "The first argument") -> Given:
-    """Return a source on Spark of what `evaluate` was given, as the argument called `what`."""
+def read_output(data: object, what: str = "The first argument") -> Output:
+    """Return the output of a model that `evaluate` was given as the argument called `what`."""
     # A DataFrame of Connect has every attribute, as a column.
     parts = ("userFactors", "itemFactors", "rank")
-    if not is_frame(given) and all(hasattr(given, name) for name in parts):
-        given = Factors(given.userFactors, given.itemFactors)  # type: ignore[attr-defined]
-    if isinstance(given, Factors | Lists | Pairs):
-        return given.read()
+    if not is_frame(data) and all(hasattr(data, name) for name in parts):
+        data = Factors(data.userFactors, data.itemFactors)  # type: ignore[attr-defined]
+    if isinstance(data, Factors | Lists | Pairs):
+        return data.read()
     hint = "rs.Lists(frame), rs.Factors(user_factors, item_factors) or rs.Pairs(frame)"
     raise InputTypeError(
-        f"{what} on Spark must be a source, found {type(given).__name__}. Hint: with "
+        f"{what} on Spark must be a source, found {type(data).__name__}. Hint: with "
         f"import recometer.spark as rs, {hint}; or an ALSModel."
     )
 
 
-def with_columns(data: object, **columns: Any) -> Interactions:
-    """Return data with the columns that are named beside them; not if they name some themselves."""
-    if not isinstance(data, Interactions):
-        return Interactions(data, **columns)
-    for option, name in columns.items():
-        if name is not None:
-            raise InputError(
-                f"{option}={name!r} was given beside recometer.spark.Interactions, which names "
-                f"columns itself. Hint: rs.Interactions(frame, {option}={name!r})."
-            )
-    return data
-
-
-def read_items(given: Given, kinds: IdKinds) -> tuple[Array, Array, Array | None]:
-    """Bring the ids, factors and biases of all items to the driver, by ascending ids.
-
-    Raises
-    ------
-    InputError
-        If they do not fit there, or there are none.
-    """
-    items, array = given.items, given.options["array"]
-    assert items is not None
-    size = f"coalesce(max(size({items['vector']})), 0)"
+def read_items(items: Table, kinds: IdKinds) -> tuple[Array, Array, Array | None]:
+    """Bring the ids, factors and biases of all items to the driver, by ascending ids."""
+    vector = items.sql("vector", kinds)
+    size = f"coalesce(max(size({vector})), 0)"
     n, width = acted(items.frame.selectExpr("count(*)", size).collect)[0]
-    n_bytes = n * width * (4 if "float" in array else 8)
+    n_bytes = n * width * (4 if "float" in items.casts["vector"] else 8)
     if n_bytes > memory() / 2:
         raise InputError(
             f"The factors of {n:,} items take {size_in_words(n_bytes)}, more than half the memory "
@@ -358,22 +337,19 @@ def read_items(given: Given, kinds: IdKinds) -> tuple[Array, Array, Array | None
         )
     if not n:
         raise InputError("Factors has no items to rank.")
-    bias = items.number("bias") if items.has("bias") else "CAST(NULL AS double)"
-    item, vector = f"CAST({items['item']} AS {kinds.item})", f"CAST({items['vector']} AS {array})"
-    frame = items.frame.selectExpr(f"{item} AS i", f"{vector} AS f", f"{bias} AS b")
+    frame = items.select(("item", "vector", "bias"), kinds)
     table = acted(frame.toArrow).combine_chunks()
-    if table["i"].null_count or table["f"].null_count:
+    if table["i"].null_count or table["v"].null_count:
         raise InputError("item_factors has rows without an id or factors. Hint: drop them.")
-    named = ids(table["i"])
-    order = np.argsort(named, kind="stable")
-    factors = np.ascontiguousarray(vectors(table["f"].combine_chunks(), None, items.what)[order])
-    own = biases(table["b"], factors.dtype)[order] if items.has("bias") else None
-    return named[order], factors, own
+    item_ids = ids(table["i"])
+    order = np.argsort(item_ids, kind="stable")
+    factors = np.ascontiguousarray(vectors(table["v"].combine_chunks(), None, items.what)[order])
+    bias = biases(table["b"], factors.dtype)[order] if items.has("bias") else None
+    return item_ids[order], factors, bias
 
 
-def _described(source: Source, text: str) -> Any:
-    """Return a source that stands for one on Spark, with its description."""
-    source.describe = lambda: text  # type: ignore[method-assign]
-    # None of its arrays are here.
-    source.facts = dataclasses.replace(source.facts, arrays={})  # type: ignore[misc]
+def _stand_in(source: Any, text: str, **facts: Any) -> Any:
+    """Return a source with the description and the facts of one on Spark, without its arrays."""
+    source.describe = lambda: text
+    source.facts = dataclasses.replace(source.facts, arrays={}, **facts)
     return source

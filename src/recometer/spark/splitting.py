@@ -1,32 +1,35 @@
-"""split on Spark: Spark counts, and the functions of one machine split blocks of whole users."""
+"""Splits and audits on Spark, by the functions of one machine."""
 
 from __future__ import annotations
 
 import dataclasses
-import datetime
-from collections.abc import Iterable, Sequence
+import inspect
+from collections.abc import Sequence
 from typing import Any, Literal
 
-from recometer.data.columns import Columns, find_columns, single_names
-from recometer.data.numbers import flag
+from recometer.auditing import Audit
+from recometer.auditing import audit as audit_here
+from recometer.data.columns import Columns
+from recometer.data.interactions import Interactions as InteractionsHere
+from recometer.data.numbers import flag, size_in_words
 from recometer.draws import seed_of
 from recometer.errors import InputError, InputTypeError, warn
+from recometer.protocol import RelevantFrom
 from recometer.spark.block import blocks
-from recometer.spark.sources import with_columns
+from recometer.spark.sources import Interactions
 from recometer.spark.tables import (
-    RUNNING,
     Frame,
     acted,
-    check_ids,
     check_partitions,
     gathered,
-    need_frame,
+    kinds_of,
+    memory,
     persisted,
     quoted,
     refusing,
+    without_sessions,
 )
 from recometer.split.checks import NoTestUsersError, check_whole
-from recometer.split.filters import Filter, MinCounts, ValuesFrom
 from recometer.split.result import SplitProtocol
 from recometer.split.splitting import (
     REMAINDER,
@@ -35,7 +38,6 @@ from recometer.split.splitting import (
     check_kind,
     check_one_split,
     check_untested,
-    listed_filters,
     number_of_folds,
     parts_of_some_users,
 )
@@ -43,17 +45,13 @@ from recometer.split.what import After, ColdItems, Folding, What
 from recometer.split.who import AllUsers, UserFolds, Who
 
 PART = "recometer part"
-ELSEWHERE = {"threads": RUNNING["threads"]}
-# Parts of recometer.split that are not here, and what Spark does instead.
+ROW_BYTES = 100  # of an audit, with everything that it computes
+# Parts of recometer.split that Spark does not have, and what to do instead.
 GONE = {
     "ColdItems with items": "frame.where(frame[item].isin(items)) is test, and the rest train",
-    "Duplicates": "frame.dropDuplicates([user, item]) or a groupBy leaves one row of each pair",
     "GivenUsers": "rs.split splits the rows of these users, and train.unionByName(...) adds others",
-    "KCore": "several MinCounts, one after the other, leave the core once nothing changes",
-    "SeenInTrain": "test.join(train.select(user).distinct(), user, 'left_semi') keeps known users",
     "UsersNumber": "UsersFraction draws a share of the users",
 }
-Filters = Filter | Iterable[Filter]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -80,24 +78,28 @@ class SparkSplit:
     rows: Frame = dataclasses.field(repr=False)
     kept: bool = False
 
+    def interactions(self) -> tuple[Interactions, Interactions]:
+        """Return test and train with the names of their columns."""
+        named: tuple[Any, ...] = self.columns.user, self.columns.item, self.columns.value or False
+        return Interactions(self.test, *named), Interactions(self.train, *named)
+
     def __repr__(self) -> str:
         counts = self.protocol.counts
         found = ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in counts.items() if n)
         return f"SparkSplit({found}; {self.protocol})"
 
     def unpersist(self) -> None:
-        """Make Spark forget the parts of the rows, which are computed again if needed."""
+        """Release the rows of all parts; Spark computes them again if needed."""
         if self.kept:
             self.rows.unpersist()
 
 
-@refusing(ELSEWHERE)
+@refusing
 def split(
     data: object,
     what: What,
     *,
     who: Who = AllUsers(),  # noqa: B008  # frozen
-    filters: Filters = (),
     untested: Literal["train", "apart"] = "train",
     min_train: int = 0,
     min_test: int = 1,
@@ -118,9 +120,9 @@ def split(
     ----------
     data
         A DataFrame, or `recometer.spark.Interactions`, which names its columns.
-    what, who, filters, untested, min_train, min_test, seed
-        As in `recometer.split`, without ``GivenUsers``, ``UsersNumber``, ``KCore``, ``Duplicates``,
-        ``SeenInTrain`` and given items of ``ColdItems``. `folds` makes several splits.
+    what, who, untested, min_train, min_test, seed
+        As in `recometer.split`, without ``GivenUsers``, ``UsersNumber`` and given items of
+        ``ColdItems``. `folds` makes several splits. Filter the DataFrame before you split it.
     user, item, value, time
         Columns; by default those with common names. With ``user=["user", "session"]`` every
         session counts as a user.
@@ -139,24 +141,23 @@ def split(
     >>> rs.evaluate(model, made.test, train=made.train)  # doctest: +SKIP
     """
     check_one_split(what, who, "recometer.spark.folds")
-    columns: Any = {"user": user, "item": item, "value": value, "time": time}
-    how: Any = {"untested": untested, "min_train": min_train, "min_test": min_test, "seed": seed}
-    work = _Work(data, what, who, filters, partitions=partitions, keep=keep, **columns, **how)
-    return work.split(None)
+    return _Work(**locals()).split(None)
 
 
-@refusing(ELSEWHERE)
+@refusing
 def folds(
     data: object,
     what: What | Folding,
     *,
     who: Who | UserFolds = AllUsers(),  # noqa: B008  # frozen
+    time: str | Literal[False] | None = None,
+    partitions: int | None = None,
     **options: Any,
 ) -> list[SparkSplit]:
     """Split a DataFrame several times: cross-validation, or one window of time after another.
 
     Every row is on the same side in each fold as with `recometer.split.folds`. Either `what` makes
-    the folds (`KFold` or `Windows`), or `who` (`UserFolds`). `options` are those of `split`.
+    the folds (`KFold` or `Windows`), or `who` (`UserFolds`). Other options are those of `split`.
 
     Examples
     --------
@@ -164,109 +165,94 @@ def folds(
     >>> for made in rs.folds(ratings, rm.split.KFold(5)):  # doctest: +SKIP
     ...     rs.evaluate(fitted(made.train), made.test, train=made.train)
     """
-    n, work = number_of_folds(what, who), _Work(data, what, who, **options)
+    given = {"time": time, "partitions": partitions, **options}
+    bound = inspect.signature(split).bind(data, what, who=who, **given)
+    bound.apply_defaults()
+    n, work = number_of_folds(what, who), _Work(**bound.arguments)
     return [work.split(fold) for fold in range(n)]
 
 
 class _Work:
-    """The data after the filters, and how they are split, which all folds share."""
+    """The data, and the settings of all folds."""
 
     def __init__(
         self,
         data: object,
         what: Any,
         who: Any,
-        filters: Filters = (),
         *,
-        untested: Any = "train",
-        min_train: int = 0,
-        min_test: int = 1,
-        seed: int = 0,
-        time: Any = None,
-        partitions: int | None = None,
-        keep: bool = True,
+        partitions: int | None,
+        keep: bool,
+        untested: Any,
+        min_train: int,
+        min_test: int,
+        seed: int,
         **columns: Any,
     ) -> None:
         check_kind(what, (What, Folding), "what")
         check_kind(who, (Who, UserFolds), "who")
         check_untested(untested)
         check_partitions(partitions)
-        given, self.keep = with_columns(data, **columns), flag("keep", keep)
-        frame = self.frame = need_frame(given.frame, "data")
-        wanted: dict[str, Any] = {"user": given.user, "item": given.item, "value": given.value}
-        of = self.columns = find_columns(frame.columns, **wanted, time=time)
-        self.partitions = partitions
-        check_ids(frame, of)
-        several = listed_filters(filters)
-        for one in (what, who, *several):
-            kind = type(one).__name__
-            kind += " with items" * (isinstance(one, ColdItems) and one.items is not None)
+        for part in (what, who):
+            kind = type(part).__name__
+            kind += " with items" * (isinstance(part, ColdItems) and part.items is not None)
             if kind in GONE:
                 raise InputError(
                     f"{kind} is not for Spark: {GONE[kind]}. Hint: recometer.split of "
                     "frame.toArrow() has it, for several million users."
                 )
-        self.n_all = self.n_left = int(acted(frame.count))
-        self.removed: dict[str, int] = {}
-        for one in several:
-            self.frame = self._left_by(one)
-            before, self.n_left = self.n_left, int(acted(self.frame.count))
-            self.removed[repr(one)] = self.removed.get(repr(one), 0) + before - self.n_left
-        self.who, self.what = who, _settled(what, self.frame, of)
+        self.keep, self.partitions = flag("keep", keep), partitions
+        self.table = Interactions.read(data, "data", **columns)
+        kinds_of([self.table])
+        self.frame, self.n_rows = self.table.frame, int(acted(self.table.frame.count))
+        self.who, self.what = who, self._settled(what)
         self.how: dict[str, Any] = {
             "untested": untested,
             "min_train": check_whole("min_train", min_train),
             "min_test": check_whole("min_test", min_test),
             "seed": seed_of(seed),
         }
-        texts: dict[str, Any] = {
-            "who": repr(who),
-            "what": repr(what),
-            "filters": tuple(map(repr, several)),
-        }
-        self.protocol = SplitProtocol(**texts, **{**self.how, "seed": seed})
+        self.protocol = SplitProtocol(who=repr(who), what=repr(what), filters=(), **self.how)
 
     def split(self, fold: int | None) -> SparkSplit:
         """Return the split, or that of a fold."""
-        user = quoted(single_names(self.columns)[0])
+        user = quoted(str(self.table.columns["user"]))
         cells = {"rows": self.frame.selectExpr(f"{user} AS u", "struct(*) AS c")}
         rows = self._assigned(gathered(cells, self.partitions), fold)
         kept = self.keep and persisted(rows)
         counted = acted(rows.groupBy(PART).count().collect, cells)
-        found = {int(part): int(n) for part, n in counted}
+        n_rows = {int(part): int(n) for part, n in counted}
         apart = self.protocol.untested == "apart"
-        counts = {
-            name: found.get(part, 0)
-            for name, part in (("train", TRAIN), ("test", TEST), ("remainder", REMAINDER))
-        }
+        names = {"train": TRAIN, "test": TEST, "remainder": REMAINDER}
+        counts = {name: n_rows.get(part, 0) for name, part in names.items()}
         counts["remainder"] *= apart
-        counts["left_out"] = self.n_all - sum(counts.values())
-        more: Any = {"fold": fold, "counts": counts, "removed": self.removed}
-        protocol = dataclasses.replace(self.protocol, **more)
+        counts["left_out"] = self.n_rows - sum(counts.values())
+        protocol = dataclasses.replace(self.protocol, fold=fold, counts=counts)
         where = "" if fold is None else f"Fold {fold}: "
         if not counts["test"]:
             raise NoTestUsersError(
-                f"{where}no user can be tested: of {self.n_left:,} interactions that the filters "
-                f"leave, none of them is held out for test by {protocol}. Hint: loosen one of them."
+                f"{where}no user can be tested: of {self.n_rows:,} interactions, none is held out "
+                f"for test by {protocol}. Hint: loosen one of these rules."
             )
         if not counts["train"] + counts["remainder"]:
             warn(
-                f"{where}train is empty: none of {self.n_left:,} interactions is left there by "
+                f"{where}train is empty: none of {self.n_rows:,} interactions is left there by "
                 f"{protocol}. Hint: hold out less; a split by time takes a later one."
             )
-        train, test, remainder = (
-            rows.where(f"{quoted(PART)} = {part}").drop(PART) for part in (TRAIN, TEST, REMAINDER)
-        )
-        rest = remainder if apart else None
-        return SparkSplit(train, test, rest, protocol, self.columns, rows, kept)
+        parts = {
+            name: rows.where(f"{quoted(PART)} = {part}").drop(PART) for name, part in names.items()
+        }
+        parts["remainder"] = parts["remainder"] if apart else None
+        columns = {option: name or None for option, name in self.table.options.items()}
+        named = Columns.from_dict(columns)
+        return SparkSplit(**parts, protocol=protocol, columns=named, rows=rows, kept=kept)
 
     def _assigned(self, users: Frame, fold: int | None) -> Frame:
-        """Return all rows with the part of each."""
+        """Return all rows, each with its part."""
         from pyspark.sql.types import ByteType, StructField, StructType
 
-        columns, what, who, order = self.columns, self.what, self.who, single_names(self.columns)
-        named = {name: one or False for name, one in columns._asdict().items()}
-        how: Any = {**self.how, "who": who, "fold": fold, "columns": named}
+        what, order = self.what, [*filter(None, self.table.columns.values())]
+        how: Any = {**self.how, "who": self.who, "fold": fold, "columns": self.table.options}
 
         def run(batches: Any) -> Any:
             import pyarrow as pa
@@ -282,54 +268,106 @@ class _Work:
         schema = StructType([*self.frame.schema.fields, StructField(PART, ByteType())])
         return users.mapInArrow(run, schema)
 
-    def _left_by(self, one: Any) -> Frame:
-        if isinstance(one, ValuesFrom):
-            if self.columns.value is None:
-                raise InputError(
-                    f"{one!r} reads values, and the data have none. Hint: name their column with "
-                    "value=."
-                )
-            number = f"CAST({quoted(self.columns.value)} AS double)"
-            limit = f"CAST('{float(one.threshold)!r}' AS double)"
-            return self.frame.where(f"{number} >= {limit} AND NOT isnan({number})")
-        if not isinstance(one, MinCounts):
-            raise InputTypeError(f"The filter {one!r} is not known on Spark.")
-        rows = self.frame
-        for column, least in ((self.columns.user, one.user), (self.columns.item, one.item)):
-            if least > 1:
-                by = single_names([column])
-                counted = self.frame.groupBy(*map(quoted, by)).count()
-                enough = counted.where(f"count >= {least}").select(*map(quoted, by))
-                rows = rows.join(enough, by, "left_semi")
-        return rows.select(*map(quoted, self.frame.columns))
-
-
-def _settled(what: What | Folding, frame: Frame, columns: Columns) -> What | Folding:
-    """Return what is held out, with what only all rows together tell."""
-    if not isinstance(what, After) or what.share is None:
-        return what
-    if columns.time is None:
-        raise InputError(
-            f"{what!r} reads times, and the data have none. Hint: name their column with time=."
+    def _settled(self, what: What | Folding) -> What | Folding:
+        """Return `what` with a time instead of its share of the rows."""
+        if not isinstance(what, After) or what.share is None:
+            return what
+        if not self.table.has("time") or not self.n_rows:
+            raise InputError(
+                f"{what!r} reads times, and the data have none. Hint: name their column with time=."
+            )
+        column = quoted(str(self.table.columns["time"]))
+        times = self.frame.selectExpr(f"{column} AS t").orderBy("t")
+        place = min(int(what.share * self.n_rows + 1e-9), self.n_rows - 1)
+        # Arrow has times with their zone, which Row lacks.
+        first, time = (
+            acted(times.offset(rows).limit(1).toArrow)["t"][0].as_py() for rows in (0, place)
         )
-    n = int(acted(frame.count))
-    if not n:
-        raise InputError(f"{what!r}: there are no interactions.")
-    times = frame.selectExpr(f"{quoted(columns.time)} AS t").orderBy("t")
-    place = min(int(what.share * n + 1e-9), n - 1)
-    found, first = _moment(times.offset(place).limit(1)), _moment(times.limit(1))
-    if found == first:
+        if time == first:
+            raise InputError(
+                f"{what!r}: too many interactions have the first time, {first}: none is before the "
+                "split. Hint: use a larger share, or give a time."
+            )
+        return After(time, until=what.until, since=what.since)
+
+
+@refusing
+def audit(
+    train: object,
+    test: object = None,
+    *,
+    user: str | Sequence[str] | None = None,
+    item: str | None = None,
+    value: str | bool | None = None,
+    time: str | bool | None = None,
+    relevant_from: RelevantFrom = None,
+    min_positives: int = 1,
+    min_candidates: int = 2,
+) -> Audit:
+    """Look for leakage and other faults in a split into train and test, by `recometer.audit`.
+
+    The driver collects the columns of users, items, values and times, if an audit of them fits into
+    half of its memory, at 100 bytes a row.
+
+    Parameters
+    ----------
+    train, test
+        DataFrames, or `recometer.spark.Interactions`, which name their columns. Instead of both,
+        you can pass a `SparkSplit` as `train`; its remainder counts as train.
+    user, item, value, time, relevant_from, min_positives, min_candidates
+        As in `recometer.audit`. A `SparkSplit` knows its columns.
+
+    Raises
+    ------
+    InputError, InputTypeError, ColumnError
+        As for `recometer.audit`; also if there are too many rows.
+    """
+    columns: dict[str, Any] = {"user": user, "item": item, "value": value, "time": time}
+    sides = {"train": train, "test": test}
+    if test is None:
+        sides, columns = _of_split(train, columns)
+    tables = {name: Interactions.read(data, name, **columns) for name, data in sides.items()}
+    if tables["train"].has("session") > tables["test"].has("session"):
+        raise without_sessions("train")
+    frames = {}
+    for name, table in tables.items():
+        kinds_of([table])
+        frames[name] = table.frame.select(*map(quoted, filter(None, table.columns.values())))
+    n_rows = sum(int(acted(frame.count)) for frame in frames.values())
+    if n_rows * ROW_BYTES > memory() / 2:
         raise InputError(
-            f"{what!r}: too many interactions have the first time, {first}: none is before the "
-            "split. Hint: use a larger share, or give a time."
+            f"An audit of {n_rows:,} rows takes {size_in_words(n_rows * ROW_BYTES)} on the driver, "
+            "more than half of its memory. Hint: audit a sample of the users with all of their "
+            "rows: frame.where('hash(user) % 10 = 0')."
         )
-    return After(found, until=what.until, since=what.since)
+    here = {
+        name: InteractionsHere.of(acted(frame.toArrow), **tables[name].options)
+        for name, frame in frames.items()
+    }
+    result = audit_here(
+        here["train"],
+        here["test"],
+        relevant_from=relevant_from,
+        min_positives=min_positives,
+        min_candidates=min_candidates,
+    )
+    described: dict[str, Any] = {
+        name: f"DataFrame of Spark, columns {', '.join(frame.columns)}"
+        for name, frame in frames.items()
+    }
+    return dataclasses.replace(result, **described)
 
 
-def _moment(times: Frame) -> Any:
-    """Return the time in the first row, in UTC whatever the time zone of this machine."""
-    if times.schema["t"].dataType.simpleString() != "timestamp":
-        return acted(times.collect)[0][0]
-    micros = acted(times.selectExpr("unix_micros(t)").collect)[0][0]
-    begin = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
-    return begin + datetime.timedelta(microseconds=micros)
+def _of_split(split: object, columns: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    if not isinstance(split, SparkSplit):
+        raise InputTypeError(
+            f"An audit needs train and test, or a SparkSplit, found only {type(split).__name__}. "
+            "Hint: rs.audit(train, test)."
+        )
+    named = next((option for option, name in columns.items() if name is not None), None)
+    if named is not None:
+        raise InputError(f"{named}= was given, but a SparkSplit knows its columns. Hint: omit it.")
+    rest = split.remainder
+    train = split.train if rest is None else split.train.unionByName(rest)
+    columns = {option: name or False for option, name in split.columns._asdict().items()}
+    return {"train": train, "test": split.test}, columns

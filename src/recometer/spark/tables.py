@@ -1,6 +1,6 @@
-"""DataFrames of Spark: their columns by what they hold, one row per user, and what Spark is asked.
+"""DataFrames of Spark: their columns, a row for each user, and jobs.
 
-Expressions are SQL texts, which classic Spark and Spark Connect read alike.
+Expressions are SQL texts, because classic Spark and Spark Connect both read them.
 """
 
 from __future__ import annotations
@@ -11,40 +11,51 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from recometer import errors
 from recometer.arrays import Array
-from recometer.data.columns import ColumnPair, Columns, choose_columns, single_names
+from recometer.data.columns import ColumnPair, choose_columns
 from recometer.data.numbers import all_numbers
 from recometer.errors import ColumnError, InputError, InputTypeError
+from recometer.tasks import control_groups
 
 Frame = Any
 Made = TypeVar("Made", bound=Callable[..., Any])
 
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
-# Other types come as they are to the functions of one machine, which refuse what is no number.
+# The readers of one machine get columns of other types unchanged, and refuse them.
 AS_DOUBLE = ("tinyint", "smallint", "int", "float", "double", "boolean", "decimal")
-FIELDS = ("u", "s", "i", "f", "x", "y")  # of rows: users, sessions, items, factors and numbers
-MOST_ROWS = 10**7  # of a user: they are in one cell, of which Spark has at most 2 GB
+NESTED = ("item", "score")  # columns that may be arrays
+MOST_ROWS = 10**7  # per user: they share a cell, and Spark limits a cell to 2 GB
+LIMIT = 200_000_000  # values, or places in lists, that the driver collects: 1.6 GB
 
 IDS = "users and items have ids, in columns. Hint: leave it out"
-RUNNING = {
-    "threads": "a task has one thread, and Spark runs as many tasks at a time as executors have "
-    "cores. Hint: leave it out",
+# Arguments of one machine that have no meaning on Spark, and what to do instead.
+NOT_HERE = {
+    **dict.fromkeys(("user_ids", "item_ids", "item_offset", "n_users", "n_items"), IDS),
+    "allow_tf32": "executors rank on their processors. Hint: leave it out",
+    "closure": "item factors travel as a file that executors map, so only the memory of the driver "
+    "limits their size. Hint: leave it out; shared= names storage that all executors see, and "
+    "rs.Lists evaluates what a model recommends, without its factors",
+    "filters": "frame.where('rating >= 4') filters values, and frame.join(frame.groupBy('user')"
+    ".count().where('count >= 5'), 'user', 'left_semi') users with few rows. Hint: filter the "
+    "frame before you split it",
+    "ignore_label": "Spark leaves out rows itself. Hint: frame.where('label != -1')",
+    "partitions": "the driver collects all rows of an audit. Hint: leave it out",
     "progress": "Spark shows the progress of its jobs itself. Hint: leave it out; see "
     "spark.ui.showConsoleProgress, and the web interface of Spark",
-    "closure": "item factors travel as a file that executors map, so nothing limits their size but "
-    "the memory of the driver. Hint: leave it out; shared= names storage that all executors see, "
-    "and rs.Lists evaluates what a model recommends, without its factors",
-    "resamples": "users are drawn where the values are. Hint: result.collect().interval(...)",
+    "resamples": "users are drawn on the driver. Hint: result.collect().interval(...)",
+    "separator": "Spark splits texts itself. Hint: split(items, ';') makes an array",
+    "threads": "a task has one thread, and Spark runs as many tasks at a time as executors have "
+    "cores. Hint: leave it out",
+    "time": "evaluations read no times. Hint: rs.split and rs.audit take time=",
 }
 
-LIMIT = 200_000_000  # values, or places of lists, that the driver collects: 1.6 GB
-# What an executor says that has no recometer, or another one; see `carrying`.
+# Errors of executors with another version of recometer, or without it; see `block.carried`.
 NOT_THERE = re.compile(
     r"No module named '?recometer|Can't get attribute .* on <module 'recometer"
     r"|cannot import name .* from 'recometer"
@@ -59,31 +70,25 @@ INSTALL = (
 )
 
 
-def refusing(why: Mapping[str, str]) -> Callable[[Made], Made]:
-    """Refuse arguments of one machine that Spark has no use for; `why` has reasons by name."""
+def refusing(made: Made) -> Made:
+    """Make a function or a class refuse arguments that are `NOT_HERE`."""
+    function: Any = made.__init__ if isinstance(made, type) else made  # type: ignore[misc]
+    refused = NOT_HERE.keys() - inspect.signature(function).parameters.keys()
 
-    def checking(function: Callable[..., Any]) -> Any:
-        refused = why.keys() - inspect.signature(function).parameters.keys()
+    @functools.wraps(function)
+    def checked(*args: Any, **options: Any) -> Any:
+        for name in sorted(refused & options.keys()):
+            raise InputError(f"{name}= is not for Spark: {NOT_HERE[name]}.")
+        return function(*args, **options)
 
-        @functools.wraps(function)
-        def checked(*args: Any, **options: Any) -> Any:
-            for name in sorted(refused & options.keys()):
-                raise InputError(f"{name}= is not for Spark: {why[name]}.")
-            return function(*args, **options)
-
-        return checked
-
-    def of(made: Any) -> Any:
-        if isinstance(made, type):
-            made.__init__ = checking(made.__init__)  # type: ignore[misc]
-            return made
-        return checking(made)
-
-    return of
+    if isinstance(made, type):
+        made.__init__ = checked  # type: ignore[misc]
+        return made
+    return checked  # type: ignore[return-value]
 
 
 class IdKinds(NamedTuple):
-    """The Spark types that ids are read as: ``"bigint"`` or ``"string"``; no sessions: None."""
+    """The Spark types of all ids: ``"bigint"`` or ``"string"``; None without sessions."""
 
     user: str
     item: str
@@ -92,117 +97,165 @@ class IdKinds(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Table:
-    """A DataFrame and the columns of it that are read, by what they hold."""
+    """A DataFrame, and the names of its columns by their meaning.
+
+    If `entry` names a column of arrays, their elements are the items, or structs with a field of
+    items and perhaps one of scores.
+    """
 
     what: str  # "test", "train", ...
-    frame: Frame
-    columns: Mapping[str, str | None]
+    frame: Frame  # None on executors
+    columns: Mapping[str, str | None]  # "user", "session", "item", "value", ...
+    entry: str | None = None
+    casts: Mapping[str, str] = dataclasses.field(default_factory=dict)  # Spark types of columns
 
     @classmethod
-    def of(cls, frame: object, what: str, wanted: Mapping[str, Any], **options: Any) -> Table:
+    def of(cls, data: object, what: str, wanted: Mapping[str, Any], **options: Any) -> Table:
         """Find the columns as on one machine; `options` are those of `choose_columns`."""
-        found = need_frame(frame, what)
+        frame = need_frame(data, what)
         try:
-            columns = choose_columns(found.columns, wanted, **options)
+            columns = choose_columns(frame.columns, wanted, **options)
         except ColumnError as error:
             error.args = (f"{what}: {error}",)
             raise
-        if isinstance(columns["user"], ColumnPair):
-            columns["user"], columns["session"] = columns["user"].parts
-        return cls(what, found, columns)
-
-    def __getitem__(self, option: str) -> str:
-        """Return the quoted name of a column that there is."""
-        return quoted(str(self.columns[option]))
-
-    def called(self, option: str, field: str) -> str:
-        """Return how a field of a row is called where it is read: as its column, if it can be."""
-        name = str(self.columns[option])
-        return field if name in FIELDS else name
+        user = columns["user"]
+        if isinstance(user, ColumnPair):
+            del columns["user"]
+            columns = {**dict(zip(("user", "session"), user.parts, strict=True)), **columns}
+        return cls(what, frame, columns)
 
     def has(self, option: str) -> bool:
-        """Return whether there is such a column."""
+        """Return whether the table has such a column."""
         return self.columns.get(option) is not None
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """The names of the columns, as readers of one machine take them."""
+        named: dict[str, Any] = {option: name or False for option, name in self.columns.items()}
+        session = named.pop("session", False)
+        return {**named, "user": [named["user"], session]} if session else named
+
     def type_of(self, option: str) -> Any:
-        """Return the Spark type of a column, or of what the entries of arrays have."""
+        """Return the Spark type of a column; of arrays, the type of their elements."""
         name, schema = self.columns[option], self.frame.schema
-        if option not in ("item", "score") or not self.has("entry"):
-            return schema[str(name)].dataType
-        element = schema[str(self.columns["entry"])].dataType.elementType
-        return element if name is None else element[name].dataType
+        if self.entry is None or option not in NESTED:
+            return schema[name].dataType
+        element = schema[self.entry].dataType.elementType
+        return element[name].dataType if element.typeName() == "struct" else element
 
-    def of_ids(self) -> Iterator[tuple[str, str, str, str]]:
-        """Yield of each column of ids: its table, where it is, what has the ids, and its type."""
-        for option in ("user", "session", "item"):
-            entry = self.columns.get("entry") if option == "item" else None
-            if entry is not None or self.has(option):
-                where = f"column {entry or self.columns[option]!r} of {self.what}"
-                yield self.what, where, option, self.type_of(option).simpleString()
+    def sql(self, option: str, kinds: IdKinds) -> str:
+        """Return a column as SQL: ids by their kind, and numbers as double."""
+        text, kind = quoted(str(self.columns[option])), self.type_of(option).simpleString()
+        nested = self.entry is not None and option in NESTED
+        if nested:
+            text = "e" if self.columns[option] == self.entry else f"e.{text}"
+        cast = getattr(kinds, option, None) or self.casts.get(option)
+        if cast is None and kind.partition("(")[0] in AS_DOUBLE:
+            cast = "double"
+        if cast is not None:
+            text = f"CAST({text} AS {cast})"
+        if nested:
+            text = f"coalesce(transform({quoted(str(self.entry))}, e -> {text}), array())"
+        return text
 
-    def users(self, kinds: IdKinds) -> list[str]:
-        """Return what names users, as SQL: u, and s for sessions."""
-        found = [f"CAST({self['user']} AS {kinds.user}) AS u"]
-        if self.has("session"):
-            found.append(f"CAST({self['session']} AS {kinds.session}) AS s")
-        return found
-
-    def pairs(self, kinds: IdKinds) -> Frame:
-        """Return the users and items of all rows: u, perhaps s, and i."""
-        item = f"CAST({self['item']} AS {kinds.item}) AS i"
-        return self.frame.selectExpr(*self.users(kinds), item)
+    def select(self, options: Iterable[str], kinds: IdKinds, *more: str) -> Frame:
+        """Return the columns of these options that exist, by their first letters, and `more`."""
+        chosen = [f"{self.sql(name, kinds)} AS {name[0]}" for name in options if self.has(name)]
+        return self.frame.selectExpr(*chosen, *more)
 
     def ids(self, option: str, kinds: IdKinds) -> Frame:
-        """Return the users or items of all rows, also of arrays, in one column, ``id``."""
-        if option == "item" and self.has("entry"):
-            entries = self.frame.selectExpr(f"explode({self['entry']}) AS e")
-            item = f"e.{self['item']}" if self.has("item") else "e"
-            return entries.selectExpr(f"CAST({item} AS {kinds.item}) AS id")
-        return self.frame.selectExpr(f"CAST({self[option]} AS {getattr(kinds, option)}) AS id")
+        """Return the distinct ids of users or items, in one column, ``id``."""
+        column = self.sql(option, kinds)
+        if self.entry is not None and option in NESTED:
+            column = f"explode({column})"
+        return self.frame.selectExpr(f"{column} AS id").where("id IS NOT NULL").distinct()
 
-    def number(self, option: str) -> str:
-        """Return a column of numbers as SQL."""
-        kind = self.type_of(option).simpleString().partition("(")[0]
-        return f"CAST({self[option]} AS double)" if kind in AS_DOUBLE else self[option]
+    def cells(self, kinds: IdKinds) -> Frame:
+        """Return each row as its user u, and a struct c of its other columns."""
+        others = ", ".join(
+            f"{self.sql(option, kinds)} AS {quoted(name)}"
+            for option, name in self.columns.items()
+            if name is not None and option != "user"
+        )
+        return self.frame.selectExpr(f"{self.sql('user', kinds)} AS u", f"struct({others}) AS c")
 
-    def cells(self, kinds: IdKinds, **fields: str) -> Frame:
-        """Return each row as its user u and a struct ``c`` of SQL expressions, by name."""
-        given = {"s": f"CAST({self['session']} AS {kinds.session})"} if self.has("session") else {}
-        given |= fields
-        struct = ", ".join(f"'{name}', {text}" for name, text in given.items())
-        return self.frame.selectExpr(self.users(kinds)[0], f"named_struct({struct}) AS c")
+    def rows(self, block: Any, name: str) -> Any:
+        """Return the rows of this table in a block of users, from the column of this name."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        cells = block[name].combine_chunks()
+        lengths = pc.fill_null(pc.list_value_length(cells), 0).to_numpy(zero_copy_only=False)
+        rows = cells.flatten()
+        users = block["u"].take(pa.array(np.repeat(np.arange(len(cells)), lengths)))
+        columns = {str(self.columns["user"]): users}
+        columns |= dict(zip([field.name for field in rows.type], rows.flatten(), strict=True))
+        for option in IdKinds._fields:
+            column = columns.get(str(self.columns.get(option)))
+            nested = column is not None and pa.types.is_list(column.type)
+            if column is not None and (column.flatten() if nested else column).null_count:
+                where = "arrays" if nested else "rows"
+                how = "filter(items, item -> item IS NOT NULL)" if nested else "frame.dropna()"
+                raise InputError(
+                    f"{self.what} has {where} in which the {option} is missing. Hint: drop them: "
+                    f"{how}."
+                )
+        return pa.table(columns)
+
+
+def kinds_of(tables: Iterable[Table]) -> IdKinds:
+    """Return the kinds of ids, which must be the same in all tables."""
+    first: dict[str, tuple[str, str]] = {}
+    words = {"bigint": "integers", "string": "strings"}
+    for table in tables:
+        for option in filter(table.has, IdKinds._fields):
+            name = table.type_of(option).simpleString()
+            kind = "bigint" if name in INTEGERS else "string"
+            if kind == "string" and not name.startswith(("string", "varchar", "char")):
+                raise InputTypeError(
+                    f"The column {table.columns[option]!r} of {table.what} holds {option}s as "
+                    f"{name}; on Spark they are integers or strings. Hint: cast it to bigint or to "
+                    "string, in all tables."
+                )
+            what, same = first.setdefault(option, (table.what, kind))
+            if same != kind:
+                raise InputTypeError(
+                    f"The {option} ids of {what} are {words[same]}, those of {table.what} "
+                    f"{words[kind]}. Hint: cast one of them, so that both have one type."
+                )
+    return IdKinds(**{option: kind for option, (_, kind) in first.items()})
 
 
 def gathered(cells: Mapping[str, Frame], partitions: int | None) -> Frame:
     """Return a row per user u, with the rows of each table in an array of its name.
 
-    Without a number of partitions, Spark makes as many as there are data for. Of a user with more
-    than `MOST_ROWS` rows, ``many`` is their number, and the arrays are missing.
+    If no number of partitions is given, Spark chooses it by the size of the data. For a user with
+    more than `MOST_ROWS` rows, ``many`` is their number, and the arrays are missing.
     """
     from pyspark.sql import functions
 
     frames = [rows.withColumnRenamed("c", name) for name, rows in cells.items()]
-    found = functools.reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
+    rows = functools.reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
     if partitions is not None:
-        found = found.repartition(partitions, "u")
-    found = found.groupBy("u").agg(*(functions.collect_list(name).alias(name) for name in cells))
+        rows = rows.repartition(partitions, "u")
+    users = rows.groupBy("u").agg(*(functions.collect_list(name).alias(name) for name in cells))
     n_rows = " + ".join(f"size({name})" for name in cells)
     fits = f"IF({n_rows} <= {MOST_ROWS}, {{}}, {{}})"
     arrays = [f"{fits.format(name, 'NULL')} AS {name}" for name in cells]
-    return found.selectExpr("u", *arrays, f"{fits.format('NULL', n_rows)} AS many")
+    return users.selectExpr("u", *arrays, f"{fits.format('NULL', n_rows)} AS many")
 
 
 def too_many_rows(user: object, n_rows: int, why: str) -> InputError:
-    """Return the error of a user with so many rows, and why they are too many."""
+    """Return the error for a user whose rows do not fit, and why they do not."""
     return InputError(
-        f"{why} User {user!r} has {n_rows:,} rows, and a task holds the rows of a user in memory "
-        "together. Hint: such a user often stands for all who are not known: leave it out, with "
+        f"{why} User {user!r} has {n_rows:,} rows, and a task holds all rows of a user in memory. "
+        "Hint: such a user often stands for everyone who is not logged in: leave it out, with "
         "frame.where(...); recometer.evaluate of frame.toArrow() takes any number."
     )
 
 
 def without_sessions(what: str) -> InputError:
-    """Return the error of a table with sessions of users beside a test that has none."""
+    """Return the error for a table with sessions of users if test has none."""
     return InputError(
         f"{what} has sessions of users, but test has none. Hint: test=rs.Interactions(frame, "
         "user=['user', 'session']); or leave them out."
@@ -215,60 +268,27 @@ def is_frame(data: object) -> bool:
 
 
 def need_frame(data: object, what: str) -> Frame:
-    """Return a DataFrame; InputTypeError: it is something else."""
+    """Return a DataFrame; raise InputTypeError for anything else."""
     if is_frame(data):
         return data
     raise InputTypeError(
         f"{what} must be a DataFrame of Spark, found {type(data).__name__}. Hint: "
-        "spark.createDataFrame(...) makes one; recometer.evaluate reads what is on this machine."
+        "spark.createDataFrame(...) makes one; recometer.evaluate reads data on this machine."
     )
 
 
 def quoted(name: str) -> str:
-    """Return a column's name as SQL has it."""
+    """Return a column's name in SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
-def kinds_of(columns: Iterable[tuple[str, str, str, str]]) -> IdKinds:
-    """Return as what ids are read, alike in all tables; `columns` are as `Table.of_ids` says."""
-    found: dict[str, tuple[str, str]] = {}
-    words = {"bigint": "integers", "string": "strings"}
-    for what, where, option, name in columns:
-        kind = "bigint" if name in INTEGERS else "string"
-        if kind == "string" and not name.startswith(("string", "varchar", "char")):
-            raise InputTypeError(
-                f"The {where} holds {option}s as {name}; on Spark they are integers or strings. "
-                "Hint: cast it to bigint or to string, in all tables alike."
-            )
-        first, known = found.setdefault(option, (what, kind))
-        if known != kind:
-            raise InputTypeError(
-                f"The {option} ids of {first} are {words[known]}, those of {what} {words[kind]}. "
-                "Hint: cast one of them, so that they are alike."
-            )
-    return IdKinds(**{option: kind for option, (_, kind) in found.items()})
-
-
-def check_ids(frame: Frame, columns: Columns) -> None:
-    """Refuse columns of users and items whose entries cannot be ids."""
-    for name in single_names([columns.user, columns.item]):
-        kind = frame.schema[name].dataType
-        # Whether floating-point numbers count as integers depends on all rows.
-        if kind.typeName() in ("float", "double", "struct", "array", "map"):
-            raise InputTypeError(
-                f"Column {name!r} holds {kind.simpleString()}, of which no ids are made. Hint: "
-                f"cast it to bigint or to string: frame.withColumn({name!r}, "
-                f'frame[{name!r}].cast("bigint")).'
-            )
-
-
-def check_partitions(given: object) -> None:
+def check_partitions(number: object) -> None:
     """Raise InputError unless a number of partitions is None, or one that Spark can have."""
-    whole = isinstance(given, int) and not isinstance(given, bool) and 0 < given < 2**31
-    if given is not None and not whole:
+    whole = isinstance(number, int) and not isinstance(number, bool) and 0 < number < 2**31
+    if number is not None and not whole:
         raise InputError(
-            f"partitions={errors.brief(given)} must be a whole number, at least 1. Hint: None "
-            "makes as many as there are data for."
+            f"partitions={errors.brief(number)} must be a whole number, at least 1. Hint: None "
+            "lets the size of the data decide."
         )
 
 
@@ -276,7 +296,7 @@ def persisted(rows: Frame) -> bool:
     """Let Spark keep computed rows. Return whether it can: serverless Spark has no cache."""
     from pyspark.errors import PySparkException
 
-    # Otherwise what is kept has as many partitions as spark.sql.shuffle.partitions says.
+    # Otherwise cached rows have as many partitions as spark.sql.shuffle.partitions says.
     conf, name = rows.sparkSession.conf, "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning"
     try:
         before = conf.get(name)
@@ -291,19 +311,10 @@ def persisted(rows: Frame) -> bool:
 
 
 def acted(call: Callable[[], Any], cells: Mapping[str, Frame] | None = None) -> Any:
-    """Let Spark run a job, and raise an error of ours in a worker as such.
+    """Let Spark run a job, and raise our own errors without the text of Spark around them.
 
-    Parameters
-    ----------
-    call
-    cells
-        What was `gathered`, whose rows are counted if memory runs out.
-
-    Raises
-    ------
-    RecometerError
-        What a worker raised, without what Spark says around it; that it has no recometer; or who
-        has too many rows, or that Java ended, where memory runs out.
+    This includes workers without recometer, and too little memory: `cells` are the tables that were
+    `gathered`, in which the user with the most rows is then looked up.
     """
     try:
         return call()
@@ -334,17 +345,17 @@ def acted(call: Callable[[], Any], cells: Mapping[str, Frame] | None = None) -> 
 
 def memory() -> int:
     """Return the memory of this machine, or that of its container, in bytes."""
-    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    with contextlib.suppress(OSError, ValueError), open("/sys/fs/cgroup/memory.max") as file:
-        found = min(found, int(file.read()))
-    return found
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for group in control_groups():
+        with contextlib.suppress(OSError, ValueError):  # no such file, or "max"
+            limits.append(int((group / "memory.max").read_text()))
+    return min(limits)
 
 
 def ids(column: Any) -> Array:
     """Return an Arrow column of ids as an array."""
-    return (
-        column.to_numpy() if str(column.type) == "int64" else np.array(column.to_pylist(), object)
-    )
+    whole = str(column.type) == "int64"
+    return column.to_numpy() if whole else np.array(column.to_pylist(), object)
 
 
 def vectors(column: Any, n_factors: int | None, what: str) -> Array:
