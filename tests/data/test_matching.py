@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
-from recometer.data.matching import in_train, items_in, twins, users_in
+from recometer.data.matching import SourceIndex, in_train, twins
 
 
 @st.composite
@@ -41,7 +41,8 @@ def rows(data):
 def test_twins_have_the_same_user_and_item(sides):
     test, train = map(with_ids, sides)
     of_test, of_train = rows(test), rows(train)
-    users, items = users_in(train, test, "train"), items_in(train, test, "train")
+    index = SourceIndex.of_data(train, "train")
+    users, items = index.users_of(test), index.items_of(test, "test", as_many=False)
     found = twins(test, train, users, items)
     for pair, row in zip(of_test, found.tolist(), strict=True):
         assert (of_train[row] == pair) if row >= 0 else (pair not in of_train)

@@ -13,7 +13,6 @@ from recometer.data.interactions import Interactions
 from recometer.data.matching import (
     SourceIndex,
     check_number_of_positions,
-    places_of_users,
     relevant_rows,
     settled_repeats,
     twins,
@@ -54,11 +53,12 @@ class Sides:
         """Match users and items by id, or by position if neither side has ids."""
         if train.times is not None and test.times is not None and len(train) and len(test):
             check_times(*((one.min(), one.max()) for one in (train.times, test.times)))
-        users = places_of_users(train, test, "train")
+        index = SourceIndex.of_data(train, "train")
+        users = index.places_of_users(test)
         if train.item_ids is None and test.item_ids is None:
             for side, data in (("train", train), ("test", test)):
                 check_number_of_positions(data.n_items, len(train) + len(test), side)
-        items = SourceIndex.of_data(train, "train").items_of(test, "test")
+        items = index.items_of(test, "test")
         items = np.arange(test.n_items) if items is None else items
         return cls(train, test, users, items, rules)
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from recometer import ragged
 from recometer.arrays import Array, Int64, UInt32
-from recometer.data import matching
 from recometer.data.interactions import Interactions
+from recometer.data.matching import SourceIndex
 from recometer.evaluating.case import Case
 from recometer.evaluating.records import request_of
 from recometer.ranks import Ranks, TopLists
@@ -91,9 +91,7 @@ class Answers:
         """The training interactions of the examined users, or None without train."""
         if self.train is None:
             return None
-        users = matching.users_in(self.train, self.test, "train")
-        if users is None:
-            users = np.arange(self.test.n_users)
+        users = SourceIndex.of_data(self.train, "train").places_of_users(self.test)
         indptr, rows = ragged.take(self.train.indptr, users)
         return self.train.with_rows(
             indptr, rows, user_ids=self.test.user_ids, values=None, times=None

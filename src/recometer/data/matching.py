@@ -70,10 +70,15 @@ class SourceIndex:
 
     @classmethod
     def of_data(cls, data: Interactions, what: str) -> SourceIndex:
-        """Take data as a source: train, in which users and items of test are found."""
+        """Return the index of train or other data, to find users and items of test in it."""
         index = cls(what, data.n_users, data.n_items, data.user_ids, data.item_ids)
         vars(index)["sorted_items"] = None, data.item_ids  # which are sorted
         return index
+
+    def places_of_users(self, test: Interactions) -> Int64:
+        """Return the row of each user of test, -1 if missing."""
+        rows = self.users_of(test)
+        return np.arange(test.n_users) if rows is None else rows
 
     def users_of(self, test: Interactions) -> Int64 | None:
         """Return the row of each user of test, -1 if missing; None if rows agree."""
@@ -110,11 +115,14 @@ class SourceIndex:
         rows[positions] = np.arange(len(positions))
         return rows, distinct
 
-    def items_of(self, data: Interactions, what: str) -> Int64 | None:
-        """Return the position of each item of `data`, -1 if missing; None if all are the same."""
+    def items_of(self, data: Interactions, what: str, *, as_many: bool = True) -> Int64 | None:
+        """Return the position of each item of `data`, -1 if missing; None if all are the same.
+
+        If items are positions, `as_many` refuses another number of items.
+        """
         sorted_ids = self.sorted_items[1]
         if not both_have_ids("item", self.what, sorted_ids, what, data.item_ids):
-            if self.n_items != data.n_items:
+            if as_many and self.n_items != data.n_items:
                 raise InputError(
                     f"{self.what} has {self.n_items:,} items, but {what} has {data.n_items:,}. "
                     "Hint: without ids column i of both is the same item; a test that names fewer "
@@ -123,6 +131,8 @@ class SourceIndex:
             return None
         assert sorted_ids is not None
         assert data.item_ids is not None
+        if _same(sorted_ids, data.item_ids):
+            return None
         matched = ids.match(
             data.item_ids, sorted_ids, f"item ids of {what}", f"item ids of {self.what}"
         )
@@ -139,7 +149,7 @@ class SourceIndex:
         agree.
         """
         positions = self.items_of(data, what)
-        users = users_in(data, test, what)
+        users = SourceIndex.of_data(data, what).users_of(test)
         if users is None:
             return data.indptr, data.items, positions
         _warn_of_strangers(users, data, test, what)
@@ -206,17 +216,6 @@ def both_have_ids(
     )
 
 
-def users_in(data: Interactions, test: Interactions, what: str) -> Int64 | None:
-    """Return the place of each user of test in `data`, -1 if missing; None if all are the same."""
-    return SourceIndex.of_data(data, what).users_of(test)
-
-
-def places_of_users(data: Interactions, test: Interactions, what: str) -> Int64:
-    """Return the place of each user of test in `data`, -1 where there is none."""
-    users = users_in(data, test, what)
-    return np.arange(test.n_users) if users is None else users
-
-
 def known_users(data: Interactions, places: Int64) -> Interactions:
     """Return the interactions of the users at some places, -1 for those whom `data` lacks.
 
@@ -257,26 +256,12 @@ def known_rows(indptr: Int64, items: Int32, positions: Int64 | None) -> tuple[In
     return (indptr, found) if keep.all() else (ragged.offsets(keep, indptr), found[keep])
 
 
-def items_in(data: Interactions, test: Interactions, what: str) -> Int64 | None:
-    """Return the place of each item of test in `data`, -1 if missing; None if all are the same.
-
-    Where items are positions, either side may have more of them than the other.
-    """
-    if not both_have_ids("item", what, data.item_ids, "test", test.item_ids):
-        return None
-    assert data.item_ids is not None
-    assert test.item_ids is not None
-    if _same(data.item_ids, test.item_ids):
-        return None
-    return ids.match(test.item_ids, data.item_ids, "item ids of test", f"item ids of {what}")
-
-
 def twins(
     test: Interactions, train: Interactions, users: Int64 | None, items: Int64 | None
 ) -> Int64:
     """Return the row of train with the user and the item of each row of test, -1 for none.
 
-    `users` and `items` are what `users_in` and `items_in` return.
+    `users` and `items` come from `users_of` and `items_of` of the index of train.
     """
     of_train = test.items if items is None else items[test.items]
     return find_rows(test.indptr, of_train, train.indptr, train.items, users)
@@ -320,8 +305,9 @@ def in_train(test: Interactions, train: Interactions) -> Bool:
     InputError
         If only one side has ids, or sides without ids differ in their numbers of users.
     """
-    users, items = users_in(train, test, "train"), items_in(train, test, "train")
-    return twins(test, train, users, items) >= 0
+    index = SourceIndex.of_data(train, "train")
+    items = index.items_of(test, "test", as_many=False)
+    return twins(test, train, index.users_of(test), items) >= 0
 
 
 def relevant_rows(test: Interactions, relevant_from: RelevantFrom) -> Bool:

@@ -13,7 +13,7 @@ from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.data import ids
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions, gains
-from recometer.data.matching import both_have_ids, in_train, places_of_users, relevant_rows
+from recometer.data.matching import SourceIndex, both_have_ids, in_train, relevant_rows
 from recometer.errors import InputError, InternalError, python_or_command, warn
 from recometer.metrics import ListData, Metric, Side
 from recometer.metrics.ranked.counterfactual import with_propensities
@@ -165,7 +165,7 @@ def _found(
         found["relevant"] = relevant_rows(test, relevant_from)[stays]
     if "train" in needed and train is not None:
         positions = items.of(train, "train")
-        users = places_of_users(train, test, "train")
+        users = SourceIndex.of_data(train, "train").places_of_users(test)
         indptr, rows = ragged.take(train.indptr, users)
         found["train"] = Side(indptr, positions[rows], gains(train)[rows])
         popular = Popularity.of(train) if popularity is None else popularity

@@ -13,7 +13,7 @@ from recometer import ragged
 from recometer._kernel import Counting
 from recometer.arrays import Float32, Float64, Int8, Int32, Int64, UInt64
 from recometer.data.interactions import Interactions
-from recometer.data.matching import users_in
+from recometer.data.matching import SourceIndex
 from recometer.measuring.side_data import of_judged_items
 from recometer.protocol import TieRule
 from recometer.ragged import PER_USER, Record
@@ -73,7 +73,7 @@ class Counts(NamedTuple):
     @classmethod
     def of(cls, test: Interactions, train: Interactions, counting: Counting) -> Counts:
         """Count; in the background, what is returned is written once its steps are taken."""
-        users = users_in(train, test, "train")
+        users = SourceIndex.of_data(train, "train").users_of(test)
         counts = cls(
             ragged.lengths(train.indptr, users),
             np.empty(test.n_users, np.int64),

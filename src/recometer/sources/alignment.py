@@ -183,9 +183,7 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
 def _aligned(index: SourceIndex, request: Request, catalogue: Bool | None) -> Aligned:
     """Match test and train with the source, without the memory."""
     test = request.test
-    rows = index.users_of(test)
-    if rows is None:
-        rows = np.arange(test.n_users)
+    rows = index.places_of_users(test)
     item_rows, sorted_ids = index.sorted_items
     positions = index.items_of(test, "test")
     flags = np.where(rows >= 0, np.uint32(UserFlag.KNOWN), np.uint32(0)).astype(np.uint32)

@@ -648,7 +648,8 @@ class StreamedLists(OfTest):
             return dataclasses.replace(request, test=test.with_users(others))
         train = request.train
         if train is not None:
-            train = matching.known_users(train, matching.places_of_users(train, test, "train"))
+            index = SourceIndex.of_data(train, "train")
+            train = matching.known_users(train, index.places_of_users(test))
         return dataclasses.replace(request, test=test, train=train)
 
     def _of_items_of_test(self, ranks: Ranks) -> Ranks:
@@ -862,7 +863,7 @@ def _with_user_ids(request: Request) -> Request:
     users = np.arange(request.test.n_users)
     test, train = dataclasses.replace(request.test, user_ids=users), request.train
     if train is not None and train.user_ids is None:
-        matching.users_in(train, request.test, "train")  # refuses other numbers of users
+        SourceIndex.of_data(train, "train").users_of(request.test)  # refuses other numbers of users
         train = dataclasses.replace(train, user_ids=np.arange(train.n_users))
     return dataclasses.replace(request, test=test, train=train)
 
