@@ -87,4 +87,6 @@ def test_folds_are_shown_on_one_line() -> None:
     result = rm.evaluate(models, folds, metrics="rr coverage@1")
     assert repr(result["a"]) == "<Evaluation of 2 users: rr, coverage@1>"
     # Coverage has one value per fold; folds are not users.
-    assert "over the 2 users for whom" in " ".join(str(rm.compare(result)).split())
+    assert "over the 2 users with a value from all models" in " ".join(
+        str(rm.compare(result)).split()
+    )

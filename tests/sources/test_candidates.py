@@ -628,7 +628,7 @@ def test_fewer_items_than_asked_for(case):
         metrics="rr",
     )
     assert result.counts["candidates_short"] == 60
-    assert "users for whom fewer candidates could be drawn than asked for: 60" in str(result)
+    assert "users with fewer candidates to draw from than requested: 60" in str(result)
     result = rm.evaluate(
         rm.Factors(users, items),
         test,

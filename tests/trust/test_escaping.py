@@ -55,6 +55,8 @@ class Page(html.parser.HTMLParser):
         self.close()
 
     def handle_starttag(self, tag, attrs):
+        if tag == "wbr" and not attrs:  # long names break at their separators
+            return
         self.elements.append((tag, sorted(name for name, _ in attrs)))
         self.values += attrs
         if tag == "script":
