@@ -437,7 +437,18 @@ def test_columns_of_few_levels_are_compared_as_their_values(
         assert one == pytest.approx(other, rel=1e-9)
 
 
-def test_users_that_only_one_model_has_a_value_for_are_counted_apart() -> None:
+@pytest.mark.parametrize("levels", [[0.0, 1e-9, 1.0], [0.3], [-0.5, 0.0, 0.25], [0.0, 0.5, 7.0]])
+def test_codes_stand_for_the_values_of_a_column(levels: list[float]) -> None:
+    values = np.random.default_rng(0).choice(levels, 12_000)
+    column = Column.of(values).coded()
+    assert column.levels is not None
+    assert column.codes is not None
+    assert np.array_equal(column.levels[column.codes], values)
+    for late in (-9.0, 0.1234, 9.0):  # a value that the first ones do not have
+        assert Column.of(np.append(values, late)).coded().codes is None
+
+
+def test_users_with_a_value_from_one_model_only_are_counted() -> None:
     first = [0.5, np.nan, 0.2, np.nan, 0.4, 0.1]
     second = [0.4, 0.1, np.nan, np.nan, np.nan, 0.3]
     found = compare(first, second)

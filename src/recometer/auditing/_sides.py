@@ -23,7 +23,7 @@ from recometer.remembered import cached_property
 
 BLOCK = 2**22  # interactions that are counted at once
 
-UNIX_TIME = 631_152_000  # 1990 in seconds: what is larger counts seconds, or less, since 1970
+UNIX_TIME = 631_152_000  # 1990 in seconds: larger times count (milli)seconds since 1970
 FACTOR = 100  # two times since 1990 in the same unit differ by less
 
 

@@ -331,7 +331,7 @@ def expected_variation(first: Int64, second: Int64) -> float:
     counts, times = np.unique(first + second, return_counts=True)
     share = n_second / (n_first + n_second)
     successes = np.floor(counts * share) + 1
-    # C(c, v) is 0 where v exceeds c, which is only where c is 0.
+    # C(c, v) is 0 if v exceeds c, which happens only if c is 0.
     counts, times, successes = counts[counts > 0], times[counts > 0], successes[counts > 0]
     logarithm = (
         gammaln(counts + 1)

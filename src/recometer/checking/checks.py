@@ -396,7 +396,7 @@ def _ranks_of_train(answers: Answers) -> Ranks | str:
     )
     try:
         return answers.source.rank(request)
-    except InputError:  # it knows none of these items, which another check counts
+    except InputError:  # another check counts items that the source does not know
         return "the source knows none of the items"
 
 

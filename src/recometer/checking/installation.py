@@ -23,9 +23,9 @@ from recometer.sources.scores import Scores
 from recometer.tasks import resolve_threads
 from recometer.version import __version__
 
-# Calls of the kernel, and what a slow kernel in NumPy found (tests/helpers/kernel_problems.py).
+# Calls of the kernel with the results of a slow one in NumPy (tests/helpers/kernel_problems.py).
 PROBLEMS = pathlib.Path(__file__).with_name("problems.json.gz")
-# The functions that have code of their own for each instruction set.
+# The functions with different code for each instruction set.
 OF_A_SET = ("score_items", "rank_factors", "rank_scores", "top_factors", "top_scores")
 
 
@@ -135,7 +135,7 @@ def _like_numpy(instruction_set: str) -> tuple[str, bool]:
     for name, given, expected in _problems():
         own = {"instruction_set": instruction_set} if name in OF_A_SET else {}
         getattr(_kernel, name)(**given, **own)
-        for argument in expected.keys() - {"finished"}:  # which tells the kernel where to go on
+        for argument in expected.keys() - {"finished"}:  # the kernel continues from there
             one, other = given[argument], expected[argument]
             compared += one.size
             different += int(np.count_nonzero((one != other) & ((one == one) | (other == other))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -174,7 +175,7 @@ def segments(pair: UserPair, groups: Any, n_quantiles: int = 4) -> SegmentChange
     """Return how two models differ in each group of users; see `Comparison.by`."""
     one, two, users = pair.one, pair.two, pair.one.users
     if isinstance(groups, str) and groups in PROFILES:
-        codes, names = quantiles(groups, _profile(groups, two.model, users), n_quantiles)
+        codes, names = quantiles(groups, profile(groups, [two.model], users), n_quantiles)
     else:
         codes, names = read_groups(groups, users.ids, users.n, None, None)
     rows = []
@@ -198,16 +199,18 @@ def segments(pair: UserPair, groups: Any, n_quantiles: int = 4) -> SegmentChange
     return SegmentChanges(one.metric, *names_of_models, tuple(rows), pair.options.confidence)
 
 
-def _profile(name: str, model: Model, users: Users) -> Float64 | None:
+def profile(name: str, models: Sequence[Model], users: Users) -> Float64 | None:
     """Return each user's activity or popularity in train, or None without train."""
-    columns = [getattr(run, name) for run in model.runs]
-    if any(column is None for column in columns):
-        return None
-    each = users.spread(model, [column.astype(np.float64) for column in columns], np.nan)
-    # Batches have different users, and seeds the same ones.
-    found = each[0].copy()
-    for column in each[1:]:
-        found = np.where(np.isnan(found), column, found)
+    found: Float64 | None = None
+    for model in models:
+        columns = [getattr(run, name) for run in model.runs]
+        if any(column is None for column in columns):
+            continue
+        each = users.spread(model, [column.astype(np.float64) for column in columns], np.nan)
+        for column in each:
+            found = column if found is None else np.where(np.isnan(found), column, found)
+        if found is not None and not np.isnan(found).any():
+            break
     return found
 
 
@@ -218,5 +221,6 @@ __all__ = [
     "SegmentChanges",
     "UserChange",
     "changes",
+    "profile",
     "segments",
 ]

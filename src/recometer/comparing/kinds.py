@@ -29,7 +29,7 @@ from recometer.stats.relative import relative_over_runs
 from recometer.stats.runs import over_runs_of, run_moments
 from recometer.stats.tests import TESTS, Test
 from recometer.stats.two_one_sided import equivalence_over_runs
-from recometer.tasks import run_tasks
+from recometer.tasks import Ticker, run_tasks
 
 __all__ = ["Board", "Options", "Paired", "Resolved", "UserPair", "resolve"]
 
@@ -405,10 +405,12 @@ def resolve(
 
     `code` codes the columns by their levels, which pays if each is compared with several others.
     """
-    found = []
-    for model in models:
+
+    def read(model: Model, ticker: Ticker) -> Paired:
         column = Column.of(users.values(model, metric))
-        found.append(Paired(model, metric, users, options, column.coded() if code else column))
+        return Paired(model, metric, users, options, column.coded() if code else column)
+
+    found = run_tasks(read, models, threads=options.threads, progress=False)
     bounds, remark = _bounds_of(metric, models, (one.column for one in found))
     if options.interval == "gaffke" and not np.isfinite(bounds).all():
         raise InputError(

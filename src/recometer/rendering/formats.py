@@ -22,20 +22,20 @@ from recometer.errors import UnknownNameError, did_you_mean, visible
 
 WIDTH = 100  # of what is printed
 LEFT_OUT = "Left out, as lines are narrow: {}."
-NARROWEST, NARROW = 30, 16  # of a column that is broken into lines, and where all are
-# What means something in Markdown. "_" within words does not.
+NARROWEST, NARROW = 30, 16  # least width of a column broken into lines; if all are broken
+# Characters with a meaning in Markdown. "_" within words has none.
 MARKDOWN = re.compile(r"[\\`*{}\[\]<|&~]|^>|(?<![^\W_])_|_(?![^\W_])|^[-+#](?= )|^-(?=-+$)")
 NUMBERED = re.compile(r"^(\d+)([.)])(?= )")
 ENTITIES = {"\\": "&#92;", "<": "&lt;", ">": "&gt;", "&": "&amp;"}  # a backslash may be an escape
-# Behind these, sites that show Markdown see a person, an issue or an address.
+# Sites that show Markdown read a person, an issue or an address after these.
 ADDRESSES = re.compile(r"(?<!\w)@(?=\w)|@(?=[^\W\d])|(?<!\w)#(?=\w)|:(?=//)|\bwww(?=\.)")
 APART = "\u200b"  # of no width, which `visible` leaves in no text
-# What a formula begins with, also in the full width of East Asian scripts.
+# Characters that begin a formula, also in the full width of East Asian scripts.
 FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 GAP = 2  # between two columns
-HUGE = 1e12  # from here on decimals tell nothing
-MOST_LINES = 10_000  # of JSON that is read by people, too
-# What TeX reads as a command, or shows as another character.
+HUGE = 1e12  # above it, decimals are noise
+MOST_LINES = 10_000  # of indented JSON, for people
+# Characters that TeX reads as a command, or shows as another one.
 LATEX = {
     **{character: "\\" + character for character in "&%$#_{}"},
     "\\": r"\textbackslash{}",
@@ -49,7 +49,7 @@ LATEX = {
 }
 
 
-# Lines take the colour of the text, which is light where the notebook is dark.
+# Lines take the colour of the text, which is light in a dark notebook.
 NOTEBOOK = (
     ".recometer table{border-collapse:collapse;font-size:.9em;font-variant-numeric:tabular-nums}"
     ".recometer th,.recometer td{padding:.15em .7em;border:0;background:none;"
@@ -59,7 +59,7 @@ NOTEBOOK = (
 
 
 def number(value: float, sign: str = "") -> str:
-    """Return a number with four decimals; of a huge one the first four digits: ``1.7e+308``."""
+    """Return a number with four decimals, or the first digits of a huge one: ``1.7e+308``."""
     return f"{value:{sign}.4{'g' if abs(value) >= HUGE else 'f'}}"
 
 
@@ -89,7 +89,7 @@ def to_text(shown: Shown, width: int | None = None) -> str:
 
 
 def blocks_of(shown: Shown, width: int | None) -> list[Fitted | Sequence[str]]:
-    """Return tables as they fit into a width, and the lines around them."""
+    """Return tables fitted into a width, and the lines around them."""
     blocks: list[Fitted | Sequence[str]] = []
     left_out: dict[str, None] = {}
     below: Sequence[str] = []
@@ -198,7 +198,7 @@ def _without_spare(of: Fitted, width: int, narrow: int) -> tuple[Fitted, list[st
 
 
 def _indented(of: Fitted) -> Fitted:
-    """Put the first column above the second one, where several rows share a text of the first."""
+    """Put the first column above the second one if several rows share its text."""
     firsts = [row[0] for row in of.rows]
     if len(set(firsts)) == len(firsts) or of.best or any(one.number for one in of.columns[:2]):
         return of
@@ -212,7 +212,7 @@ def _indented(of: Fitted) -> Fitted:
 
 
 def _with_narrow_titles(of: Fitted) -> Fitted:
-    """Break titles into lines no wider than the cells below, where words allow it."""
+    """Break titles at words into lines no wider than the cells below, if possible."""
     wide = [max(map(len, column)) for column in zip(*of.rows, strict=True)] if of.rows else []
     titles = [_in_lines(title, max(one, 1)) for title, one in zip(of.headers, wide, strict=False)]
     return of._replace(headers=titles or of.headers)
@@ -248,7 +248,7 @@ def _widths(of: Fitted) -> list[int]:
 
 
 def _fits(of: Fitted, width: int, narrow: int) -> bool:
-    """Return whether it fits if the last column is broken into lines not below `narrow`."""
+    """Return whether it fits if the last column is broken into lines of at least `narrow`."""
     *before, last = _widths(of)
     return sum(before) + GAP * len(before) + min(last, narrow) <= width
 
@@ -295,7 +295,7 @@ def _narrowed(of: Fitted, width: int, keys: int) -> Fitted:
 def _shrunk(
     widths: Sequence[int], some: Sequence[int], least: Sequence[int], width: int, n: int
 ) -> list[int]:
-    """Return widths of columns: the widest of some get narrower until the first n fit."""
+    """Return widths of columns, with the widest ones reduced until the first n fit."""
     found = list(widths)
     while sum(found[:n]) + GAP * (n - 1) > width:
         wider = [at for at in some if found[at] > least[at]]
@@ -306,7 +306,7 @@ def _shrunk(
 
 
 def _in_lines(text: str, width: int, *, words: bool = False) -> str:
-    """Break a text at blanks, and with `words` within words that are wider."""
+    """Break a text at blanks, and with `words` also within words that are too wide."""
     return "\n".join(textwrap.wrap(text, width, break_long_words=words, break_on_hyphens=words))
 
 
@@ -412,7 +412,7 @@ def to_csv(shown: Shown, field: Callable[[Any], str] | None = None) -> str:
 
     table, made = shown.data(), field or _flat
     lines: list[str] = []
-    # Only what stands in the end of lines is quoted: of it, \r would end a line for others.
+    # Python quotes only its own line ending; a lone \r would end a line for other readers.
     writer = csv.writer(types.SimpleNamespace(write=lines.append), lineterminator="\r\n")
     writer.writerow(map(made, table.fields()))
     for row in table.rows:
@@ -471,7 +471,7 @@ def _flat(value: Any) -> str:
 
 
 def _no_formula(value: Any) -> str:
-    """Return a value as a field of CSV, a text that would be a formula behind an apostrophe."""
+    """Return a value as a field of CSV, with an apostrophe before a text that is a formula."""
     text = _flat(value)
     if isinstance(value, bool | int | float) or hasattr(value, "dtype"):
         return text
@@ -491,7 +491,7 @@ def written(text: str, path: str | os.PathLike[str] | None) -> str:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file; what UTF-8 lacks (lone surrogates) is escaped."""
+    """Write a text file; lone surrogates, which UTF-8 lacks, are escaped."""
     write_whole(as_path(path, "a table"), text.encode("utf-8", errors="backslashreplace"))
 
 
@@ -533,7 +533,7 @@ class Column:
 
 
 class Shown:
-    """What can be shown as a table, in every format."""
+    """Base class of everything that can be shown as a table, in every format."""
 
     def table(self) -> Table:
         """Return the table that people read."""
@@ -585,7 +585,7 @@ class Shown:
 
 
 class Printed(Shown):
-    """What ``print`` and notebooks show as a table, too."""
+    """Base class of results that ``print`` and notebooks show as a table, too."""
 
     def __str__(self) -> str:
         return to_text(self, width_of_lines())
@@ -596,7 +596,7 @@ class Printed(Shown):
 
 @dataclasses.dataclass(frozen=True)
 class Table(Printed):
-    """Something that can be shown in all formats.
+    """A table and the lines around it, independent of the format.
 
     Attributes
     ----------

@@ -26,7 +26,7 @@ from recometer.report.sections import Content, charts_of
 from recometer.version import __version__
 
 DEPTH, LONGEST = 10, 50  # places of a list that is shown
-MOST_AUDITED = 5_000_000  # rows of train, without being asked
+MOST_AUDITED = 5_000_000  # rows of train that are audited without audit=True
 
 
 def build(
@@ -50,7 +50,7 @@ def build(
     primary = given.metrics[0]
     standings = standings_of(given, primary)
     order = tuple(place.model for place in standings.places)
-    # From here on models stand in this order everywhere.
+    # All sections have the models in this order.
     best_first = tuple(sorted(given.models, key=lambda model: order.index(model.name)))
     given = dataclasses.replace(given, models=best_first)
     pair = main_pair(given, standings)

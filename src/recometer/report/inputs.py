@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from recometer.arrays import Float64, Int64
+from recometer.comparing.changes import profile
 from recometer.comparing.compared import Compared
 from recometer.comparing.kinds import Options
 from recometer.comparing.models import Model, Users
@@ -105,7 +106,7 @@ def read_inputs(of: object, name: str, groups: object, threads: int | None) -> I
     """
     if isinstance(of, Compared):
         models, users, comparison = of.models, of.users, of
-        # The first that decides is what the report is about.
+        # The report is about the first primary metric.
         metrics = tuple(dict.fromkeys((*of.primary, *of.metrics)))
         options = of.options
         if threads is not None:
@@ -166,21 +167,6 @@ def _ranges(values: Float64 | None, codes: Int64) -> tuple[str, ...]:
     )
 
 
-def profile(name: str, models: Sequence[Model], users: Users) -> Float64 | None:
-    """Return each user's activity or popularity in train, or None without train."""
-    found: Float64 | None = None
-    for model in models:
-        columns = [getattr(run, name) for run in model.runs]
-        if any(column is None for column in columns):
-            continue
-        each = users.spread(model, [column.astype(np.float64) for column in columns], np.nan)
-        for column in each:
-            found = column if found is None else np.where(np.isnan(found), column, found)
-        if found is not None and not np.isnan(found).any():
-            break
-    return found
-
-
 def chance_of(given: Inputs, metric: str) -> float:
     """Return the mean of a random order; NaN if it is unknown."""
     means = [
@@ -204,4 +190,4 @@ def as_mapping(name: str, value: object) -> Mapping[str, Any]:
     return value
 
 
-__all__ = ["LEFT_OUT", "Groups", "Inputs", "as_mapping", "chance_of", "profile", "read_inputs"]
+__all__ = ["LEFT_OUT", "Groups", "Inputs", "as_mapping", "chance_of", "read_inputs"]

@@ -17,7 +17,7 @@ from recometer.report import charts, themes
 from recometer.report.model import Chart, Inspector, ReportModel, Standings
 from recometer.report.writing import MARK
 
-# What ends a script, or a line of JavaScript, within JSON.
+# Characters that would end a script, or a line of JavaScript, within JSON.
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 MISSING = "\u2013"  # shown instead of a missing number
 DIGITS = 6  # of numbers in charts
@@ -72,7 +72,7 @@ def check_extra() -> None:
 def vega() -> str:
     """Return Vega, Vega-Lite and what embeds them, in one script."""
     bundle: str = charts.need("vl_convert").javascript_bundle("window.vegaEmbed=vegaEmbed;")
-    # In a script it would end that.
+    # These texts would end the script.
     return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 

@@ -34,6 +34,7 @@ LOST_VARIANCE = 1e-6  # share of the variance that cells may hide; half of it in
 FAR_USERS = 1_000  # on each side: their share of the variance does not count
 SAME = 1e-12  # of the largest value: differences this small are rounding
 LOOKED_AT = 10_000  # values, to find the levels of a column
+LEVEL_CELLS = 2**12  # to look up the level of a value
 MOST_LEVELS = 64  # of a column: two of them have few pairs of levels
 BLOCK = 2**15  # users whose temporary arrays fit into the caches of a processor
 
@@ -257,14 +258,35 @@ class Column:
         levels = np.unique(x[:LOOKED_AT])
         if len(levels) > MOST_LEVELS:
             return self
-        codes = np.empty(len(x), np.uint8)
+        codes, cells = np.empty(len(x), np.uint8), self._cells(levels)
         for block in _blocks(len(x)):
-            at = np.searchsorted(levels, x[block])
-            found = levels[np.minimum(at, len(levels) - 1)]
-            if ((found != x[block]) & ~(np.isnan(found) & np.isnan(x[block]))).any():
+            values = x[block]
+            if cells is None:
+                at = np.minimum(np.searchsorted(levels, values), len(levels) - 1)
+            else:
+                scale, code_of = cells
+                at = code_of[((values - self.least) * scale).astype(np.intp)]
+            found = levels[at]
+            if ((found != values) & ~(np.isnan(found) & np.isnan(values))).any():
                 return self
             codes[block] = at
         return dataclasses.replace(self, levels=levels, codes=codes)
+
+    def _cells(self, levels: Float64) -> tuple[float, npt.NDArray[np.uint8]] | None:
+        """Return a scale to cells of equal width, and the code of the level in each cell.
+
+        Looking codes up takes a fifth of the time of a search among the levels. None if two levels
+        are in one cell, or a value is NaN or outside the levels.
+        """
+        if not self.complete or (self.least, self.most) != (levels[0], levels[-1]):
+            return None
+        scale = (LEVEL_CELLS - 1) / (self.most - self.least) if self.most > self.least else 0.0
+        places = ((levels - self.least) * scale).astype(np.intp)
+        if (np.diff(places) == 0).any():
+            return None
+        code_of = np.zeros(LEVEL_CELLS, np.uint8)
+        code_of[places] = np.arange(len(levels))
+        return scale, code_of
 
 
 def crossed(first: Column, second: Column) -> tuple[Float64, Float64, Float64] | None:
