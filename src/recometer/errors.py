@@ -58,7 +58,7 @@ class RecometerError(Exception):
     Attributes
     ----------
     reason : str
-        What is wrong: the message without the hint.
+        The fault: the message without the hint.
     hint : str
         What to do about it, or an empty text.
     """
@@ -71,7 +71,7 @@ class RecometerError(Exception):
 
     @property
     def reason(self) -> str:
-        """What is wrong: the message without the hint."""
+        """The fault: the message without the hint."""
         return str(self).partition(" Hint: ")[0]
 
     @property

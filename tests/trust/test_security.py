@@ -31,8 +31,6 @@ ALLOWED = {
     ("integrations/_plain.py", "pickle"),
     # Messages between the driver and the tasks of a Spark job, which Spark itself pickles.
     ("spark/block.py", "pickle"),
-    ("spark/carrying.py", "pickle"),
-    ("spark/evaluation.py", "pickle"),
     (
         "integrations/sentence_transformers.py",
         "urllib.parse",
