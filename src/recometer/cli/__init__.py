@@ -14,10 +14,10 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line, and exit; None stands for the arguments of this process."""
+    """Run the command line, and exit; None takes the arguments of this process."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # Names that are not UTF-8, or characters that the terminal lacks, must not stop it.
+            # Names that are not UTF-8, or characters the terminal lacks, must not raise errors.
             stream.reconfigure(errors="backslashreplace")
     try:
         from recometer.cli._app import app
@@ -42,6 +42,6 @@ def _finish_output(text: str = "") -> None:
     except OSError as error:
         # Python flushes again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if error.errno != errno.EPIPE:  # a reader that has seen enough, such as head
+        if error.errno != errno.EPIPE:  # the reader stopped early, as head does
             sys.stderr.write(f"Error: standard output cannot be written: {error.strerror}.\n")
         sys.exit(1)

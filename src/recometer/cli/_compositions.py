@@ -1,4 +1,4 @@
-"""Texts that say who is tested and what is held out: ``fraction=0.1``, ``after=2024-05-31``."""
+"""Options that say who is tested and what is held out: ``fraction=0.1``, ``after=2024-05-31``."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Part:
     make: Callable[..., Any]
     usage: str
     meaning: str
-    values: tuple[int, float] = (1, 1)  # how many, at least and at most
-    read: Read | None = str  # makes a value of a text; None allows only files of ids
-    ids: str | None = None  # the kind of ids in a file, which a text names that is no value
+    values: tuple[int, float] = (1, 1)  # the fewest and the most values
+    read: Read | None = str  # converts a string to a value; None allows only files of ids
+    ids: str | None = None  # the kind of ids in a file, if a string is not a value
     options: Mapping[str, Read] = dataclasses.field(default_factory=dict)  # NAME=VALUE
 
 
@@ -46,7 +46,7 @@ def _number(text: str) -> int | float:
 
 
 def _time(text: str) -> int | float | str:
-    """Return a number, or a text that should be a date."""
+    """Return a number, or a string that should be a date."""
     try:
         return _number(text)
     except ValueError:
@@ -147,7 +147,7 @@ def make_part(option: str, parts: Mapping[str, Part], text: str, known: Known) -
     """Make a part of a split of ``NAME``, ``NAME=VALUE`` or ``NAME=VALUE,OPTION=VALUE``.
 
     Errors name the `option`; `parts` are `WHO` or `WHAT`. Ids in text files are read as numbers
-    or texts like those of `known`.
+    or strings, like the ids of `known`.
     """
     name, equals, rest = text.partition("=")
     if name not in parts:

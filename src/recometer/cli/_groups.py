@@ -17,9 +17,9 @@ Files = NewType("Files", tuple[str, ...])
 
 @dataclasses.dataclass(frozen=True)
 class Reads:
-    """Marks an option that names files which are read: no output may replace them."""
+    """Marks an option that names input files, which no output may replace."""
 
-    # Finds their paths in the option's text.
+    # Finds the paths of these files in the option's value.
     paths: Callable[[str], Iterable[str]] = lambda text: [text]
 
     def files(self, value: str | list[str] | None) -> list[str]:
@@ -73,7 +73,7 @@ KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
 def reads(parameter: inspect.Parameter) -> Reads | None:
-    """Return the mark of an option that names files which are read."""
+    """Return the mark of an option that names input files."""
     marks = typing.get_args(parameter.annotation)
     return next((mark for mark in marks if isinstance(mark, Reads)), None)
 

@@ -94,18 +94,18 @@ OPTIONAL = ("value", "time")  # columns that may be none
 class Inputs:
     """Reads files; finds columns by the names in options, or by common names.
 
-    `columns` has the one that was asked for, or None, by ``"user"``, ``"item"``, ``"value"``,
-    ``"time"``, ``"score"`` and ``"rank"``, as far as the command reads them. A file without it is
-    read by its common names (not for ``"value"`` and ``"time"``): test, train and models may call
-    them differently.
+    `columns` maps ``"user"``, ``"item"``, ``"value"``, ``"time"``, ``"score"`` and ``"rank"``, as
+    far as the command reads them, to the name of a column or None. If a file does not have the
+    named column, it is found by its common names (except for ``"value"`` and ``"time"``), because
+    test, train and models may use different names.
 
     """
 
     stdin: StandardInput
     columns: Mapping[str, str | None]
     note: Note
-    separator: str | None = None  # between the items of a cell
-    ignore_label: Sequence[float] | None = None  # of the truth of scored pairs
+    separator: str | None = None  # the separator of the items in a cell
+    ignore_label: Sequence[float] | None = None  # truths of scored pairs that mark padding
 
     def __post_init__(self) -> None:
         user = self.columns.get("user")
@@ -196,7 +196,7 @@ class Inputs:
                 present = self._present(file, "user", "item")
                 user = present["user"]
                 if what == "train" and isinstance(user, ColumnPair):
-                    present["user"] = user.parts[0]  # holds for all sessions of a user
+                    present["user"] = user.parts[0]  # train applies to all sessions of a user
                 asked: dict[str, Any] = {
                     **present,
                     "value": False if asked_value == NONE else asked_value,
@@ -264,7 +264,7 @@ class Inputs:
         return {option: name or False for option, name in found.items()}
 
     def say_columns(self, what: str, path: str, found: Mapping[str, Any] | None) -> None:
-        """Say which columns of a file were used for what."""
+        """Print a note on the columns of a file that were used, and their meanings."""
         self._say(what, self.stdin.path(path), "TREC qrels" if found is None else found)
 
     def some_ids(self, path: str, what: str) -> Array:
@@ -395,7 +395,7 @@ class Inputs:
         wanted |= dict.fromkeys(kinds, False if test is not None or asked is not None else None)
         if test is None and truth is not None:
             wanted[kinds[0]] = truth
-        # A rating is the truth here, never a score for lack of a better column.
+        # A rating is the truth here: never take it for the score for lack of a better column.
         if not (wanted["score"] or common_names("score", column_names(file), otherwise=False)):
             raise ColumnError(f"{file}: no column holds the scores. Hint: --score names it.")
         found, fetch = open_file(file, wanted)
@@ -439,7 +439,7 @@ class Inputs:
 
 
 def _naming(what: str, show: Callable[..., None]) -> Callable[..., None]:
-    """Return a function that shows warnings with a name in front."""
+    """Return a function that shows warnings prefixed with a name."""
 
     def show_named(message: Warning | str, *where: Any) -> None:
         show(f"{what}: {message}", *where)
@@ -451,7 +451,7 @@ def _is_table(path: Path) -> bool:
     return path.name.lower().endswith(EXTENSIONS)
 
 
-ORDERS = ("rank", "score")  # columns that runs are ranked by, or neither
+ORDERS = ("rank", "score")  # columns that may rank a run
 
 
 def alike(lists: Lists, test: Interactions | None) -> bool:

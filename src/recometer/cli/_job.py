@@ -49,7 +49,7 @@ def parts_of(
 ) -> tuple[list[Part], dict[str, str]]:
     """Return the named files of test and train, or those of a split with its columns.
 
-    For folds, the files of each.
+    For folds, return the files of each fold.
     """
     if folder is None:
         if test is None and needs_test:
@@ -77,7 +77,7 @@ def _folds(folder: str) -> list[Path]:
 
 @dataclasses.dataclass(frozen=True)
 class Named:
-    """What the options name, before a file is read."""
+    """The files, models and columns that the options name, before a file is read."""
 
     parts: Sequence[Part]  # files of test and train: one pair, or one for each fold
     folds: bool
@@ -90,7 +90,7 @@ class Named:
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """The data that were read, those of one fold or all, and how to read the models."""
+    """The data that were read, of one fold or of all data, and how to read the models."""
 
     inputs: Inputs
     named: Named
@@ -135,7 +135,7 @@ class Job:
 
 
 def named_by(data: DataOptions, model: ModelOptions, files: Files) -> Named:
-    """Return what options name, and refuse those that do not go together."""
+    """Return the things that the options name; refuse options that do not go together."""
     with_truth = model.pairs is not None and not (model.run or model.factors or model.baselines)
     parts, known = parts_of(data.test, data.train, data.split, needs_test=not with_truth)
     named = models(
@@ -161,7 +161,7 @@ def named_by(data: DataOptions, model: ModelOptions, files: Files) -> Named:
 
 
 def named_alone(data: DataOptions, model: ModelOptions, files: Files, done: str) -> Named:
-    """Return what options name; refuse several models and folds: one is `done` at a time.
+    """Do the same for a single model; refuse several models and folds: one is `done` at a time.
 
     See `named_by`.
     """

@@ -20,9 +20,9 @@ from recometer.errors import FileError, did_you_mean
 from recometer.sources.base import Source
 
 Kind = Literal["run", "factors", "pairs", "baseline"]
-FOLD = "{fold}"  # in the name of a file: the number of the fold
+FOLD = "{fold}"  # stands for the number of the fold in the name of a file
 
-OF_RUNS = (".run", ".trec", ".txt")  # as names of TREC runs often end
+OF_RUNS = (".run", ".trec", ".txt")  # common extensions of TREC runs
 
 
 USAGE = "USERS,ITEMS[,USER_IDS,ITEM_IDS] or NPZ[,USER_IDS,ITEM_IDS]"
@@ -38,7 +38,7 @@ class Model:
     kind
         The option that named it: lists, factors, scored pairs, or a model fitted here.
     paths
-        Its files: one of lists or of pairs, those of factors, none where it is fitted here.
+        Its files: one file of lists or pairs, several files of factors, none if it is fitted here.
     """
 
     name: str
@@ -134,7 +134,7 @@ def baseline_of(text: str | None, named: Sequence[Model]) -> Model | None:
 
 
 def split_name(text: str, option: str) -> tuple[str, str]:
-    """Split ``NAME=FILES``; the name may be missing and is empty then."""
+    """Split ``NAME=FILES``; a missing name is empty."""
     name, equals, files = text.partition("=")
     if not equals or "/" in name or os.sep in name:
         return "", text

@@ -61,7 +61,7 @@ def output_folder(text: str) -> Path:
 
 
 def complete_metrics(incomplete: str) -> list[str]:
-    """Return the names that the last name of a list of metrics may become."""
+    """Return completions of the last name in a list of metrics."""
     done, space, last = incomplete.rpartition(" ")
     return [done + space + name for name in METRICS if name.startswith(last)]
 
@@ -89,7 +89,7 @@ def complete_rules(incomplete: str) -> list[str]:
 
 
 def complete_baselines(incomplete: str) -> list[str]:
-    """Return the names that the last name of a list of baselines may become."""
+    """Return completions of the last name in a list of baselines."""
     done, comma, last = incomplete.rpartition(",")
     return [done + comma + name for name in BASELINES if name.startswith(last)]
 

@@ -36,7 +36,7 @@ def named_results(texts: Sequence[str], *, several: bool = False) -> dict[str, l
     Parameters
     ----------
     texts
-        ``[NAME=]RESULT``, where a result is a file, or a folder of files that are a model each.
+        ``[NAME=]RESULT``, where a result is a file, or a folder with a file for each model.
     several
         Whether a model may have several files, with commas between.
     """
@@ -82,7 +82,7 @@ def _files(path: str) -> list[str]:
 
 
 def groups_of(text: str | None, results: Mapping[str, Evaluation]) -> str | pl.DataFrame | None:
-    """Return what `Evaluation.by` takes: a name of its own, or a frame of users and groups."""
+    """Return groups for `Evaluation.by`: one of its own names, or a frame of users and groups."""
     if text is None or text in PROFILE:
         return text
     return of_users(text, "--by", next(iter(results.values())))

@@ -20,7 +20,7 @@ def note_unless(quiet: bool) -> Note:
 
 
 def say(label: str, text: str) -> None:
-    """Print a text to standard output, wrapped, with a label in front of its first line."""
+    """Print wrapped text to standard output, with a label in front of its first line."""
     lines = textwrap.wrap(
         visible(text), width_of_lines() - len(label), break_long_words=False, break_on_hyphens=False
     )
@@ -29,7 +29,7 @@ def say(label: str, text: str) -> None:
 
 
 def say_line(line: str) -> None:
-    """Print a line to standard output, wrapped; all of it is indented as its beginning is."""
+    """Print a line to standard output, wrapped; continuation lines keep its indentation."""
     text = line.lstrip()
     say(line[: len(line) - len(text)], text)
 

@@ -98,7 +98,7 @@ def demo(
         raise typer.BadParameter("must lie between 0 and 1.", param_hint="--test-fraction")
     metrics = " ".join(metric or [DEFAULT_METRICS if report is None else REPORT_METRICS])
     with usage_of("--metrics"):
-        parsed = parse(metrics)  # a wrong name should not wait for the models
+        parsed = parse(metrics)  # report a wrong name before the models are fitted
     if report is not None:
         _check_report(report, data)
     threads = resolve_threads(threads)
@@ -106,7 +106,7 @@ def demo(
     given = [f"--{option}" for option, name in columns.items() if name is not None]
     if data is None and given:
         raise typer.BadParameter("it also needs the option --data.", param_hint=", ".join(given))
-    # Other formats are for programs: standard output then has nothing else.
+    # Other formats are for programs: keep everything else off standard output.
     with contextlib.redirect_stdout(sys.stdout if form == "table" else sys.stderr):
         interactions = _shipped() if data is None else _read(data, columns)
         train, test = _split(interactions, test_fraction, seed)

@@ -73,7 +73,7 @@ def evaluate(
     settled = protocol_of("--protocol", protocol, given)
     metrics = " ".join(metric or [DEFAULT_METRICS])
     with usage_of("--metrics"):
-        # A wrong name should not wait for the files.
+        # Report a wrong name before reading any file.
         asked = parse_under(metrics, settled)
     rated = any(one.definition.record == "ratings" for one in asked)
     resolve_threads(run.threads)
@@ -120,9 +120,9 @@ class _Written:
     inputs: Iterable[str]
 
     def prepare(self, names: Sequence[str]) -> None:
-        """Make the folders; raise if a file would be replaced that is an input or not of recometer.
+        """Make the folders; refuse to replace inputs, and files that recometer did not write.
 
-        The names of runs of one file depend on its content; `save` checks these.
+        The names of runs in one file depend on its content, so `save` checks these.
         """
         if self.out is None:
             return
@@ -139,7 +139,7 @@ class _Written:
         """Save one result."""
         if self.out is None:
             return
-        # Runs of one file have their names from a column.
+        # The names of runs in one file come from a column.
         if Path(name).name != name:
             raise FileError(
                 f"{name!r} cannot be the name of a file in {self.out}. Hint: rename it."

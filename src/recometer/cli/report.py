@@ -33,7 +33,7 @@ from recometer.report.result import check_report, format_of
 from recometer.sources.base import Source
 
 SCORED = "ndcg@{k} recall@1..{k} precision@{k} ap"  # metrics of scored pairs
-K = 10  # the cut-off; smaller if no user has as many rows
+K = 10  # the cut-off; smaller if no user has this many rows
 DATA = ("test", "train", "split", "user", "item", "value", "catalogue")
 FORMATS = {"html": ".html", "markdown": ".md"}
 
@@ -259,7 +259,7 @@ def _make(
 
 
 def _check_shown(result: Evaluation, metrics: str | None) -> None:
-    """Refuse other metrics than those of the only evaluation, which are all shown."""
+    """Refuse to leave out metrics of a single evaluation, which are all shown."""
     if metrics is None:
         return
     with usage_of("--metrics"):
@@ -281,7 +281,7 @@ def _of_results(
     run: options.RunOptions,
     files: Files,
 ) -> tuple[dict[str, list[Evaluation]], dict[str, Any]]:
-    """Return the evaluations of each model, and what its lists need."""
+    """Return the evaluations of each model, and the data that its lists need."""
     _check_saved(results)
     found = {
         name: [loaded(path) for path in paths]
@@ -338,7 +338,7 @@ def _check_saved(results: Sequence[str]) -> None:
 
 
 def _check_evaluable(name: str, found: Mapping[str, Sequence[Evaluation]]) -> None:
-    """Refuse a model without a result where others have one: its metrics would be others."""
+    """Refuse a model without a result if others have one: it would have different metrics."""
     saved = [one for one, each in found.items() if each[0].inputs_kept is None]
     if saved:
         raise typer.BadParameter(

@@ -1,1 +1,1 @@
-"""What the verb `compare` is made of: models, pairs of them, standings, gates, tables."""
+"""The parts of `compare`: models, pairs of models, standings, gates and tables."""

@@ -37,9 +37,9 @@ def read_allow(allow: str | Iterable[str]) -> tuple[str, ...]:
     UnknownNameError
         If a name is not one of `MAY_DIFFER`.
     InputError
-        If a text contains no name.
+        If a string contains no name.
     InputTypeError
-        If it is neither a text nor several texts.
+        If it is neither a string nor several strings.
     """
     if not isinstance(allow, Iterable):
         raise InputTypeError(
@@ -61,7 +61,7 @@ def read_allow(allow: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def check_alike(models: Sequence[Model], users: Users, allow: tuple[str, ...]) -> list[str]:
-    """Refuse evaluations that cannot be compared; return notes that a reader has to know.
+    """Refuse evaluations that cannot be compared; return notes that readers should know.
 
     Raises
     ------

@@ -42,8 +42,8 @@ from recometer.stats import Power
 if TYPE_CHECKING:
     import polars
 
-MOST_PAIRS = 6  # with more of them, gains and losses of users are left to `full`
-MOST_NAMED = 2  # models in the line of a metric that is not shown in full
+MOST_PAIRS = 6  # with more pairs, only `full` shows gains and losses of users
+MOST_NAMED = 2  # the most models named in the line of a metric not shown in full
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -266,7 +266,7 @@ class Compared(Printed):
     def tables(self, width: int | None = None) -> list[Table]:
         """Return the leaderboard, all pairs by `decisive` metrics, and a line per other metric.
 
-        How users differ is left to `full` if there are more than `MOST_PAIRS` pairs.
+        With more than `MOST_PAIRS` pairs, only `full` shows how users differ.
         """
         return self._tables(self.decisive, width)
 
@@ -380,7 +380,7 @@ def _models_named(names: Sequence[str]) -> str:
 def leaderboard(
     standings: Sequence[Standing], metrics: Sequence[str], *, width: int | None
 ) -> list[Table]:
-    """Return a row per model and a column per metric, best first by the first of all.
+    """Return a row per model and a column per metric, best first by the first metric.
 
     There are several tables if one is wider than `width`.
     """
@@ -437,7 +437,7 @@ def primary_of(
 
 
 def margin_of(margin: Any, metrics: Sequence[str], result: EvaluationRecord) -> Any:
-    """Return the margin, or those of metrics by their names; see `known_metric`."""
+    """Return the margin, or the margins by metric; see `known_metric`."""
     if not isinstance(margin, Mapping):
         return margin
     return {known_metric(name, metrics, result): one for name, one in margin.items()}

@@ -98,7 +98,7 @@ def adjusted(
     smallest[np.isnan(p_values)] = np.nan
     n_tests = max(1, int(np.count_nonzero(~np.isnan(p_values))))
     if correction == "tukey":
-        # Each metric has its own test, and p of a pair is at least that of the pair alone.
+        # Each metric has its own test, and the adjusted p is at least the p of the pair alone.
         p_values = np.maximum(p_values, _by_tukey(rows, tests, models))
         p_values, least = (np.minimum(one * len(primary), 1.0) for one in (p_values, smallest))
     else:

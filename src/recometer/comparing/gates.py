@@ -34,8 +34,8 @@ RULE = "passed if the whole interval keeps the bound, failed if none of it does,
 WRITTEN = re.compile(
     r"\s*(\S.*?)\s*(>=|<=)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(%?)\s*"
 )
-SHOWN = 3  # of the most harmed users
-EQUAL = 1e-6  # a difference this close to the bound, in half intervals, is the bound itself
+SHOWN = 3  # the number of the most harmed users to show
+EQUAL = 1e-6  # a difference this close to the bound, in half intervals, equals it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,13 +90,12 @@ class GateRow:
     n
         The number of users compared.
     fewest_users, most_users
-        How many users would decide an undecided gate, at the best and at the worst (see
-        `users_needed`); None if that is not known.
+        How many users would decide an undecided gate, in the best and in the worst case (see
+        `users_needed`); None if that is unknown.
     changes
         The most harmed and helped users; None for a metric with one value for all users.
     segment
-        The most harmed quarter of the users by activity or popularity; None if there was no
-        train.
+        The most harmed quarter of the users by activity or popularity; None without train.
     note
         A remark that readers should know, or an empty text.
     """
@@ -166,7 +165,7 @@ class GateReport(Printed):
 
     @property
     def passed(self) -> bool:
-        """Return whether every model passes every gate; `undecided` says how those count."""
+        """Return whether every model passes every gate; undecided gates count as `undecided`."""
         return self.counted(self.verdict) == "passed"
 
     def counted(self, verdict: Verdict) -> Verdict:
@@ -323,7 +322,7 @@ def _check(comparison: Compared, gate: Gate, row: PairRow) -> GateRow:
     low, high, bound = interval.low, interval.high, gate.bound
     if not gate.higher_is_better:
         low, high, bound = -high, -low, -bound
-    # NaN is neither, and with too few users who differ nothing is decided.
+    # NaN is neither; with too few users who differ, no gate is decided.
     verdict: Verdict = "passed" if low >= bound else "failed" if high < bound else "undecided"
     if not row.decides_gates:
         verdict = "undecided"
@@ -375,11 +374,11 @@ def _needed(
 def users_needed(n: int, found: float, interval: Interval, bound: float) -> tuple[int, int] | None:
     """Return the fewest and the most users that may decide a gate undecided with n users.
 
-    d is the distance from the difference to the bound, and a that to the end of the interval
-    beyond the bound. With m users, a shrinks to a √(n / m). If the difference stays as it is,
-    m = n (a / d)² decide the gate. With other users it may lie as far as a √(n / m) nearer to the
-    bound, and m = n (2 a / d)² decide it even then. Both are rounded up to two digits. None: the
-    difference equals the bound.
+    Let d be the distance from the difference to the bound, and a the distance from the difference
+    to the end of the interval beyond the bound. With m users, a shrinks to a √(n / m). If the
+    difference does not change, m = n (a / d)² users decide the gate. With other users, the
+    difference may be up to a √(n / m) closer to the bound; m = n (2 a / d)² users decide the gate
+    even then. Both are rounded up to two digits. None if the difference equals the bound.
     """
     distance = abs(found - bound)
     arm = found - interval.low if found > bound else interval.high - found
@@ -392,7 +391,7 @@ def users_needed(n: int, found: float, interval: Interval, bound: float) -> tupl
 def _rounded_up(m: float) -> int:
     """Round up to two digits: more would suggest a precision that the estimate lacks."""
     unit: int = 10 ** max(len(str(int(m))) - 2, 0)
-    return math.ceil(m / unit - 1e-6) * unit  # minus the error of floating-point numbers
+    return math.ceil(m / unit - 1e-6) * unit  # allow for rounding errors
 
 
 def _most_harmed(comparison: Compared, row: PairRow) -> Segment | None:

@@ -1,4 +1,4 @@
-"""A model by a metric, and pairs of these, which answer every question about a comparison.
+"""Values of a model by a metric, and pairs of these, which compute all parts of a comparison.
 
 A model with a value for each user is a `Paired`, and a pair of these is a `UserPair`, a `SeedPair`
 or a `FoldPair`. A model with one value for all users is a `recometer.comparing.whole.Whole`.
@@ -75,7 +75,7 @@ class Board(NamedTuple):
     means : float64 [n_ranked + n_chance]
         The means of the models that are ranked, and then of random orders.
     p_values : float64 [n_ranked, n_ranked]
-        p of all pairs, not adjusted; 1 on the diagonal.
+        Unadjusted p of all pairs; 1 on the diagonal.
     intervals : sequence of Interval
         The intervals of the means of the models that are ranked.
     n
@@ -96,7 +96,7 @@ class Resolved:
     ----------
     model, metric
     users, options
-        Those of the comparison.
+        The users and options of the comparison.
     """
 
     model: Model
@@ -173,7 +173,7 @@ class Paired(Resolved):
     def board(ranked: Sequence[Paired], chance: Sequence[Paired], rows: Sequence[PairRow]) -> Board:
         """Return means, intervals and p for the users with a value from all ranked models.
 
-        `rows` are the pairs compared so far; those of the same users are not tested again.
+        `rows` are the pairs compared so far; pairs with the same users are not tested again.
         """
         options, n = ranked[0].options, ranked[0].users.n
         common: slice | Bool = slice(None)
@@ -259,7 +259,7 @@ class UserPair:
         )
 
     def over_runs(self, row: PairRow) -> PairRow:
-        """Return the row with the variance between runs; without runs it stays as it is."""
+        """Return the row with the variance between runs; unchanged if there are no runs."""
         return row
 
     def power(self, difference: float | None, wanted: float, alpha: float | None) -> Power:
@@ -379,7 +379,7 @@ class FoldPair(UserPair):
     """Two models that were evaluated in folds."""
 
     def over_runs(self, row: PairRow) -> PairRow:
-        """Return the row with the variance between folds, if both models have as many of them."""
+        """Return the row with the variance between folds, if the models have equally many."""
         folds = [each.model.first.folds for each in (self.one, self.two)]  # type: ignore[attr-defined]
         if len(folds[0]) != len(folds[1]):
             return row
@@ -425,7 +425,7 @@ def _bounds_of(
 ) -> tuple[Bounds, str]:
     """Return the lowest and the highest value that a user can have with any of the models.
 
-    If a value lies outside, the range is unknown, and the note says so.
+    If a value is outside, the range is unknown, and the note says so.
     """
     each = [run.bounds(metric) for model in models if model.has(metric) for run in model.runs]
     low, high = min(low for low, _ in each), max(high for _, high in each)

@@ -13,8 +13,8 @@ from recometer.arrays import Bool, Float64
 from recometer.comparing.models import Model, Users
 from recometer.errors import python_or_command, rule_text
 
-FEW = 0.02  # share of the users, or relevant rows, that all models may lack
-MOST = 4  # metrics that a sentence names
+FEW = 0.02  # share of the users, or relevant rows, that may be unknown to all models
+MOST = 4  # the most metrics that a sentence names
 
 
 def _hint() -> str:
@@ -137,7 +137,7 @@ def known_users(models: Sequence[Model], users: Users, metrics: Sequence[str]) -
         for model in models
     }
     if len(set(rows.values())) < 2 or max(rows.values()) <= FEW * n_rows:
-        rows = {}  # rows that all models lack favour none of them
+        rows = {}  # rows unknown to all models favour none of them
     by_rows = KnownUsers(0, {}, 0, n_rows, rows, ()) if rows else None
     known = np.column_stack([users.known(model) for model in models])
     if known.all():

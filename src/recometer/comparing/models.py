@@ -138,7 +138,7 @@ def check_baseline(baseline: object, models: Sequence[Model]) -> str | None:
     if baseline is None:
         return None
     names = [model.name for model in models]
-    if not isinstance(baseline, str | int | np.integer):  # as keys of a dict are
+    if not isinstance(baseline, str | int | np.integer):  # like the keys of a dict
         raise InputTypeError(
             f"baseline is the name of a model, found {brief(baseline)}. {did_you_mean('', names)}"
         )
@@ -349,7 +349,7 @@ class Users:
         return found
 
     def show(self, position: int) -> str:
-        """Return a user as text, as users would type it."""
+        """Return the id of a user as a person would type it."""
         return str(position) if self.ids is None else ids.show(self.ids, position)
 
     def id(self, position: int) -> Any:

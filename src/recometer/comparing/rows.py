@@ -82,7 +82,8 @@ class PairRow:
         such users.
     smallest_difference
         The true difference that this test set shows with a power of 80 %, at the level for this
-        number of comparisons. If it is above `largest_difference`, no possible difference is.
+        number of comparisons. If it is above `largest_difference`, the test set cannot show any
+        difference with this power.
     largest_difference
         The largest possible difference of two values; infinite if the metric has no range.
     equivalence
@@ -148,7 +149,7 @@ class PairRow:
 
     @property
     def decides_gates(self) -> bool:
-        """Return whether the interval can decide gates, which takes enough users who differ.
+        """Return whether the interval can decide gates, which requires enough users who differ.
 
         Gaffke's interval, which needs a range of the metric, allows for users not in the sample.
         """
@@ -156,7 +157,7 @@ class PairRow:
 
     @property
     def p_value(self) -> float:
-        """Return p before it is adjusted."""
+        """Return the unadjusted p."""
         return self.test.p_value
 
     @property
@@ -235,7 +236,7 @@ def p_text(p: float) -> str:
     """Return a p-value as text."""
     if math.isnan(p):
         return ""
-    if p < SMALLEST_P:  # digits of so small a p are rounding errors
+    if p < SMALLEST_P:  # the digits of such a small p are rounding errors
         return f"<{SMALLEST_P:.0e}"
     return f"{p:.4f}" if p >= 1e-4 else f"{p:.0e}"
 
@@ -263,7 +264,7 @@ def standing_text(standing: Standing) -> str:
 def difference_columns(confidence: float, *, margin: bool, adjusted: bool = False) -> list[Column]:
     """Return the columns of differences between models.
 
-    If all rows have an adjusted p, the column of p before is left out when space is short.
+    If all rows have an adjusted p, the column of unadjusted p is left out when space is short.
     """
 
     def ends(low: float, high: float) -> str:

@@ -1,4 +1,4 @@
-"""The leaderboard of a metric: means, possible ranks, and which models are as good as the best."""
+"""The leaderboard of a metric: means, possible ranks, and models not shown to be worse."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class WholePair:
         return _compare_values(one.metric, pair, one.known[key][one.metric], confidence)
 
     def _values(self, pair: Pair, runs: Sequence[EvaluationRecord]) -> Mapping[str, WholeValues]:
-        """Return the values and how much they vary, from what the runs still have."""
+        """Return the values and their variation, from the data that the runs still have."""
         names, options = self.one.names, self.one.options
         if all(run.read_together(self.one.metric) is not None for run in runs):
             return _resampled_values(names, pair, self.one.users, options)
@@ -166,7 +166,7 @@ def resolve_whole(
 ) -> dict[str, list[Whole]]:
     """Return the models by metrics with one value for all users."""
     found: dict[str, list[Whole]] = {}
-    for of_lists in (True, False):  # the metrics of either are resampled together
+    for of_lists in (True, False):  # the metrics of each group are resampled together
         names = tuple(name for name in metrics if (name in models[0].first.over_users) == of_lists)
         known: dict[tuple[str, str], Mapping[str, WholeValues]] = {}
         for name in names:
@@ -251,7 +251,7 @@ def _error(half: float, confidence: float) -> float:
 
 
 def _interaction(errors: Sequence[float], of_mean: float) -> float:
-    """Return the variance between the runs that comes from the users who are drawn.
+    """Return the variance between runs that is due to the drawn users.
 
     The variance of one run is u + v, that of the mean of R runs u + v / R; v is returned.
     """
@@ -282,7 +282,7 @@ def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], Int6
 
 
 def _untested(metric: str, pair: Pair, note: str, confidence: float) -> PairRow:
-    """Return the means of two models, and why nothing is tested."""
+    """Return the means of two models, and the reason why there is no test."""
     means = [float(np.mean([run.together[metric] for run in one.runs])) for one in pair]
     unknown = Interval.unknown(confidence, 0, note)
     test = TestResult(np.nan, "bootstrap", "none", 0, 0, 0.0, note)

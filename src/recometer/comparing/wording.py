@@ -17,7 +17,7 @@ from recometer.stats.ends import METHODS as INTERVALS
 from recometer.stats.tests import OTHERS, TESTS
 
 NUMBERED = re.compile(r"([\d,]*)(.*)", re.DOTALL)
-MOST = 4  # entries of a list before it is shortened
+MOST = 4  # the most entries of a list that is not shortened
 METHODS = {
     "binomial": "exactly (binomial)",
     "convolution": "exactly (convolution)",
@@ -235,7 +235,7 @@ def on_standings(n_users: Iterable[int], options: Options, correction: Correctio
 
 
 def on_undefined(rows: Sequence[PairRow]) -> str:
-    """Say for which users only one of two models has a value; empty if there are none."""
+    """Say how many users have a value from only one of two models; empty if there are none."""
     some = [row for row in rows if row.n_only_model + row.n_only_other]
     parts = [
         f"{_pair(row)}: {_counted(row.n_only_model, 'user')} with {row.model} alone, "

@@ -1,1 +1,1 @@
-"""What comes in: interactions, catalogues and ids, from frames, files, arrays and tensors."""
+"""Input data: interactions, catalogues and ids, from frames, files, arrays and tensors."""

@@ -103,7 +103,7 @@ def lies_in_file(array: Array) -> bool:
 
 
 def _mapping(array: object) -> tuple[mmap.mmap, np.memmap[Any, Any] | None] | None:
-    """Return the mapping that an array lies in, and its memmap; None if in memory."""
+    """Return the mapping that an array is part of, and its memmap; None if in memory."""
     one: Any = array
     known = None
     while isinstance(one, np.ndarray | memoryview):
@@ -116,8 +116,8 @@ class MappedFiles:
     """The files that some arrays are mapped from, which must stay as they are.
 
     The system ends a process that reads beyond the end of a file that became shorter. A ``with``
-    block looks for changes at its begin and end, and in each call of `check`. A look takes some
-    microseconds per file, and no time for arrays in memory.
+    block checks for changes at its beginning and end, and in each call of `check`. A check takes a
+    few microseconds per file, and no time for arrays in memory.
     """
 
     def __init__(self, arrays: Iterable[object]) -> None:
@@ -146,12 +146,12 @@ class MappedFiles:
 
 
 class _MappedFile:
-    """A file that is mapped into memory, and its state when it was first looked at."""
+    """A file that is mapped into memory, and its state at the first check."""
 
     def __init__(self, mapped: mmap.mmap, known: np.memmap[Any, Any] | None) -> None:
         path = None if known is None else known.filename
         self.name = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
-        # Writes through the mapping itself change the file at no certain time.
+        # Writes through the mapping itself reach the file at an unpredictable time.
         self._timed = bool(self.name) and known is not None and known.mode in ("r", "c")
         self._mapped = mapped
         self.before: tuple[int, tuple[tuple[int, int], int] | None] = sys.maxsize, None
@@ -160,7 +160,7 @@ class _MappedFile:
     def state(self) -> tuple[int, tuple[tuple[int, int], int] | None]:
         """Return the size (at most the first one), the file, and when it changed, if known."""
         size, changed = self.before
-        with contextlib.suppress(OSError, ValueError):  # of a mapping without a descriptor
+        with contextlib.suppress(OSError, ValueError):  # a mapping without a descriptor
             size = min(self._mapped.size(), size)
         if self._timed:
             with contextlib.suppress(OSError, ValueError):

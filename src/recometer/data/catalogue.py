@@ -24,7 +24,7 @@ Fetch = Callable[[str], Any]
 
 MAX_ITEMS = 2**53  # float64 represents all whole numbers up to here
 ROUNDING = 1e-9  # rounding may lift a share above 1 by this much
-SEPARATOR = "|"  # between the categories of an item in one text
+SEPARATOR = "|"  # between the categories of an item in a string
 
 
 class Catalogue:
@@ -48,8 +48,8 @@ class Catalogue:
         The column of the titles. None takes the one called title or name, if any; False
         takes none.
     categories
-        The categories of each item: a column of lists, or of texts with ``|`` between the
-        categories (``"Comedy|Drama"``; an empty text or a missing entry is not a category);
+        The categories of each item: a column of lists, or of strings with ``|`` between the
+        categories (``"Comedy|Drama"``; an empty string or a missing entry is not a category);
         several columns of True and False (or 1 and 0), which are named after the categories;
         or a matrix [n_items, n_categories] of these, as an array or sparse. None takes the column
         called categories, genres or tags, if any; False takes none.
@@ -301,7 +301,7 @@ class _Table:
     def __init__(self, names: list[str], fetch: Fetch, *, text: bool = False) -> None:
         self.names = names
         self.fetch = fetch
-        self.text = text  # all columns are texts, even those of numbers
+        self.text = text  # all columns are strings, even columns of numbers
         self.taken: list[str] = []
 
     @classmethod
@@ -380,7 +380,7 @@ class _Table:
 
 
 def _size(items: object) -> int:
-    """Return the number of items that was given; -1 if ids were given."""
+    """Return the number of items if the argument is a number; -1 if it is ids."""
     if isinstance(items, numbers.Integral) and not isinstance(items, bool):
         if not 1 <= int(items) <= MAX_ITEMS:
             raise InputError(

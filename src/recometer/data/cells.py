@@ -18,7 +18,7 @@ JSON = "json"
 BLANKS, QUOTES, BRACKETS = " \t", "'\"", "[](){}"
 PROBE = 1000  # ids
 SHARE = 0.1  # of the sampled ids; single titles such as "1, 2" are rare
-# Whole numbers with separators, words with semicolons, or a text in brackets.
+# Whole numbers with separators, words with semicolons, or a string in brackets.
 SEVERAL = re.compile(r"\d+(?:\s*[,|\s]\s*\d+)+|[\w.-]+(?:\s*;\s*[\w.-]+)+;?|[\[({].*[\])}]")
 
 
@@ -32,7 +32,7 @@ def check_single(item_ids: Array, what: str, separator: Separator) -> None:
     what
         The name of the ids in the message.
     separator
-        The option of the user: False means that each text is one id.
+        The user's option: False means that each string is one id.
     """
     if separator is not None or not len(item_ids) or ids.kind(item_ids) != "str":
         return
@@ -62,7 +62,7 @@ def check_separator(separator: object) -> None:
 
 
 def taken_apart(column: Any, separator: Separator, what: str) -> Any:
-    """Return a column of texts as one of lists; any other column as it is.
+    """Split a column of strings into a column of lists; return any other column unchanged.
 
     Brackets around a cell, and blanks and quotes around its parts, are left out. Parts are integers
     if every one is written as a plain integer. A missing cell is an empty list.

@@ -112,7 +112,7 @@ KINDS: dict[str, Kind] = {
     "categories": Kind("categories", ("categories", "category", "genres", "genre", "tags")),
 }
 REQUIRED = ("user", "item")
-PAIRED = ("user",)  # what two columns may name together
+PAIRED = ("user",)  # the meaning that two columns may have together
 # Last words of column names whose numbers are places in a list rather than scores.
 PLACES = {
     *("order", "slot", "index", "idx", "no", "nr", "number", "row", "n", "seq", "sequence"),
@@ -129,10 +129,10 @@ NO_VALUES = {
 }
 
 
-class ColumnPair(str):  # noqa: SLOT000  # it has parts
+class ColumnPair(str):  # noqa: SLOT000  # it stores the parts
     """Two columns that name a user together: the user's own, and that of the session or event.
 
-    As a text it is ``"user, session"``: the name of a column that holds both.
+    As a string, it is ``"user, session"``: the name of a column that holds both.
     """
 
     parts: tuple[str, str]
@@ -212,8 +212,8 @@ def find_columns(
         Names that usually stand for something else count only if there is no better one: a session
         is a user if no column is named for users, and a score a value if there is no label or
         rating.
-        ``value=False`` and ``time=False``: none, whatever the names. For users also two names:
-        ``["user", "session"]``.
+        ``value=False`` and ``time=False`` mean no column, whatever the names. `user` may also be
+        two names: ``["user", "session"]``.
 
     Returns
     -------

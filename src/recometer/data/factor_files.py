@@ -34,8 +34,8 @@ def read_factors(
 ) -> dict[str, Any]:
     """Read the arguments of `Factors` from files; see `Factors.from_files`.
 
-    `columns` names the columns of ids, ``"user"`` and ``"item"``, or says None; `note` is called
-    with notes for the user.
+    `columns` are the names of the columns of ids, for ``"user"`` and ``"item"``, or None; `note` is
+    called with notes for the user.
     """
     if is_archive(paths[0]):
         arrays = _from_archive(paths[0], note)
@@ -104,7 +104,7 @@ def _lacking(path: str, what: str, known: Array) -> NoReturn:
 
 
 def _ways() -> tuple[str, str]:
-    """Return how files of ids are named, and how positions are."""
+    """Return how users pass files of ids, and how they pass positions."""
     call = python_or_command("Factors.from_files({})", "--factors NAME={}")
     listed = python_or_command(", ", ",")
     files = ("USERS", "ITEMS", "USER_IDS", "ITEM_IDS")

@@ -52,13 +52,13 @@ def column_names(path: str | os.PathLike[str]) -> list[str]:
     Raises
     ------
     FileError
-        If a file is not there, is empty or damaged, or has an extension that is not read.
+        If a file does not exist, is empty or damaged, or has an extension that is not supported.
     """
     return scan(as_path(path, WHAT)).collect_schema().names()
 
 
 def read_columns(path: str | os.PathLike[str], names: Sequence[str] | None = None) -> pl.DataFrame:
-    """Read some columns of a file, or all; those of text files (CSV, TSV) stay texts.
+    """Read some columns of a file, or all; columns of text files (CSV, TSV) stay strings.
 
     Raises
     ------
@@ -104,8 +104,8 @@ def read_file(
     Raises
     ------
     FileError
-        If a file is not there, is empty or damaged, does not have a header, has lines of another
-        number of fields (the first is named), or has an extension that is not read.
+        If a file does not exist, is empty or damaged, has no header, has lines with a different
+        number of fields (the message names the first), or has an extension that is not supported.
     ColumnError
         See `find_columns`; the message starts with the path.
     InputError
@@ -348,7 +348,7 @@ def scan(path: pathlib.Path) -> pl.LazyFrame:
 
 
 def _unknown(path: pathlib.Path) -> FileError:
-    """Return the error for a file that is neither a table nor one of TREC."""
+    """Return the error for a file that is neither a table nor a TREC file."""
     known = f"{', '.join(EXTENSIONS)}, and TREC runs and qrels of any name; " + python_or_command(
         "load others into a data frame and pass that.",
         "--factors reads arrays of factors (.npy, .npz).",
@@ -363,7 +363,7 @@ def _unknown(path: pathlib.Path) -> FileError:
 
 
 def first_line_of(path: pathlib.Path) -> tuple[int, str]:
-    """Return the first line of a text that is not blank, and its number, counted from 1.
+    """Return the first line of a text file that is not blank, and its number, counted from 1.
 
     Raises
     ------
@@ -564,7 +564,7 @@ def _scan_text(path: pathlib.Path) -> pl.LazyFrame:
         raise ColumnError(
             f"{path}: {form.names.count(twice)} columns are called {twice!r}. Hint: rename one."
         )
-    # All columns as text: all rows decide on the types of ids, not only the first few.
+    # Read all columns as strings: the types of ids depend on all rows, not only on the first few.
     table = pl.scan_csv(
         _source(path),
         separator=form.separator,
@@ -580,7 +580,7 @@ def _scan_text(path: pathlib.Path) -> pl.LazyFrame:
 
 
 def _check_header(path: pathlib.Path, names: Sequence[str]) -> None:
-    """Raise if the first line of a text file is one of data, judging by numbers in it."""
+    """Raise if the first line of a text file is data and not a header, judging by its numbers."""
     fields = names if len(names) > 1 else " ".join(names).split()
     if not any(map(NUMBER.fullmatch, fields)):
         return

@@ -22,12 +22,12 @@ ALONE = 2**26  # bytes that are hashed by one thread: it takes 5 ms
 OBJECTS_AT_ONCE = 2**16
 GLIMPSED = 2**10  # numbers of an array that a glimpse takes: it costs a few microseconds
 _NEVER = threading.Event()
-TEXT_KINDS = "OSTU"  # NumPy kinds whose bytes are pointers, or depend on the longest text
+TEXT_KINDS = "OSTU"  # NumPy kinds whose bytes are pointers, or depend on the longest string
 
 
 @runtime_checkable
 class Piecewise(Protocol):
-    """Numbers outside an array, which come piece by piece in C order."""
+    """Numbers outside an array, which are read piece by piece in C order."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -41,21 +41,21 @@ def fingerprint(array: npt.ArrayLike | Piecewise, cancelled: threading.Event | N
 
     The values are written in little-endian order, and cut into pieces of 2**20 bytes; the last
     one may be shorter. The fingerprint is the SHA-256 of: the name of the
-    dtype in NumPy's notation (``<f8``; ``objects`` for texts and objects), a space, the shape
+    dtype in NumPy's notation (``<f8``; ``objects`` for strings and objects), a space, the shape
     as Python writes it, a space, and the XXH64 (seed 0) of each piece, 8 bytes little-endian.
-    Texts and objects are written as Python writes lists of them, 2**16 to a list, in UTF-8.
+    Strings and objects are written as Python writes lists of them, 2**16 to a list, in UTF-8.
 
-    It distinguishes data that differ by accident; XXH64 does not withstand an attacker who makes
-    up other data on purpose. In return it is several times faster than SHA-256 of everything,
-    which would take longer than to rank.
+    It distinguishes data that differ by accident; XXH64 does not resist an attacker who constructs
+    colliding data. In return, it is several times faster than SHA-256 of everything, which would
+    take longer than the ranking.
 
     Strides, byte order and threads make no difference. Memory stays bounded: an
-    array that is not contiguous, or lies in a file, is read piece by piece.
+    array that is not contiguous, or is mapped from a file, is read piece by piece.
 
     Parameters
     ----------
     array
-        An array of any dtype, or numbers that come piece by piece.
+        An array of any dtype, or numbers that are read piece by piece.
     cancelled
         Once set, hashing stops, and the fingerprint is worthless.
 
@@ -103,8 +103,8 @@ def _pieces(array: Array | Piecewise) -> Iterable[UInt8]:
 def glimpse(array: object) -> bytes:
     """Return some evenly spaced numbers of an array in memory; all numbers of a short array.
 
-    They differ if most of the array was changed. Fingerprints would notice more, and take too long
-    for every call. Other objects than arrays of numbers give none.
+    They differ if most of the array was changed. Fingerprints would detect any change, but take too
+    long for every call. The result is empty for objects other than arrays of numbers.
     """
     if not isinstance(array, np.ndarray) or _is_text(array) or lies_in_file(array):
         return b""
@@ -200,7 +200,7 @@ class Fingerprinting:
 
 
 class _Work(threading.Thread):
-    """Takes fingerprints of columns that must be loaded into memory, such as texts."""
+    """Takes fingerprints of columns that must be loaded into memory, such as strings."""
 
     def __init__(self, arrays: Mapping[tuple[str, str], object]) -> None:
         super().__init__(name="recometer-fingerprints")

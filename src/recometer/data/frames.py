@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 PROBE = 100  # rows
-BEIR_ITEM = "corpus-id"  # of judgements, whose values are called "score"
+BEIR_ITEM = "corpus-id"  # the items of judgements in BEIR, whose values are called "score"
 PLAIN_ROWS = {
     list,
     tuple,
@@ -76,7 +76,7 @@ def _is_series(data: object) -> bool:
 
 
 def in_numpy(data: Any, what: str) -> Any:
-    """Return an array of any library as one of NumPy, and everything else as it is."""
+    """Return an array of any library as a NumPy array, and everything else unchanged."""
     return as_array(data, what) if is_array(data) else data
 
 
@@ -114,7 +114,7 @@ def read_frame(
         For warnings that no column has values, or that scores were read as values: see
         `warn_of_unread`. None gives no such warnings.
     separator
-        What stands between the items of a cell, see `taken_apart`.
+        The separator of the items in a cell, see `taken_apart`.
 
     Raises
     ------
@@ -193,7 +193,7 @@ def flat_dict(
     """Return the content of ``{user: [items]}`` or ``{user: {item: number}}``.
 
     These are the users, all items, the number of items of each user, and the numbers, if any.
-    `refused` are types with a length that are no row of a user. For messages, `of` names a row, and
+    `refused` are types with a length that cannot be a row. For messages, `of` names a row, and
     `expected` lists the supported types of rows.
 
     Raises
@@ -244,7 +244,7 @@ def _flatten(series: dict[str, Any], columns: Columns) -> Int64:
 
 
 def warn_of_values(columns: Columns, numeric: Callable[[], list[str]], whose: str) -> None:
-    """Warn if values were looked for, and found in no column, or in one of scores.
+    """Warn if no column of values was found, or if a column of scores was taken for it.
 
     `numeric` returns the names of the columns that hold numbers, or True and False.
     """
@@ -260,7 +260,7 @@ def warn_of_values(columns: Columns, numeric: Callable[[], list[str]], whose: st
 def times(column: Any, what: str) -> Array:
     """Return times as int64 or float64: numbers as they are, dates in microseconds since 1970.
 
-    Texts are read as numbers, or as dates and times in ISO 8601.
+    Strings are read as numbers, or as dates and times in ISO 8601.
 
     Raises
     ------
@@ -268,7 +268,7 @@ def times(column: Any, what: str) -> Array:
         If an entry is neither a number nor a date.
     InputError
         If a time is missing (the message names its row), is a float that may stand for several
-        whole numbers, or counts another unit than others: seconds and milliseconds.
+        whole numbers, or if times have different units, such as seconds and milliseconds.
     """
     import polars as pl
 
@@ -459,7 +459,7 @@ def _open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]
 
 
 def _hint_of_other_names(frame: Any) -> str:
-    """Return a hint about names in a pandas frame that are not its columns."""
+    """Return a hint about names in a pandas frame that are not names of columns."""
     levels = [repr(name) for name in frame.index.names if name is not None]
     if levels:
         return f" The index holds {', '.join(levels)}: frame.reset_index() makes columns of it."
@@ -541,7 +541,7 @@ def _from_lazy(frame: Any, wanted: list[str]) -> list[Any]:
 
 
 def collected(frame: pl.LazyFrame) -> pl.DataFrame:
-    """Execute a lazy frame; an error of ours if it cannot be."""
+    """Execute a lazy frame; raise one of our own errors if that fails."""
     try:
         return frame.collect()
     except Exception as error:  # functions of the user may be part of it

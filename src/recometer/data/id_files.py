@@ -1,4 +1,4 @@
-"""Ids of users or items in files, written as the ids of test are: as numbers or as texts."""
+"""Ids of users or items in files, read with the type of the ids of test: numbers or strings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read_ids(path: Path, what: str, column: str | None, known: Array | None) -> 
     """Read ids of users or items: text with one per line, a NumPy array, or a table's column.
 
     The column is `column`, one with a common name, or the only one. If the ids of test (`known`)
-    are texts, ids in text stay texts, even if they look like numbers.
+    are strings, ids in text files stay strings, even if they look like numbers.
     """
     name = path.name.lower()
     if name.endswith(".npy"):
@@ -61,7 +61,7 @@ def _from_text(path: Path, known: Array | None) -> pl.Series:
 
 
 def id_column(path: Path, names: list[str], what: str, column: str | None) -> str:
-    """Find the column of ids: asked for, with a common name or called id, or the only one."""
+    """Find the column of ids: the named one, one with a common name (or id), or the only one."""
     if column in names:
         return str(column)
     near = common_names(what, names) or [name for name in names if name.lower() == "id"]
@@ -77,10 +77,10 @@ def id_column(path: Path, names: list[str], what: str, column: str | None) -> st
 
 
 def like(series: pl.Series, known: Array | None) -> pl.Series:
-    """Return ids as texts or numbers, as those of test are, if nothing is lost.
+    """Return ids as strings or numbers, like the ids of test, if the conversion is lossless.
 
-    Whole numbers become texts where those of test are; texts, if every one is written as a
-    plain integer, become numbers unless those of test are texts.
+    Whole numbers become strings if the ids of test are strings. Strings become numbers if each is
+    written as a plain integer, unless the ids of test are strings.
     """
     import polars as pl
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Ids = Array
 
-# The first that fits names the kind: bool is an int, and datetime a date, to issubclass.
+# The first match is the kind: for issubclass, bool is an int, and datetime a date.
 KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
     ((bool, np.bool_), "bool"),
     ((int, np.integer), "int"),
@@ -205,7 +205,7 @@ def match(
     InputTypeError
         If the two sides have different kinds of ids, for instance strings and integers.
     InputError
-        If an id is missing, or stands twice in `onto`.
+        If an id is missing, or occurs twice in `onto`.
     """
     left, right = as_ids(ids, what), as_ids(onto, onto_what)
     if len(left) and len(right) and kind(left) != kind(right):
@@ -229,7 +229,7 @@ def match(
 def user_keys(ids: Ids | None, n: int) -> UInt64:
     """Return a number per user that depends on nothing but the user's id.
 
-    It seeds what is drawn per user, and is the same on every platform and in every process:
+    It seeds the random draws of the user, and is the same on every platform and in every process:
     the value of an integer id (modulo 2**64), the position of a user without an id, otherwise
     BLAKE2b (8 bytes, little-endian) of the id's text in UTF-8.
 
@@ -264,7 +264,7 @@ def user_keys(ids: Ids | None, n: int) -> UInt64:
 
 
 def as_column(ids: Array) -> Any:
-    """Return ids for Polars; ids of types that it lacks, such as UUIDs, become texts."""
+    """Return ids for Polars; ids of types that it lacks, such as UUIDs, become strings."""
     if ids.dtype != object:
         return ids
     return ids.tolist() if kind(ids) in POLARS_KINDS else list(map(str, ids.tolist()))
@@ -407,7 +407,7 @@ def number_strings(series: pl.Series, numbers: UInt32) -> pl.Series:
     No string is missing.
     """
     rows = np.empty(len(series), np.int64)
-    # Without its name: Polars ends the process where it exports one that holds a NUL.
+    # Drop the name: Polars aborts the process when it exports a name that contains a NUL.
     n_distinct = _kernel.number_strings(series.alias(""), numbers, rows)
     return series.gather(rows[:n_distinct])
 
@@ -457,7 +457,7 @@ def _match_integers(ids: Ids, onto: Ids, onto_what: str) -> Int64:
 def common(
     what: str, sides: list[tuple[Array | None, int]]
 ) -> tuple[list[Int64], Array | None, int]:
-    """Return the codes of both sides' users or items among those of both, their ids and number."""
+    """Return both sides' users or items as codes in their union, its ids and its size."""
     (ids, n), (other_ids, other_n) = sides
     if ids is None or other_ids is None:
         most = max(n, other_n)

@@ -47,8 +47,8 @@ DTYPES = {
     "item_ids": ("int64", "uint64", "object"),
 }
 OPTIONAL = ("values", "times", "copies", "largest", "user_ids", "item_ids")
-# If nearly none of so many positions is used, they are ids that were taken for positions. With
-# fewer, the counts per position take less than 2 GB, which is too little to refuse them.
+# If hardly any of this many positions are used, they are ids that were taken for positions. Fewer
+# positions are not refused, because the counts per position take less than 2 GB.
 MANY_POSITIONS = 2**28
 POSITIONS_PER_ENTRY = 1000
 
@@ -112,9 +112,9 @@ class Interactions:
 
     @classmethod
     def _in_order(cls, value_range: tuple[float, float] | None, **fields: Any) -> Interactions:
-        """Make them of rows that are known to be in order, which is not looked at again.
+        """Make interactions from rows that are known to be in order, without checking it again.
 
-        `value_range` is that of the values, if it is known, too.
+        `value_range` is the range of the values, if it is also known.
         """
         found = object.__new__(cls)
         vars(found).update({one.name: one.default for one in dataclasses.fields(cls)} | fields)
@@ -213,7 +213,7 @@ class Interactions:
         user_ids, item_ids : [n_users], [n_items]
             Ids for data without ids, in any order; the rows are sorted by these ids.
         separator
-            What stands between several items in one cell of a table: a character, such as ``";"``
+            The separator of several items in one cell of a table: a character, such as ``";"``
             in ``"46;93;5"``, or ``"json"`` for ``"[46, 93, 5]"``. Such cells are refused if it is
             not given. False says that each cell is a single id.
 
@@ -451,7 +451,7 @@ def _pair(user: int, item: int, user_ids: Array | None, item_ids: Array | None) 
 
 
 def check_fields(data: Interactions) -> None:
-    """Raise unless every field is of its type."""
+    """Raise unless every field has the right type."""
     check_count(data.n_items, "items")
     if not isinstance(data.columns, Columns | None):
         raise InputTypeError(
@@ -511,7 +511,7 @@ def check_count(n: object, what: str) -> None:
 def check_positions(n: int, n_entries: int, whose: str, named: str) -> None:
     """Refuse implausibly many positions, before memory is allocated for each.
 
-    The message contains `whose` positions they are, and how many entries are `named`.
+    The message contains `whose` positions they are, and `named`, the number of entries.
     """
     if n > MANY_POSITIONS and n > POSITIONS_PER_ENTRY * n_entries:
         raise InputError(
@@ -558,7 +558,7 @@ def together(first: Interactions, second: Interactions) -> Interactions:
 
 
 def in_either(first: Interactions, second: Interactions) -> Interactions:
-    """Return the pairs of user and item that are in one of two, without values and times.
+    """Return the pairs of user and item that are in either of two, without values and times.
 
     Users and items are matched by id, or are positions.
 

@@ -16,7 +16,7 @@ from recometer.errors import InputError, python_or_command, rule_text, warn
 from recometer.protocol import RelevantFrom, RepeatedTest
 from recometer.remembered import cached_property
 
-# How a side is given ids, and how it comes to be read by position.
+# How users give a side ids, and how they have it read by position.
 GIVEN = {
     **dict.fromkeys(("test", "train", "candidates"), "rm.Interactions.of({side}, {name}_ids=...)"),
     **dict.fromkeys(("Factors", "Scores"), "rm.{side}(..., {name}_ids=...)"),
@@ -90,7 +90,7 @@ class SourceIndex:
             if _same(self.user_ids, test.user_ids):
                 return None
             what = f"user ids of {self.what}"
-            # What has users without sessions holds for all sessions of a user.
+            # A source whose users have no sessions applies to all sessions of a user.
             named = sessions.as_named_by(test.user_ids, self.user_ids)
             return ids.match(named, self.user_ids, "user ids of test", what)
         if self.n_users != test.n_users:
@@ -142,11 +142,11 @@ class SourceIndex:
     def rows_of(
         self, test: Interactions, data: Interactions, what: str
     ) -> tuple[Int64, Int32, Int64 | None]:
-        """Return the rows that `data` has of each user of test, and where its items lie.
+        """Return the rows of `data` for each user of test, and the positions of its items.
 
-        These are their indptr; their items, as `data` numbers them; and the item position of each
-        item of `data` (int64 [data.n_items]), -1 for what the source does not know; None if all
-        agree.
+        The result is the indptr of the rows; their items, as `data` numbers them; and the item
+        position of each item of `data` (int64 [data.n_items]), -1 for items that the source does
+        not know, or None if all positions agree.
         """
         positions = self.items_of(data, what)
         users = SourceIndex.of_data(data, what).users_of(test)
@@ -191,10 +191,10 @@ def both_have_ids(
     Parameters
     ----------
     name
-        What is matched: ``"user"`` or ``"item"``.
+        The kind of ids to match: ``"user"`` or ``"item"``.
     one, one_ids, other, other_ids
-        What the sides are called in messages, ``"Factors"`` and ``"test"``, and their ids, None
-        for positions.
+        The names of the sides in messages, ``"Factors"`` and ``"test"``, and their ids; None for
+        positions.
 
     Raises
     ------
@@ -219,7 +219,7 @@ def both_have_ids(
 def known_users(data: Interactions, places: Int64) -> Interactions:
     """Return the interactions of the users at some places, -1 for those whom `data` lacks.
 
-    Several places may be the same: those of sessions of a user.
+    Sessions of the same user have the same place.
     """
     return data.select_users(np.unique(places[places >= 0]))
 
@@ -229,7 +229,7 @@ def _same(one: Array, other: Array) -> bool:
 
 
 def _warn_of_strangers(users: Int64, data: Interactions, test: Interactions, what: str) -> None:
-    """Warn of data with none of the users of test, whose places there are `users`."""
+    """Warn if `data` has none of the users of test; `users` are their places in `data`."""
     if len(data) and (users < 0).all() and data.user_ids is not None and test.user_ids is not None:
         warn(
             f"{what} has none of the {test.n_users:,} users of test. Hint: are its user ids, "
@@ -283,7 +283,7 @@ def find_rows(
     other_indptr, other_items
         The other table; items ascend within a user.
     users : int64 [n_users] or None
-        Who each user is in the other table, -1 for nobody. None if all are the same.
+        The place of each user in the other table, -1 if missing. None if all are the same.
     """
     found = np.empty(len(items), np.int64)
     _kernel.find_rows(
@@ -333,7 +333,7 @@ def is_threshold(relevant_from: RelevantFrom) -> TypeGuard[float]:
 
 
 def threshold_of_sums(n_repeated: int, n_pairs: int, threshold: str, pair: str = "") -> InputError:
-    """Return the error of a threshold for values of which nobody said whether to add them up."""
+    """Return the error for a threshold if no rule says whether repeated values are added up."""
     told = f"{n_repeated:,} of {n_repeated + n_pairs:,} rows" if n_repeated else "Rows"
     first = f" (the first: {pair})" if pair else ""
     return InputError(
@@ -367,8 +367,9 @@ def is_relevant(values: Float64, relevant_from: RelevantFrom) -> Bool:
 
 
 def check_number_of_positions(n_items: int, n_entries: int, side: str) -> None:
-    """Refuse more positions of items than can be meant, before memory is taken for each.
+    """Refuse implausibly many positions of items, before memory is allocated for each.
 
-    `n_entries` is how many entries of all sides name an item, `side` whose number it is.
+    `n_entries` is the number of entries on all sides that name an item; `side` is the side with
+    that many positions.
     """
     check_positions(n_items, n_entries, f"The items of {side}", "entries of all sides name one")

@@ -24,8 +24,8 @@ EXACT_BITS = 53  # of whole numbers in float64
 def as_array(given: object, what: str) -> Array:
     """Return an object as an array; messages call it `what`.
 
-    Tensors of torch and arrays of other libraries (JAX, CuPy, TensorFlow) share their memory where
-    it lies on the CPU, and are copied from other devices. Floats that NumPy lacks, such as
+    Tensors of torch and arrays of other libraries (JAX, CuPy, TensorFlow) share their memory if
+    it is on the CPU, and are copied from other devices. Floats that NumPy lacks, such as
     bfloat16, become float32, which holds them exactly.
 
     Raises
@@ -39,7 +39,7 @@ def as_array(given: object, what: str) -> Array:
         return to_numpy(given)
     try:
         return of_any_library(given)
-    except Exception as error:  # an object may raise anything when it is asked for its array
+    except Exception as error:  # converting an object to an array may raise any exception
         raise InputError(f"{what}: {_why(given, error)}") from error
 
 
@@ -67,7 +67,7 @@ def without_mask(array: Array) -> Array:
 
 
 def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") -> Float64 | None:
-    """Return numbers as float64; None if all are True, which adds nothing to the rows.
+    """Return numbers as float64; None if all are True, since the value of a row is 1 anyway.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") ->
             f"The {what} must be numbers that float64 can hold, up to 1.8e308, found a whole "
             f"number of {large.bit_length():,} bits. Hint: divide all by the same number, {hint}."
         ) from None
-    except Exception as error:  # an object may raise anything when it is asked for its number
+    except Exception as error:  # converting an object to a number may raise any exception
         raise InputTypeError(
             f"The {what} must be numbers, but one of them raised {type(error).__name__}: {error}. "
             f"Hint: convert them, {hint}."
@@ -158,7 +158,7 @@ def in_float64(array: Array, what: str) -> Float64:
     Raises
     ------
     InputError
-        If two integers of a row (of the last dimension) differ, and do not in float64.
+        If two integers of a row (the last dimension) differ, but are equal in float64.
     """
     found = array.astype(np.float64, copy=False)
     if array.dtype.kind not in "iu" or array.dtype.itemsize < 8 or not array.size:
@@ -189,7 +189,7 @@ def all_numbers(column: Any, what: str) -> Float64:
     Raises
     ------
     InputTypeError, InputError
-        As `numbers` does; also if two integers differ, and do not in float64.
+        As `numbers` does; also if two integers differ, but are equal in float64.
     """
     large = _large_integers(column)
     array = plain(column)
@@ -208,7 +208,7 @@ def check_told_apart(integers: Iterable[int], what: str) -> None:
     Raises
     ------
     InputError
-        If two of the integers differ, and do not in float64.
+        If two of the integers differ, but are equal in float64.
     """
     known: dict[float, int] = {}
     for number in integers:
@@ -254,7 +254,7 @@ def flag(name: str, given: object) -> bool:
     Raises
     ------
     InputTypeError
-        If it is neither. `name` stands in the message.
+        If it is neither. The message contains `name`.
     """
     if not isinstance(given, bool | np.bool_):
         raise InputTypeError(f"{name}={brief(given)} must be True or False.")
@@ -302,7 +302,7 @@ def sizes_of(sizes: object, n_rows: int) -> Int64:
 
 
 def are_ignored(truth: Float64, ignored: object) -> Bool:
-    """Return which truths are labels of padding, such as -100.
+    """Return which truths are labels that mark padding, such as -100.
 
     `ignored` is a number, several of them, or None.
     """

@@ -19,12 +19,12 @@ ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/", re.IGNORECASE)
 
 
 def as_path(path: str | bytes | os.PathLike[Any], what: str) -> Path:
-    """Return a path that the system can look up, whether there is a file or not.
+    """Return a path that the system can look up, whether or not the file exists.
 
     Parameters
     ----------
     path
-        Bytes that are no UTF-8 are kept, as `os.fsdecode` does.
+        Bytes that are not UTF-8 are kept, as by `os.fsdecode`.
     what
         The name of the file in messages: ``"a saved evaluation"``.
 
@@ -110,7 +110,7 @@ def check_no_link(folder: Path) -> None:
 
 
 def is_replaced(path: Path) -> bool:
-    """Tell whether writing puts a new file in the place of a path.
+    """Return whether writing to a path replaces the file.
 
     Pipes and devices are not replaced but written to, and so are the open files that
     ``/dev/stdout`` and ``/dev/fd/3`` stand for.
@@ -174,7 +174,7 @@ def _stream_to(path: Path) -> BinaryIO:
     end = time.monotonic() + PATIENCE
     while True:
         try:
-            # Otherwise a pipe that nobody reads would be waited for without an end.
+            # Otherwise, opening a pipe that has no reader would block forever.
             opened = os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
         except OSError as error:
             if error.errno != errno.ENXIO or time.monotonic() > end:
@@ -187,7 +187,7 @@ def _stream_to(path: Path) -> BinaryIO:
 
 
 def _way_out(error: OSError) -> str:
-    """Return what can be done if a file cannot be written."""
+    """Return a hint on what to do if a file cannot be written."""
     if error.errno in (errno.ENXIO, errno.EPIPE):
         return "start the program that reads the pipe first, and let it read everything"
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):

@@ -32,7 +32,7 @@ def is_stdin(text: str) -> bool:
 
 
 def is_stream(text: str) -> bool:
-    """Return whether a path can be read only once, from begin to end."""
+    """Return whether a path can be read only once, from beginning to end."""
     if is_stdin(text) or text.startswith(STREAMS):
         return True
     try:
@@ -62,7 +62,7 @@ class InputFormat(str, enum.Enum):
 class StandardInput:
     """Gives paths: of files, and of copies of standard input and of pipes. A context manager.
 
-    `form` is the format of those whose names do not tell it.
+    `form` is the format of pipes whose names do not tell it.
     """
 
     def __init__(self, form: InputFormat | None) -> None:
@@ -83,7 +83,7 @@ class StandardInput:
             self._folder.cleanup()
 
     def path(self, text: str) -> Path:
-        """Return a path as it is, or that of the copy of what can be read only once."""
+        """Return the path of the copy of a pipe or standard input; return other paths unchanged."""
         if not is_stream(text):
             return Path(text)
         name = STDIN if is_stdin(text) else text
@@ -92,7 +92,7 @@ class StandardInput:
         return self._copies[name]
 
     def named(self, message: str) -> str:
-        """Return a message with the names of pipes instead of those of their copies."""
+        """Return a message in which the names of pipes replace the paths of their copies."""
         for name, copy in self._copies.items():
             message = message.replace(str(copy), _called(name))
         return message

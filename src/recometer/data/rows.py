@@ -56,7 +56,7 @@ class Options(NamedTuple):
     item_ids: object = None
     separator: Separator = None
     whose: str | None = ""  # named in warnings of columns that are not read; None gives no warnings
-    labelled: bool = True  # whether edges that are labelled, as for test, are read
+    labelled: bool = True  # whether to read labelled edges, as for test
     says_sums: bool = True  # whether to warn that values of rows that repeat a pair were summed
 
     def refuse(self, what: str, *names: str) -> None:
@@ -239,13 +239,13 @@ def _from_sparse(matrix: Any, options: Options) -> Rows:
         values = numbers(entries, what)
         rows = Rows(None, items, n_users, n_items, values, indptr=indptr)
         if values is not None and entries.dtype != object:
-            rows.value_range = extent(entries)  # which are mostly half as long as values
+            rows.value_range = extent(entries)  # entries usually take half the memory of values
         if ascending(indptr, items, n_items):
             return rows
         _check_range(items, n_items, 0, "item", "entry")
         return rows.unsorted()
     if matrix.format in ("csc", "bsr", "dia") and matrix.data.dtype == object:
-        # SciPy itself converts no objects.
+        # SciPy cannot convert matrices of objects.
         matrix = copy.copy(matrix)
         matrix.data = numbers(matrix.data, what)
     if matrix.format == "lil" and [*map(len, matrix.rows)] != [*map(len, matrix.data)]:
@@ -270,7 +270,7 @@ def _from_sparse(matrix: Any, options: Options) -> Rows:
 
 
 def _check_csr(matrix: Any, indptr: Int64) -> None:
-    """Raise if the arrays of a matrix do not fit together: SciPy checks them when it is made."""
+    """Raise if the arrays of a matrix do not fit together: SciPy checks only new matrices."""
     indices, data = matrix.indices, matrix.data
     if not indices.ndim == data.ndim == indptr.ndim == 1:
         raise _corrupt(matrix, "arrays of several dimensions")
@@ -525,7 +525,7 @@ def edges_of(data: Any, *, labelled: bool, value: object, time: object) -> Edges
 
 
 def _only_store(data: Any) -> Any:
-    """Return the edge store of a graph that has one."""
+    """Return the only edge store of a graph."""
     if not hasattr(data, "edge_types"):
         return data
     kinds = [kind for kind in data.edge_types if not kind[1].startswith("rev_")]
@@ -539,7 +539,7 @@ def _only_store(data: Any) -> Any:
 
 
 def _attributes(store: Any) -> dict[str, Array]:
-    """Return what a store holds, by name: arrays and tensors alone."""
+    """Return the arrays and tensors that a store holds, by name."""
     keys = store.keys() if callable(getattr(store, "keys", None)) else vars(store)
     names = [key for key in keys if isinstance(key, str)]
     values = {
@@ -551,7 +551,7 @@ def _attributes(store: Any) -> dict[str, Array]:
 def _size(store: Any) -> tuple[int, int] | None:
     """Return the numbers of nodes on both sides of the edges, as far as they are known."""
     size = getattr(store, "size", None)
-    # A graph of one kind of nodes has users and items among them, and cannot say how many.
+    # If users and items are nodes of one kind, the graph does not know how many there are of each.
     found = size() if callable(size) and hasattr(store, "is_bipartite") else None
     if not isinstance(found, tuple) or len(found) != 2 or None in found:
         return None

@@ -73,7 +73,7 @@ def split_pairs(ids: Array) -> tuple[Array, Array]:
 
 
 def clusters_of(ids: Array | None) -> Int64 | None:
-    """Return a number for each id that says whose session it is; None where users have none."""
+    """Return the number of the user of each session; None if users have no sessions."""
     if not are_pairs(ids):
         return None
     codes: Int64 = encode(split_pairs(ids)[0], "users of the sessions")[0]
@@ -81,7 +81,7 @@ def clusters_of(ids: Array | None) -> Int64 | None:
 
 
 def as_named_by(ids: Array, other: Array) -> Array:
-    """Return the ids of users as another side names them: without sessions where it has none."""
+    """Return the ids of users without their sessions if the other side has no sessions."""
     return split_pairs(ids)[0] if are_pairs(ids) and len(other) and not are_pairs(other) else ids
 
 
@@ -94,5 +94,5 @@ def id_columns(ids: Array) -> dict[str, Any]:
 
 
 def kinds(ids: Array) -> str:
-    """Return what ids are, of pairs for both parts: ``"str and int"``."""
+    """Return the kind of ids; for pairs, the kinds of both parts: ``"str and int"``."""
     return " and ".join(map(kind, split_pairs(ids))) if are_pairs(ids) else kind(ids)

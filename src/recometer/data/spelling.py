@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from recometer.errors import brief
 
 INVISIBLE = "\ufeff\u200b\u00a0"  # besides white space: byte order marks and the like
-FEWEST = 0.1  # of the ids that were not found, which a guess must explain
+FEWEST = 0.1  # the share of the ids not found that a guess must explain
 
 
 def _without_blanks(text: str) -> str:
@@ -29,7 +29,7 @@ def _without_decimals(text: str) -> str:
     return whole if point and whole and not decimals.strip("0") else text
 
 
-# What an id looks like without a difference, by what the difference is.
+# Functions that remove a difference from an id, by the name of the difference.
 DIFFERENCES: Mapping[str, Callable[[str], str]] = {
     "blanks at the ends": _without_blanks,
     "letter case": str.casefold,
@@ -60,15 +60,15 @@ def guess(asked: Sequence[Any], known: Iterable[Any]) -> Guess | None:
     Parameters
     ----------
     asked
-        Some ids that are not in `known`, of one kind: texts, or pairs with a text as one part.
+        Some ids that are not in `known`, of one kind: strings, or pairs with a string.
     known
-        All ids that they could be.
+        All ids that they could match.
 
     Returns
     -------
     Guess or None
-        None if a tenth of those asked for, or more, are not explained by one difference, nor by
-        all of `DIFFERENCES` together.
+        None unless one difference, or all `DIFFERENCES` together, explain at least a tenth of the
+        ids in `asked`.
     """
     if not asked or not _has_text(asked[0]):
         return None
@@ -92,7 +92,7 @@ def plain(one: Any) -> Any:
 
 
 def variants(text: str, length: int) -> list[str]:
-    """Return how a text might be written elsewhere; `length` is that of an id there."""
+    """Return other spellings of a string; `length` is the length of an id on the other side."""
     found = [one(text) for one in (*DIFFERENCES.values(), *CASES)]
     found += [unicodedata.normalize("NFD", text), text.zfill(length), f"{text}.0"]
     found += [f"{text} ", f" {text}"]
@@ -114,7 +114,7 @@ def _changed(one: Any, changes: Iterable[Callable[[str], str]]) -> Any:
 
 
 def _differences(one: Any, other: Any) -> tuple[str, ...]:
-    """Name what two ids differ in, which are the same without all of `DIFFERENCES`."""
+    """Name the differences of two ids that are equal without any of `DIFFERENCES`."""
     found = []
     for name, change in DIFFERENCES.items():
         others = [each for each in DIFFERENCES.values() if each is not change]

@@ -38,13 +38,13 @@ DAMAGED = (
     ValueError,
 )
 
-# What writes the table of a result into files that are called so.
+# The methods that write the table of a result, by the extension of the file.
 WRITES = {".csv": "to_csv", ".json": "to_json", ".md": "to_markdown", ".tex": "to_latex"}
 WRITES |= {".html": "to_html", ".htm": "to_html"}
 OTHER_FORMATS = {*WRITES, ".tsv", ".txt", ".xlsx", ".pkl", ".pickle", ".npy", ".npz", ".gz", ".zip"}
 OTHER_FORMATS |= {".arrow", ".feather", ".jsonl", ".db"}
 
-# Ids that are objects, by their kind: how they become texts, and objects again.
+# Conversions of ids that are objects, by their kind: to strings, and back to objects.
 TEXTS: dict[str, tuple[Callable[[Any], str], Callable[[str], object]]] = {
     "str": (str, str),
     "int": (str, int),
@@ -62,9 +62,9 @@ def check_replaced(
 ) -> None:
     """Raise if writing would replace an input, or a file that recometer did not write.
 
-    `is_ours` tells of one of the `paths` that exists whether recometer wrote it; `inputs` are
-    files that are read, and those that do not exist are passed over. What is not a file, such as a
-    pipe, is written into, and so not replaced.
+    `is_ours` tells whether recometer wrote an existing one of the `paths`. `inputs` are the files
+    that are read; files that do not exist are ignored. A path that is not a file, such as a pipe,
+    is written to and not replaced.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def write_table(
     Parameters
     ----------
     path
-        Where to write; a file that is there is replaced.
+        The file to write; an existing file is replaced.
     columns
         Arrays of numbers, all equally long, by name.
     user_ids
@@ -139,7 +139,7 @@ def write_table(
 
 
 def evaluations_hint() -> str:
-    """Say what writes the files that are read."""
+    """Return a hint on what writes the files that are read here."""
     way = python_or_command(
         "recometer.load reads what result.save(path) wrote, nothing else.",
         "recometer evaluate --out FOLDER writes saved evaluations.",
@@ -206,9 +206,9 @@ def read_frame(path: Path, file: BinaryIO) -> polars.DataFrame:
 
 
 def _verified(path: Path, hint: str) -> bytes:
-    """Return the content of a file, which is read once, if it has the checksum that it holds.
+    """Read a file once, and return its content if the checksum in it is right.
 
-    Otherwise another file might be read in part, which another process has saved meanwhile.
+    Reading it in parts could mix in parts of a file that another process saves in the meantime.
     """
     if not path.is_file():
         command = "recometer evaluate --out FOLDER writes saved evaluations"
@@ -302,7 +302,7 @@ DIGITS = 64
 PLACEHOLDER = MARK.decode() + "0" * DIGITS
 """Stands for the checksum while the checksum is computed."""
 
-AT_END = 2**22  # bytes: in the last ones is the checksum of a file
+AT_END = 2**22  # number of last bytes of a file that contain its checksum
 PIECE = 2**20
 
 
@@ -326,7 +326,7 @@ def _digest(content: bytes, at: int) -> bytes:
 
 
 def end_of(file: BinaryIO) -> bytes:
-    """Return the last bytes of a file, which is then at its begin again."""
+    """Return the last bytes of a file, and rewind it."""
     file.seek(max(file.seek(0, os.SEEK_END) - AT_END, 0))
     end = file.read(AT_END)
     file.seek(0)
@@ -334,7 +334,7 @@ def end_of(file: BinaryIO) -> bytes:
 
 
 def checksum_of(file: BinaryIO) -> str:
-    """Return the checksum of a file, which is then at its begin again."""
+    """Return the checksum of a file, and rewind it."""
     whole = hashlib.sha256()
     while piece := file.read(PIECE):
         whole.update(piece)

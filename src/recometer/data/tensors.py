@@ -1,4 +1,4 @@
-"""Data of other libraries, recognised without importing these: arrays, and tensors of torch."""
+"""Data of other libraries, recognised without importing them: arrays, and tensors of torch."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def is_tensor(value: object) -> bool:
 
 
 def elsewhere(value: object) -> bool:
-    """Return whether this is a tensor whose numbers do not lie in the memory of the processor.
+    """Return whether this is a tensor whose numbers are not in the memory of the processor.
 
     Raises
     ------
     InputTypeError
-        If they lie nowhere, as on the device ``meta``.
+        If the tensor has no numbers, as on the device ``meta``.
     """
     if not is_tensor(value):
         return False
@@ -78,7 +78,7 @@ def dtype_and_device(array: Any) -> str:
 
 
 def to_numpy(tensor: Any) -> Array:
-    """Return a tensor as an array: the same memory where it lies on the CPU.
+    """Return a tensor as an array, which shares the memory of a tensor on the CPU.
 
     A tensor of a dtype that NumPy lacks (bfloat16) becomes float32, which holds it exactly.
 
@@ -106,7 +106,7 @@ def of_any_library(given: Any) -> Array:
     array: Array
     try:
         array = np.asanyarray(given)
-    except Exception:  # NumPy must not read what lies on another device, or a type it lacks
+    except Exception:  # NumPy must not read data on another device, or of a type it lacks
         if not hasattr(given, "__dlpack__"):
             raise
         array = _by_dlpack(given)
@@ -122,7 +122,7 @@ def _by_dlpack(given: Any) -> Array:
     array: Array
     try:
         array = np.from_dlpack(given)
-    except Exception:  # each library has its own for what lies on another device
+    except Exception:  # each library has its own exception for other devices
         array = np.from_dlpack(given, device="cpu")  # from NumPy 2.1 on
     return array
 

@@ -14,11 +14,11 @@ from recometer.errors import FileError
 if TYPE_CHECKING:
     import polars as pl
 
-MARK = "\ufeff"  # of the byte order, which is no part of a text
+MARK = "\ufeff"  # byte order marks, which are not part of the text
 GZIP = b"\x1f\x8b"
 # A mark, or every other byte of the first letters is 0.
 UTF_16 = re.compile(rb"\xff\xfe|\xfe\xff|[\t -~]\0[\t -~]\0|\0[\t -~]\0[\t -~]")
-# What reading a text raises if it is none, or its compression is damaged.
+# Raised when a file is read that is not text, or whose compression is damaged.
 DAMAGED = (OSError, EOFError, UnicodeDecodeError, zlib.error)
 
 
@@ -34,7 +34,7 @@ def check_marks(texts: pl.Series, where: str) -> None:
 
 
 def open_text(path: pathlib.Path, *, newline: str | None = None, errors: str = "strict") -> TextIO:
-    """Open a text file, compressed or not; a byte order mark is no part of it.
+    """Open a text file, compressed or not; skip a byte order mark.
 
     `newline` and `errors` are as in `open`: None reads a line end of any kind as one newline.
 

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 DAY_OR_MONTH = r"^\s*(\d{1,2})[/.-](\d{1,2})[/.-]\d"
 # The offset from UTC at the end of a time in ISO 8601; a date alone has none.
 OFFSET = r"[T ]\d{2}(?::?\d{2}){0,2}(?:[.,]\d+)?\s*(Z|[+-]\d{2}(?::?\d{2})?)\s*$"
-# Seconds since 1970 that are taken for times of this day and age: 1985 to 2100.
+# Seconds since 1970 that count as present-day times: 1985 to 2100.
 EARLIEST, LATEST = 473_385_600, 4_102_444_800
 UNITS = (1, 10**3, 10**6, 10**9)  # of a second
 NAMES = dict(zip(UNITS, ("seconds", "milliseconds", "microseconds", "nanoseconds"), strict=True))
 
 
 def times_of_text(text: pl.Series, where: str = "") -> pl.Series:
-    """Return the numbers, or dates and times in ISO 8601, that every entry is written as.
+    """Parse a column of strings, all of them numbers, or all dates and times in ISO 8601.
 
-    They come as Int64, Float64, or Datetime in microseconds; `where` stands before an error:
+    The result is Int64, Float64, or Datetime in microseconds. Errors begin with `where`:
     ``"ratings.csv: "``.
 
     Raises
@@ -61,14 +61,14 @@ def offsets_of_text(text: pl.Series) -> set[str | None]:
 
 
 def named_zone(zone: Any) -> datetime.tzinfo:
-    """Return a time zone from its name or its offset; a zone as it is."""
-    import zoneinfo  # of no use to most
+    """Return a time zone from its name or its offset; return a time zone unchanged."""
+    import zoneinfo  # few calls need it
 
     if isinstance(zone, str) and zone[0] in "+-":
         digits = zone[1:].replace(":", "")
         offset = datetime.timedelta(hours=int(digits[:2]), minutes=int(digits[2:] or 0))
         return datetime.timezone(-offset if zone[0] == "-" else offset)
-    # Those of pytz do not compute with dates that they were not asked to localise.
+    # Zones of pytz compute only with dates that they have localised.
     name = zone if isinstance(zone, str) else getattr(zone, "zone", None)
     return zone if name is None else zoneinfo.ZoneInfo(name)
 
@@ -85,7 +85,7 @@ def check_parsed(text: pl.Series, parsed: pl.Series, where: str, expected: str) 
 
 
 def _check_days(text: pl.Series, where: str) -> None:
-    """Raise if dates are such as 01/05/2020, unless a day above 12 says which number it is."""
+    """Raise if dates are like 01/05/2020, unless a day above 12 shows which number is the day."""
     import polars as pl
 
     numbers = text.str.extract_groups(DAY_OR_MONTH).struct.unnest().cast(pl.Int64)
@@ -134,9 +134,9 @@ def unit_of_times(numbers: Array) -> int | None:
 def check_units(numbers: Array, what: str) -> None:
     """Refuse times since 1970 that count different units, such as seconds and milliseconds.
 
-    Those are such where every number after 1985 (in seconds) is a time of this day and age in one
-    of the units, and not all are in the same. Any number between these shows that it is no such
-    time, or that the numbers have another meaning.
+    Times are refused if every number after 1985 (in seconds) is a present-day time in one of the
+    units, but not all in the same unit. A number between the ranges of the units shows that the
+    numbers have another meaning.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """TREC's files: runs (lists of a system) and qrels (judgements).
 
-Both are lines of fields with white space between; a file may be compressed (.gz). Topics and
-documents are strings, even where they are written in digits.
+Both consist of lines of fields separated by white space; a file may be compressed (.gz). Topics
+and documents are strings, even if they consist of digits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from recometer.errors import FileError
 if TYPE_CHECKING:
     import polars as pl
 
-MAX_RELEVANCE_DIGITS = 5  # of the first line, by which qrels are recognised
+MAX_RELEVANCE_DIGITS = 5  # in the first line of qrels, by which they are recognised
 FIELD = r"[ \t]+(\S+)"
 RUN = rf"^[ \t]*(\S+)[ \t]+\S+{FIELD}[ \t]+\S+{FIELD}[ \t]+\S"
 QRELS = rf"^[ \t]*(\S+)[ \t]+\S+{FIELD}{FIELD}[ \t]*$"
@@ -40,7 +40,7 @@ def kind_of(path: str | os.PathLike[str]) -> Literal["run", "qrels"] | None:
     Raises
     ------
     FileError
-        If the file is not there.
+        If the file does not exist.
     """
     path = as_path(path, "data")
     if path.name.lower().endswith(EXTENSIONS) or parts_of(path) is not None:

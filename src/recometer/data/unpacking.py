@@ -1,6 +1,6 @@
-"""How much a compressed file may unpack to: a small one must not fill the memory.
+"""Limits on the unpacked size of a compressed file: a small one must not fill the memory.
 
-Polars reads lists by what the headers of the pages of a Parquet file say, whatever the footer says.
+When Polars reads lists, it relies on the page headers of a Parquet file, not on its footer.
 Both are written in the compact protocol of Thrift
 (https://github.com/apache/thrift/blob/master/doc/specs), with the fields that
 https://github.com/apache/parquet-format names.
@@ -24,9 +24,9 @@ from recometer.errors import FileError
 if TYPE_CHECKING:
     import polars as pl
 
-MOST = 2**32  # bytes: any file may unpack to as much
-TIMES = 200  # its size: a larger file may unpack to as much
-DENSEST = 1032  # deflate, and so gzip, packs no more bytes into one
+MOST = 2**32  # bytes that any file may unpack to
+TIMES = 200  # a larger file may unpack to this many times its size
+DENSEST = 1032  # the most bytes that deflate, and so gzip, packs into one
 CHUNK = 2**20
 WIDTH = 8  # bytes that a value of a table takes at least, once it is read
 
@@ -34,7 +34,7 @@ WIDTH = 8  # bytes that a value of a table takes at least, once it is read
 def check_gzip(path: Path) -> None:
     """Raise FileError if a gzip file unpacks to too much; a damaged file is not checked.
 
-    It is unpacked once for that, in pieces, unless it is too small to be one.
+    To check this, the file is unpacked once, piece by piece, unless it is small enough.
     """
     status = path.stat()
     if status.st_size * DENSEST > MOST:
@@ -51,7 +51,7 @@ def _check_gzip(path: Path, size: int, _modified: int) -> None:
                 if found > most:
                     break
         except zlib.error:
-            return  # whoever reads it says so
+            return  # reading it raises the error
     if found > most:
         _refuse(path, "unpack it first, for instance with gunzip")
 
@@ -94,12 +94,12 @@ def _bytes_of_array(file: IO[bytes]) -> int:
     version = form.read_magic(file)
     read = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
     shape, _, dtype = read(file)
-    # Objects are refused by whoever reads it. Python's integers, as NumPy's would overflow.
+    # Reading it refuses objects. Use Python's integers, as NumPy's would overflow.
     return 0 if dtype.hasobject else math.prod(map(int, shape)) * int(dtype.itemsize)
 
 
 def check_table(path: Path, parts: Sequence[Path | BinaryIO], n_rows: int, n_columns: int) -> None:
-    """Raise FileError if columns of Parquet files take far more than the files have room for."""
+    """Raise FileError if columns of Parquet files unpack to far more than the files can hold."""
     if n_rows * n_columns * WIDTH >= _most(sum(map(_size, parts))):
         way_out = f"and its {n_rows:,} rows are right, load it into a data frame and pass that"
         _refuse(path, way_out)
@@ -108,9 +108,9 @@ def check_table(path: Path, parts: Sequence[Path | BinaryIO], n_rows: int, n_col
 def check_nested(
     path: Path, parts: Sequence[Path | BinaryIO], schema: Mapping[str, pl.DataType]
 ) -> None:
-    """Raise FileError if lists in Parquet files hold far more than the files have room for.
+    """Raise FileError if lists in Parquet files unpack to far more than the files can hold.
 
-    A row may hold any number of entries, so the numbers of rows do not tell.
+    A row may hold any number of entries, so the numbers of rows do not show it.
     """
     nested = {name for name, dtype in schema.items() if dtype.is_nested()}
     if not nested:
@@ -149,8 +149,8 @@ def _refuse(path: Path, way_out: str) -> NoReturn:
 
 
 MAGIC = b"PAR1"
-HEADER = 2**13  # bytes, in which the header of a page lies unless its statistics are long
-DEEPEST = 40  # structs and lists in one another
+HEADER = 2**13  # bytes that contain the header of a page, unless its statistics are long
+DEEPEST = 40  # the most levels of nested structs and lists
 
 # Fields of the footer, of its parts, and of the header of a page, by their numbers.
 ROW_GROUPS, CHUNKS, OF_CHUNK = 4, 1, 3

@@ -18,11 +18,11 @@ from recometer.errors import InputError, InputTypeError, brief, warn
 from recometer.ranks import UserFlag
 from recometer.sources import _torch
 
-PIECE = 2**20  # bytes that are converted at once where all rows pass by
+PIECE = 2**20  # bytes converted at a time when all rows are read
 
 
 class Converted:
-    """A matrix in a file that is converted where it is read: there is never a copy of the whole.
+    """A matrix in a file, converted as it is read: the whole matrix is never copied.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class FactorArrays:
     # [n_users, n_factors], an array that the kernel reads, `Converted`, or a tensor on a device; no
     # rows where the ranking is the same for everybody.
     users: Any
-    items: Any  # [n_items, n_factors]; on a device where the users are
+    items: Any  # [n_items, n_factors]; on the device of `users`, if any
     user_bias: Array | None
     item_bias: Array | None
     n_users: int | None  # None if the ranking is the same for everybody
@@ -103,7 +103,7 @@ class FactorArrays:
         return cls(without_factors[:0], without_factors, None, bias, None)
 
     def flag_user_bias(self, rows: Int64, flags: UInt32) -> None:
-        """Flag users whose bias is not finite; it is not part of the scores that are looked at."""
+        """Flag users whose bias is not finite: the computed scores leave it out."""
         if self.user_bias is None:
             return
         bias = self.user_bias[rows]
@@ -155,7 +155,7 @@ def _matrices(users: Any, items: Any) -> tuple[Any, Any, str]:
         left, right = _readable(left, dtype), _readable(right, dtype)
     converted = ""
     for name, given in (("users", users), ("items", items)):
-        # A list has no dtype that its owner would miss.
+        # Converting a list needs no warning: it has no dtype.
         if hasattr(given, "dtype"):
             before, after = dtype_name(given), dtype_name(left)
             if before != after:

@@ -77,7 +77,7 @@ class FactorsWork:
         if one is not None:
             lengths = item_lengths(factors.items, factors.item_bias, one)
         self.check = not self._finite_for_sure(lengths)
-        # Only a look at all scores shows that they are finite.
+        # All scores must be computed to see whether they are finite.
         whole = self.check or aligned.candidates is not None
         self.limit = None if whole else request.depth
         self.longest_first = None
@@ -333,8 +333,8 @@ class LongestFirst:
     by_place, places : int32 [n_items]
         The item at each place, and the place of each item, in the numbering of `Aligned`.
     item_bound : float64 [n_items]
-        By place, descending. No score, as it is computed, of a user and the item at a place or a
-        later one is above the product of this and the user's bound.
+        By place, descending. The bound at a place times the bound of a user is at least the
+        computed score of that user for the item at this place or any later place.
     one : float
         The factor of each user for the items' biases; 0 without biases.
     """
@@ -393,7 +393,8 @@ def item_lengths(items: Array, bias: Array | None, one: float) -> Float64:
 def length_bounds(matrix: Array, more: Float64 | float = 0.0) -> Float64:
     """Return bounds of the Euclidean lengths of rows, with room for the rounding of scores.
 
-    `more` is one more factor of each row, for the biases: their product is at least 0.
+    `more` is an extra factor of each row, for the biases. The product of the users' and the items'
+    extra factors is at least 0.
 
     Let u and v be rows of n factors, b the bias, e the distance from 1 to the next number of
     their dtype, and t its smallest number with full precision.
@@ -401,7 +402,7 @@ def length_bounds(matrix: Array, more: Float64 | float = 0.0) -> Float64:
     - A score is b and n products, added up. With or without fused operations each term takes at
       most n + 1 roundings, each by a factor of at most 1 + e/2, so that the score is at most
       (1 + (n + 1) e) (b + |u| |v|), for b >= 0 and (n + 1) e <= 1. Where results are too small
-      for full precision, or are flushed to 0, another n t.
+      for full precision, or are flushed to 0, add n t to this bound.
     - A sum of n squares, in any order, is at least (1 - (n + 1) e/2) |u|^2 - n t, and its root
       at least (1 - (n + 2) e/2) |u| - sqrt(n t), as computed.
 
@@ -446,7 +447,7 @@ USERS_PER_TABLE = 1024
 
 
 def candidate_blocks(aligned: Aligned) -> list[Int64]:
-    """Cut the users who have candidates into candidate_blocks of limited size, or of one user."""
+    """Cut the users who have candidates into blocks of limited size, or of one user."""
     assert aligned.candidate_indptr is not None
     lengths = np.diff(aligned.candidate_indptr)
     users = np.flatnonzero((lengths > 0) & (aligned.rows >= 0))

@@ -21,8 +21,8 @@ from recometer.sources.base import Request
 from recometer.sources.candidates import Items, SampledCandidates
 
 PROBE = 1024  # entries
-PROBED_ITEMS = 16  # of test, for each of which other spellings are tried
-FEW_ITEMS = 5  # so few entries may have no item of test without a warning
+PROBED_ITEMS = 16  # number of items of test to try in other spellings
+FEW_ITEMS = 5  # with fewer entries, no warning if no item of test is listed
 
 
 class ListCatalogue(NamedTuple):
@@ -173,7 +173,7 @@ def _warn_of_strangers(table: ListTable, test: Interactions, others: Sequence[Ar
 def _warn_of_spelling(table: ListTable, data: Interactions, side: str, effect: str) -> bool:
     """Warn if lists contain items of test or train in another spelling; return whether they do.
 
-    An item in no list proves nothing by itself. A few items of the side are enough of a sample.
+    A single unlisted item proves nothing. A small sample of the items of this side is enough.
     """
     named, its = table.item_ids, data.item_ids
     if named is None or its is None or ids.kind(named) != "str" or ids.kind(its) != "str":
@@ -195,7 +195,7 @@ def _warn_of_spelling(table: ListTable, data: Interactions, side: str, effect: s
 
 
 def _among(some: Array, named: Array) -> Bool:
-    """Return which of some texts are among sorted ones."""
+    """Return which of some strings occur in a sorted array."""
     places = np.minimum(np.searchsorted(named, some), len(named) - 1)
     found: Bool = named[places] == some
     return found

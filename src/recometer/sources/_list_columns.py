@@ -34,7 +34,7 @@ def chunks_of(column: Any) -> Iterable[Array]:
 
 
 def narrow(column: Any) -> tuple[Int32, int, int] | None:
-    """Return integers as int32, with the lowest and the highest of them (0 and -1 of none).
+    """Return integers as int32, with the lowest and the highest of them (0 and -1 if empty).
 
     If they do not fit into int32, the returned integers have no meaning. An array that is
     int32 already is not copied. None if the column holds no integers, or entries are missing.
@@ -98,8 +98,8 @@ def ordered(column: Array, indptr: Int64, falling: bool) -> bool:
 def group(lists: Int32, n_lists: int, pieces: Iterable[Array], dtype: type) -> tuple[Int64, Array]:
     """Bring the rows of each list together, in the order given.
 
-    `lists` says to which list each row belongs, `pieces` are a column, cut into some parts, and
-    `dtype` (int32 or float64) is what becomes of it. Returns indptr and the grouped column.
+    `lists` is the list that each row belongs to, `pieces` are the parts of a column, and `dtype`
+    (int32 or float64) is the dtype of the result. Returns indptr and the grouped column.
     """
     indptr = ragged.indptr_of(_count(lists, n_lists)[1].sum(0))
     grouped: Array = np.empty(len(lists), dtype)
@@ -112,9 +112,9 @@ def group(lists: Int32, n_lists: int, pieces: Iterable[Array], dtype: type) -> t
 
 
 def _group_piece(lists: Int32, values: Array, first: Int64, out: Array) -> Int64:
-    """Write some rows into their lists, from `first` on; return where those after them go."""
+    """Write some rows into their lists, from `first` on; return where the next rows go."""
     parts, counts = _count(lists, len(first))
-    next = np.cumsum(counts, axis=0) - counts + first  # of each part, in every list
+    next = np.cumsum(counts, axis=0) - counts + first  # where each part begins in every list
 
     def one(part: int) -> None:
         rows = parts[part]
@@ -126,7 +126,7 @@ def _group_piece(lists: Int32, values: Array, first: Int64, out: Array) -> Int64
 
 
 def join(pieces: Iterable[Array], n: int) -> Array:
-    """Return pieces of n rows together as one float64 array; a single one as it is."""
+    """Join pieces of n rows into one float64 array; return a single piece unchanged."""
     if isinstance(pieces, list):
         whole: Array = pieces[0]
         return whole
@@ -160,7 +160,7 @@ def place(
         )
 
     on_all_threads(one, parts)
-    # A rank that is there twice, or in no list, leaves a place empty.
+    # A rank that is repeated or out of range leaves a place empty.
     fits = placed.min(initial=0) >= 0
     return (indptr, placed) if fits else None
 

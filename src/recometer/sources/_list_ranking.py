@@ -219,7 +219,7 @@ class ListWork:
         aligned.flags[constant] |= np.uint32(UserFlag.CONSTANT_SCORES)
 
     def _tied_with_the_first(self, users: Int64) -> Int64:
-        """Return how many items score like the best one in the lists of some users."""
+        """Return how many items tie with the best item in the lists of some users."""
         table, n_users = self.table, len(users)
         excluded_indptr, rows = ragged.take(self.aligned.excluded_indptr, users)
         left = np.zeros(n_users, np.int64)

@@ -27,10 +27,10 @@ class ListTable:
     user_ids: Array | None  # distinct, in any order; None if list l is that of user l
     # Sorted and distinct, perhaps with items that are in no list; None for positions.
     item_ids: Array | None
-    padded: bool = False  # whether -1 may stand among `items`
+    padded: bool = False  # whether `items` may contain -1
     # The scores, also where the order alone decides; None without scores, or with ranks only.
     given: Float64 | None = None
-    by_rows: bool = False  # whether the lists stood in rows of a table without ranks and scores
+    by_rows: bool = False  # whether the lists come from a table without ranks and scores
 
     @property
     def n_lists(self) -> int:
@@ -44,7 +44,7 @@ class ListTable:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """What tables have in common that `joined` takes together."""
+        """The properties in which tables must agree to be joined by `joined`."""
         named = [
             None if one is None else (one.dtype, ids.kind(one))
             for one in (self.user_ids, self.item_ids)
@@ -52,7 +52,7 @@ class ListTable:
         return (*named, self.scores is None, self.given is None, self.by_rows)
 
     def with_items(self, others: Mapping[str, Array]) -> ListTable:
-        """Return the same lists with more items in `item_ids`; `others` says whose they are."""
+        """Return the same lists with more `item_ids`: `others`, by the data that they are from."""
         assert self.item_ids is not None
         known = self.item_ids
         for what, more in others.items():
@@ -105,7 +105,7 @@ def joined(tables: Sequence[ListTable]) -> ListTable:
         codes, item_ids = ids.encode(np.concatenate(every), "item ids of Lists", np.int32)
         n_items, begin = len(item_ids), 0
         for number, own in enumerate(every):
-            # -1 stays -1: it reads what is appended.
+            # -1 stays -1: it reads the appended element.
             items[number] = np.append(codes[begin : begin + len(own)], np.int32(-1))[items[number]]
             begin += len(own)
 
@@ -143,7 +143,7 @@ def judged_scores(table: ListTable, lists: Int64, ranks: Ranks) -> Float64:
 
 
 def _union(known: Array, more: Array) -> Array:
-    """Return ids of the same kind together, sorted; no id is in both."""
+    """Return the sorted union of two disjoint arrays of ids of the same kind."""
     if not len(more):
         return known
     if not len(known):

@@ -46,7 +46,7 @@ def spread(
 
 
 def check_own_scores(lost: int, positions: Array) -> None:
-    """Raise if the kernel names a judged item (0 or more) that did not meet its own score."""
+    """Raise if the kernel found a judged item (`lost` >= 0) without a candidate of its score."""
     if lost >= 0:
         raise InternalError(
             f"The item at position {positions[lost]} did not find its own score among the "

@@ -1,4 +1,4 @@
-"""Ranking from users' scores of all items, some users at a time: of `Scores`, and of a device."""
+"""Rank users by their scores of all items, in batches: for `Scores` and factors on a device."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Prefetch(Generic[A, R]):
             if self._has_thread:
                 try:
                     return argument, self._thread.submit(self._function, argument)
-                except RuntimeError:  # "can't start new thread": this one calls the function
+                except RuntimeError:  # "can't start new thread": call the function on this thread
                     self._has_thread = False
             future: Future[R] = Future()
             try:

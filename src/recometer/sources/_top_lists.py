@@ -101,8 +101,8 @@ def lists(
 def rules(request: Request) -> list[Rule]:
     """Return the orders of equal scores in which `lists` needs the first places.
 
-    The last of two is that of what test does not judge: the rule for ties is ``"random"``, and
-    where the judged items landed is asked for, too, as deep as the lists are.
+    There are two orders if the rule for ties is ``"random"``. The second one is for the items that
+    test does not judge: `lists` puts the judged items at the places drawn for them.
     """
     test, ties = request.test, request.protocol.ties
     keys = np.zeros(test.n_users, np.uint64)
@@ -123,8 +123,8 @@ def cut_at_random(
 ) -> TopLists:
     """Return the first places under the rule ``"random"``, where lists are cut at `depth`.
 
-    The lower ids stay where a list is cut among equal scores, so what is drawn are the places
-    of the judged ones among those; the others follow by their ids.
+    A list that is cut among equal scores keeps the items with lower ids. Among these, places are
+    drawn for the judged items; the other items fill the free places, ordered by id.
     """
     test = request.test
     kept = best(request, depth, Rule(TieOrder.ITEM, np.zeros(test.n_users, np.uint64)))
@@ -137,8 +137,8 @@ def cut_at_random(
 def put_judged(others: Int64, ranks: Ranks, seed: int, user_keys: UInt64) -> Int64:
     """Put judged items at the places drawn for them, and the others between them.
 
-    `others` are items that test does not judge, int64 [n_users, k], best first, then -1; the rest
-    is what `draws.drawn_places` takes.
+    `others` are items that test does not judge, int64 [n_users, k], best first, then -1; the
+    other parameters are those of `draws.drawn_places`.
     """
     user, k = ragged.users_of(ranks.indptr), others.shape[1]
     place = drawn_places(ranks, user, seed, user_keys)
@@ -195,8 +195,8 @@ def finished(
     """Make the TopLists of the best candidates, all rules for scores being settled.
 
     `best` may have fewer than `k` columns. `known` are by default the users that the source
-    knows, and `counts` those of `aligned`; `n_catalogue` is that of `TopLists`, unless users have
-    sets of candidates: then it is all of those.
+    knows, and `counts` those of `aligned`; `n_catalogue` is that of `TopLists`; if users have
+    sets of candidates, the number of items in these sets replaces it.
     """
     known = aligned.rows >= 0 if known is None else known
     flags = np.where(known, aligned.flags, aligned.flags & np.uint32(UserFlag.TRAINED))

@@ -1,4 +1,4 @@
-"""The same counts with torch, on the device where the tensors live; torch is never imported.
+"""The same counts with torch, on the device where the tensors are; torch is never imported.
 
 A block of users is ranked from their scores of all items. The score of a judged item is read from
 that block, so it is the number that the others are compared with.
@@ -36,7 +36,7 @@ Tensor = Any
 
 # Memory on the device: of a block's scores, 8 bytes each, and of what is compared at once.
 BLOCK_BYTES = 64 * 2**20
-PIECE = 2**25  # bytes that a fingerprint brings over at once
+PIECE = 2**25  # bytes that a fingerprint copies from the device at a time
 
 # The precision of products is a setting of the whole process.
 _setting = threading.Lock()
@@ -50,11 +50,11 @@ class Counts(NamedTuple):
     before: Int64
     flags: UInt32
     no_candidates: Int64
-    constant: Bool | None = None  # who has one score for all candidates, if it was looked for
+    constant: Bool | None = None  # users whose candidates all have one score; None if unchecked
 
 
 def as_numbers(given: Any, what: str, device: Any = None) -> Tensor:
-    """Return a tensor or an array as float32 or float64 on a device; the same memory where it is.
+    """Return a tensor or array as float32 or float64 on a device, without a copy if possible.
 
     Raises
     ------
@@ -81,12 +81,12 @@ def as_numbers(given: Any, what: str, device: Any = None) -> Tensor:
 
 
 def factors(users: object, items: object) -> tuple[Tensor, Tensor] | None:
-    """Return factors as tensors of one dtype on a device; None if neither lives on one.
+    """Return factors as tensors of one dtype on a device; None if neither is on one.
 
     Raises
     ------
     InputError
-        If they live on different devices.
+        If they are on different devices.
     InputTypeError
         See `as_numbers`.
     """
@@ -107,7 +107,7 @@ def factors(users: object, items: object) -> tuple[Tensor, Tensor] | None:
 
 
 def one_at_a_time(request: Request) -> Request:
-    """Return the request for one thread: a device does one thing after the other anyway."""
+    """Return the request with a single thread: a device runs one operation at a time anyway."""
     return dataclasses.replace(request, threads=1)
 
 
@@ -137,7 +137,7 @@ def multiplying(device: Any, *, allow_tf32: bool) -> Iterator[None]:
         if hasattr(backends.cuda.matmul, "fp32_precision"):  # since torch 2.9
             for place in (backends.cuda.matmul, backends.mkldnn.matmul):
                 before, place.fp32_precision = place.fp32_precision, "none"
-                # An inherited setting becomes inherited again.
+                # If the setting was inherited, let it be inherited again.
                 inherited = place.fp32_precision == before
                 stack.callback(setattr, place, "fp32_precision", "none" if inherited else before)
                 place.fp32_precision = "tf32" if allow_tf32 else "ieee"
@@ -231,7 +231,7 @@ def rank_scores(
 
 
 def brought_where_drawn(scores: Any, order: TieOrder) -> Any:
-    """Return scores as an array where the order of equal ones is drawn, which no device does."""
+    """Return scores as an array if the order of equal scores is random: no device draws it."""
     return to_numpy(scores) if is_tensor(scores) and order == TieOrder.RANDOM else scores
 
 
@@ -276,7 +276,7 @@ def top_scores(
     best = torch.full((n_users, k), -torch.inf, dtype=scores.dtype, device=scores.device)
     items[user, place] = n_items - 1 - item if falling else item
     best[user, place] = scores[user, item]
-    # Stable: equal scores stay in their order, and the places that are left last.
+    # A stable sort keeps the order of equal scores, and empty places last.
     best, by_score = best.sort(dim=1, descending=True, stable=True)
     shelf.items[:], shelf.scores[:] = to_numpy(items.gather(1, by_score)), to_numpy(best)
     shelf.n[:] = to_numpy(n)
@@ -332,7 +332,7 @@ def _settle(
 
 
 class Pieces:
-    """A tensor on a device, for its fingerprint: brought over piece by piece.
+    """A tensor on a device, copied to the CPU piece by piece for its fingerprint.
 
     The fingerprint is that of the same numbers in NumPy.
     """

@@ -444,7 +444,7 @@ def draw(
     known = np.flatnonzero(has_row)
     forbidden = np.sort(np.concatenate([own, _excluded(aligned)]))
     user, item = np.divmod(forbidden, aligned.n_items)
-    # The draw numbers users by their places in `known`, so the pairs do, too.
+    # The draw numbers users by their places in `known`, so the pairs must, too.
     row = np.cumsum(has_row) - 1
     forbidden = pairs(row[user], item, aligned.n_items)[has_row[user]]
     drawn = draw_items(
@@ -524,8 +524,8 @@ def renumbered(numbers: Int32, items: Int32) -> Int32:
     return np.where(items >= 0, numbers[items], np.int32(-1)).astype(np.int32)
 
 
-STREAM = np.uint64(0x63616E64)  # so that other draws with the same seed differ
-RACE = np.uint64(1 << 63)  # beyond every counter of the first draws
+STREAM = np.uint64(0x63616E64)  # makes these draws differ from other draws with the same seed
+RACE = np.uint64(1 << 63)  # larger than every counter of the first draws
 CELLS_AT_ONCE = 2**19  # users x draws in memory at a time
 LOG_TERMS = 12
 

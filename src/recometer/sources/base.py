@@ -52,8 +52,8 @@ class Request:
     memory
         Results of earlier requests.
     some_users
-        Whether test contains only some of the users, and others are requested elsewhere. Then
-        nothing follows from what none of them has.
+        Whether test contains only some of the users, and others are requested elsewhere. If so,
+        a property that none of these users has may still hold for others, so nothing follows.
     popularity
         The ids of the items of the whole train (None for positions) and how many users have each,
         if `train` contains only some of the users.
@@ -107,7 +107,7 @@ class Facts:
     listed
         Returns the ids (or positions) of the users with a list. None if the output is not lists.
     input_order
-        Whether items with equal scores stand in an order that was given (``ties="input"``).
+        Whether the input orders items with equal scores (``ties="input"``).
     repeats_items
         Whether the output may have an item several times, so that the rule `duplicates` matters.
     unread
@@ -115,11 +115,11 @@ class Facts:
     threshold
         Whether there is a threshold, which replaces the rule `relevant_from`.
     default_threshold
-        The end of the description if there is a threshold that holds unless the rule is set.
+        The end of the description if a default threshold applies unless the rule is set.
     sized
         Whether the source takes the memory of its arrays and no more.
     of_unknown
-        The words of messages for users of test that the model does not know.
+        The wording of messages about users of test that the model does not know.
     """
 
     arrays: Mapping[str, object]

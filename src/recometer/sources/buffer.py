@@ -1,4 +1,4 @@
-"""Records of users from many batches, in as little memory as their numbers take."""
+"""Records of users from many batches, stored as compactly as their numbers allow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AnyRecord = TypeVar("AnyRecord", bound=Record)
 # that a pickled state refers to no class of recometer.
 Packed = tuple[Array, tuple[int, ...], str]
 NESTED = {"ranks": Ranks}  # the records in other records, by the name of their field
-# Records are packed once they hold this many users, or are this many.
+# Records are packed once they hold this many users, or once there are this many records.
 USERS_AT_ONCE = 2**12
 RECORDS_AT_ONCE = 64
 

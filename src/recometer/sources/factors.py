@@ -126,13 +126,13 @@ class Factors(Source):
             The files of the users, of the items, of the users' ids and of the items' ids; the last
             two may be left out. Factors are NumPy arrays (.npy), which are mapped into memory, or
             Parquet files with a column of ids and the factors in a column of lists or in columns
-            of numbers. Ids are texts with one per line (.txt), a NumPy array, or a column of a
-            table; the word ``"positions"`` in place of a file says that the ids count the rows
+            of numbers. Ids are a text file with one id per line (.txt), a NumPy array, or a column
+            of a table; the word ``"positions"`` in place of a file says that the ids count the rows
             from 0. One archive of arrays (.npz), called as the parameters of `Factors` are, can
             stand in place of the first two files.
         test
-            What the factors will be evaluated on, see `recometer.evaluate`. Ids in text are read as
-            texts or as numbers, as those of test are.
+            What the factors will be evaluated on, see `recometer.evaluate`. Ids in text files are
+            read as strings or as numbers, whichever test has.
         user, item
             Columns of the ids in tables. By default they are found by their names.
         note

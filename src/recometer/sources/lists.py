@@ -79,8 +79,8 @@ class Lists(Source):
         items tie for the last of these places, and the rule for ties does not order them, those
         with lower ids stay.
     separator
-        What stands between the items in a cell of a table with a row per user, where they are one
-        text: a character, such as ``";"`` in ``"46;93;5"``, or ``"json"`` for ``"[46, 93, 5]"``.
+        The separator of the items in a cell of a table with a row per user, if each cell is a
+        string: a character, such as ``";"`` in ``"46;93;5"``, or ``"json"`` for ``"[46, 93, 5]"``.
         Such cells are refused if it is not given. False says that each cell is a single id.
 
     Raises
@@ -197,8 +197,8 @@ class Lists(Source):
         """Read the lists of some users, perhaps of none: others are read elsewhere.
 
         `options` are columns and ids, by the parameters of `recometer.Lists`. `every_item` are the
-        ids of the items of all users, so that items have the numbers that they have among these;
-        None numbers those that are found.
+        ids of the items of all users; items are numbered among them. None numbers the items that
+        these lists contain.
         """
         table = read_lists(recommendations, **{**NOTHING, **options})
         if every_item is not None:
@@ -234,7 +234,7 @@ class Lists(Source):
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """What batches have in common that `of_batches` takes together."""
+        """The properties in which batches must agree to be joined by `of_batches`."""
         return (*self._table.kind, self._depth)
 
     @property
@@ -286,7 +286,7 @@ class Lists(Source):
             scores = judged_scores(table, work.aligned.rows, ranks)
             ranks = dataclasses.replace(ranks, score=scores)
         elif request.protocol.score_above is not None and request.protocol.version:
-            # Under a convention, lists without scores have no low ones.
+            # Under a convention, no item of a list without scores counts as scored too low.
             ranks = dataclasses.replace(ranks, score=np.full(len(ranks.above), np.inf))
         if repeats is None:
             return ranks
@@ -329,7 +329,7 @@ class Lists(Source):
 
 
 def _as_listed(request: Request) -> Request:
-    """Let items of train stay where they stay in lists."""
+    """Keep items of train in the ranking if the rule `seen` keeps them in lists."""
     if request.protocol.seen != "kept_in_lists":
         return request
     return dataclasses.replace(request, protocol=request.protocol.replace(seen="kept"))

@@ -25,7 +25,7 @@ class _Entry(NamedTuple):
     found: Any
 
     def fits(self, key: Hashable, same: tuple[object, ...], equal: Sequence[Array | None]) -> bool:
-        """Return whether it was found for the same."""
+        """Return whether the result was computed from these arguments."""
         if self.key != key or len(self.same) != len(same):
             return False
         for one, other in zip(self.same, same, strict=True):
@@ -35,9 +35,9 @@ class _Entry(NamedTuple):
 
 
 class Memory:
-    """The last few things of each kind that were found; several threads may use it at once.
+    """The last few results of each kind; several threads may use it at once.
 
-    It is empty again in another process, and in a copy.
+    A copy, and the memory in another process, starts empty.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class Memory:
                 return found
         found = make()
         kept = tuple(None if array is None else array.copy() for array in equal)
-        # Whoever comes second replaces what the first one has kept: that costs time, and no more.
+        # If two threads compute the same result, the second replaces the first, which is harmless.
         self._entries[kind] = (_Entry(key, objects, kept, found), *known)[:MOST]
         return found
 
@@ -88,7 +88,7 @@ class Memory:
 
 
 def _parts(one: object) -> tuple[object, ...]:
-    """Return what makes an object the same: of interactions, their arrays."""
+    """Return the objects to compare by identity: the arrays of interactions, else the object."""
     if isinstance(one, Interactions):
         return one.indptr, one.items, one.values, one.user_ids, one.item_ids
     return (one,)

@@ -25,7 +25,7 @@ from recometer.sources.scores import Scores
 if TYPE_CHECKING:
     import scipy.sparse
 
-# How parameters of recommend(...) are called, in lower case and without underscores.
+# Names of the parameters of recommend(...), in lower case and without underscores.
 MANY = {"users", "userids", "uids", "useridxs", "userindices", "useridx", "userindex", "userslist"}
 ONE = {"user", "userid", "uid", "u"}
 LENGTHS = {
@@ -52,7 +52,7 @@ UNDERSTOOD = (
 
 
 class Wanted(NamedTuple):
-    """Whose lists are asked for.
+    """The lists that are requested from a model.
 
     Attributes
     ----------
@@ -65,11 +65,11 @@ class Wanted(NamedTuple):
         Ids of the items that the model knows by position. None if it returns ids, or if all are
         positions.
     user_items : sparse [n_users, n_items] or None
-        What users have already, for implicit.
+        The users' past interactions, for implicit.
     edge_index, n_items
         The graph, and how many of its nodes are items.
     seen : bool
-        Whether what users have already may be recommended again.
+        Whether items that users already have may be recommended again.
     """
 
     n: int
@@ -268,7 +268,7 @@ def _read(found: Any, call: Call, wanted: Wanted, what: str) -> Lists:
 def _parameters(model: Any) -> list[inspect.Parameter] | None:
     try:
         return list(inspect.signature(model.recommend).parameters.values())
-    except (TypeError, ValueError):  # of compiled code, it may not be known
+    except (TypeError, ValueError):  # compiled code may have no signature
         return None
 
 
@@ -478,7 +478,7 @@ def for_test(
 
 
 def _is_recommender(model: Any) -> bool:
-    """Return whether a model is known by nothing but its recommend(...)."""
+    """Return whether a model is recognised only by its method recommend(...)."""
     kind = next(wrap for recognises, _, wrap in KINDS if recognises(model))
     bare = kind is _implicit and not _has_factors(model)
     return kind is _recommender or (bare and recommends(model))
@@ -489,7 +489,7 @@ def _has_factors(model: Any) -> bool:
 
 
 def _of(package: str, name: str = "") -> Callable[[Any], bool]:
-    """Return what recognises instances of classes from a package, and of classes derived."""
+    """Return a test for instances of a package's classes, and of classes derived from them."""
 
     def recognises(model: Any) -> bool:
         return any(
@@ -534,7 +534,7 @@ def _implicit(model: Any, options: Options) -> Factors | Scores | Lists:
     if model.user_factors is None or model.item_factors is None:
         raise _not_fitted(model)
     users, items = (
-        # Those of a GPU are matrices of implicit's own.
+        # GPU models of implicit store the factors in its own matrix type.
         factors.to_numpy() if hasattr(factors, "to_numpy") else factors
         for factors in (model.user_factors, model.item_factors)
     )
@@ -571,7 +571,7 @@ class _Surprise:
             if type(error).__name__ != "PredictionImpossible":
                 raise
             estimate = self.model.default_prediction()
-        # Some algorithms add details.
+        # Some algorithms return details after the estimate.
         return float(estimate[0] if isinstance(estimate, tuple) else estimate)
 
     def __repr__(self) -> str:
@@ -596,7 +596,7 @@ def _surprise(model: Any, options: Options) -> Factors | Scores:
 
 @contextmanager
 def _evaluating(module: Any) -> Iterator[Any]:
-    """Switch dropout and gradients off, as for a prediction; and back to how it was."""
+    """Switch dropout and gradients off for a prediction, and restore them afterwards."""
     torch = sys.modules["torch"]
     modes = [(part, part.training) for part in module.modules()]
     module.eval()

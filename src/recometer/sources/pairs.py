@@ -217,7 +217,7 @@ class Pairs(Source):
     def _fill(self, rows: PairRows, threshold: Threshold, default: float | None = None) -> None:
         self._rows = rows
         self._index_rows()
-        self._default = default  # threshold, where neither this nor the rule is set
+        self._default = default  # the threshold if neither `threshold` nor the rule is set
         self._threshold = None if threshold is None else per_user(rows, threshold)
         if self._threshold is None:
             self._stated = "" if default is None else f", relevant from {default:g} by default"
@@ -278,7 +278,7 @@ class Pairs(Source):
         return part
 
     def _with(self, rows: PairRows) -> Pairs:
-        """Return the same with other rows."""
+        """Return a copy with other rows."""
         part = copy.copy(self)
         vars(part).pop("facts", None)
         part._rows = rows
@@ -329,9 +329,9 @@ class Pairs(Source):
         return self._once(request)._rank(request)[0]
 
     def _once(self, request: Request) -> Pairs:
-        """Return the same with each pair once, unless the rule `duplicates` keeps all rows.
+        """Return a copy with each pair once, unless the rule `duplicates` keeps all rows.
 
-        If it keeps them, those of a pair have its truth, except where each is an item of its own.
+        Rows that are kept get the truth of their pair, unless each row is an item of its own.
         """
         rows, rules = self._rows, request.protocol
         if not self.n_repeated or rows.truth is None or rules.duplicates == "joined":
@@ -434,7 +434,7 @@ class Pairs(Source):
     ) -> tuple[Aligned, Int64, Entries, Places]:
         """Return the rows of the users of test, the kind of each, and the place of each candidate.
 
-        With `every_row`, a score of -inf is one like others, as it is for errors of ratings.
+        With `every_row`, -inf is a score like any other, as the errors of ratings need it.
         """
         table, own = self._rows, self.facts.truth
         self._check(request, own is not None)
@@ -451,7 +451,7 @@ class Pairs(Source):
         return aligned, rows, entries, places
 
     def _rank(self, request: Request, every_row: bool = False) -> tuple[Ranks, Int64]:
-        """Return the ranks and, where the truth is our own, the row of each judged item."""
+        """Return the ranks and, if these pairs contain the truth, the row of each judged item."""
         table = self._rows
         own = self.facts.truth
         aligned, rows, entries, places = self._place(request, every_row)
@@ -532,7 +532,7 @@ def _marked(ranks: Ranks, n_items: int) -> Ranks:
 
 
 class Judged(NamedTuple):
-    """What is judged, user by user; `at` is the place among the candidate rows, or -1."""
+    """The judged items, user by user; `at` is the place among the candidate rows, or -1."""
 
     indptr: Int64
     item: npt.NDArray[np.integer[Any]]
@@ -551,10 +551,10 @@ class Entries:
     judged: Bool  # whether test has the pair, and train has not
     excluded: Bool  # whether it is in train
     candidate: Bool
-    n_without: int = 0  # rows that would be candidates, and are marked as none
+    n_without: int = 0  # number of rows that `without` removed from the candidates
 
     def without(self, marked: Bool) -> Entries:
-        """Return the same, in which rows that are marked are no candidates."""
+        """Return a copy in which the marked rows are not candidates."""
         gone = marked & self.candidate
         n_without = int(np.count_nonzero(gone))
         if not n_without:
@@ -566,7 +566,7 @@ class Entries:
         """Determine the kind of each row."""
         known = aligned.item >= 0
         in_test = ragged.numbered(aligned.judged_indptr, aligned.item, n_items)[known]
-        # Items of train are numbered among those that anybody may be recommended.
+        # Items of train are numbered among the items that may be recommended to any user.
         number = item if aligned.numbers is None else aligned.numbers[item]
         in_train = ragged.numbered(aligned.excluded_indptr, aligned.excluded, aligned.n_items)
         excluded = ragged.among(ragged.pairs(user, number, aligned.n_items), in_train)
@@ -588,7 +588,7 @@ class Entries:
         relevant_from: RelevantFrom,
         n_users: int,
     ) -> tuple[Judged, Int64]:
-        """Return the rows themselves, all judged unless they are in train; and which they are.
+        """Return the judged items, one per row that is not in train, and these rows.
 
         The rule `relevant_from` holds where users have no threshold.
         """
@@ -604,7 +604,7 @@ class Entries:
         return Judged(indptr, self.item[stays], gain, relevant, at), rows
 
     def in_test(self, aligned: Aligned) -> Judged:
-        """Return the judged items of a test of its own, found among the rows."""
+        """Return the judged items of a separate test, each with its place among the rows."""
         indptr, item = aligned.judged_indptr, aligned.item
         keys = ragged.pairs(self.user, self.item, self.n_items)[self.candidate]
         wanted = ragged.numbered(indptr, item, self.n_items)
@@ -613,7 +613,7 @@ class Entries:
         return Judged(indptr, item, aligned.gain, aligned.relevant, at)
 
     def pool(self, aligned: Aligned) -> Int64 | None:
-        """Return `Ranks.pool`: a user's catalogue are its rows."""
+        """Return `Ranks.pool`, where the catalogue of a user consists of the user's rows."""
         if aligned.pool is None:
             return None
         free = ~self.judged & ~self.excluded
@@ -634,7 +634,7 @@ class Places:
 
     @classmethod
     def of(cls, user: Int64, score: Float64, n_users: int, protocol: Protocol) -> Places:
-        """Count, for rows with their users and scores, what stands above each and what ties."""
+        """Count the rows of the same user above each row and tied with it."""
         n_candidates = np.bincount(user, minlength=n_users)
         nan = np.isnan(score)
         distinct, code = np.unique(score, return_inverse=True)
@@ -862,7 +862,7 @@ def _sorted(
     """Leave out rows without truth, and sort: the order of the rows makes no difference."""
     n = len(score)
     user, user_ids = users if users is not None else (np.zeros(n, np.int64), None)
-    # Without items each row is one, in the order given.
+    # Without items, each row is an item of its own, in the given order.
     item, item_ids = items if items is not None else (np.arange(n), None)
     keep = np.ones(n, bool) if truth is None else ~np.isnan(truth)
     n_items = n if item_ids is None else len(item_ids)
@@ -887,9 +887,9 @@ def _sorted(
 
 
 def one_of_each(rows: PairRows, first: Int64, truth: Float64 | None, nan: str) -> PairRows:
-    """Return rows in which each pair is there once, with its best score.
+    """Return rows that contain each pair once, with its best score.
 
-    `first` are the places where pairs begin, `truth` is that of each, and `nan` the rule for NaN.
+    `first` is the first row of each pair, `truth` its truth, and `nan` the rule for NaN.
     """
     best = np.fmax if nan == "last" else np.maximum
     return dataclasses.replace(
@@ -929,7 +929,7 @@ def _without_ignored(truth: Float64, ignored: object) -> Float64:
 def _choose(names: list[str], given: dict[str, object]) -> dict[str, str]:
     """Return the columns to read, by option."""
     named = [option for option in TRUTHS if isinstance(given[option], str)]
-    # Where one truth is named, the other is not looked for.
+    # If the caller names one truth column, do not look for the other.
     wanted = {
         option: False if named and option in TRUTHS and option not in named else name
         for option, name in given.items()

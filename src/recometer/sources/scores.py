@@ -27,12 +27,12 @@ from recometer.sources._torch import Pieces
 from recometer.sources.alignment import Aligned
 from recometer.sources.base import Facts, Request
 
-# Memory of a batch's scores: of a matrix, little, so that Ctrl-C and the progress bar live; of
-# a function, more, because models are faster on many users at once, and so is reading a matrix in
-# which the scores of a user do not lie together.
+# Memory of a batch's scores. Batches of a matrix are small, so that Ctrl-C and the progress bar
+# respond. Batches of a function are larger, because models are faster on many users at once; so is
+# reading a matrix in which the scores of a user are not contiguous.
 MATRIX_BYTES = 8 * 2**20
 FUNCTION_BYTES = 64 * 2**20
-NAMED = 3  # users that a message names
+NAMED = 3  # the most users that a message names
 
 
 class Scores(ScoredInBatches):
@@ -159,7 +159,7 @@ class Scores(ScoredInBatches):
         """
         if self._matrix is not None:
             self._files.check()
-            # Rows that lie together need no copy.
+            # Adjacent rows need no copy.
             together = follow(rows)
             chosen = slice(rows[0], rows[-1] + 1) if together else rows
             if is_tensor(self._matrix):
@@ -248,7 +248,7 @@ def _size(n: int | None, ids: object, what: str) -> int:
 
 
 def _dense(given: object, what: str) -> Any:
-    """Return scores as an array, or as a tensor if they live on a device.
+    """Return scores as an array, or as a tensor if they are on a device.
 
     Masked entries are not candidates; messages call the scores `what`.
     """
@@ -289,8 +289,8 @@ def _some(names: list[str], n: int) -> str:
 
 
 def _called(function: object) -> str:
-    """Return how a function is called; of an object that has no text of its own, the class."""
+    """Return the name of a function; the class of an object without a `repr` of its own."""
     kind = type(function)
-    # The text of others says where they lie in memory, which is no fact about the scores.
+    # The default `repr` contains the memory address, which says nothing about the scores.
     has_text = kind.__repr__ is not object.__repr__ and kind is not functools.partial
     return getattr(function, "__qualname__", repr(function) if has_text else kind.__qualname__)

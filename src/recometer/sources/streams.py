@@ -1,7 +1,7 @@
-"""Model output that comes batch by batch: scores, lists, or candidates with the truth.
+"""Model output that arrives in batches: scores, lists, or candidates with the truth.
 
-Each batch is ranked as it comes, or together with other small ones. What remains of it are the
-counts of `Ranks`, which take little memory, and which no order or size of batches changes.
+Each batch is ranked as it arrives, or together with other small batches. Only the counts of `Ranks`
+are kept. They take little memory, and do not depend on the order or the size of the batches.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from recometer.sources.pairs import UNREAD, UNREAD_WITH_TRUTH, Pairs
 from recometer.sources.scores import MATRIX_BYTES, Scores
 
 Work = RankWork | TopWork
-NO_BATCH = "are in no batch of the stream"  # said of users of test without a batch
+NO_BATCH = "are in no batch of the stream"  # the wording for users of test without a batch
 PER_ROW = ("above", "tied", "before", "score")  # arrays of `RankWork` with an entry per row
 # The counts that depend on the lists; test, train and candidates decide all others.
 COUNTS_OF_LISTS = (
@@ -167,7 +167,7 @@ def union(parts: Sequence[Array]) -> Array:
 
 
 class StreamedScores(OfTest):
-    """Scores of all items, counted right into the places of their users.
+    """Scores of all items, counted directly into the arrays of all users of test.
 
     Test and train are matched only once with `index`: the items of the stream, and the users of
     test. `OfTest` describes the other parameters.
@@ -230,7 +230,7 @@ class StreamedScores(OfTest):
     def rank(self, request: Request) -> Ranks:
         """Return where each judged item landed, of users who came; see `Ranks`."""
         work = copy.copy(self._ranked[request.depth])
-        # `ranks` overwrites what is beyond the depth, and more batches may come.
+        # `ranks` overwrites the counts beyond the depth, and more batches may arrive.
         for name in ("above", "tied", "before"):
             setattr(work, name, getattr(work, name).copy())
         work.aligned = self._only_known(work.aligned)
@@ -324,12 +324,12 @@ class StreamedScores(OfTest):
 
 
 def unscored(index: SourceIndex) -> Scores:
-    """Return scores of nobody, with which the arguments of `evaluate` can be checked."""
+    """Return scores without users, to check the arguments of `evaluate`."""
     return Scores(lambda rows: None, n_users=0, n_items=index.n_items, item_ids=index.item_ids)
 
 
 def _count(work: Work, users: Int64, batches: Batches) -> None:
-    """Count the scores of some users, who are asked for by their numbers among these."""
+    """Count the scores of some users; `batches` numbers them from 0."""
     numbers = np.arange(len(users))
     pieces = batches.cut(numbers)
     if batches.request.threads > 1 and len(pieces) > 1:
@@ -363,7 +363,7 @@ def _entries(work: Work, name: str, users: Bool) -> Bool:
 
 
 class Batch(NamedTuple):
-    """Lists, the ids of those of their users that are read, and the places of these in test."""
+    """Lists, the ids of the users whose lists are read, and the places of these users in test."""
 
     lists: Lists
     users: Array
@@ -437,7 +437,7 @@ class ListsOfPositions:
         """Return the lists in the order of test, if each of its users has one."""
         n = self.n_lists
         items, places = self._items[:n], self._places[:n]
-        if not follow(places):  # there are as many as users, so those in order start with the first
+        if not follow(places):  # all users have a list, so consecutive places start at 0
             items = np.empty_like(items)
             items[places] = self._items[:n]
         return _lists_of(items, request, request.test.user_ids)
@@ -452,9 +452,9 @@ def _lists_of(items: Int32, request: Request, user_ids: Array | None) -> Lists:
 
 
 def can_hold_positions(request: Request) -> bool:
-    """Return whether every error of lists of positions is an error of a single list.
+    """Return whether the only errors in lists of positions are errors of a single list.
 
-    If ids or sets of items have to be matched, the first batch shows whether they can be.
+    If ids or sets of items have to be matched, matching the first batch shows the other errors.
     """
     test, train = request.test, request.train
     if test.item_ids is not None or request.candidates is not None or request.exclude is not None:
@@ -474,7 +474,7 @@ def can_hold_positions(request: Request) -> bool:
 class StreamedLists(OfTest):
     """Lists, ranked for their users alone; small batches wait until they can be ranked together.
 
-    `counts_others` tells whether users count who have a list, and are not in test. `OfTest`
+    `counts_others` is whether users with a list who are not in test count. `OfTest`
     describes the other parameters.
     """
 
@@ -489,10 +489,10 @@ class StreamedLists(OfTest):
             )
         super().__init__(request, ranked, k)
         self._counts_others, self._holds_positions = counts_others, can_hold_positions(request)
-        # Records of all users from a single batch, while no other batch was ranked.
+        # Records of all users from a single batch, as long as no other batch has been ranked.
         self._complete: tuple[Ranks | None, TopLists | None] | None = None
-        self._facts: tuple[int, Facts] | None = None  # and of how many lists
-        self._n_lists = self._n_ignored = self._n_repeats = 0  # the last two: lists not ranked
+        self._facts: tuple[int, Facts] | None = None  # number of lists, and their facts
+        self._n_lists = self._n_ignored = self._n_repeats = 0  # the last two: of unranked lists
         self._widest = 0
         self._ids: list[Array] = []  # of the users of the records, part by part
         self._ranked, self._listed = Buffer(Ranks), Buffer(TopLists)
@@ -504,7 +504,7 @@ class StreamedLists(OfTest):
     @cached_property
     def _request(self) -> Request:
         """The request for batches, in which users have ids."""
-        # A memory of its own: no other call can use the matches of a batch.
+        # A separate memory, because no other call can use the matches of a batch.
         return dataclasses.replace(_with_user_ids(self._asked), memory=Memory())
 
     def add(self, batch: Lists, users: Array, places: Int64) -> None:
@@ -521,8 +521,8 @@ class StreamedLists(OfTest):
         """
         added = Batch(batch, users, places)
         whole = len(users) == batch.n_lists and all_of(places >= 0)
-        # An error of every batch shows in the first one, and an item that does not exist in the
-        # largest position.
+        # An error common to all batches shows in the first one; the largest position shows an item
+        # that does not exist.
         exist = batch.n_positions <= self._request.test.n_items
         if not (self._n_lists and whole and exist):
             self._rank(added)
@@ -568,7 +568,7 @@ class StreamedLists(OfTest):
                     self._rank_all(positions.of_all(self._asked))
                 else:
                     self._rank(positions.merged(self._request))
-            except RecometerError:  # the batches, ranked one by one, show which one it is
+            except RecometerError:  # rank the batches one by one to find the one refused
                 self._pending += positions.batches(self._request)
         pending, self._pending, self._n_pending = self._pending, [], 0
         if not pending:
@@ -598,14 +598,14 @@ class StreamedLists(OfTest):
         request = self._narrowed(np.sort(places[in_test]), others)
         ranks = lists = None
         if not request.test.n_users:
-            if request.protocol.duplicates != "removed":  # repeats count whoever has them
+            if request.protocol.duplicates != "removed":  # repeats count for users not in test, too
                 anybody = self._narrowed(np.zeros(1, np.int64), others)
                 self._n_repeats += source.rank(anybody).counts.get("list_repeats", 0)
             self._n_ignored += len(users)
         else:
             ranks = source.rank(request) if self._is_ranked else None
             lists = None if self._k is None else source.top(request, self._k)
-            # Nothing was refused: from here on, all of it is kept.
+            # Nothing was refused, so the whole batch is kept.
             assert request.test.user_ids is not None
             self._ids.append(request.test.user_ids)
             self.came[places[in_test]] = True
@@ -849,7 +849,7 @@ class StreamedLists(OfTest):
 
 
 def nobody(test: Interactions) -> Lists:
-    """Return lists of nobody, with which everything can be found that depends on no list."""
+    """Return lists without entries, to compute everything that does not depend on the lists."""
     first = np.zeros(1, np.int64) if test.user_ids is None else test.user_ids[:1]
     n_items = 0 if test.item_ids is None else len(test.item_ids)
     none = np.zeros(2, np.int64), np.zeros(0, np.int32), n_items, None, first, test.item_ids
@@ -863,7 +863,7 @@ def _with_user_ids(request: Request) -> Request:
     users = np.arange(request.test.n_users)
     test, train = dataclasses.replace(request.test, user_ids=users), request.train
     if train is not None and train.user_ids is None:
-        SourceIndex.of_data(train, "train").users_of(request.test)  # refuses other numbers of users
+        SourceIndex.of_data(train, "train").users_of(request.test)  # refuses other user counts
         train = dataclasses.replace(train, user_ids=np.arange(train.n_users))
     return dataclasses.replace(request, test=test, train=train)
 
@@ -925,7 +925,7 @@ class StreamedPairs(Streamed):
         self._has_threshold = batch.facts.replaces_relevant_from(request.protocol)
 
     def _check_ids(self, test: Interactions) -> None:
-        """Refuse a batch with ids of users or items if earlier ones had none, or reversed."""
+        """Refuse a batch with ids of users or items if earlier ones had none, or vice versa."""
         if not self._n_users:
             return
         for what, before, now in (
@@ -939,7 +939,7 @@ class StreamedPairs(Streamed):
                 )
 
     def _of_codes(self, ranks: Ranks) -> Ranks:
-        """Return ranks of `ItemCodes`; of item 0 if each row is an item of its own."""
+        """Return ranks whose items are `ItemCodes`; item 0 if each row is an item of its own."""
         if self._items is None:
             return dataclasses.replace(ranks, item=np.zeros_like(ranks.item))
         return _renumbered(ranks, self._items.add(ranks.item_ids), None)
@@ -1030,7 +1030,7 @@ class StreamedPairs(Streamed):
 
 
 def _renumbered(ranks: Ranks, numbers: Int64 | None, item_ids: Array | None) -> Ranks:
-    """Return ranks with new numbers of items and the ids of these; as they are for None."""
+    """Return ranks with items renumbered and their new ids; unchanged if `numbers` is None."""
     if numbers is None:
         return ranks
     return dataclasses.replace(ranks, item=numbers[ranks.item], item_ids=item_ids)

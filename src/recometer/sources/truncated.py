@@ -1,4 +1,4 @@
-"""Cut: only the first places of what another source ranks."""
+"""Cut: only the first places of another source's ranking."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _cut(ranks: Ranks, depth: int, ties: str) -> Ranks:
     room = depth - ranks.above
     split = kept & (ranks.tied >= room)
     tied = np.where(split, room - 1, ranks.tied)
-    # The higher ids stay: those that came before and are gone no longer count.
+    # The items with higher ids stay; items before them that were cut off no longer count.
     gone = ranks.tied - tied if ties == "item_desc" else 0
     counts = dict(ranks.counts)
     if ties not in ("item", "item_desc", "input", "as_ranked") and split.any():

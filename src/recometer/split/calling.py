@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         """A sparse matrix."""
 
         def tocsr(self) -> Any:
-            """Return it by rows."""
+            """Return it in CSR format."""
 
     class Splitting:
         """Types of the parts of a split, by the type of the data.
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
         )
 
         class Options(TypedDict, total=False):
-            """The options of `split`; a test keeps both in step."""
+            """The options of `split`; a test keeps the two in sync."""
 
             who: Who
             filters: Filter | Seen | Iterable[Filter | Seen]
@@ -92,7 +92,7 @@ if TYPE_CHECKING:
 
         @property
         def split(self) -> Splitting:
-            """The same."""
+            """The module itself."""
 
         @overload
         def __call__(

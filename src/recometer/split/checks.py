@@ -18,7 +18,7 @@ class NoTestUsersError(InputError, RuntimeError):
 
 
 def check_share(name: str, share: Any) -> float:
-    """Return a share, which lies between 0 and 1."""
+    """Return a share, which must be between 0 and 1."""
     if not isinstance(share, numbers.Real) or not 0 < float(share) < 1:
         raise InputError(f"{name}={share!r} must lie between 0 and 1. Hint: {name}=0.3 is 30 %.")
     return float(share)
@@ -39,11 +39,11 @@ def check_folds(k: Any, example: str) -> None:
 
 
 def moment(table: Table, time: Any) -> int | float:
-    """Return a time as the times of a table are: a number, or microseconds since 1970.
+    """Return a time in the form of a table's times: a number, or microseconds since 1970.
 
-    A date or time without a zone is meant in the zone of the table.
+    A date or time without a zone is in the zone of the table.
     """
-    table.times  # noqa: B018  # an error of its own, if there are none
+    table.times  # noqa: B018  # raises if there are no times
     if isinstance(time, np.datetime64) and not np.isnat(time):
         time = time.astype("datetime64[us]").item()
     number = isinstance(time, numbers.Real) and not isinstance(time, bool)

@@ -42,7 +42,7 @@ class Container:
 
     @property
     def bytes_of_parts(self) -> int:
-        """How much memory the parts will take together."""
+        """The memory that all parts will take together."""
         raise NotImplementedError
 
     def take(self, parts: UInt8, number: int, values: Array | None) -> Any:
@@ -53,8 +53,8 @@ class Container:
 def open_data(data: Any, options: dict[str, Any]) -> Container:
     """Open data of any kind: what `Interactions.of` takes, with its options user, ..., time.
 
-    Data frames are divided as they are, with all of their columns, and so are files of
-    Parquet, CSV and TSV. Everything else is read as `Interactions`.
+    Data frames, and Parquet, CSV and TSV files, are divided as they are, with all of their
+    columns. Everything else is read as `Interactions`.
     """
     if isinstance(data, Container):
         return data
@@ -69,7 +69,7 @@ def open_data(data: Any, options: dict[str, Any]) -> Container:
         return _Interactions(Interactions.of(data, **options))
     polars = sys.modules.get("polars")
     if polars is not None and isinstance(data, polars.LazyFrame):
-        data = collected(data)  # rows could have another order the next time
+        data = collected(data)  # executed again, it could return rows in another order
     return _Frame(data, options)
 
 
@@ -149,14 +149,14 @@ def _is_date(column: Any) -> bool:
             return any(isinstance(entry, datetime.date) for entry in column[:1])
     if isinstance(column, pl.Series):
         if column.dtype == pl.String:
-            # Whether it is one shows when all of it is read.
+            # A guess from the first row; reading the whole column checks it.
             return column.head(1).str.strip_chars().cast(pl.Float64, strict=False).null_count() > 0
         return column.dtype in (pl.Date, pl.Datetime)
     return bool(column.dtype.kind == "M")
 
 
 class _Frame(Container):
-    """A data frame: of Polars, pandas or pyarrow; others become those of Polars."""
+    """A frame of Polars, pandas or pyarrow; frames of other libraries become Polars frames."""
 
     columns: Columns
 
@@ -231,14 +231,14 @@ class _Frame(Container):
 
 
 def _sums(values: Array, before: Array) -> pl.Series:
-    """Return the values that are others than before, null elsewhere: only those are replaced."""
+    """Return the values that have changed, and null for values to leave unchanged."""
     import polars as pl
 
     return pl.Series("\0sum", np.where(values == before, np.nan, values)).fill_nan(None)
 
 
 def _merged(sums: pl.Expr, values: pl.Expr, kind: pl.DataType) -> pl.Expr:
-    """Return values with sums; those of whole numbers and of bools are whole numbers."""
+    """Return values with sums filled in; sums of whole numbers and of bools are whole numbers."""
     import polars as pl
 
     kind = pl.Int64() if kind.is_integer() or kind == pl.Boolean else kind

@@ -7,15 +7,15 @@ import numpy as np
 from recometer.arrays import UInt64
 from recometer.draws import mix, mixed_seed
 
-OF_ITEMS = np.uint64(0x6974656D73)  # draws of items and places, apart from those of users
+OF_ITEMS = np.uint64(0x6974656D73)  # draws of items and places differ from those of users
 OF_PLACES = np.uint64(0x706C61636573)
 
 
 def of_users(keys: UInt64, seed: int) -> UInt64:
-    """Return what a user brings to the draw of a pair, ``mix(of_users ^ mix(keys of items))``.
+    """Return the part of users in the draw of a pair, ``mix(of_users ^ mix(keys of items))``.
 
-    Users and items are mixed once before their pair is: ids are often consecutive, and must not
-    lead to related draws.
+    Users and items are mixed before they are combined, because ids are often consecutive, and must
+    not lead to related draws.
     """
     return mix(keys ^ mixed_seed(seed))
 
@@ -31,10 +31,10 @@ def draw_items(keys: UInt64, seed: int) -> UInt64:
 
 
 def draw_places(keys: UInt64, seed: int) -> UInt64:
-    """Return a draw of each user that says in which fold dealing begins."""
+    """Return the draw of each user that determines the fold where dealing begins."""
     return mix(mix(keys ^ OF_PLACES) ^ mixed_seed(seed))
 
 
 def limit(share: float) -> np.uint64:
-    """Return below what a draw lies with this probability."""
+    """Return the limit that a draw is below with this probability."""
     return np.uint64(min(int(share * 2.0**64), 2**64 - 1))

@@ -1,4 +1,4 @@
-"""The interactions that are left out: before the split, and of test after it."""
+"""Filters: the interactions to leave out before the split, or of test after it."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class Duplicates(Filter):
         rows = place == 0
         if self.keep != "sum" or table.values is None or rows.all():
             return Kept(rows)
-        # Only rows of repeated pairs take part in what follows.
+        # From here on, only rows of repeated pairs matter.
         pairs = (table.users.codes.astype(np.uint64) << np.uint64(32)) | table.items.codes
         at = np.flatnonzero(np.isin(pairs, pairs[~rows]))
         if np.isnan(table.values[at]).any():

@@ -20,14 +20,14 @@ from recometer.split import draws
 from recometer.split.table import Table
 from recometer.tasks import BRIEF, Ticker, run_tasks
 
-ROWS_AT_ONCE = 2**22  # rows grouped at once, 16 bytes each: near enough to the cache
-BLOCKS = 8  # per thread at most: each looks at all rows to find its own
+ROWS_AT_ONCE = 2**22  # rows grouped at once, 16 bytes each: small enough for the cache
+BLOCKS = 8  # at most, per thread: each block scans all rows to find its own
 
 
 def hold_first(table: Table, sizes: Int64, order: RowOrder, *, seed: int, threads: int) -> Bool:
-    """Choose the first rows of each user; `sizes`, int64 [n_users], say how many."""
+    """Choose the first rows of each user: as many as `sizes`, int64 [n_users], say."""
     if order == RowOrder.LATEST:
-        table.times  # noqa: B018  # an error of its own, if there are none
+        table.times  # noqa: B018  # raises if there are no times
     held = np.empty(table.n, dtype=bool)
     out = held.view(np.uint8)
 
@@ -39,7 +39,7 @@ def hold_first(table: Table, sizes: Int64, order: RowOrder, *, seed: int, thread
 
 
 def number_rows(table: Table, order: RowOrder, *, seed: int, threads: int) -> UInt32:
-    """Return the place of each row among its user's, from 0 on; in pairs, among its pair's."""
+    """Return the place of each row among the rows of its user, or of its pair, from 0 on."""
     places = np.empty(table.n, dtype=np.uint32)
 
     def place(block: slice, rows: dict[str, Any]) -> bool:
@@ -75,7 +75,7 @@ def hold_share(table: Table, share: float, *, seed: int, threads: int) -> Bool:
 def _by_blocks(
     call: Callable[[slice, dict[str, Any]], bool], table: Table, seed: int, threads: int
 ) -> None:
-    """Call a function on all users, block by block; a second time with values, if they decide."""
+    """Call a function on all users, block by block; again with values if these break ties."""
     counts = table.users.counts
     columns = {
         "users": table.users.codes,

@@ -34,9 +34,10 @@ def available(
     membership: Path = Path("/proc/self/cgroup"),
     root: Path = Path("/sys/fs/cgroup"),
 ) -> int | None:
-    """Return how many bytes this process can still take; None where the system does not say.
+    """Return how many bytes this process can still allocate; None if the system does not tell.
 
-    On Linux that is what can be used without swapping, and what control groups (version 2) leave.
+    On Linux, this is the memory available without swapping, within the limits of control groups
+    (version 2).
     """
     try:
         lines = meminfo.read_text().splitlines()

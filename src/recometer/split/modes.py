@@ -177,7 +177,7 @@ def _number_of_users(n_users: int, share: float | None, largest: float | None) -
             f"There is {n_users} user, and there must be two to draw from. Hint: the mode 'all'."
         )
     if isinstance(largest, float) and largest.is_integer():
-        largest = int(largest)  # R has no other numbers
+        largest = int(largest)  # numbers from R are floats
     limited = largest is not None and largest != 0 and largest != np.inf
     most = check_whole("max_test_users", largest, 1) if limited else n_users
     if share is None:

@@ -153,7 +153,7 @@ class Split(Shown, Generic[Part]):
                 row = {"part": name, "users": users, "items": items, "interactions": counts[name]}
                 rows.append({**row, "share": counts[name] / total if total else 0.0})
         notes = _notes(self.protocol, self.protocol.removed)
-        # For instance what users who are not tested have after the time of a split.
+        # For instance the later interactions of untested users in a split by time.
         rest = counts["left_out"] - sum(self.protocol.removed.values())
         if rest:
             notes.append(f"in no part: {rest:,}")
@@ -207,7 +207,7 @@ class Split(Shown, Generic[Part]):
         """Read a split that `save` wrote.
 
         The parts have the type that was saved, with two exceptions: frames of libraries other than
-        pandas become frames of Polars, and frames of pandas have a new index.
+        pandas become Polars frames, and pandas frames have a new index.
 
         Raises
         ------
@@ -226,7 +226,7 @@ class Split(Shown, Generic[Part]):
                 columns=None if names is None else Columns.from_dict(names),
                 find_users=lambda: users,
             )
-            repr(made)  # which raises where counts or names are missing, or are none
+            repr(made)  # raises if counts or names are missing or invalid
             return made
 
 
@@ -269,7 +269,7 @@ class Folds(Shown):
             rows.append({"fold": number, "users_of_test": len(made.users), **made.protocol.counts})
             protocols.append(made.protocol)
         parts = (*(saving.PARTS if apart else saving.PARTS[:2]), "left out")
-        # What filters leave out before the split is the same in every fold.
+        # Filters before the split leave out the same rows in every fold.
         first = protocols[0]
         removed = {
             name: n
@@ -298,6 +298,6 @@ def _distinct(part: Any, columns: Columns | None) -> tuple[int, int]:
 
 
 def _notes(protocol: SplitProtocol, removed: Mapping[str, int]) -> list[str]:
-    """Say how it was made, and how many rows the filters left out."""
+    """Describe how the split was made, and how many rows the filters left out."""
     notes = [f"made by: {protocol}"]
     return notes + [f"left out by {name}: {n:,}" for name, n in removed.items()]

@@ -44,16 +44,16 @@ VERSION = 1  # of the format; a reader understands its own version and all older
 HEADER = "split.json"
 PARTS = ("train", "test", "remainder")
 FILES = tuple(f"{name}.parquet" for name in (*PARTS, "users", "all_users", "all_items"))
-COMPLETE = ".recometer-new"  # a folder in that of the split: what takes its place, whole
+COMPLETE = ".recometer-new"  # a folder inside the split's: a complete split that will replace it
 
 
 def check(folder: Path, inputs: Iterable[str] = ()) -> None:
-    """Raise FileError if a split in a folder would replace an input, or files of no split."""
+    """Raise FileError if a split in a folder would replace an input, or other files."""
     finish(folder)
     owned = _written(folder)
     paths = [folder / name for name in (HEADER, *FILES)]
     check_replaced(paths, lambda path: path.name in owned, inputs)
-    # Files of the split are put in their places, so nothing is written into these.
+    # Files of the split replace the files at these paths; nothing is written to a pipe or device.
     odd = next((path for path in paths if not is_replaced(path)), None)
     if odd is not None:
         raise FileError(f"{odd} is not a file: it is not replaced. Hint: choose an empty folder.")
@@ -72,9 +72,10 @@ def _written(folder: Path) -> set[str]:
 
 
 def finish(folder: Path) -> None:
-    """Let a split that was saved whole take the place of an earlier one, as far as it has not.
+    """Replace an earlier split by one that was saved completely, if that is unfinished.
 
-    That is the last step of saving; where it was interrupted, whoever opens the folder goes on.
+    This is the last step of saving. If it was interrupted, the next call that opens the folder
+    completes it.
 
     Raises
     ------
@@ -88,9 +89,9 @@ def finish(folder: Path) -> None:
 
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Let no other process replace the split in a folder meanwhile, where the system can do that.
+    """Lock a folder, so that no other process replaces the split in it in the meantime.
 
-    Where it cannot (Windows, some folders of networks), the checksums tell that it was replaced.
+    Without locks (Windows, some network folders), the checksums show that it was replaced.
     """
     opened = None
     if fcntl is not None:
@@ -145,7 +146,7 @@ def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str
         text = json.dumps({**header, "checksum": PLACEHOLDER}, indent=2) + "\n"
         (temporary / HEADER).write_bytes(sealed(text.encode()))
         with alone(folder):
-            _finish(folder)  # what another process has saved meanwhile
+            _finish(folder)  # a split that another process has saved in the meantime
             temporary.rename(folder / COMPLETE)
             _finish(folder)
     except FileError:
@@ -157,7 +158,7 @@ def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-        with contextlib.suppress(OSError):  # what is not empty was written
+        with contextlib.suppress(OSError):  # a folder that is not empty was written to
             for one in made:
                 one.rmdir()
 
@@ -192,7 +193,7 @@ def _write_frames(folder: Path, parts: Mapping[str, Any]) -> str:
 
 
 def _frame(part: Any) -> pl.DataFrame:
-    """Return a frame as one of Polars that can be written, and read again as it is."""
+    """Return a Polars frame that can be written and read again without changes."""
     import polars as pl
 
     hint = "Hint: convert the column before the split, for instance to texts" + python_or_command(
@@ -250,7 +251,7 @@ def _write_interactions(folder: Path, parts: Mapping[str, Interactions]) -> dict
 
 @contextlib.contextmanager
 def undamaged(folder: Path) -> Iterator[None]:
-    """Turn errors in the block into one that says that the split in a folder is damaged."""
+    """Turn errors in the block into an error that says that the split in a folder is damaged."""
     try:
         yield
     except FileError:
@@ -273,7 +274,7 @@ def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
 
 def _header(folder: Path) -> bytes:
     try:
-        # The mark that some editors put before a text says nothing.
+        # Some editors put a byte order mark before the text.
         return (folder / HEADER).read_bytes().removeprefix(codecs.BOM_UTF8)
     except OSError:
         if (folder / HEADER).exists():
@@ -315,7 +316,7 @@ def _read(folder: Path, text: bytes) -> tuple[dict[str, Any], Array, dict[str, A
 class _Files:
     """The files of a split; each one is verified and read while it is open.
 
-    So another split that takes its place meanwhile is never read in part.
+    This prevents mixing in parts of another split that replaces this one in the meantime.
     """
 
     def __init__(self, folder: Path, checksums: Mapping[str, str]) -> None:
@@ -327,7 +328,7 @@ class _Files:
             return read_frame(self._folder / f"{name}.parquet", file)
 
     def lazy(self, name: str) -> pl.LazyFrame:
-        """Return a table that is read later, from the file that is there now."""
+        """Return a table that is read later, from the current file."""
         import polars as pl
 
         with self._verified(name) as file:

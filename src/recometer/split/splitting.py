@@ -142,7 +142,7 @@ def folds(
     value: object = None,
     time: object = None,
 ) -> Folds:
-    """Split interactions several times: cross-validation, or one window of time after another.
+    """Split interactions several times: by cross-validation, or by successive time windows.
 
     Parameters
     ----------
@@ -185,10 +185,10 @@ def parts_of_some_users(
     columns: dict[str, Any],
     fold: int | None = None,
 ) -> UInt8:
-    """Return the part of each row of some users; others are split elsewhere: uint8 [n_rows].
+    """Return the part of each row of some users, uint8 [n_rows]; others are split elsewhere.
 
-    It is `TRAIN`, `TEST`, `REMAINDER` or `LEFT_OUT`, as for `split`, or in a `fold` of `folds`. It
-    is not an error here if no user is tested.
+    The parts are `TRAIN`, `TEST`, `REMAINDER` and `LEFT_OUT`, as in `split`, or in a `fold` of
+    `folds`. Here, it is not an error if no user is tested.
     """
     work = _Work(data, columns, (), untested, min_train, min_test, seed, 1)
     if fold is None:
@@ -225,8 +225,8 @@ class _Work:
         self.container = open_data(data, columns)
         self.table = self.container.table
         check_memory(self.table.n, self.container.bytes_of_parts)
-        self.rows: Bool | None = None  # rows of the data that are left; None if all are
-        self.values: Array | None = None  # of all rows of the data, where a filter changed them
+        self.rows: Bool | None = None  # remaining rows of the data; None if no row was left out
+        self.values: Array | None = None  # of all rows of the data, if a filter changed any
         self.removed: dict[str, int] = {}  # rows, per filter
         for one in listed:
             if isinstance(one, Filter):
@@ -247,7 +247,7 @@ class _Work:
         if self.rows is None:
             self.rows = kept.rows
         else:
-            self.rows = self.rows.copy()  # the table reads the old one, when it is asked
+            self.rows = self.rows.copy()  # the table still uses the old array, lazily
             self.rows[self.rows] = kept.rows
 
     def folds(self, who: Who | UserFolds, what: What | Folding) -> Iterator[Split]:
@@ -255,7 +255,7 @@ class _Work:
             yield self.split(part, what, held, number, who)
 
     def each_fold(self, who: Who | UserFolds, what: What | Folding) -> Iterator[tuple[Who, Held]]:
-        """Return who is tested, and what could be held out, in each fold."""
+        """Return the users to test, and the rows that could be held out, in each fold."""
         if isinstance(what, Folding):
             assert isinstance(who, Who)
             for held in what.folds(self.table, self.seed, self.threads):
@@ -317,12 +317,12 @@ class _Work:
         )
 
     def parts(self, who: Who, held: Held, for_everybody: bool) -> tuple[Bool | None, UInt8]:
-        """Return who is tested, and the part of each row."""
+        """Return the tested users, and the part of each row."""
         tested = self._tested(who, held)
         return tested, self._parts(tested, held, for_everybody)
 
     def _counts(self, parts: UInt8) -> dict[str, int]:
-        """Count the rows of each part; what filters left out is `left_out`."""
+        """Count the rows of each part; `left_out` are the rows that filters left out."""
         counts = {
             "train": len(parts) - int(np.count_nonzero(parts)),  # TRAIN is 0
             "test": int(np.count_nonzero(parts == TEST)),
@@ -343,9 +343,9 @@ class _Work:
         return {name: self.container.take(parts, part, self.values) for part, name in names.items()}
 
     def _tested(self, who: Who, held: Held) -> Bool | None:
-        """Return who is tested, bool by code, or None for all who have rows."""
+        """Return which users are tested, bool by code, or None for all users with rows."""
         eligible = None
-        apart = self.untested == "apart" and self.min_test > 0  # it matters who has no test
+        apart = self.untested == "apart" and self.min_test > 0  # users without test matter
         if who.counts_users or self.min_train > 0 or self.min_test > 1 or apart:
             codes, n = self.table.users.codes, self.table.users.n
             n_test = np.bincount(codes[held.test], minlength=n)
@@ -451,7 +451,7 @@ def listed_filters(filters: Any) -> list[Filter | SeenInTrain]:
 def check_kind(part: object, kinds: Any, name: str) -> None:
     """Raise an error unless a part of a split is of one of some classes.
 
-    `name` is that of the parameter: ``"what"``, ``"who"`` or ``"filters"``.
+    `name` is the name of the parameter: ``"what"``, ``"who"`` or ``"filters"``.
     """
     if isinstance(part, kinds):
         return

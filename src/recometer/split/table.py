@@ -1,4 +1,4 @@
-"""The rows to split: users and items as numbers, times and values, each read when asked for."""
+"""The rows to split: users and items as numbers, times and values, each read on first use."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from recometer.tasks import ROWS_PER_TASK, each_block
 
 MAX_ROWS = 2**32 - 1
 UTC = datetime.timezone.utc
-SPARE = 2**20  # numbers without an id that a table may have beyond four per row
+SPARE = 2**20  # a range of ids is dense if it is below 4 x rows + SPARE
 
 
 @dataclasses.dataclass(frozen=True)
 class Coded:
-    """Users or items as numbers from 0 on, ascending as their ids; some may not occur.
+    """Users or items as numbers from 0 on, in the order of their ids; some may not occur.
 
     Attributes
     ----------
@@ -31,11 +31,11 @@ class Coded:
     n : int
         More than any code.
     low : int or None
-        The id of code 0, where ids are whole numbers and codes their distances from it.
+        The id of code 0, if ids are whole numbers and codes their distances from it.
     ids : [n] or None
         Otherwise the ids by code; with neither, users and items are positions.
     before : Coded or None
-        What rows were selected from: ids that have no row left are still known.
+        The codes before rows were selected: ids without remaining rows are still known.
     """
 
     codes: UInt32
@@ -46,7 +46,7 @@ class Coded:
 
     @cached_property
     def keys(self) -> UInt64:
-        """What draws depend on, by code."""
+        """The keys that draws depend on, by code."""
         if self.low is None:
             return user_keys(self.ids, self.n)
         return np.arange(self.n, dtype=np.uint64) + np.uint64(self.low % 2**64)
@@ -60,7 +60,7 @@ class Coded:
 
     @property
     def n_known(self) -> int:
-        """Number of users or items there are, those without rows included if they are known."""
+        """Number of users or items, including those without rows if they are known."""
         return self.n if self.low is None else int(np.count_nonzero(self.counts))
 
     def named(self, codes: Array) -> Array:
@@ -99,7 +99,7 @@ class Coded:
 
 
 def _dense(column: Any) -> Coded | None:
-    """Return whole numbers that lie close together as distances from the lowest."""
+    """Return whole numbers in a dense range as distances from the lowest; None if not dense."""
     if getattr(column, "null_count", int)():
         return None
     array = column.to_numpy() if hasattr(column, "null_count") else np.asarray(column)
@@ -111,7 +111,7 @@ def _dense(column: Any) -> Coded | None:
     low, high = int(min(low for low, _ in bounds)), int(max(high for _, high in bounds))
     if high - low >= 4 * len(array) + SPARE or high - low >= 2**32 or high >= 2**63:
         return None
-    # From zero, where that costs little: 32-bit ids are then codes already.
+    # Start at zero if that costs little: then 32-bit ids are codes already.
     low = 0 if low >= 0 and high < 4 * len(array) + SPARE and high < 2**32 else low
     if low == 0 and array.dtype.itemsize == 4:
         codes = np.ascontiguousarray(array).view(np.uint32)
@@ -137,13 +137,13 @@ class Table:
     users, items : function
         Return `Coded`.
     times, values : function or None
-        Return int64 or float64 [n], and float64 [n], or None if there are none.
+        Return int64 or float64 [n], and float64 [n]. None if the data have no times or values.
     dates : bool
         Whether times are dates, in microseconds since 1970.
     names : sequence of str
         The columns of the data, for messages; empty if they have none.
     zone : function
-        Returns the time zone in which a date is meant that has none.
+        Returns the time zone of dates without one.
     """
 
     def __init__(

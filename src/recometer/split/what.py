@@ -1,4 +1,4 @@
-"""The interactions that are held out of those of the tested users."""
+"""Which interactions of the tested users are held out."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Held(NamedTuple):
 class What:
     """Selects the interactions of every user to hold out; `Who` selects the tested users."""
 
-    # Whether also those who are not tested must not have these rows in train.
+    # Whether train must not contain such rows of untested users, either.
     for_everybody = False
 
     def held(self, table: Table, seed: int, threads: int) -> Held:
@@ -234,7 +234,7 @@ class After(What):
 
 @dataclasses.dataclass(frozen=True)
 class Windows(Folding):
-    """Hold out one window of time after the other, as in back-testing.
+    """Hold out successive windows of time, as in back-testing.
 
     Fold i is trained on the interactions before ``times[i]``, and tested on those from this time
     to the next one.
@@ -375,14 +375,14 @@ class ColdItems(What):
 
 
 def holdout_sizes(n_interactions: npt.ArrayLike, fraction: float) -> Int64:
-    """Return the number of interactions that a share in (0, 1) is, rounded half away from zero."""
+    """Return the number of interactions in a share in (0, 1), rounded half away from zero."""
     exact = np.asarray(n_interactions) * check_share("fraction", fraction)
     below = np.floor(exact)
     return (below + (exact - below >= 0.5)).astype(np.int64)
 
 
 def _held_between(table: Table, since: float | None, time: float, until: float | None) -> Held:
-    """Hold out the rows from a time on, of those between two other times."""
+    """Hold out the rows from `time` on; leave out rows before `since`, and from `until` on."""
     left_out = None if until is None else table.times >= until
     if since is not None:
         before = table.times < since

@@ -19,15 +19,15 @@ from recometer.split.table import Table
 class Who:
     """Selects the users who are tested."""
 
-    counts_users = False  # whether it must know who could be tested
+    counts_users = False  # whether `tested` needs to know the eligible users
 
     def tested(self, table: Table, eligible: Bool | None, seed: int) -> Bool | None:
-        """Return who is tested, bool by code, or None for all who can be.
+        """Return which users are tested, bool by code, or None for all eligible users.
 
         Parameters
         ----------
         eligible : bool by code, or None
-            Who can be tested, by their numbers of interactions in test and train.
+            Which users have enough interactions in test and train to be tested.
         """
         raise NotImplementedError
 
@@ -60,7 +60,7 @@ class UsersFraction(Who):
         check_share("fraction", self.fraction)
 
     def tested(self, table: Table, eligible: Bool | None, seed: int) -> Bool:
-        """Return the users whose draw lies below the share."""
+        """Return the users whose draw is below the share."""
         return draws.draw_users(table.users.keys, seed) < draws.limit(self.fraction)
 
 
@@ -68,7 +68,7 @@ class UsersFraction(Who):
 class UsersNumber(Who):
     """Test a number of users, drawn at random from those who can be tested.
 
-    Those with the lowest draws are taken; a draw depends only on the user's id and the seed.
+    The users with the lowest draws are tested; a draw depends only on the user's id and the seed.
 
     Parameters
     ----------

@@ -102,18 +102,18 @@ def _quantile(values: Grouped, quantile: float) -> float:
 
     start = max(abs(quantile - middle), 1e-3) * scale
     distance = increasing_root(quantile_at, abs(quantile - middle), start)
-    if distance is None:  # users of size 0 move the ratio any distance in the direction of their x
+    if distance is None:  # users of size 0 can move the ratio arbitrarily far, towards their x
         return sign * np.inf
     return estimate + sign * distance
 
 
 def _chance_at(values: Grouped, distance: float, start: float) -> tuple[float, float]:
-    """Return r, with Φ(r) the chance of up to estimate + distance, and before it the saddlepoint.
+    """Return the saddlepoint, and r: Φ(r) is the chance of at most estimate + distance.
 
-    At the saddlepoint t, the terms count · z · exp(t·z) above 0 are as large as those below. By
-    Newton's method for the logarithm of their ratio, which is nearly linear in t: the sum of a
-    convex and a concave function that both increase. Of two steps beyond the root the second is
-    therefore the shorter, and the method converges from everywhere.
+    At the saddlepoint t, the positive and the negative terms count · z · exp(t·z) have equal
+    totals. Newton's method is applied to the logarithm of their ratio, which is nearly
+    linear in t: it is the sum of a convex and a concave function that both increase. When a step
+    overshoots the root, the next one is therefore shorter, and the method always converges.
     """
     z, n = values.residuals - distance * values.sizes, values.n
     least, most = float(z.min()), float(z.max())

@@ -38,7 +38,7 @@ def check_whole(name: str, given: object, least: int, most: int | None = None) -
 
 
 def check_bounds(bounds: Bounds) -> Bounds:
-    """Return the lowest and the highest value; infinite ones mean that they are unknown.
+    """Return the lowest and the highest value; infinite bounds mean that they are unknown.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def check_bounds(bounds: Bounds) -> Bounds:
 def bounds_of_each(
     bounds: Sequence[Bounds | None] | None, columns: Sequence[object], what: str
 ) -> Sequence[Bounds | None]:
-    """Return the bounds of each of some columns, None where none are known.
+    """Return the bounds of each column, None for columns without known bounds.
 
     Raises
     ------

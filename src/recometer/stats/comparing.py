@@ -52,8 +52,8 @@ __all__ = [
 Float64 = npt.NDArray[np.float64]
 IntervalKind = Kind | Literal["randomisation"]
 
-# If fewer users differ and most are equal, the interval by inversion covers too seldom: a loss that
-# few users have may be missing from the sample (docs/statistics.md).
+# If fewer users differ and most are equal, the coverage of the interval by inversion is too low: a
+# loss that few users have may be missing from the sample (docs/statistics.md).
 FEW_DIFFER, SPARSE = 30, 0.5
 FEW_USERS = 50  # too few to show whether the differences are symmetric
 
@@ -77,8 +77,8 @@ class Difference:
         second is not excluded, by the method of `interval` (`recometer.stats.relative`). NaN if
         the second mean is not above 0, or values can be negative.
     test
-        p-value of the null hypothesis that the models do not differ. Where `interval` is Gaffke's,
-        it is the smallest level whose interval excludes 0, and its test is ``"gaffke"``.
+        p-value of the null hypothesis that the models do not differ. If `interval` is Gaffke's,
+        p is the smallest level whose interval excludes 0, and the test is called ``"gaffke"``.
     effects
         How users differ.
     unit
@@ -150,7 +150,7 @@ class Pairs:
 
     @cached_property
     def n_only(self) -> tuple[int, int]:
-        """Return how many users have a value from the first only, and from the second only."""
+        """Return the numbers of users with a value from only the first, and only the second."""
         if isinstance(self.both, slice):
             return 0, 0
         n = int(np.count_nonzero(self.both))
@@ -306,12 +306,12 @@ def compare_pairs(
     interval: IntervalKind,
     confidence: float,
 ) -> Difference:
-    """Compare like `compare`, with the result of a test made before."""
+    """Compare like `compare`, given the result of the test."""
     units, ratios = pairs.units, pairs.ratios
     ends = difference_interval(units, result, bounds, interval, confidence, pairs.largest)
     why = NOBODY if not units.n else NOT_ABOVE_0
     lowest = -np.inf if bounds is None else bounds[0]
-    if ratios is not None and not np.isfinite(lowest):  # only the values show it
+    if ratios is not None and not np.isfinite(lowest):  # negative values are possible
         lowest = min(float(np.min(ratios.values)), float(np.min(ratios.sizes)))
     if ratios is None or lowest < 0:
         why = NEGATIVE if ratios is not None else why
@@ -375,7 +375,7 @@ def compare_all(
     pairs
         Pairs of models' values, each of one metric.
     bounds
-        Those of each pair's metric. None if not known.
+        The bounds of each pair's metric. None if not known.
     threads
         Maximum number of pairs computed at a time. The result does not depend on it.
     progress
@@ -484,7 +484,7 @@ def consistent(interval: Interval, p_value: float) -> Interval:
     low, high = interval
     if should:
         return dataclasses.replace(interval, low=min(low, 0.0), high=max(high, 0.0))
-    # The number next to 0, since the ends belong to the interval.
+    # The number closest to 0, since the ends belong to the interval.
     if low + high > 0:
         return dataclasses.replace(interval, low=float(np.nextafter(0.0, 1.0)))
     return dataclasses.replace(interval, high=float(np.nextafter(0.0, -1.0)))

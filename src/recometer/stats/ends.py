@@ -41,7 +41,7 @@ class Interval:
     n
         The number of values (users, or clusters of rows) that it is based on.
     note
-        What a reader has to know; empty if there is nothing to say.
+        A remark that readers should know, or an empty text.
     """
 
     low: float
@@ -65,7 +65,7 @@ class Interval:
 
     @property
     def width(self) -> float:
-        """Return the distance of the two ends."""
+        """Return the distance between the two ends."""
         return self.high - self.low
 
     @classmethod

@@ -20,7 +20,7 @@ __all__ = ["Point", "beyond", "clopper_pearson", "gaffke", "quantile_at", "ratio
 
 Float64 = npt.NDArray[np.float64]
 Point = tuple[float, float]
-ROUNDING = 1e-9  # of the range: values this far beyond it are at its end
+ROUNDING = 1e-9  # of the range: values this far beyond an end count as the end
 PRECISION, STEPS = 1e-13, 100  # of the search for a saddlepoint
 LEAST = -10.0  # quantiles below it count as -∞
 
@@ -45,11 +45,13 @@ def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float) -> I
     Σ W·y ≤ c is equivalent to Σ E·(y - c) ≤ 0 with E exponential.
 
     It is wider than Student's interval: for values near 0 or 1 by a few percent from 1,000 users
-    on, and for values that lie far from the ends of the range, such as those of AUC, by 31 % at
-    1,000 users and 96 % at 200.
+    on, and for values far from the ends of the range, such as AUC, by 31 % at 1,000 users and
+    96 % at 200.
 
-    Its coverage is conjectured to be never below nominal: this is not proved, but no
-    counterexample is known. Gaffke, "Three test statistics for a nonparametric one-sided hypothesis
+    Its coverage is conjectured never to be below the nominal one. There is no proof, but no
+    counterexample is known either.
+
+    Gaffke, "Three test statistics for a nonparametric one-sided hypothesis
     on the mean of a nonnegative variable", Mathematical Methods of Statistics 14, 2005;
     Learned-Miller & Thomas, "A new confidence interval for the mean of a bounded random variable",
     2019.
@@ -66,7 +68,7 @@ def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float) -> I
     Raises
     ------
     InputError
-        If the bounds are not a range, or a value lies outside them.
+        If the bounds are not a range, or a value is outside them.
     """
     low, high = bounds
     if not -np.inf < low < high < np.inf:
@@ -140,7 +142,7 @@ def ratio_ends(values: Grouped, low: Point, high: Point, confidence: float) -> t
 
 
 def quantile_at(values: Grouped, point: Point, ratio: float) -> float:
-    """Return r, with Φ(r) = P(Σ E·(x - ratio·y) ≤ 0) for the users and one more, of `ratio_ends`.
+    """Return r, with Φ(r) = P(Σ E·(x - ratio·y) ≤ 0), for the users and one more; see `ratio_ends`.
 
     It is far below 0 if the ratio is excluded from below, and far above 0 if it is excluded from
     above.
@@ -226,7 +228,7 @@ def _upper_end(y: Float64, counts: Float64, bound: float, level: float) -> float
         y, counts = np.append(y, bound), np.append(counts, 1.0)
     else:
         counts = np.append(counts[:-1], counts[-1] + 1.0)
-    if len(y) == 1 or level == 1:  # a confidence next to 1
+    if len(y) == 1 or level == 1:  # a confidence very close to 1
         return bound
     if len(y) == 2:
         from scipy.special import betaincinv
@@ -241,8 +243,8 @@ def _quantile(y: Float64, counts: Float64, level: float) -> float:
 
     With z = y - c and K(t) = -Σ log(1 - t·z), K'(t) = 0 has an explicit solution for c when
     s = t / (1 + t·c) is given: c = Σ y / (1 - s·y) ÷ Σ 1 / (1 - s·y). So the quantile takes one
-    root, of s between 0 and 1 / max(y). With max(y) = 1 and r = s / (1 - s), 1 - s·y is
-    (1 - s) (1 + r·(1 - y)), without differences of numbers next to each other; r is from 0 to
+    root search, for s from 0 to 1 / max(y). With max(y) = 1 and r = s / (1 - s), 1 - s·y is
+    (1 - s) (1 + r·(1 - y)), without differences of nearly equal numbers; r is from 0 to
     infinity, and so is v = log(1 + r), to which the quantile of the tail is nearly proportional.
     """
     from scipy.special import ndtri
@@ -255,7 +257,7 @@ def _quantile(y: Float64, counts: Float64, level: float) -> float:
     target, at_middle = float(ndtri(level)), normal_quantile_at_mean(skewness)
     if target == at_middle:
         return middle
-    most = float(y.max() if target > at_middle else y.min())  # below the middle all is reflected
+    most = float(y.max() if target > at_middle else y.min())  # below the middle, reflect everything
     sign, distance = math.copysign(1.0, most), abs(target - at_middle)
     below = 1 - y / most
 

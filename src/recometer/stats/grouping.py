@@ -1,4 +1,4 @@
-"""Group equal values and count them, so that later passes are over few numbers."""
+"""Group and count equal values, so that later passes run over few numbers."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ __all__ = [
 Float64 = npt.NDArray[np.float64]
 
 LARGEST = 1e75  # cubes of larger values may overflow when they are added up
-SORTED_UP_TO = 2_048  # values: sorting takes less time than cells
+SORTED_UP_TO = 2_048  # number of values up to which sorting is faster than cells
 N_CELLS = (2_048, 65_536)
 LOST_VARIANCE = 1e-6  # share of the variance that cells may hide; half of it in widths
 FAR_USERS = 1_000  # on each side: their share of the variance does not count
 SAME = 1e-12  # of the largest value: differences this small are rounding
-LOOKED_AT = 10_000  # values, to find the levels of a column
+LOOKED_AT = 10_000  # number of values to inspect for the levels of a column
 LEVEL_CELLS = 2**12  # to look up the level of a value
-MOST_LEVELS = 64  # of a column: two of them have few pairs of levels
+MOST_LEVELS = 64  # the most levels of a column, so that two columns have few pairs
 BLOCK = 2**15  # users whose temporary arrays fit into the caches of a processor
 
 
@@ -59,9 +59,9 @@ class Grouped:
     estimate
         The statistic; NaN without a user.
     n_above, n_below
-        Number of users whose x is above and below 0; with sizes not counted, and 0.
+        Number of users whose x is above and below 0. With sizes, they are not counted, and 0.
     sum_of_squares
-        Sum of the squared residuals x - estimate · y, of the users themselves.
+        Sum of the squared residuals x - estimate · y of single users, not of groups.
     exact
         Whether all users of a group have the same value except for rounding. Otherwise a group is a
         narrow cell with the means of its users, and all cells together hide less than a millionth
@@ -89,7 +89,7 @@ class Grouped:
         largest = np.abs(self.residuals).max(initial=0.0)
         if not largest:
             return 0.0
-        z = self.residuals / largest  # so that no power of them is too small for a float64
+        z = self.residuals / largest  # scaled, so that their powers do not underflow
         return float((self.counts @ z**3) / (self.counts @ z**2) ** 1.5)
 
     @property
@@ -123,7 +123,7 @@ def unmasked(values: npt.ArrayLike) -> npt.ArrayLike:
 
 
 def matrix(values: npt.ArrayLike, name: str) -> Float64:
-    """Return values as rows and columns of numbers; InputError: they are not."""
+    """Return values as rows and columns of numbers; raise InputError if they are not."""
     try:
         found = np.asarray(unmasked(values), np.float64)
     except (TypeError, ValueError, OverflowError) as error:
@@ -170,7 +170,7 @@ def labels_of(clusters: npt.ArrayLike, n: int) -> npt.NDArray[np.generic]:
     Raises
     ------
     InputError
-        If a masked array hides some, or there are not n of them.
+        If labels are masked, or there are not n of them.
     """
     if np.ma.is_masked(clusters):
         raise InputError(
@@ -387,7 +387,7 @@ def of_counts(values: Float64, counts: Float64, *, exact: bool = True) -> Groupe
 
 
 def _sorted(x: Float64, times: Float64, n: int, estimate: float) -> Grouped:
-    """Group n values by sorting; the n - Σ times of them that are not in x are 0."""
+    """Group n values by sorting; n - Σ times of them are 0, and not in x."""
     values, at = np.unique(x, return_inverse=True)
     counts: Float64 = np.bincount(at, times, len(values)).astype(np.float64)
     zeros = n - int(times.sum())
@@ -454,10 +454,10 @@ class _Users:
         return found if hidden <= LOST_VARIANCE * _without_far_users(found) else None
 
     def _one_value_each(self, n_cells: int) -> Float64 | None:
-        """Return the single value of each cell, except for rounding; None if one has two."""
+        """Return the single value of each cell, except for rounding; None if a cell has two."""
         if self.y is not None:
             return None
-        # The first users tell it for most metrics.
+        # For most metrics, the first users show it.
         for blocks in ([slice(0, LOOKED_AT)], self.blocks):
             one_each = np.empty(n_cells + 2)
             for block in blocks:

@@ -99,13 +99,13 @@ def _resampled_sums(columns: Sequence[Float64], seed: int, n_resamples: int) -> 
     """
     n_users = len(columns[0])
     # Values are rounded to multiples of a small power of two, so that every sum is exact and does
-    # not depend on the order of summation, which a matrix product leaves open.
+    # not depend on the order of summation, which is undefined in a matrix product.
     scales = [_bits_up_to(column) - 53 + n_users.bit_length() for column in columns]
     generator = np.random.Generator(np.random.PCG64(seed))
     width = max(1, DRAWS_AT_ONCE // n_resamples)
     starts = np.arange(0, n_users, width)
     sizes = np.diff(starts, append=n_users)
-    # How many users of each block are drawn, and then which.
+    # First draw the number of users of each block, and then the users.
     drawn_of_block = generator.multinomial(n_users, sizes / n_users, n_resamples)
     sums = np.zeros((len(columns), n_resamples))
     for start, size, n_drawn in zip(starts, sizes, drawn_of_block.T, strict=True):
@@ -137,7 +137,7 @@ def resampled(
 ) -> dict[str, Interval]:
     """Return intervals of statistics other than means, from their values in resamples of users.
 
-    value ± z((1 + confidence) / 2) · s, with s the standard deviation of the number over
+    value ± z((1 + confidence) / 2) · s, with s the standard deviation of the statistic over
     resamples of the users. (Not the resamples' quantiles: a resample has fewer different
     users, and so fewer different items in their lists.) Efron & Tibshirani, "An Introduction
     to the Bootstrap", 1993, chapters 6 and 12.
@@ -145,9 +145,9 @@ def resampled(
     Parameters
     ----------
     statistic
-        Takes how often each user counts, int64 [n_users], and returns the numbers by name.
+        Takes how often each user counts, int64 [n_users], and returns statistics by name.
     values
-        The numbers themselves.
+        The statistics of the users themselves.
     n_users
     confidence
         Coverage, in (0, 1).

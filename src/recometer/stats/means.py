@@ -27,8 +27,8 @@ from recometer.tasks import resolve_threads, run_tasks
 
 __all__ = ["Kind", "interval", "interval_of", "intervals_of", "student"]
 
-# With fewer clusters of different sizes (counted as clusters of one size), the bootstrap's interval
-# covers too seldom (docs/statistics.md).
+# With fewer clusters of different sizes (counted as clusters of one size), the coverage of the
+# bootstrap's interval is too low (docs/statistics.md).
 FEW_CLUSTERS = 50
 
 Kind = Literal["auto", "gaffke", "t", "percentile", "bca"]
@@ -235,7 +235,7 @@ def intervals_of(
     columns
         Values of users; columns may differ in length.
     bounds
-        Those of each column. None if not known.
+        The bounds of each column. None if not known.
     threads
         Maximum number of columns computed at a time. The result does not depend on it.
     """

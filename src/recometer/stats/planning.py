@@ -1,4 +1,4 @@
-"""How many users a comparison needs, and which difference a test set can show."""
+"""The number of users that a comparison needs, and the difference that a test set can show."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Power:
         The number of users for the wanted power, if users vary as much as those compared; None if
         no number is enough or known.
     fewest_users, most_users
-        The same at the two ends of the interval of the deviation (95 %), which a pilot with few
-        differing users does not show exactly.
+        The same at the two ends of the 95 % interval of the deviation, which a pilot with few
+        differing users only estimates roughly.
     smallest_difference
         The true difference that is found significant with the wanted power, at the present number
         of users.
@@ -101,7 +101,7 @@ def power(
     points if few users differ. This is taken into account.
 
     The number of users needed grows with the variance of the differences, which a pilot of few
-    users does not show exactly. Its range follows from the interval (95 %) of that variance:
+    users only estimates roughly. Its range follows from the interval (95 %) of that variance:
     s² exp(±z √((k - (n - 3) / n) / (n - 1))), with k the kurtosis. Bonett, "Approximate confidence
     interval for standard deviation of nonnormal distributions", Computational Statistics & Data
     Analysis 50, 2006.
@@ -173,7 +173,7 @@ def unit_of(differences: npt.ArrayLike | Grouped) -> float:
     Parameters
     ----------
     differences : [n_users], or from `group`
-        Those of 0 and NaN do not count.
+        Differences of 0 and NaN do not count.
     """
     values = grouped(differences)
     if not values.exact or not isinstance(values.sizes, float):
@@ -260,7 +260,7 @@ def users_needed(
 def smallest_difference(
     deviation: float, n: int, *, wanted: float = 0.8, alpha: float = 0.05, unit: float = 0.0
 ) -> float:
-    """Return the true difference that is significant with the power wanted; NaN below two users.
+    """Return the true difference that is significant with the wanted power; NaN below two users.
 
     The parameters are those of `power_of` and `power`.
     """

@@ -44,19 +44,19 @@ def relative_interval(
     test, Gaffke's bound, Student's t (Fieller, "Some problems in interval estimation", Journal of
     the Royal Statistical Society B 16, 1954), or the bootstrap. If the mean of y may be 0, there is
     no upper end. If the set has gaps, its hull is returned. Each end is on the same side of 0 as
-    that of the difference, because x - y is above 0 exactly if θ is.
+    the corresponding end of the difference, because x - y is above 0 exactly if θ is.
 
     Parameters
     ----------
     ratios
-        From `group`: the values x of the users, at least 0, with those of the baseline y as sizes,
-        whose sum is above 0; of clusters of users, the sums of both.
+        From `group`: the users' values x, at least 0, with the values y of the baseline as sizes,
+        whose sum is above 0. For clusters of users, the sums of both.
     difference
         The interval of the mean of x - y.
     bounds
         The lowest and the highest value of a user of a single model, for Gaffke's bound.
     largest
-        How many users the largest cluster has.
+        The number of users of the largest cluster.
     """
     method, confidence = difference.method, difference.confidence
     if method in ("none", "percentile", "bca"):
@@ -82,7 +82,7 @@ def relative_over_runs(ratios: Grouped, runs: RunMoments, difference: Interval) 
     Parameters
     ----------
     ratios
-        As of `relative_interval`, of the users' means over runs.
+        As for `relative_interval`, but of the users' means over runs.
     runs
         The mean squares of both models.
     difference
@@ -173,7 +173,7 @@ def _hull(
 
 
 def on_side_of(relative: Interval, difference: Interval) -> Interval:
-    """Return a relative interval whose ends are above, at or below 0 as those of the difference."""
+    """Return a relative interval whose ends have the same signs as those of the difference."""
     ends = [
         end if np.isnan([end, like]).any() else _on_side(end, like)
         for end, like in zip(relative, difference, strict=True)

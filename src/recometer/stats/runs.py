@@ -40,15 +40,15 @@ class Runs:
     interval
         The interval, where users and runs are both drawn from larger populations.
     p_value
-        p-value of a mean of 0, from the same t distribution; of interest for comparisons.
+        p-value of a mean of 0, from the same t distribution; useful for comparisons.
     n_users, n_runs
         The number of users with a value in every run, and the number of runs (for a comparison, of
         both models).
     deviation_users
         Standard deviation between users, of their means over runs.
     deviation_runs
-        Standard deviation between runs, without that of users; for a comparison, one for each
-        model. NaN for a single run.
+        Standard deviation between runs, without the variance of users; for a comparison, one for
+        each model. NaN for a single run.
     share_of_runs
         Share of the runs in the variance of the mean. If it is large, more seeds help, but not more
         users.
@@ -103,7 +103,7 @@ def over_runs(
     means over runs, and the mean squares of runs and rest from the analysis of variance, the
     variance of the mean over n users and R runs is s² / n + (MS(runs) - MS(rest)) / (n R); the
     second term is 0 where negative. For a difference, s² is that of the users' differences, and
-    each model adds its own second term, since its seeds have nothing to do with the other's.
+    each model adds its own second term, since the seeds of the models are independent.
     Degrees of freedom by Satterthwaite. Searle, Casella & McCulloch, "Variance Components", 1992,
     chapter 4; Satterthwaite, Biometrics Bulletin 2, 1946.
 
@@ -142,9 +142,9 @@ def run_moments(first: npt.ArrayLike, second: npt.ArrayLike | None = None) -> Ru
 
 
 def mean_of_runs(columns: npt.ArrayLike) -> Float64:
-    """Return each user's mean over runs, which for equal values is this value without rounding.
+    """Return each user's mean over runs; the mean of equal values is exactly this value.
 
-    Otherwise a model whose seeds are all equal would differ from a single run of it.
+    With rounding errors, a model whose seeds all agree would differ from a single run of it.
 
     Parameters
     ----------
@@ -203,8 +203,8 @@ def over_values(
     interactions
         i of each model.
     relative
-        Whether the ratio of the means minus 1 is asked for, instead of their difference; NaN where
-        the second mean is not above 0.
+        Whether to return the ratio of the means minus 1 instead of their difference; the ratio is
+        NaN if the second mean is not above 0.
     confidence
         Coverage, in (0, 1).
     """
@@ -233,10 +233,10 @@ def over_values(
 
 
 def over_folds(folds: Sequence[npt.ArrayLike], *, confidence: float = 0.95) -> Runs:
-    """Return the mean over folds with users of their own, with the variance between folds.
+    """Return the mean over folds with different users, with the variance between folds.
 
-    Nested random effects: each fold has its mean m and the variance v = s² / n of it; folds differ
-    beyond that by the variance τ² of DerSimonian & Laird. The mean has weights 1 / (v + τ²) and the
+    Nested random effects: each fold has a mean m with the variance v = s² / n; beyond that, folds
+    differ by the variance τ² of DerSimonian & Laird. The mean has weights 1 / (v + τ²) and the
     standard error of Hartung & Knapp, at least that of the weights, with n_folds - 1 degrees of
     freedom. DerSimonian & Laird, Controlled Clinical Trials 7, 1986; Hartung & Knapp, Statistics in
     Medicine 20, 2001. Models of different folds are trained on overlapping data; no interval over

@@ -11,9 +11,9 @@ from recometer.tasks import check_wanted
 __all__ = ["increasing_root", "normal_quantile_at_mean", "normal_quantile_of"]
 
 NEAR_THE_MEAN = 1e-4
-PRECISION = 1e-9  # of a value
+PRECISION = 1e-9  # relative to the value
 STEPS = 200
-FAR = 1e18  # times the guess: the search ends there
+FAR = 1e18  # times the guess: the end of the search
 
 
 def normal_quantile_of(w: float, u: float, skewness: float = 0.0) -> float:

@@ -20,7 +20,7 @@ __all__ = ["ConfidenceSequence"]
 Float64 = npt.NDArray[np.float64]
 
 LARGEST_BET = 0.75  # of the stake that could lose all capital
-PRECISION = 1e-9  # of the way from the mean to the last end
+PRECISION = 1e-9  # of the distance from the mean to the last end
 ROUNDING = 1e-9
 EXACT = 1e-12  # error allowed in a mean of all users
 LARGEST_POPULATION = 2**53  # users: float64 does not represent all larger whole numbers
@@ -33,8 +33,8 @@ FIRST_AIM, NEXT_AIM, LAST_AIM = 16, 4, 10**8
 class ConfidenceSequence:
     """An interval of a mean that holds at all times at once, so that you can stop at any time.
 
-    If you look at an ordinary interval repeatedly, it errs more and more often. Here, the
-    probability that the mean ever lies outside is at most 1 - confidence. For each candidate m, one
+    If you look at an ordinary interval repeatedly, it is wrong more and more often. Here, the
+    probability that the mean is ever outside is at most 1 - confidence. For each candidate m, one
     side bets on values above m and another on values below, with stakes that depend only on
     earlier values; m is excluded once one of them has multiplied its capital by
     2 / (1 - confidence). The capital of a side is shared by players whose stakes are best for 16,
@@ -55,7 +55,7 @@ class ConfidenceSequence:
     population
         The total number of users, if the interval is for the mean of these users, from which the
         users seen are drawn without replacement. None means that they are a sample of infinitely
-        many users. Once all of them were seen, the interval is their mean.
+        many users. Once all of them have been seen, the interval is their mean.
     some_undefined
         Whether the population has users without a value (NaN). The interval is then for the mean
         of all users who have one, whatever their number.
@@ -97,7 +97,7 @@ class ConfidenceSequence:
         self._aims = _aims(population)
         self._stakes = np.empty((len(self._aims), 0))
         self._sum, self._squares, self._n_blank = 0.0, 0.0, 0
-        # Sum of the values before each: of multiples of a power of two, exactly, and of the rests.
+        # Sums of the values before each: exact for multiples of a power of two; and of the rests.
         self._seen = np.empty((2, 0))
         self._sums = np.zeros(2)
         self._sides = tuple(_Side(lower, len(self._aims)) for lower in (True, False))
@@ -131,7 +131,7 @@ class ConfidenceSequence:
         Parameters
         ----------
         values : [n_users]
-            NaN leaves a user out; with `some_undefined`, it is one of the population.
+            NaN leaves a user out; with `some_undefined`, such a user belongs to the population.
 
         Raises
         ------
@@ -156,10 +156,10 @@ class ConfidenceSequence:
         self._add(np.clip(x, 0.0, 1.0))
 
     def p_value(self, mean: float = 0.0) -> float:
-        """Return the p-value of a mean, which may be looked at at all times, too.
+        """Return the p-value of a mean, which you may also look at at any time.
 
-        It is at most 1 - confidence once the interval has excluded that mean, and 0 if the users
-        still to come cannot lead to it.
+        It is at most 1 - confidence once the interval has excluded that mean, and 0 if that mean is
+        impossible whatever the values of the remaining users.
         """
         check_number("mean", mean)
         low, high = self.bounds
@@ -262,7 +262,7 @@ class ConfidenceSequence:
             share = increasing_root(
                 lambda x: capital_at(x).most - nearest.most, self._enough - nearest.most, 1.0
             )
-        if share is None:  # the mean itself: users drawn without replacement, all but seen
+        if share is None:  # the mean itself: nearly all users of the population have been seen
             side.end = side.inside = mean
             side.capital = nearest
             return
@@ -286,7 +286,7 @@ class ConfidenceSequence:
             counted = self.population - self._blanks[first:]
             multiples, rests = self._seen[:, first:]
             total = counted * m - multiples - rests
-            # A candidate must not become impossible by rounding.
+            # Rounding errors must not make a candidate impossible.
             slack = SLACK * self.population
             total = np.where(np.abs(total) <= slack, 0.0, total)
             rest = np.where(np.abs(total - left) <= slack, 1.0, total / left)
@@ -304,14 +304,14 @@ class ConfidenceSequence:
 
 
 def _aims(population: int | None) -> Float64:
-    """Return the numbers of users that the stakes of the players are best for."""
+    """Return the numbers of users for which the stakes of the players are best."""
     last = LAST_AIM if population is None else population
     steps = np.log(max(last, FIRST_AIM) / FIRST_AIM) / np.log(NEXT_AIM)
     return FIRST_AIM * np.power(float(NEXT_AIM), np.arange(int(steps) + 1, dtype=np.float64))
 
 
 def _of_all(each: Float64) -> Float64:
-    """Return the logarithm of the mean capital of the players, whose logarithms these are."""
+    """Return the logarithm of the players' mean capital, from the logarithms of each."""
     most = each.max(axis=0)
     found: Float64 = most + np.log(np.exp(each - most).mean(axis=0))
     return found
@@ -322,7 +322,7 @@ class _Capital(NamedTuple):
 
     n: int
     each: Float64  # of each player
-    most: float  # that they ever had together
+    most: float  # the most that they ever had together
 
     @classmethod
     def of(cls, n_players: int) -> _Capital:
@@ -343,5 +343,5 @@ class _Side:
         self.capital = _Capital.of(n_players)
 
     def narrow(self, end: float) -> None:
-        """Move the end inwards, if this is."""
+        """Move the end to `end` if that is further inwards."""
         self.end = max(self.end, end) if self.lower else min(self.end, end)

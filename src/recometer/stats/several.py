@@ -35,7 +35,7 @@ AT_ONCE = 2**21  # values that are shuffled at a time
 
 
 def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Float64:
-    """Return p-values adjusted for their number.
+    """Return p-values adjusted for the number of comparisons.
 
     With p(1) ≤ ... ≤ p(m), Holm's are max over j ≤ i of (m - j + 1) p(j), and Bonferroni's m p.
     Both bound the probability of any error among all comparisons. Those of Benjamini and Hochberg
@@ -134,10 +134,10 @@ def tukey(
     """Compare all pairs of models with one critical difference.
 
     Under the null hypothesis that all models are equal, each user's values may belong to them in
-    any order; p of a pair is the share of such orders in which the range of the means is at least
+    any order; p of a pair is the share of these orders in which the range of the means is at least
     the difference of the pair. Carterette, "Multiple testing in statistical analysis of
     systems-based information retrieval experiments", ACM Transactions on Information Systems 30,
-    2012. For more than 100 users who differ nothing is drawn: the means then are normal with equal
+    2012. If more than 100 users differ, no orders are drawn: the means are then normal with equal
     covariances, and their range is the studentised range of infinitely many degrees of freedom
     times √(Σ s²) / n, with s² the variance (n_models - 1 in its denominator) of a user's values.
 
@@ -206,8 +206,9 @@ def _ranges(values: Float64, seed: int, n_resamples: int) -> Float64:
 def normal_range_tail(distances: npt.ArrayLike, n: int) -> Float64:
     """Return the probability that n standard normal numbers have a range of at least each distance.
 
-    That of the studentised range with infinitely many degrees of freedom:
-    n ∫ φ(x) (Φ(x)^(n-1) - (Φ(x) - Φ(x - q))^(n-1)) dx. Relatively precise far into the tail.
+    This is the tail of the studentised range with infinitely many degrees of freedom:
+    n ∫ φ(x) (Φ(x)^(n-1) - (Φ(x) - Φ(x - q))^(n-1)) dx. Its relative error is small even
+    far into the tail.
     """
     from scipy.special import ndtr
 
@@ -230,7 +231,7 @@ def normal_range_quantile(alpha: float, n: int) -> float:
         return -float(np.log(normal_range_tail(distance, n)))
 
     found = increasing_root(rarity, -float(np.log(alpha)), 3.0)
-    assert found is not None  # every chance is reached
+    assert found is not None  # the tail reaches every probability
     return found
 
 
@@ -258,7 +259,7 @@ def rank_intervals(
     alpha: float = 0.05,
     higher_is_better: bool = True,
 ) -> Ranking:
-    """Return intervals of the models' ranks, and the set without a shown difference from the best.
+    """Return intervals of the models' ranks, and the models not shown to differ from the best.
 
     A model ranks below every model that is significantly better and above every one that is
     significantly worse. With p-values adjusted over all pairs (Holm's, or Tukey's), all intervals

@@ -27,8 +27,8 @@ MOST_SIZES = 64
 SAME = 1e-9  # of the largest size: error allowed in a multiple of a unit
 MOST_WORK = 2**21  # terms of the characteristic function
 PRECISION = 1e-11  # of a tilt
-DEVIATIONS = 40.0  # of the tilted sum: the width of the window
-ROUNDING = 1e-12  # of the sum of the sizes: sums this close are the same
+DEVIATIONS = 40.0  # the width of the window, in deviations of the tilted sum
+ROUNDING = 1e-12  # of the sum of the sizes: sums this close count as equal
 
 
 class Tilted(NamedTuple):
@@ -71,8 +71,8 @@ class Tilted(NamedTuple):
 def enumerated(sizes: Float64, least: float) -> float:
     """Return the share of all assignments of signs whose sum is at least `least`.
 
-    The sums of the first half of the sizes and those of the second meet in the middle, so that n
-    sizes take 2 · 2^(n/2) sums instead of 2^n. Horowitz & Sahni, Journal of the ACM 21, 1974.
+    It meets in the middle: it combines the sums of each half of the sizes, so that n sizes take
+    2 · 2^(n/2) sums instead of 2^n. Horowitz & Sahni, Journal of the ACM 21, 1974.
     """
     first, second = (all_sums(half) for half in np.array_split(sizes, 2))
     second.sort()
@@ -119,7 +119,7 @@ def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None
     """Return the probability that Σ ±multiple is at least `total`, by convolution.
 
     The signs are tilted so that their mean sum is `total`. Then even a far tail is a sum of
-    probabilities that are not small, and one Fourier transform gives all of them.
+    probabilities that are not small, and one Fourier transform yields all of them.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None
         return float(2.0**-n)
 
     tilted = Tilted.to(total, multiples, times)
-    t, deviation = tilted.t, np.sqrt(tilted.variance) / 2  # of the sum of those with a plus
+    t, deviation = tilted.t, np.sqrt(tilted.variance) / 2  # of the sum of those with a plus sign
     window = DEVIATIONS * (deviation + float(multiples[-1])) + 64
     length = int(min(most + 1, window))
     if length * len(multiples) > MOST_WORK:
@@ -175,9 +175,9 @@ def quantile_of(sizes: Float64, counts: Float64, total: float) -> float:
     Parameters
     ----------
     sizes, counts
-        At least 0, and how many there are of each.
+        The sizes, at least 0, and the number of each.
     total
-        Σ ±size with the signs found.
+        Σ ±size with the observed signs.
     """
     sign, total = float(np.sign(total)), abs(total)
     if total >= float(counts @ sizes) * (1 - ROUNDING):

@@ -50,7 +50,7 @@ Test = str
 MANY_USERS = 3_000
 EXACT_WILCOXON_UP_TO = 50
 SAME = 1e-12  # of the largest size: smaller differences between sizes are rounding errors
-ENUMERATED_UP_TO = 30  # users who differ: 2 · 2^15 sums, which meet in the middle
+ENUMERATED_UP_TO = 30  # users who differ: two halves of 2^15 sums each
 DOMINATING, MOST_DOMINATING = 0.04, 6  # share of the sum of squares; how many are enumerated
 
 MEAN = "the mean difference is 0"
@@ -73,7 +73,7 @@ class TestResult:
         The two-sided p-value. NaN if there is none, which `note` then explains; 0 if it is below
         the smallest floating-point number, about 1e-308.
     test
-        A name of `TESTS`, or of `OTHERS` where p belongs to the interval.
+        A name in `TESTS`, or in `OTHERS` if p belongs to the interval.
     method
         How p was computed: ``"binomial"``, ``"convolution"``, ``"enumeration"`` (all three are
         exact), ``"saddlepoint"``, ``"student"``, ``"normal"``, ``"gaffke"``, or
@@ -86,10 +86,10 @@ class TestResult:
         The lower bound of p for this number of users who differ, whatever the values; 0 if there
         is no such limit.
     note
-        What a reader has to know; empty if there is nothing to say.
+        A remark that readers should know, or an empty text.
     """
 
-    __test__ = False  # pytest must not collect it, in spite of its name
+    __test__ = False  # pytest must not collect this class, despite its name
 
     p_value: float
     test: str
@@ -130,9 +130,9 @@ class PairedTest:
     Attributes
     ----------
     name
-        What ``test=`` takes.
+        The name for ``test=``.
     sentence
-        What is printed, such as "Student's paired t test".
+        The printed name, such as "Student's paired t test".
     function
         Takes the differences of users, at least one other than 0, and returns `Found`.
     hypothesis
@@ -148,7 +148,7 @@ class PairedTest:
     interval
         The interval that belongs to it.
     alike
-        How p was computed if no user differs.
+        The method of p if no user differs.
     """
 
     name: str
@@ -229,7 +229,7 @@ def _too_few(n: int, test: PairedTest) -> str:
 
 
 def smallest_p(n_differ: int) -> float:
-    """Return the least two-sided p if n users differ, at least one: all in one direction."""
+    """Return the least two-sided p if n users (at least 1) differ: all in one direction."""
     return float(2.0 ** (1 - n_differ))
 
 
@@ -244,11 +244,11 @@ def randomisation(differences: Grouped) -> Found:
     """Return the two-sided paired randomisation test of a mean difference of 0.
 
     Under the null hypothesis the two models are exchangeable for each user, so each difference
-    may have had the other sign; p is the share of all assignments of signs whose sum is as far
-    from 0 as the one found. Users without a difference have no effect. Fisher, "The Design of
-    Experiments", 1935; Smucker, Allan & Carterette, CIKM 2007.
+    could equally have had the other sign; p is the share of all assignments of signs whose sum is
+    at least as far from 0 as the observed one. Users without a difference have no effect. Fisher,
+    "The Design of Experiments", 1935; Smucker, Allan & Carterette, CIKM 2007.
 
-    Nothing is drawn. If the values allow it, p is computed exactly: from the binomial distribution
+    No signs are drawn. If the values allow it, p is exact: from the binomial distribution
     if all differences have one size, by convolution if they are multiples of a unit, and by
     enumeration for up to 30 differences other than 0. Otherwise it is computed by saddlepoint
     approximation, which is within 3 % of enumeration for most differences. If 5 to 10 large ones
@@ -355,9 +355,9 @@ def wilcoxon(differences: Float64) -> Found:
     reads="sums",
 )
 def sign(differences: Grouped) -> Found:
-    """Return the two-sided sign test: whether as many users are better off as worse off.
+    """Return the two-sided sign test: whether equally many users are better and worse off.
 
-    Users who do not differ are left out. It is exact.
+    Users who do not differ are left out. The test is exact.
 
     Parameters
     ----------

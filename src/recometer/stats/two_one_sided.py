@@ -20,7 +20,7 @@ from recometer.stats.tests import TestResult
 
 __all__ = ["Equivalence", "equivalence", "equivalence_over_runs"]
 
-LEAST_LEVEL = 1e-12  # below it, intervals have numerically no end
+LEAST_LEVEL = 1e-12  # below this level, intervals cannot be computed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,15 +30,15 @@ class Equivalence:
     Attributes
     ----------
     p_value
-        p-value of the null hypothesis that they are not equivalent; NaN, with a note, if it is not
-        defined.
+        p-value of the null hypothesis that the models are not equivalent; NaN, with a note, if it
+        is undefined.
     equivalent
         Whether this hypothesis is rejected.
     margin
         The difference that would matter.
     interval
-        Interval of the mean difference, with the confidence 1 - 2 · alpha. It lies within the
-        margins if the models are equivalent.
+        Interval of the mean difference, with the confidence 1 - 2 · alpha. It is within the margins
+        if the models are equivalent.
     method
         ``"randomisation"``, ``"t"``, ``"gaffke"`` if few users differ, or ``"random effects"``
         for several runs.
