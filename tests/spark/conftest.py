@@ -5,12 +5,10 @@ import sys
 import warnings
 
 import pytest
-from spark_cluster import JAVA
 
 # Small, because no test needs more. Spark tries a task 4 times.
 SETTINGS = {
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": JAVA,
     "spark.sql.shuffle.partitions": "4",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
