@@ -122,8 +122,13 @@ def _by_dlpack(given: Any) -> Array:
     array: Array
     try:
         array = np.from_dlpack(given)
-    except Exception:  # each library has its own exception for other devices
-        array = np.from_dlpack(given, device="cpu")  # from NumPy 2.1 on
+    except Exception as error:  # each library has its own exception for other devices
+        if np.lib.NumpyVersion(np.__version__) < "2.1.0":
+            raise InputTypeError(
+                f"NumPy {np.__version__} cannot read this array ({error}). Hint: if it is on "
+                "another device, move it to the CPU, or install NumPy 2.1 or later."
+            ) from error
+        array = np.from_dlpack(given, device="cpu")
     return array
 
 

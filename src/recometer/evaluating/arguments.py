@@ -1,4 +1,4 @@
-"""The arguments of `evaluate`: read and checked."""
+"""Read and check the arguments of `evaluate`."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def named_protocol(name: str) -> Protocol:
 
 
 def as_listed(name: str) -> str:
-    """Return the name of a protocol as `protocol_names` has it: ``"trec-eval"`` is trec_eval."""
+    """Return the name of a protocol as listed in `protocol_names`: "trec-eval" is trec_eval."""
     return name.lower().replace("-", "_").replace(" ", "_")
 
 

@@ -25,7 +25,7 @@ def chance_of(
 
     All candidates are one group of ties, over whose orders the rule ``ties="expected"`` averages
     (McSherry & Najork, "Computing information retrieval performance measures efficiently in the
-    presence of tied scores", ECIR 2008): nothing is drawn. Undefined values are NaN.
+    presence of tied scores", ECIR 2008), without drawing any. Undefined values are NaN.
 
     Raises InputError if no metric reads a ranking, if lists end before the last candidate, or if
     a rule reads the scores themselves.

@@ -31,7 +31,7 @@ class BlockFacts(NamedTuple):
     n_unusable: int  # of these, those with a NaN or infinite score
     n_unknown: int  # unknown users, without those that a rule leaves out
     n_early: int  # users whose lists end early
-    n_any_cutoff: int  # blocks whose candidates came as rows, as in `Pairs`
+    n_any_cutoff: int  # blocks whose candidates are rows, as in `Pairs`
     n_compared: int  # users with a list of the baseline; `n_users` without a baseline
     depth: int  # the longest known ranking of a user
     n_candidates: int  # the largest number of candidates of a user
@@ -232,7 +232,7 @@ def check_defects(ranks: Ranks, metrics: Iterable[Metric], protocol: Protocol) -
 
 
 def _with_more_places(ranks: Ranks, metric: Metric, k: int) -> Bool:
-    """Return for which users repeating the first item beyond the end changes it: bool [n_users]."""
+    """Return for which users repeats of the first item beyond the end matter: bool [n_users]."""
     unknown = ranks.n_candidates < 0
     n_items = np.where(unknown, ranks.depth, ranks.n_candidates + ranks.n_excluded)
     user = ranks.user
@@ -249,10 +249,10 @@ def _with_more_places(ranks: Ranks, metric: Metric, k: int) -> Bool:
 
 
 def _with_short_lists(ranks: Ranks, metric: Metric, k: int) -> Bool:
-    """Return whose list is shorter than k and is filled up with a hit: bool [n_users].
+    """Return which users' lists are shorter than k and filled up with a hit: bool [n_users].
 
-    The library fills it with the last item of the catalogue, which counts as a hit if the user has
-    a relevant item and it is relevant for the user before.
+    The library fills the list with the last item of the catalogue. This counts as a hit if the user
+    has a relevant item and the last item is relevant for the previous user.
     """
     last = ranks.user[ranks.relevant & (ranks.item == ranks.item.max(initial=-1))]
     filled = np.zeros(ranks.n_users + 1, bool)

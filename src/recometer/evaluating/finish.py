@@ -162,7 +162,7 @@ def check_facts(
     Parameters
     ----------
     facts, counts
-        Those of all users, see `Part`.
+        The facts and counts of all users, see `Part`.
     source
         The source, or one of the same kind that describes it.
     baseline

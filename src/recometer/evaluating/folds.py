@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def is_made(test: object) -> TypeGuard[Split | Folds | Sequence[Split]]:
     """Return whether test is a `Split`, `Folds`, or a list of `Split`."""
-    # Importing the module would take time, and without it nobody has a `Split`.
+    # Do not import the module: that takes time, and a `Split` exists only if it is imported.
     module = sys.modules.get("recometer.split.result")
     if module is None:
         return False
@@ -79,7 +79,7 @@ def _made_by(function: Callable[[Any], object], one: object, number: int) -> obj
     try:
         return function(one)
     except RecometerError:
-        raise  # has a message of its own
+        raise  # it already has a good message
     except Exception as error:
         raise ModelError(
             f"The function that returns a source raised {type(error).__name__} for fold {number} "

@@ -120,7 +120,7 @@ class Preparation:
         """The memory of all its arrays in bytes.
 
         This includes arrays that it shares with its arguments, and the matches with sources, so
-        that the first call with new ids adds to it. For texts, only the pointers are counted.
+        that the first call with new ids adds to it. For strings, only the pointers are counted.
         """
         return held_bytes(self.arguments, self.sides)
 
@@ -164,7 +164,7 @@ class Preparation:
         }
 
     def _check_unchanged(self) -> None:
-        """Refuse to go on with arrays that their owner has changed."""
+        """Refuse to go on if the user has changed arrays."""
         for argument, seen in self._glimpsed().items():
             for name, found in seen.items():
                 if found != self._glimpses[argument][name]:
@@ -178,8 +178,8 @@ class Preparation:
 def held_bytes(*what: object) -> int:
     """Return the bytes of all arrays that some objects hold, each counted once.
 
-    It looks into records of recometer, and the mappings and sequences in them. For texts, it counts
-    the pointers and not the texts themselves.
+    It looks into records of recometer, and the mappings and sequences in them. For strings, it
+    counts the pointers and not the strings themselves.
     """
     waiting, seen, total = list(what), set(), 0
     while waiting:
@@ -208,5 +208,5 @@ def _parts(one: Any) -> Iterable[object]:
     ours = type(one).__module__.split(".")[0] in ("recometer", "scipy")
     if not ours or not hasattr(one, "__dict__"):
         return ()
-    # Arguments in the user's own form belong to the user.
+    # Arguments in their original form belong to the user.
     return [part for name, part in vars(one).items() if name != "as_given"]

@@ -16,7 +16,7 @@ MOST_KEPT = 64
 
 
 class Requirements(NamedTuple):
-    """What metrics read and need under the rules; `requirements_of` finds it once for the same."""
+    """What metrics read and need under the rules; `requirements_of` caches it."""
 
     of_rankings: tuple[Metric, ...]  # metrics that read ranks or ratings
     of_ratings: tuple[Metric, ...]
@@ -101,7 +101,7 @@ def rules_for_source(metrics: Iterable[Metric], protocol: Protocol) -> Protocol:
     for rule in ("score_above", "duplicates"):
         wanted = {getattr(rules_of(metric, protocol), rule) for metric in metrics}
         wanted -= {protocol.declared[rule].default}
-        if rule == "duplicates" and len(wanted) > 1:  # where some count, a source gives all
+        if rule == "duplicates" and len(wanted) > 1:  # if a metric counts repeats, keep all
             wanted = {"counted"}
         if len(wanted) > 1:
             values = " and ".join(map(str, wanted))

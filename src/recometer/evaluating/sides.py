@@ -43,13 +43,13 @@ class Sides:
     metrics: tuple[Metric, ...]  # with the largest gain of test, if their formula reads it
     memory: Memory = dataclasses.field(default_factory=Memory)  # matches with sources
     requests: dict[Protocol, Request] = dataclasses.field(default_factory=dict)  # by rules
-    # Filled by the first evaluation: fingerprints of `arrays`, and the one `Counts` of train.
+    # Filled by the first evaluation: fingerprints of `arrays`, and the only `Counts`, of train.
     fingerprints: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
     counts: list[Counts] = dataclasses.field(default_factory=list)
 
     @classmethod
     def of(cls, arguments: Arguments, given: Interactions, *, brought: bool = False) -> Sides:
-        """Check test and the arguments that depend on it; `brought`: a source contains test."""
+        """Check test and the arguments that depend on it; `brought`: the source contains test."""
         candidates = arguments.as_given["candidates"]
         chosen = None if candidates is None else read_candidates(candidates, given)
         metrics, protocol, catalogue = arguments.metrics, arguments.protocol, arguments.catalogue

@@ -20,7 +20,7 @@ KINDS: tuple[Kind, ...] = ("user", "item")
 MANY = 0.1  # share of unknown users or relevant rows above which there is a warning
 EXAMPLES = 3
 ASKED = 1000  # unknown ids to search for another spelling
-BY_CHANCE = 10  # with fewer users or items, ids may run from 0 here and from 1 there by chance
+BY_CHANCE = 10  # with fewer users or items, ids may begin with 0 or 1 by chance
 
 
 FindUnknown = Callable[[Kind], "Unknown"]
@@ -134,7 +134,7 @@ def check_shifted(
     Parameters
     ----------
     source, test, train, protocol
-        `test` is None if the source brings the truth itself.
+        `test` is None if the source contains the truth.
     by_hand
         The rules that the user set.
 
@@ -220,7 +220,7 @@ def _positions(sides: Sequence[Array]) -> int:
 def _numbers_of_texts(
     source: Source, kind: Kind, sides: Sequence[Array]
 ) -> tuple[list[Array], Array | None]:
-    """Return the ids of all sides as numbers, if they are texts of whole numbers.
+    """Return the ids of all sides as numbers, if they are strings of whole numbers.
 
     Returns nothing unless all are plain whole numbers and "0" is on one side only.
     """
@@ -237,7 +237,7 @@ def _numbers_of_texts(
 
 
 def _whole_numbers(texts: Array) -> Int64 | None:
-    """Return sorted numbers, or None if a text is not a whole number as `str` writes it."""
+    """Return sorted numbers, or None if a string is not a whole number as `str` writes it."""
     if not all(
         one.isdecimal() and one.isascii() and len(one) < 19 and (one[0] != "0" or one == "0")
         for one in texts

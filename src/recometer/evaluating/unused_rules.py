@@ -77,7 +77,7 @@ def usual_protocol(kind: type[Protocol]) -> Protocol:
 def given_by_hand(protocol: Protocol) -> tuple[str, ...]:
     """Return the rules of a protocol that differ from the defaults of its name."""
     convention = find(protocol.name)
-    kind: Any = type(protocol)  # mypy takes the cached function's argument for unhashable
+    kind: Any = type(protocol)  # mypy thinks that the cached function's argument is unhashable
     usual = usual_protocol(kind) if convention is None else convention.protocol
     return tuple(rule for rule in protocol.to_dict() if protocol.differs(rule, usual))
 

@@ -1,4 +1,4 @@
-"""Estimates for the whole catalogue of metrics of sampled candidates.
+"""Estimates of metrics on the whole catalogue, from sampled candidates.
 
 Krichene & Rendle 2020, On Sampled Metrics for Item Recommendation (KDD). A user's relevant item
 has X of N other items above it, and x of these are among the m drawn items. Other items of test
@@ -34,7 +34,7 @@ class Places:
 
     user: Int64
     hits_before: Int64  # relevant items before this one
-    head: Int64  # the rank without the drawn items and those that they stand for
+    head: Int64  # the rank among the items of test alone
     sampled_before: Int64  # drawn items before it
     gain: Float64  # of the item; the mean gain of tied items
     weight: Float64  # the probability of the row
@@ -193,7 +193,7 @@ def compute(
     if added.first:
         places = places.take(np.flatnonzero(places.hits_before == 0))
     user, asked = places.user, cutoffs.tolist()
-    # All cut-offs at once: the estimate of the deepest one passes through the others.
+    # Do all cut-offs at once: the estimate of the deepest one includes the others.
     n = len(asked)
     estimate = estimates(
         np.tile(places.sampled_before, n),
@@ -225,8 +225,8 @@ def _drawn(ranks: Ranks) -> tuple[Int64, Int64]:
 def _places_of(ranks: Ranks, groups: Groups) -> Places:
     """Return the relevant items, once for every possible number of tied items before them.
 
-    In a group with r relevant, s drawn and j other judged items, the relevant item number q has y
-    drawn and z other items of the group before it with the probability
+    In a group with r relevant, s drawn and j other judged items, relevant item number q is preceded
+    by y drawn and z other items of the group with the probability
 
         (q + y + z)! / (q! y! z!) * (n - 1 - q - y - z)! / ((r - 1 - q)! (s - y)! (j - z)!)
         / (n! / (r! s! j!))   where n = r + s + j
@@ -363,8 +363,8 @@ def _project(
 ) -> Float64:
     """Return the sum over X of u_d(X) f(head + X): float64 [n_cases, n_degrees].
 
-    `cases` are which catalogue, head and limit. X and N - X are taken together, because u_d is
-    even or odd; X ascends from the end where u_d grows, so that its recurrence is stable.
+    `cases` are combinations of catalogue, head and limit. X and N - X are handled together, because
+    u_d is even or odd; X ascends from the end where u_d grows, so that its recurrence is stable.
     """
     which, head, limit = cases
     last = np.minimum(catalogues[which], limit - head)
@@ -411,7 +411,7 @@ class _Steps:
         self.place = 0
 
     def forward(self) -> None:
-        """Go on to the next place."""
+        """Advance to the next place."""
         x = self.place
         here, there = x * (self.sizes + 1 - x), (x + 1) * (self.sizes - x)
         following = (here + there - self.eigenvalue) * self.current - here * self.earlier

@@ -193,7 +193,7 @@ class _Facts(NamedTuple):
 
 
 class _Ruling:
-    """Rules, with one object for all equal ones."""
+    """Rules, with a single object for all equal rules."""
 
     def __init__(self, rules: Protocol) -> None:
         self.rules = rules
@@ -201,7 +201,7 @@ class _Ruling:
 
 @functools.lru_cache(maxsize=64)
 def _ruling(rules: Protocol) -> _Ruling:
-    """Return the one object for equal rules, so that caches can use its identity."""
+    """Return the same object for equal rules, so that caches can use its identity."""
     return _Ruling(rules)
 
 
@@ -250,7 +250,7 @@ class _Rules:
         self.nothing_drawn = corrections.nothing_drawn(ranks) if corrected else None
         self.protocol = protocol
         self.known = raised(ranks.flags, UserFlag.KNOWN)
-        self.counted = self.known & (ranks.n_candidates >= 0)  # whose number of candidates is known
+        self.counted = self.known & (ranks.n_candidates >= 0)  # with a known number of candidates
         self.found: dict[_Facts, tuple[UInt8, bool]] = {}
         self.gains_found: dict[Property, tuple[Bool, Bool]] = {}
 

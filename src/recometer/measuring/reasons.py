@@ -123,7 +123,7 @@ def replace_undefined(values: Float64, reason: UInt8, rules: Protocol) -> None:
 def outside(
     known: Bool, has_relevant: Callable[[], Bool], has_rows: Callable[[], Bool], rules: Protocol
 ) -> Bool | None:
-    """Return who does not count in any mean by the rule `users`, or None if all users count.
+    """Return which users count in no mean by the rule `users`, or None if all users count.
 
     It depends on whether the user has a list in the source, and an item or a relevant item in test.
     The counts of test are computed only if the rule reads them.

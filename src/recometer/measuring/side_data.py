@@ -176,7 +176,7 @@ def _found(
         found["baseline"] = items.of_lists(baseline)
     known: Int64 | None = None
     of_catalogue = {"categories", "features", "propensity"}
-    if lists.uncatalogued is None:  # the source has not computed them
+    if lists.uncatalogued is None:  # the source has not computed these items
         of_catalogue.add("catalogue_items")
     if catalogue is not None and not needed.keys().isdisjoint(of_catalogue):
         nameless = catalogue.item_ids is None and lists.item_ids is not None

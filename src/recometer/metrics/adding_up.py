@@ -1,4 +1,4 @@
-"""Values of all users that follow from sums over parts of the users."""
+"""Metrics with one value for all users that follows from sums over blocks of users."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Summed(NamedTuple):
 
 
 class AddsUp(NamedTuple):
-    """How a metric with one value for all users follows from sums over parts of them.
+    """How the one value of a metric for all users follows from sums over blocks of users.
 
     ``sums(data, cutoff, weights, **parameters)`` returns the `Summed` of some users, and
-    ``value(known, summed, cutoff, **parameters)`` the value of all of them, `known` being what is
-    known about the items, apart from the lists.
+    ``value(known, summed, cutoff, **parameters)`` the value for all users; `known` are facts about
+    the items that do not depend on the lists.
     """
 
     sums: Callable[..., Summed]

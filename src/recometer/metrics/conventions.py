@@ -1,7 +1,7 @@
 """The definitions of other libraries, as data: the metrics of recometer that their names mean.
 
-The table is conventions.toml. A convention adds nothing to the road from ranks to means: a name
-becomes a `Metric` with parameters, and rules of the `Protocol` that this name changes.
+The table is conventions.toml. A convention needs no code of its own: each of its names becomes a
+`Metric` with parameters, and changes rules of the `Protocol`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ CUTOFF, NUMBER = "{k}", "{x}"
 # The cut-off of a name, before or after its brackets, or before XGBoost's "-".
 AT = re.compile(r"@([\d.,]+)(?=\(|-?$)")
 OPTIONAL = re.compile(r"\[(.*?)\]")
-# Rules that hold for a whole call: sources rank once for all metrics, and the rest is no value.
+# Rules that hold for a whole call: those that sources read, because they rank once for all
+# metrics, and those that do not change values.
 OF_THE_CALL = {"name", "version", "defects", "shifted_ids", "interval", "confidence"}
 OF_THE_CALL |= {"relevant_from", "nan_scores", "infinite_scores", "single_precision"}
 OF_THE_CALL |= {"unranked", "unknown_items", "seen", "correction", "gamma"}
@@ -55,7 +56,8 @@ class Entry:
     defect_rules
         The changes of the defect to the rules of the convention.
     read
-        Whether this was only read from the source of the library, and never compared with it.
+        Whether this entry comes from reading the library's source code only, without a comparison
+        of numbers.
     """
 
     name: str
@@ -107,7 +109,7 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Refused:
-    """Numbers of a library that are not computed with ``defects=True``, since a defect shows there.
+    """Numbers of a library that ``defects=True`` does not reproduce where a defect changes them.
 
     Attributes
     ----------
@@ -118,7 +120,7 @@ class Refused:
     says
         What the library does.
     way
-        A hint at another way to its numbers.
+        A hint on another way to get the library's numbers.
     """
 
     metrics: Sequence[str]
@@ -407,7 +409,7 @@ def parse_under(metrics: Metrics, protocol: Protocol) -> list[Metric]:
 
 
 def _whose(error: str, metrics: Metrics) -> str:
-    """Return which conventions have the name that an error quotes; nothing if none has it."""
+    """Return a sentence on the conventions that have the name an error quotes, if any."""
     for text in map(str, names_in(metrics)):
         if repr(text) in error or repr(re.split(r"[@(]", text)[0]) in error:
             known: dict[str, list[str]] = {}
@@ -481,7 +483,7 @@ def _entry(name: str, value: str | dict[str, Any], defect: dict[str, Any], read:
 
 
 def _normal(name: str, cutoff: str | None = None) -> str:
-    """Bring a name into one form: without spaces and quotes, the cut-off behind the brackets."""
+    """Normalise a name: without spaces and quotes, and with the cut-off after the brackets."""
     text = re.sub(r"[\s'\"]", "", name)
     if cutoff is not None:
         optional = f"[@{cutoff}]"

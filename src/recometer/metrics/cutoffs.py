@@ -1,4 +1,4 @@
-"""Error messages for cut-offs of metrics that are not written correctly."""
+"""Error messages for cut-offs that are written incorrectly."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def bad_cutoff(name: str, found: object) -> InputError:
 def misplaced_cutoff(name: str, meaning: Callable[[str], str | None]) -> str:
     """Return the hint for a cut-off that is part of a name, as in ndcg10 or ndcg_at_10.
 
-    `meaning` says which metric a name stands for. Nothing for another name.
+    `meaning` returns the metric that a name stands for. The hint is empty for other names.
     """
     parts = AT_THE_END.fullmatch(name)
     found = meaning(parts[1]) if parts else None

@@ -19,12 +19,12 @@ from recometer.ties import WHOLE
 NAMES = re.compile(r"(?:[^\s(,]|,(?!\s*[^\W\d])|\([^)]*\)|\()+")
 # Several values, as in ndcg@10(gain=[0,1,3]) and ndcg@10(label_gain=0,1,3).
 TABLE_OF_GAINS = re.compile(r"=\s*[\[{]|,\s*[\d.]+\s*(,|$)")
-# Between the cut-offs of one name a space may follow the comma.
+# A space may follow a comma between the cut-offs of one name.
 BETWEEN_CUTOFFS = re.compile(r"(?<=\d),\s+(?=\d+(?:\.\.\d+)?(?:[,\s(]|$))")
 
 MAX_CUTOFFS = 10_000
 """The most cut-offs that one range may stand for."""
-# How many names are kept after they were read, each of so many cut-offs at most.
+# How many parsed names are cached, and the most cut-offs of each.
 MOST_NAMES, FEW_CUTOFFS = 1000, 100
 
 # The values are cut-offs; None stands for the whole ranking.
@@ -42,7 +42,7 @@ def parse(metrics: Metrics) -> list[Metric]:
         are separated by commas, and ``1..3`` stands for 1, 2 and 3. Parameters come last, in
         brackets: ``"f@5,10(beta=0.5)"``. It may also be a list of such names, or of `Metric`; or a
         dict from names to cut-offs, ``{"ndcg": [5, 10], "rr": None}``: a number, several of them, a
-        range, a text such as ``"1..20"``, or None for no cut-off. Other names of a metric work as
+        range, a string such as ``"1..20"``, or None for no cut-off. Other names of a metric work as
         well, in upper or lower case; see `registry.canonical`.
 
     Returns
@@ -77,7 +77,7 @@ def parse(metrics: Metrics) -> list[Metric]:
 
 
 def names_in(metrics: Metrics) -> Iterator[str | Metric]:
-    """Split the argument of `parse` into single names, still as texts, and metrics.
+    """Split the argument of `parse` into single names, still as strings, and metrics.
 
     Raises
     ------
@@ -151,14 +151,14 @@ def split(text: str) -> tuple[str, str | None, tuple[tuple[str, Value], ...]]:
 
 
 class _Known:
-    """The names that were read so far, and the metrics that existed at the time."""
+    """Cache of the names parsed so far, and the metrics that were registered at the time."""
 
     read: ClassVar[dict[tuple[object, ...], tuple[Metric, ...]]] = {}
     metrics: ClassVar[list[MetricDefinition]] = []
 
 
 def read_once(read: Callable[..., Iterable[Metric]], *asked: str | bool) -> tuple[Metric, ...]:
-    """Return what `read` makes of a name, which is read once until a metric comes or goes."""
+    """Return the result of `read` for a name, cached until the registered metrics change."""
     metrics = list(METRICS.values())
     if _Known.metrics != metrics or len(_Known.read) > MOST_NAMES:
         # In this order, so that another thread does not use outdated entries.
@@ -181,7 +181,7 @@ def _read(text: str) -> Iterable[Metric]:
     name = canonical(name)
     definition = METRICS[name]
     if definition.given(definition.settled(parameters)).cutoff == "none":
-        return [Metric(name, 1, parameters)]  # raises what fits
+        return [Metric(name, 1, parameters)]  # raises the right error
     return [Metric(name, cutoff, parameters) for cutoff in parse_cutoffs(name, cutoffs)]
 
 

@@ -1,8 +1,8 @@
-"""Metrics of predicted ratings over the rows of all users: what most tables show.
+"""Metrics of predicted ratings over the rows of all users: the values that most papers report.
 
-Each function takes the predictions and, as float64 [n_users], how often each user counts; NaN is
-returned where there is nothing to divide by. Sums of users are added up, so that other weights (of
-a resampling) cost no more than a pass over the users.
+Each function takes the predictions and, as float64 [n_users], how often each user counts. It
+returns NaN if there is nothing to divide by. It adds up sums per user, so that other weights (in
+resampling) cost no more than a pass over the users.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ def fcp(predictions: Predictions, weights: Float64, *, averaged: bool = False) -
 
 
 def log_loss(predictions: Predictions, weights: Float64) -> float:
-    """Return the mean negative logarithm of the probability of what is true."""
+    """Return the mean negative logarithm of the probability of the true outcome."""
     return _share(dot(weights, predictions.surprisal), dot(weights, predictions.n_rows))
 
 
 def rated_roc_auc(predictions: Predictions, weights: Float64) -> float:
-    """Return the share of all pairs of a relevant and another row, of whatever users, in order."""
+    """Return the share of pairs of a relevant and another row, of any users, that are in order."""
     return _share(*predictions.across(weights))
 
 
@@ -71,17 +71,17 @@ def _deviation(predictions: Predictions, weights: Float64) -> float:
 
 
 def _together(means: Float64, deviations: Float64, counts: Float64, weights: Float64) -> float:
-    """Return the squared deviations from the mean of all, of the users' means and deviations."""
+    """Return the squared deviations from the overall mean, from users' means and deviations."""
     some = np.flatnonzero(counts)
     if not len(some):
         return 0.0
-    shifted = means - means[some[0]]  # so that equal ones leave nothing, not even rounding
+    shifted = means - means[some[0]]  # so that equal means give exactly 0
     shifted = shifted - (dot(counts, shifted)) / counts.sum()
     return float(dot(weights, deviations) + dot(counts, shifted**2))
 
 
 def dot(weights: Float64, values: Array) -> float:
-    """Add weighted values of users up: pairwise, unlike ``@``, whose order is the library's."""
+    """Add up weighted values pairwise, unlike ``@``, whose order depends on the BLAS library."""
     return float(np.sum(weights * values))
 
 

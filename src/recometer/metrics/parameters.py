@@ -35,7 +35,7 @@ class Parameter:
     examples
         Numbers to test with.
     for_conventions
-        Whether it is there only to compute the numbers of other libraries. The pages about metrics
+        Whether it serves only to compute the numbers of other libraries. The pages about metrics
         fold such parameters away.
     name, default
         Filled in by the decorator, from the metric's function.
@@ -68,7 +68,7 @@ class Parameter:
         return self.default is False
 
     def settle(self, value: object, metric: str) -> Value:
-        """Check a value, which may be the text in a name.
+        """Check a value, which may be a string from a name.
 
         Raises
         ------
@@ -95,7 +95,7 @@ class Parameter:
         )
 
     def write(self, value: Value) -> str:
-        """Write it as in a name; the inverse of `settle`."""
+        """Return the parameter as it is written in a name; the inverse of `settle`."""
         if value is True:
             return self.name
         return f"{self.name}={_text(value)}"

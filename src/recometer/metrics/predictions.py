@@ -14,12 +14,12 @@ from recometer.ranks import Ratings
 from recometer.remembered import cached_property
 from recometer.ties import Groups, sum_by_user
 
-DEFAULT = 1.0  # a row is relevant from this true rating on, where nobody says
+DEFAULT = 1.0  # by default, a row is relevant from this true rating on
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Predictions:
-    """What metrics of ratings read.
+    """The record that metrics of ratings read.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Predictions:
         Best predicted first within a user.
     n_users : int
     relevant : bool [n_rows] or None
-        By the threshold, or from a true rating of 1 on without one, or if all ratings reach it.
+        By the threshold; without a threshold, or if all ratings reach it, from a true rating of 1.
     n_recommended, n_relevant : int64 [n_users] or None
         Rows of each user. None without a threshold.
     ranked
@@ -47,7 +47,7 @@ class Predictions:
 
     @classmethod
     def of(cls, ratings: Ratings, *, nan_first: bool) -> Predictions:
-        """Count what is relevant and recommended; NaN is recommended where it ranks first."""
+        """Count relevant and recommended rows; NaN counts as recommended if it ranks first."""
         ranks, predicted, threshold = ratings.ranks, ratings.predicted, ratings.threshold
         user, actual = ranks.user, ranks.gain
         ranked = ranks.above >= 0
@@ -67,9 +67,9 @@ class Predictions:
         )
 
     def of_users(self, chosen: Bool) -> Predictions:
-        """Return the rows of some users; the others have none, and nobody has a threshold.
+        """Return the rows of some users, without rows of other users and without a threshold.
 
-        With all users, it is the same predictions.
+        For all users, the same predictions are returned.
         """
         if chosen.all():
             return self
@@ -124,7 +124,7 @@ class Predictions:
 
     @cached_property
     def surprisal(self) -> Float64:
-        """Sum of the negative logarithms of the probabilities of what is true, of each user."""
+        """Sum of the negative logarithms of the probabilities of each user's true outcomes."""
         least = np.finfo(np.float64).eps
         likely = np.clip(np.where(self.kinds, self.predicted, 1 - self.predicted), least, 1 - least)
         return self.total(-np.log(likely))
@@ -153,15 +153,15 @@ class Predictions:
 
     @cached_property
     def having_pairs(self) -> tuple[Bool, Bool]:
-        """Who has `pairs` in order, and who has others."""
+        """Which users have `pairs` in order, and which have pairs out of order."""
         pairs, concordant = self.pairs
         return concordant > 0, pairs > concordant
 
     def across(self, weights: Float64) -> tuple[float, float]:
-        """Weigh the pairs of a relevant row and another, of whatever users, as `ordered` does.
+        """Weight the pairs of a relevant and another row, of any users, like `ordered`.
 
-        `weights`, float64 [n_users], say how often each user counts. Returned are the pairs in
-        order, and all pairs.
+        `weights`, float64 [n_users], say how often each user counts. Returns the weight of the
+        pairs in order, and of all pairs.
         """
         order = self.by_prediction
         new = begins(self.predicted[order])
@@ -171,7 +171,7 @@ class Predictions:
         return float(found[0]), float(pairs[0])
 
     def total(self, values: Float64) -> Float64:
-        """Add values of the rows up, user by user: float64 [n_users]."""
+        """Add up values of the rows, user by user: float64 [n_users]."""
         return sum_by_user(self.user, values, self.n_users)
 
     def deviation(self, values: Float64) -> Float64:
@@ -187,7 +187,7 @@ class Predictions:
         return first + ratio(self.total(values - first[self.user]), self.n_rows)
 
     def first(self, values: Float64) -> Float64:
-        """Return the value of each user's first row: less it, equal ones leave no rounding."""
+        """Return the value of each user's first row; subtracting it turns equal values into 0."""
         first = np.zeros(self.n_users)
         at = np.searchsorted(self.user, np.arange(self.n_users))
         some = self.n_rows > 0
@@ -195,7 +195,7 @@ class Predictions:
         return first
 
     def has(self, needed: str) -> Bool:
-        """Tell for every user with rows whether there is what a metric needs.
+        """Return whether each user with rows has what a metric needs.
 
         See `MetricDefinition.needs`.
         """
@@ -238,16 +238,16 @@ class Predictions:
 def ordered(
     owner: Int64, new: Bool, relevant: Float64, others: Float64, n_owners: int
 ) -> tuple[Float64, Float64]:
-    """Weigh the pairs of a relevant row and another, and those in order; equal ones are half so.
+    """Weight the pairs of a relevant and another row in order, and all pairs; ties count half.
 
     Parameters
     ----------
     owner : int64 [n_rows]
-        Whose rows these are, ascending; pairs are made within.
+        The owner of each row, ascending; both rows of a pair have the same owner.
     new : bool [n_rows]
-        Where another prediction begins, the best ones standing first.
+        Where the prediction changes; the best predictions come first.
     relevant, others : float64 [n_rows]
-        How often the row counts as relevant, and as another.
+        How often the row counts as relevant, and as not relevant.
 
     Returns
     -------
@@ -267,10 +267,10 @@ def ordered(
 def _ordered_pairs(predictions: Predictions) -> tuple[Int64, Int64]:
     """Count pairs of rows that differ in `actual`, and those that `predicted` orders the same way.
 
-    The rows stand best predicted first, each with the number of its true rating among the
-    distinct ones: to be counted are the pairs in which a higher number comes first. They are
-    told apart by the highest bit in which their numbers differ, so for every bit, from the
-    highest on, rows that agree in the higher ones are brought together.
+    The rows are sorted by prediction, best first, and true ratings are numbered by size. A pair is
+    in order if the higher number comes first. The highest bit in which the two numbers differ
+    decides this. So for every bit, from the highest on, rows that agree in all higher bits are
+    grouped together.
     """
     user, n_users = predictions.user, predictions.n_users
     distinct, number = np.unique(predictions.actual, return_inverse=True)
@@ -283,7 +283,7 @@ def _ordered_pairs(predictions: Predictions) -> tuple[Int64, Int64]:
     np.add.at(equal, user[by_actual[first]], same * (same - 1) // 2)
     pairs = n_rows * (n_rows - 1) // 2 - equal
 
-    # Among rows with the same prediction the worse comes first: such a pair is not in order.
+    # Sort rows with the same prediction worst first, so that their pairs are not in order.
     new = begins(user) | begins(predictions.predicted)
     order = np.argsort(np.cumsum(new) * len(distinct) + number, kind="stable")
     number, owner = number[order], user

@@ -23,8 +23,8 @@ from recometer.protocol import Protocol
 from recometer.remembered import cached_property
 from recometer.ties import WHOLE, Property
 
-# function(groups, cutoffs, **parameters); the first argument depends on the record that is
-# read: see `metric`.
+# function(groups, cutoffs, **parameters); the first argument depends on the record that the
+# metric reads: see `metric`.
 Function = Callable[..., Float64]
 # function(predictions, weights, **parameters), see `metric.over_rows`.
 OverRows = Callable[..., float]
@@ -100,12 +100,12 @@ class metric:
     Attributes
     ----------
     formula, title, source
-        Texts: the formula, the full name of the metric (by default its name) and literature.
+        Strings: the formula, the full name of the metric (by default its name) and the literature.
     other_names
         Other names of the metric, which are read as its name; see `canonical`.
     unclear_names
-        Names that others use both for it and for something else, with what to write instead.
-        These are refused.
+        Names that others use both for it and for something else, with the names to use instead.
+        Such names are refused.
     parameters
         By name: the keyword-only arguments of the function, which also has their defaults.
     when
@@ -285,7 +285,7 @@ METRICS: dict[str, MetricDefinition] = {}
 
 
 def listed_hint() -> str:
-    """Say where the names of all metrics are."""
+    """Return a hint on how to list the names of all metrics."""
     also = python_or_command("; in Python they are in recometer.metrics.METRICS", "")
     return f"The command recometer metrics lists all{also}."
 
@@ -439,7 +439,7 @@ class Metric:
         return None if self.definition.beyond_cutoff else self.cutoff
 
     def at(self, cutoffs: Int64) -> Callable[[Any], Float64]:
-        """Return what computes it from a record, at some cut-offs instead of its own."""
+        """Return the function that computes it from a record at other cut-offs than its own."""
         function, parameters = METRICS[self.name].function, dict(self.parameters)
         return lambda record: function(record, cutoffs, **parameters)
 
@@ -521,14 +521,14 @@ def rules_of(metric: Metric, protocol: Protocol) -> Protocol:
     if not metric.rules:
         return protocol
     known: tuple[Protocol, Protocol] | None = vars(metric).get("_ruled")
-    if known is None or known[0] is not protocol:  # asked for many times in an evaluation
+    if known is None or known[0] is not protocol:  # called many times in an evaluation
         known = protocol, protocol.replace(**dict(metric.rules))
         vars(metric)["_ruled"] = known
     return known[1]
 
 
 def left_to_test(metric: Metric) -> list[str]:
-    """Return the parameters of a metric that are taken from test, as they are not given."""
+    """Return the parameters of a metric that are taken from test because they are not set."""
     given, known = dict(metric.parameters), METRICS[metric.name].parameters
     return [name for name, one in known.items() if one.from_test and name not in given]
 

@@ -19,7 +19,7 @@ from recometer.arrays import Array, Float64, Int64, all_of, largest, slices
 from recometer.ties import Groups, sum_by_user
 
 FACTOR = 2.8853900817779268, 4.0710547481862066e-17  # 2 / log(2), as the sum of two numbers
-SMALLEST = 2**12  # number that the smallest table ends with
+SMALLEST = 2**12  # the last number in the smallest table
 BLOCK = 2**14  # numbers whose temporary arrays fit into the caches of a processor
 UPPER_HALF = np.int64(-(2**29))  # the first 24 of the 53 bits of a number
 
@@ -30,8 +30,8 @@ def log2_table(size: int) -> Float64:
 
     In the octave from 2^k on, log2(n + 1) = log2(n) + log2(1 + 1/n), and the logarithm of 1 + 1/n
     is 2 atanh(1 / (2n + 1)). The sums restart at every power of two, whose logarithm is exact,
-    and what is lost by rounding them is carried along. Those of smaller numbers are those of
-    n · 2^j, less j.
+    and their rounding errors are carried along. The logarithm of a smaller number n is that of
+    n · 2^j, minus j.
     """
     table = np.empty(size + 1)
     start = SMALLEST
@@ -69,7 +69,7 @@ def _steps(numbers: Int64) -> tuple[Float64, Float64]:
     first, rest = _halves(z)
     z_low = ((1 - first * divisor) - rest * divisor) / divisor
     high = FACTOR[0] * z
-    # What the product loses (Dekker's two-product); then the next terms of the series.
+    # The rounding error of the product (Dekker's two-product); then the next terms of the series.
     one, other = _halves(np.float64(FACTOR[0]))
     lost = ((first * one - high) + first * other + rest * one) + rest * other
     square = z * z
@@ -119,19 +119,20 @@ def shared(function: Shared) -> Shared:
 
 def columns(function: PerUser, groups: Groups, cutoffs: Int64) -> Float64:
     """Put ``function(groups, cutoff)`` side by side: float64 [n_users, n_cutoffs]."""
-    values = np.empty((len(cutoffs), groups.n_users)).T  # a column lies together
+    values = np.empty((len(cutoffs), groups.n_users)).T  # each column is contiguous
     for column, cutoff in enumerate(cutoffs.tolist()):
         values[:, column] = function(groups, cutoff)
     return values
 
 
 def totals(value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
-    """Add up, in rank order, what the groups within each cut-off add: [n_users, n_cutoffs].
+    """Add up, in rank order, the terms of the groups within each cut-off: [n_users, n_cutoffs].
 
-    ``value(rows, places)`` is what groups add with given numbers of their places. It is asked
-        once for whole groups, whatever the number of cut-offs, and for those that a cut-off parts.
+    ``value(rows, places)`` returns the terms of groups, for their first `places` places. It is
+    called once for whole groups, whatever the number of cut-offs, and for groups that a cut-off
+    splits.
     """
-    if groups.single:  # which no cut-off parts
+    if groups.single:  # no cut-off splits a group
         rows, indptr, start = groups.first(largest(cutoffs))
         sums = np.empty((len(cutoffs), groups.n_users))
         terms = np.ascontiguousarray(value(rows, groups.size[rows]))
@@ -153,12 +154,12 @@ def totals(value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
 @shared
 def _placed(groups: Groups) -> tuple[Int64, Int64]:
     """Return `indptr` and `start` as the kernel takes them."""
-    # A source of one's own may have made them of columns of a table.
+    # A user-defined source may have taken them from columns of a table.
     return np.ascontiguousarray(groups.indptr), np.ascontiguousarray(groups.start)
 
 
 def hit_totals(add: AddHits, value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
-    """Return what `totals` does; where every group is a single place, `add` of the kernel does."""
+    """Return the result of `totals`, by the kernel's `add` if every group is a single place."""
     if not groups.single:
         return totals(value, groups, cutoffs)
     sums = np.empty((len(cutoffs), groups.n_users))
@@ -177,7 +178,7 @@ def single_within(groups: Groups, limits: Int64) -> Int64:
 def discounted_totals(groups: Groups, cutoffs: Int64) -> Float64:
     """Add up gains over log2(rank + 1) of items that are all single: [n_users, n_cutoffs]."""
     indptr, start = _placed(groups)
-    last = min(largest(cutoffs), largest(start) + 1)  # whose logarithm may be asked for: one more
+    last = min(largest(cutoffs), largest(start) + 1)  # may need the logarithm of one more
     table = log2_table(table_size(last))
     sums = np.empty((len(cutoffs), groups.n_users))
     gain = np.require(groups.gain, requirements=["ALIGNED"])
@@ -186,7 +187,7 @@ def discounted_totals(groups: Groups, cutoffs: Int64) -> Float64:
 
 
 def ratio(numerator: Float64, denominator: Int64 | Float64) -> Float64:
-    """Divide, with 0 where nothing is to be divided by."""
+    """Divide; the result is 0 unless the denominator is above 0."""
     some = denominator > 0
     if all_of(some):
         return numerator / denominator
@@ -195,7 +196,7 @@ def ratio(numerator: Float64, denominator: Int64 | Float64) -> Float64:
 
 @shared
 def hits_within(groups: Groups, cutoffs: Int64) -> Float64:
-    """Count (expected) hits: of a tied group, each place within has as many on average."""
+    """Count (expected) hits: each place of a tied group has the group's average."""
 
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         return places * groups.relevant[rows] / groups.size[rows]
@@ -234,7 +235,7 @@ def discounts(start: Int64, places: Int64) -> Float64:
 
 
 def place_sums(groups: Groups, cutoffs: Int64, weight: Callable[[Float64], Float64]) -> Float64:
-    """Add the gains of the first k places up, each times a weight of its rank.
+    """Add up the gains of the first k places, each times a weight of its rank.
 
     ``sum over j <= k of gain(j) weight(j)``, the exact mean over all orders where items are
     tied: each place of a tied group has its mean gain. Where relevance is read, the gain of a
@@ -270,7 +271,7 @@ def means_of_members(groups: Groups, values: Float64) -> Float64:
 
 
 def step_by_step(steps: Int64) -> Iterator[tuple[int, slice]]:
-    """Yield 0, 1, 2, ... with the first rows, which have more steps; these fall from row to row."""
+    """Yield each step 0, 1, 2, ... with the rows that have more steps; `steps` must descend."""
     more = len(steps) - np.cumsum(np.bincount(steps))
     for step, n in enumerate(more[:-1].tolist()):
         yield step, slice(0, n)
@@ -312,6 +313,6 @@ def running_sums(terms: Float64) -> tuple[Float64, Float64]:
 
 
 def sums_between(table: tuple[Float64, Float64], start: Int64, stop: Int64) -> Float64:
-    """Add the terms of a table of running sums up, those after `start` until `stop`."""
+    """Add up the terms of a table of running sums, those after `start` until `stop`."""
     high, low = table
     return (high[stop] - high[start]) + (low[stop] - low[start])

@@ -168,7 +168,7 @@ def alpha_ndcg(data: ListData, cutoffs: Int64, *, alpha: float = 0.5) -> Float64
     user, place = np.nonzero(relevant)
     row, category = _categories_of(categories, items[relevant])
     key = pairs(user[row], category, n_categories)
-    order = np.argsort(key, kind="stable")  # the places of a user stand in order
+    order = np.argsort(key, kind="stable")  # the places of each user ascend
     before = np.empty(len(key), np.int64)
     before[order] = _number_in_run(key[order])
     power = powers(1 - alpha, items.shape[1])[before]
@@ -253,7 +253,7 @@ def _best_sums(data: ListData, cutoffs: Int64, kept: float) -> Float64:
     key, topic = np.unique(number, return_inverse=True)
     worth = np.ones(len(key))
     left = np.ones(len(rows), bool)
-    begin = np.flatnonzero(begins(user))  # of each user that has any
+    begin = np.flatnonzero(begins(user))  # of each user with a row
     most = largest(np.diff(begin, append=len(rows)))
     gains = np.zeros((data.n_users, min(largest(cutoffs), most)))
     for step in range(gains.shape[1]):
@@ -266,7 +266,7 @@ def _best_sums(data: ListData, cutoffs: Int64, kept: float) -> Float64:
         left[chosen] = False
         taken = np.zeros(len(rows), bool)
         taken[chosen] = True
-        # An item has a category once, and users share none: no topic is met twice.
+        # Each topic belongs to one user, and an item has it once, so no index is repeated here.
         worth[topic[taken[row]]] *= kept
     return sums_within(gains * log_discount(gains.shape[1]), cutoffs)
 
@@ -311,7 +311,7 @@ def _table(data: ListData, side: Side, worth: Float64) -> scipy.sparse.csr_array
 
 
 def _at(table: scipy.sparse.csr_array, where: scipy.sparse.csr_array) -> Float64:
-    """Return the values of a table at the places where another one has values."""
+    """Return the values of a table at the entries of another table."""
     wanted = pairs(_rows(where), where.indices, table.shape[1])
     has = pairs(_rows(table), table.indices, table.shape[1])
     found = np.zeros(len(wanted))
@@ -330,7 +330,7 @@ def _categories_of(categories: Any, items: Int64) -> tuple[Int64, Int64]:
 
 
 def _number_in_run(values: Int64) -> Int64:
-    """Count, for each value, the equal ones right before it."""
+    """Count, for each value, the equal values directly before it."""
     new = np.flatnonzero(begins(values))
     return np.arange(len(values)) - np.repeat(new, np.diff(new, append=len(values)))
 

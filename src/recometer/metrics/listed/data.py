@@ -140,11 +140,11 @@ class ListData(Record):
         return self.lists.items[:, :cutoff]
 
     def keep(self, name: Hashable, compute: Callable[[], Kept]) -> Kept:
-        """Compute what does not depend on the users, once."""
+        """Compute a result that does not depend on the users, once."""
         return _keep(self.kept, name, compute)
 
     def keep_of_users(self, name: Hashable, compute: Callable[[], Kept]) -> Kept:
-        """Compute what depends on the users, once."""
+        """Compute a result that depends on the users, once."""
         return _keep(self.kept_of_users, name, compute)
 
 
@@ -158,12 +158,12 @@ def _keep(kept: dict[Hashable, Any], name: Hashable, compute: Callable[[], Kept]
 def sums_within(values: Array, cutoffs: Int64) -> Float64:
     """Add values of places up until each cut-off: float64 [n_users, n_cutoffs].
 
-    They are [n_users, width], 0 where a list has ended.
+    `values` are [n_users, width], and 0 beyond the end of a list.
     """
     n_users, width = values.shape
     if not width:
         return np.zeros((n_users, len(cutoffs)))
-    # In sequence, so that the bits of a sum do not depend on the other cut-offs.
+    # Add up in sequence, so that the bits of a sum do not depend on the other cut-offs.
     running = np.cumsum(values, axis=1, dtype=np.float64)
     found: Float64 = running[:, np.minimum(cutoffs, width) - 1]
     return found
@@ -210,9 +210,9 @@ def exposures(
 
 
 def placed(data: ListData, cutoff: int, discount: Float64 | None) -> Any:
-    """Return what the places of each user count for each item: sparse [n_items, n_users].
+    """Return the weight of each user's place of each item: sparse [n_items, n_users].
 
-    It is kept: users are resampled many times.
+    The result is cached, because users are resampled many times.
     """
 
     def build() -> Any:
@@ -230,7 +230,7 @@ def placed(data: ListData, cutoff: int, discount: Float64 | None) -> Any:
 
 
 def places_discount(width: int, kind: str, patience: float) -> Float64:
-    """Return what the places count: ``"none"`` 1, ``"log"`` 1 / log2(j + 1), else p^(j - 1)."""
+    """Return the weights of places: ``"none"`` 1, ``"log"`` 1 / log2(j + 1), else p^(j - 1)."""
     if kind == "none":
         return np.ones(width)
     return log_discount(width) if kind == "log" else powers(patience, width)
@@ -250,21 +250,21 @@ def powers(base: float, n: int) -> Float64:
 
 def log2(values: Array) -> Float64:
     """Return the logarithm of positive numbers to the base 2."""
-    # math.log2, because the last bit of np.log2 differs between instruction sets; and few
-    # numbers differ, mostly.
+    # math.log2, because the last bit of np.log2 differs between instruction sets. There are usually
+    # few distinct numbers.
     distinct, at = np.unique(values, return_inverse=True)
     logs = np.fromiter(map(math.log2, distinct.tolist()), np.float64, len(distinct))
     return logs[at].reshape(values.shape)
 
 
 def relevant_places(data: ListData) -> Bool:
-    """Tell which places of the lists hold a relevant item: bool [n_users, width]."""
+    """Return which places of the lists hold a relevant item: bool [n_users, width]."""
     test, relevant = needed(data.test), needed(data.relevant)
     return _held(data, test.user[relevant], test.items[relevant])
 
 
 def history_places(data: ListData) -> Bool:
-    """Tell which places of the lists hold an item that the user has in train."""
+    """Return which places of the lists hold an item that the user has in train."""
     train = needed(data.train)
     return _held(data, train.user, train.items)
 

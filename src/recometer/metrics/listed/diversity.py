@@ -123,7 +123,7 @@ def ild(
     else:
         possible = np.broadcast_to(cutoffs * (cutoffs - 1) / 2, sums.shape)
         value = 1 - ratio(pairs - sums, possible)
-        value[n < 2] = 0  # where `single` leaves a value
+        value[n < 2] = 0  # even if `single` gives short lists a value
     return 1 - value if similarity else value
 
 
@@ -155,7 +155,7 @@ def mean_over_pairs(
 
 
 def history_similarity(data: ListData) -> Float64:
-    """Return the mean cosine of each listed item to what the user has in train.
+    """Return the mean cosine between each listed item and the user's items in train.
 
     Returns float64 [n_users, width], 0 beyond the end of a list and for users without train.
     """
@@ -186,7 +186,7 @@ def _sums_of_cosine(data: ListData, cutoffs: Int64) -> Float64:
 
 
 def _directions(data: ListData) -> tuple[Features, Float64]:
-    """Return features without NaN, and what makes each item's 1 long (0 where all are 0)."""
+    """Return features without NaN, and 1 / the length of each item's features (0 if all are 0)."""
     features = _features(data)
 
     def of_items() -> Float64:
@@ -201,8 +201,8 @@ def _directions(data: ListData) -> tuple[Features, Float64]:
 def _sums_of_differing(data: ListData, cutoffs: Int64) -> Float64:
     """Count the features that differ, over all pairs.
 
-    Two items with a and b features other than 0 agree in all but a + b of them, if those that
-    both have, and those that are equal in both, are counted back.
+    Two items with a and b features other than 0 differ in a + b features, less the number that both
+    have, and less the number that are equal in both.
     """
     import scipy.sparse
 
@@ -224,9 +224,9 @@ def _sums_of_products(
     features: Features,
     scale: Float64,
 ) -> Float64:
-    """Add the inner products of all pairs up, the features of each item times its scale.
+    """Add up the inner products of all pairs, with the features of each item times its scale.
 
-    The sum of a list's vectors has the square of ``sum of squares + 2 * sum of products``.
+    The square of the sum of a list's vectors is ``sum of squares + 2 * sum of products``.
     """
     own = _squares(features) * scale**2
     sums = np.empty((data.n_users, len(cutoffs)))
@@ -238,19 +238,19 @@ def _sums_of_products(
 
 
 def _sums_of_pairs(data: ListData, cutoffs: Int64, distance: str) -> Float64:
-    """Add the distances of all pairs up where these are not sums themselves."""
+    """Add up the distances of all pairs, for distances that are not sums over features."""
     items = data.lists.items
     features = needed(data.categories) if distance == "categories" else _features(data)
     sums = np.zeros(items.shape)
     for users, vectors in _batches(items, features, distance != "euclidean"):
         if distance == "euclidean":
-            # No matrix product: its bits depend on the processor, and it cancels.
+            # No matrix product: its bits depend on the processor, and digits would cancel.
             for place in range(1, items.shape[1]):
                 apart = vectors[:, :place] - vectors[:, place : place + 1]
                 length = np.sqrt(np.einsum("uid,uid->ui", apart, apart))
                 sums[users, place] = length.sum(axis=1)
         else:
-            # Counts, which are exact in any order of adding.
+            # Products are counts, which are exact in any order of summation.
             both = vectors @ vectors.transpose(0, 2, 1)
             both = both.astype(np.float64)
             own = np.einsum("uii->ui", both)
@@ -264,8 +264,8 @@ def _sums_of_pairs(data: ListData, cutoffs: Int64, distance: str) -> Float64:
 def _batches(items: Int64, features: Features, whether: bool) -> Iterator[tuple[slice, Array]]:
     """Return the features of the listed items, [some users, width, n_features], batch by batch.
 
-    Sparse features have only the columns that a user's items have. With `whether`, 1 stands
-    for what is not 0.
+    Sparse features have only the columns that a user's items have. With `whether`, values
+    other than 0 are replaced by 1.
     """
     n_users, width = items.shape
     if isinstance(features, np.ndarray):

@@ -1,4 +1,4 @@
-"""How much of the users' attention groups of items, and single items, get."""
+"""How much of the users' attention goes to groups of items, and to single items."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GroupExposure:
-    """The exposure and the share of each group of items; the last entry: items without a group.
+    """The exposure and the share of each group of items; the last entry is for items without one.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class GroupExposure:
 def exposure_of_groups(
     data: ListData, cutoff: int, discount: str, patience: float
 ) -> GroupExposure:
-    """Add the exposure of the items of each group up.
+    """Add up the exposure of the items of each group.
 
     The exposure of an item is ``sum over the lists of d(its place)`` over the first k places. An
     item of several groups counts for each with the same share of 1.
@@ -77,7 +77,7 @@ def _shares(data: ListData, of_items: Float64 | Int64) -> Float64:
 
 
 def _sums(data: ListData, of_items: Float64 | Int64) -> Float64:
-    """Add values of items up, group by group; the last entry is items without a group."""
+    """Add up values of items, group by group; the last entry is for items without a group."""
     groups = needed(data.categories)
     width = np.diff(groups.indptr)
     part = np.repeat(of_items / np.maximum(width, 1), width)
@@ -97,7 +97,7 @@ def attention_of_items(
 def shares_of_groups(attention: scipy.sparse.csr_array, data: ListData) -> Float64:
     """Return the groups' shares of the attention of each list: float64 [n_users, n_groups].
 
-    Items without a group do not count. A list without any other has NaN.
+    Items without a group do not count. A list without any other items gets NaN.
     """
     groups = needed(data.categories).astype(np.float64)
     width = np.maximum(np.diff(groups.indptr), 1)

@@ -236,7 +236,7 @@ def serendipity(
     counted = items >= 0 if any else relevant_places(data)
     hits = sums_within(counted, cutoffs)
     if expected == "baseline":
-        # An item within k that is expected within k: at the larger of its two places.
+        # Items that both lists have within k, counted at the larger of their two places.
         found = sums_within(_new_in_common(data, counted), cutoffs)
     else:
         found = sums_within(np.where(counted, _expectedness(data, expected), 0.0), cutoffs)
@@ -264,9 +264,9 @@ def _expectedness(data: ListData, expected: str) -> Float64:
 
 
 def _new_in_common(data: ListData, counted: Bool | None = None) -> Int64:
-    """Count the items that are common to the first d of both lists, and not to the first d - 1.
+    """Count the items that the first d of both lists have in common, but not the first d - 1.
 
-    Returns int64 [n_users, width of the wider]; those that are `counted`, of the lists' places.
+    Returns int64 [n_users, width of the wider]. Only the `counted` places of the lists count.
     """
     items, others = data.lists.items, needed(data.baseline).items
     width = max(items.shape[1], others.shape[1])
@@ -289,5 +289,5 @@ def _numbered(items: Int64, numbers: np.int64, counted: Bool | None) -> tuple[In
 
 
 def _total(values: Array, cutoff: int) -> Float64:
-    """Add up the values of each user, which are those within a cut-off: float64 [n_users]."""
+    """Add up each user's values within a cut-off: float64 [n_users]."""
     return sums_within(values, np.array([cutoff]))[:, 0]

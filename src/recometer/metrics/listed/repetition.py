@@ -1,4 +1,4 @@
-"""What users come back to: how many of the hits they had in train already."""
+"""Repeated consumption: the share of hits that users already had in train."""
 
 from __future__ import annotations
 

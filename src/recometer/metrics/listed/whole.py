@@ -1,7 +1,7 @@
-"""Values of all users together: what parts of the users add up to, and what follows from that.
+"""Metrics with one value for all users: sums over blocks of users, and the value of the sums.
 
-Parts add up in any order, on one machine or on many: `Summed` of all users is the sum of those of
-the parts, item by item.
+Blocks can be added in any order, on one machine or on many: `Summed` of all users is the sum over
+the blocks, item by item.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def add_up(metric: Metric, data: ListData, weights: Int64 | None) -> Summed:
 
 
 def value_of(metric: Metric, known: Known, summed: Summed) -> float:
-    """Return the value of all users, who add up to this."""
+    """Return the value of all users from their sums."""
     return _parts(metric).value(known, summed, metric.cutoff, **_parameters(metric))
 
 
@@ -87,10 +87,10 @@ def _counted(
 
 
 def _of_items(data: ListData, counts: Float64, of: str) -> Summed:
-    """Return how often items are listed, of the catalogue alone if a value is about that.
+    """Return how often items are listed; only those of the catalogue if the value is about it.
 
-    All other items are one total then: where the catalogue is padded, they are its last item, which
-    stands for no item.
+    In that case, all other items are added to one total: in a padded catalogue, they are its last
+    entry, which stands for no item.
     """
     if of not in ("catalogue", "padded"):
         return Summed(counts, NO_TOTALS)
@@ -131,7 +131,7 @@ COVERAGE = AddsUp(_counted, _coverage)
 
 
 def _served(data: ListData, cutoff: int, weights: Any, *, least: str) -> Summed:
-    """Count the users with a list of the length that is wanted, and all users."""
+    """Count the users with a list of the required length, and all users."""
     weight = np.ones(data.n_users) if weights is None else weights.astype(np.float64)
     wanted = cutoff if least == "full" else 1
     served = lengths(data.lists, np.array([cutoff]))[:, 0] >= wanted
@@ -149,7 +149,7 @@ USER_COVERAGE = AddsUp(_served, first_by_second)
 def _placed(
     data: ListData, cutoff: int, weights: Any, *, patience: float | None, support: str, **_: object
 ) -> Summed:
-    """Add up what the places are worth at which each item is listed."""
+    """Add up the weights of the places at which each item is listed."""
     discount = None
     if patience is not None:
         discount = powers(patience, data.first(cutoff).shape[1])
@@ -173,7 +173,7 @@ def _gini(
     n = len(listed)
     if support != "listed":
         n = _size(known, n, support == "padded")
-    # The items that nobody was shown come first, and add nothing.
+    # Items that are in no list come first, and add nothing.
     place = np.arange(n - len(listed) + 1, n + 1)
     below = n - (divisor == "others")
     index = float(_or_nan(((2 * place - n - 1) * listed).sum(), max(below, 1) * listed.sum()))
@@ -223,7 +223,7 @@ PERSONALIZATION = AddsUp(_overlapping, _personalization)
 
 
 def _listed(summed: Summed) -> Float64:
-    """Return how often each item is listed that is listed at all."""
+    """Return how often each item is listed, without items that are never listed."""
     counts = needed(summed.items)
     return counts[counts > 0]
 

@@ -105,7 +105,7 @@ def tprecision(groups: Groups, cutoffs: Int64) -> Float64:
     return ratio(hits_within(groups, cutoffs), _possible(groups, cutoffs))
 
 
-# Where values of test are below 0, so may be what is divided by.
+# If values of test can be negative, so can the denominator.
 OF_ALL_GAINS: dict[str, Any] = {
     "reads": "gain",
     "lower": -np.inf,
@@ -231,7 +231,7 @@ def f(
         places = np.minimum(places, groups.depth[:, np.newaxis])
     values = ratio((1 + square) * hits_within(groups, cutoffs), np.add(relevant, places))
     if empty == "undefined":
-        # One order without a hit is enough.
+        # Undefined if any order of tied items has no hit.
         values[chance_of_hit(groups, cutoffs) < 1] = np.nan
     return values
 
@@ -478,7 +478,7 @@ def _graded_reciprocal(groups: Groups, cutoff: int) -> Float64:
     return value
 
 
-SHORT = 32  # up to this number of terms are added up one by one
+SHORT = 32  # up to this number, terms are added up one by one
 NEVER = np.iinfo(np.int64).max
 
 
@@ -539,19 +539,20 @@ def chance(size: Int64, relevant: Int64, places: Int64) -> Float64:
 def reciprocal(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Float64:
     """Return the expected 1 / (start + I), counted as 0 where I is beyond `places`.
 
-    Place by place, that is a sum of as many terms, or of fewer where r of n items are relevant:
+    I is the place of the first relevant item in the group. Place by place, this is a sum of
+    `places` terms, or of fewer if many of the n items are relevant: with r relevant items,
     P(I > i) <= exp(-r i / n). In steps of r, after t others and with q(r) = P(I > places),
 
         S(r) = r / ((r - 1)(n - r + 1)) * ((n + t - r + 2) S(r - 1) - 1 + q(r - 1))
         S(1) = (H(t + places) - H(t)) / n
 
-    and for a whole group (q = 0) also S(n) = 1 / (t + 1). Downwards, from any r beyond, this
-    forgets an error of its start and adds no new ones; upwards it takes r steps. Of the
-    accurate ways, the one with the fewest steps is taken.
+    and for a whole group (q = 0) also S(n) = 1 / (t + 1). Downwards, from any larger r, an
+    error at the start fades out, and no new errors appear; upwards, it takes r steps. The method
+    with the fewest steps among the accurate ones is used.
     """
     last = size - relevant + 1  # the last place where the first relevant item can be
     places = np.minimum(places, last)
-    # Beyond, less than 1e-18 is left.
+    # Beyond these places, less than 1e-18 is missing.
     places_left = np.minimum(places, 42 * size // relevant + 1)
     top, (upwards, downwards) = size.copy(), np.full((2, len(size)), NEVER)
     long = np.flatnonzero((places_left > SHORT) | (relevant == 1))
@@ -575,14 +576,14 @@ def reciprocal(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Flo
 
 
 def _by_place(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Float64:
-    """Add P(I = i) / (start + i) up."""
+    """Add up P(I = i) / (start + i)."""
     order = np.argsort(-places, kind="stable")
     start, size, relevant = start[order], size[order], relevant[order]
     probability = relevant / size
     total = np.zeros(len(size))
     for step, active in step_by_step(places[order]):
         total[active] += probability[active] / (start[active] + step + 1)
-        # At the last place nothing is left to be divided.
+        # No items are left after the last place; avoid a division by 0.
         left = np.maximum(size[active] - step - 1, 1)
         probability[active] *= (left - relevant[active] + 1) / left
     return _unsorted(total, order)
@@ -606,7 +607,7 @@ def _downwards(start: Int64, size: Int64, relevant: Int64, top: Int64) -> Float6
     steps = top - relevant
     order = np.argsort(-steps, kind="stable")
     start, size, top = start[order], size[order], top[order]
-    # Exact where top is the size, else near enough to be soon forgotten.
+    # Exact if `top` is the size; otherwise close enough for the error to fade out.
     value = 1 / (start + 1)
     for step, active in step_by_step(steps[order]):
         n, t, r = size[active], start[active], top[active] - step

@@ -139,10 +139,10 @@ def snips_dcg(
 def with_propensities(
     ranks: Ranks, item_users: Int64 | None = None, propensity: Float64 | None = None
 ) -> Ranks:
-    """Return ranks in which each judged item has what these metrics read.
+    """Return ranks with the popularity and the propensity of each judged item.
 
-    By the position that `Ranks.item` has: how many users have each item in train, and the chance
-    that it is observed, NaN where that is unknown.
+    Both arguments are indexed by the positions in `Ranks.item`: the number of users who have the
+    item in train, and the probability that it is observed (NaN if unknown).
     """
     popularity = given = None
     if item_users is not None:
@@ -192,8 +192,8 @@ def _powers(values: Float64, exponent: float) -> Float64:
         return values
     if exponent == 0.5:
         return np.sqrt(values)
-    # math.pow, because the last bit of np.power differs between instruction sets; and few
-    # values differ.
+    # math.pow, because the last bit of np.power differs between instruction sets. There are few
+    # distinct values.
     distinct, at = np.unique(values, return_inverse=True)
     found = (math.pow(value, exponent) for value in distinct.tolist())
     return np.fromiter(found, np.float64, len(distinct))[at]

@@ -103,13 +103,13 @@ def roc_auc(
     if domain == "extended":
         known = functools.partial(_auc_of_known, every=every, others=others)
         return columns(known, groups, cutoffs)
-    # Twice the places before each relevant item: those that it is tied with count half.
+    # Twice the number of places before each relevant item; tied items count half.
     if groups.single:
         hits, before = steps(groups.indptr), 2 * whole_sum(groups, groups.start)
     else:
         hits = whole_sum(groups, groups.relevant)
         before = whole_sum(groups, groups.relevant * (2 * groups.start + groups.size - 1))
-    # One of two relevant items comes before the other, which makes no pair.
+    # Do not count pairs of two relevant items, of which one comes before the other.
     wrong = before - hits * (hits - 1)
     right = 2 * hits * others - wrong
     value = ratio(right.astype(np.float64), 2 * groups.n_relevant * others)
@@ -205,7 +205,7 @@ def partial_auc(
     relevant = groups.relevant[begun]
     values = np.empty((len(cutoffs), groups.n_users))
     for column, cutoff in enumerate(cutoffs.tolist()):
-        # Where their number is unknown, there are enough.
+        # If their number is unknown, assume that there are enough.
         first = np.where(groups.n_candidates < 0, cutoff, np.minimum(others, cutoff))
         if negatives == "k":
             first = np.full(groups.n_users, cutoff)
@@ -215,7 +215,7 @@ def partial_auc(
         behind = np.maximum(first[user[rows]] - above[rows], 0)
         orders = tied[rows] + 1
         steps = np.minimum(behind, orders)
-        # The product of all three factors, which are whole numbers, may not fit into 64 bits.
+        # The product of the three whole numbers may not fit into 64 bits.
         product = np.multiply((2 * behind - steps + 1) * steps, relevant[rows], dtype=np.float64)
         right = product / (2 * orders)
         paired = groups.n_relevant
@@ -235,9 +235,9 @@ def _of_first_hits(groups: Groups, rows: Int64, hits: Int64, behind: Int64) -> F
     Each of these is paired with `behind` others, less those of its group that come before it.
     """
     size, relevant = groups.size[rows], groups.relevant[rows]
-    # The first place of the group: its item is the first relevant one by the chance r / n.
+    # The item at the first place of the group is relevant with probability r / n.
     total = relevant / size * behind
-    # From the place behind + hits on, either there are enough hits or nothing is behind.
+    # From place `behind + hits` on, there are enough hits already, or no others are behind.
     last = np.minimum(size, behind + hits)
     row = np.repeat(np.arange(len(rows)), last - 1)
     place = np.arange(len(row)) - np.searchsorted(row, row) + 1  # places before
@@ -253,7 +253,7 @@ def _of_first_hits(groups: Groups, rows: Int64, hits: Int64, behind: Int64) -> F
 def _auc_of_list(groups: Groups, cutoff: int, one_kind: str) -> Float64:
     length = np.minimum(groups.depth, cutoff)
     start, before = groups.start, groups.hits_before
-    # Pairs of a relevant item and an other one before it: of the groups that are within.
+    # Pairs of a relevant item and another item before it, for the groups within the cut-off.
     pairs = groups.relevant * (start - before + (groups.size - groups.relevant) / 2)
     whole = np.flatnonzero(start + groups.size <= cutoff)
     wrong = groups.total(whole, pairs[whole])

@@ -30,7 +30,7 @@ def ideal_members(groups: Groups) -> tuple[Int64, Int64]:
 
 
 def members(indptr: Int64) -> tuple[Int64, Int64]:
-    """Return the user and the number within the user of each row of a ragged table."""
+    """Return the user of each row of a ragged table, and its number among the user's rows."""
     user = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     return user, np.arange(len(user)) - indptr[user]
 
@@ -47,8 +47,9 @@ def listed_relevant(groups: Groups) -> Int64:
 def relevant_candidates(groups: Groups) -> Int64:
     """Count the relevant candidates: int64 [n_users].
 
-    Where the ranking is known to its end, an item that was not ranked is not a candidate, unless
-    the source says how many are; otherwise it may lie beyond, and is taken to be one.
+    If the whole ranking is known, an item that was not ranked is not a candidate, unless the source
+    gives the number of relevant candidates. Otherwise it may come later in the ranking, and counts
+    as a candidate.
     """
     ranks = groups.ranks
     whole = ranks.depth >= ranks.n_candidates
@@ -67,7 +68,7 @@ def judged_others(groups: Groups, *, from_zero: bool) -> Int64:
 
 
 def whole_sum(groups: Groups, values: Int64) -> Int64:
-    """Add whole numbers of all groups up, user by user: int64 [n_users]."""
+    """Add up whole numbers of all groups, user by user: int64 [n_users]."""
     return steps(indptr_of(values)[groups.indptr])
 
 

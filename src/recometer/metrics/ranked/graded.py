@@ -46,7 +46,7 @@ DISCOUNT = Parameter(
         "0 or undefined",
     },
 )
-MOST_PLACES = 2**16  # whose discounts are added up for a bound
+MOST_PLACES = 2**16  # the most places whose discounts are added up for a bound
 WHEN: dict[str, Any] = {
     "gain": {
         "positive": {"reads": "positive_gain"},
@@ -61,9 +61,9 @@ WHEN: dict[str, Any] = {
 def _most_of_ones(
     cutoff: int, binary: bool, *, gain: str = "linear", discount: str = "standard"
 ) -> float:
-    """Return the sum of discounts where no gain is above 1, which only binary gains promise.
+    """Return the sum of discounts if no gain can be above 1, as only binary gains ensure.
 
-    The largest of other values in test need not be the largest of their scale.
+    For other gains, the largest value in test need not be the largest value of the scale.
     """
     ones = gain == "binary" or (binary and gain != "shifted")
     if not ones or cutoff > MOST_PLACES:
@@ -227,9 +227,9 @@ def _ideal_dcg(groups: Groups, cutoffs: Int64, discount: str, ideal: str) -> Flo
 
 @functools.lru_cache(maxsize=4)
 def _sums_of_equal(gain: float, size: int, discount: str) -> tuple[Float64, Float64]:
-    """Return what items of one gain add at the first places, and the sums of 0, 1, ... of them.
+    """Return the terms of equal gains at the first places, and the sums of 0, 1, ... terms.
 
-    They are added up as the terms of users are: the best order has exactly this value.
+    They are summed like the terms of users, so that the best order has exactly this value.
     """
     terms = _discounted(np.full(size, gain), np.arange(size), discount)
     return terms, np.append(0.0, np.cumsum(terms))
@@ -253,7 +253,7 @@ def _largest_gain_throughout(discount: str, groups: Groups, cutoff: int) -> Floa
 
 def _ones(discount: str, groups: Groups, cutoff: int) -> Float64:
     total = np.minimum(np.trunc(sum_of_gains(groups)), float(cutoff))
-    # A sum below 0 counts from the end of a table that begins with the entry of 0.
+    # A negative sum counts back from the end of a table that starts with the entry for 0.
     best = np.maximum(np.where(total < 0, cutoff + 1 + total, total), 1).astype(np.int64)
     return _sum_of_discounts(np.zeros(groups.n_users, np.int64), best, discount)
 
@@ -266,7 +266,7 @@ def _best_gains(discount: str, ideal: str, groups: Groups, cutoff: int) -> Float
 
 @shared
 def _ideal_terms(groups: Groups, discount: str, ideal: str) -> tuple[Int64, Int64, Float64]:
-    """Return the user, the place from 0 on, and the discounted gain of what is best."""
+    """Return user, place (from 0 on) and discounted gain of the items in the ideal order."""
     if ideal in ("list", "signed"):
         indptr, gain = groups.listed_ideal() if ideal == "list" else groups.signed_ideal()
         user, place = members(indptr)
@@ -277,14 +277,14 @@ def _ideal_terms(groups: Groups, discount: str, ideal: str) -> tuple[Int64, Int6
 
 
 def _discounted(gain: Float64, place: Int64, discount: str) -> Float64:
-    """Return what gains add at their places, counted from 0."""
+    """Return the discounted gains at their places, counted from 0."""
     if discount == "graded":
         return _graded_terms(place + 1, gain)
     return gain / _divisor(place, discount)
 
 
 def _terms_of_members(groups: Groups, rows: Int64 | slice, places: Int64) -> Float64:
-    """Add up what the items of a group add at each of its first places, over all its places."""
+    """Add up the expected terms of the items of each group over its first places."""
     first = np.cumsum(groups.relevant) - groups.relevant
     count = groups.relevant[rows] * places
     row = np.repeat(np.arange(len(places)), count)
@@ -306,15 +306,15 @@ def _graded_terms(rank: Int64, gain: Float64) -> Float64:
 
 
 def _divisor(start: Int64, discount: str) -> Float64:
-    """Return what the gain is divided by at the place after `start` others."""
+    """Return the divisor of the gain at the place after `start` others."""
     return log2_of(start + 2) if discount == "standard" else log2_of(np.maximum(start + 1, 2))
 
 
 def _sum_of_discounts(start: Int64, places: Int64, discount: str) -> Float64:
-    """Add the discounts of some places up."""
-    if discount != "original":  # gains of 1 where they are graded
+    """Add up the discounts of some places."""
+    if discount != "original":  # for "graded", of gains of 1
         return discounts(start, places)
-    # As standard one place further up, and 1 at the first place.
+    # The standard discount of the place before, and 1 at the first place.
     top = (start == 0).astype(np.int64)
     rest: Float64 = top + discounts(np.maximum(start - 1, 0), places - top)
     return rest

@@ -11,21 +11,21 @@ Complex128 = npt.NDArray[np.complex128]
 
 STEP = 0.25  # of both integrals; the error is at most about exp(-9.8 / STEP)
 END = 42.0  # exp(-END) is less than a rounding error
-FEW = 64  # different chances, which are taken one by one
-NODES = 14  # of the polynomials that stand for many different chances
+FEW = 64  # up to this number, distinct chances are used one by one
+NODES = 14  # of the polynomials that replace many distinct chances
 ANGLES = np.arange(66)  # at which a generating function is read
 HALVINGS = 40
 
 
 def of_large_tie(start: int, size: int, places: int, content: Float64) -> float:
-    """Return what the first places of one group add if nobody was content before.
+    """Return the contribution of a group's first places if the user was not satisfied before.
 
-    Let every item of the group come at a random time in (0, 1). The chance that nobody is content
-    with the items that came until c is ``S(c)``, the mean over all sets of `places` items of the
+    Let every item of the group come at a random time in (0, 1). The chance that no item that came
+    before c satisfies the user is ``S(c)``, the mean over all sets of `places` items of the
     product of ``1 - c q``. With ``1 / rank`` as the integral of ``x^(rank - 1)``, the sum over
     the places is the integral over c of ``-S'(c) K(c)``, where
     ``K(c) = c^start * integral over v of v^(places + start) / (1 - (1 - c) v)^(start + 1)``, both
-    from 0 to 1. Neither integrand has a sign, so that no digits cancel, and the work does not
+    from 0 to 1. Neither integrand changes its sign, so that no digits cancel, and the work does not
     depend on the size of the group.
 
     Parameters
@@ -38,7 +38,7 @@ def of_large_tie(start: int, size: int, places: int, content: Float64) -> float:
     q, count = _few(content)
     if not len(q):
         return 0.0
-    # Trapezoidal rule in the logit of c, in which all that happens has a width of about 1.
+    # Trapezoidal rule in the logit of c, on which the integrand varies over a width of about 1.
     logit = np.arange(-END - np.log(places), END, STEP)
     c, rest = _logistic(logit), _logistic(-logit)
     if places == size:
@@ -57,7 +57,7 @@ def _logistic(x: Float64) -> Float64:
 def _log_of_product(c: Float64, q: Float64, left: Float64) -> Float64:
     """Return log(1 - c q): [n_c, n_q]."""
     product = c[:, np.newaxis] * q
-    with np.errstate(divide="ignore"):  # the other way is taken there
+    with np.errstate(divide="ignore"):  # the other branch is used there
         result: Float64 = np.where(product < 0.5, np.log1p(-product), np.log(left))
     return result
 
@@ -131,7 +131,7 @@ def _log1p(x: Complex128) -> Complex128:
 
 
 def _angles(deviation: Float64) -> tuple[Float64, Float64]:
-    """Return angles from 0 to where nothing is left, and the weights of Cauchy's integral."""
+    """Return angles from 0 to where the integrand vanishes, and the weights of the integral."""
     n = np.ceil(14 * deviation + 64)[:, np.newaxis]
     angle = ANGLES * (2 * np.pi / n)
     weight = np.where(ANGLES == 0, 1.0, 2.0) / n
@@ -140,10 +140,10 @@ def _angles(deviation: Float64) -> tuple[Float64, Float64]:
 
 
 def _few(content: Float64) -> tuple[Float64, Float64]:
-    """Return few chances and how often each counts, for any smooth sum over them.
+    """Return few chances and the weight of each, for any smooth sum over them.
 
-    Where many differ, those of 1 - q within a factor of 2 are replaced by the nodes of a polynomial
-    that interpolates what is added up, divided by q.
+    Many distinct chances are reduced: those whose 1 - q is within a factor of 2 are replaced by the
+    nodes of a polynomial that interpolates the summand divided by q.
     """
     q, times = np.unique(content[content > 0], return_counts=True)
     if len(q) <= FEW:

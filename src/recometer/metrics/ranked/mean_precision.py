@@ -121,9 +121,9 @@ def _sums_until(groups: Groups, cutoffs: Int64) -> Float64:
 
 
 def _precisions(start: Int64, places: Int64, end: Int64) -> Float64:
-    """Add 1/i + ... + 1/end up over some places i.
+    """Add up 1/i + ... + 1/end over some places i.
 
-    That is the sum over j of the number of these places up to j, divided by j.
+    This equals the sum over j of the number of these places up to j, divided by j.
     """
     inside = places - start * harmonic(start, places)
     return np.asarray(inside + places * harmonic(start + places, end - start - places))
@@ -136,7 +136,7 @@ def _until_the_last(groups: Groups, cutoff: int) -> Float64:
     places = np.minimum(groups.size[last], cutoff - groups.start[last])
     value = np.zeros(groups.n_users)
     value[users], missed = _last_in_group(groups, last, places)
-    # Where none of the last group's relevant items is within, an earlier group has the last.
+    # If no relevant item of the last group is within the cut-off, take an earlier group's last.
     again = np.flatnonzero((missed > 0) & (count[users] > 1))
     before = last[again] - 1
     earlier, _ = _last_in_group(groups, before, groups.size[before])
@@ -145,24 +145,24 @@ def _until_the_last(groups: Groups, cutoff: int) -> Float64:
 
 
 def _last_in_group(groups: Groups, row: Int64, places: Int64) -> tuple[Float64, Float64]:
-    """Take the last relevant item to be in a group, within its first places.
+    """Assume that the last relevant item is in a group, within its first places.
 
-    Returns the expected mean precision, counted as 0 where there is none within; and the
-    chance of that.
+    Returns the expected mean precision, counted as 0 if no relevant item is there, and the chance
+    that none is.
     """
     order = np.argsort(-places, kind="stable")
     start, size, relevant = groups.start[row], groups.size[row], groups.relevant[row]
     before = groups.hits_before[row]
     offset = _sums_before(groups, row)
     total = np.zeros(len(row))
-    # Downwards from the last place: the chance that no relevant item comes after it.
+    # From the last place to the first: the chance that no relevant item comes after it.
     free = np.ones(len(row))
     for step, rows in step_by_step(places[order]):
         active = order[rows]
         n, r, t, place = size[active], relevant[active], start[active], (places - step)[active]
-        left = n - step  # places that are not yet known to hold none
+        left = n - step  # places that may still hold a relevant item
         here = r / left
-        # Each of the left - 1 places holds the same share of the r - 1 others.
+        # Each of the left - 1 other places holds an equal share of the r - 1 other items.
         others = (r - 1) / np.maximum(left - 1, 1)
         end = t + place
         earlier = before[active] * harmonic(np.zeros(len(t), np.int64), t) - offset[active]
@@ -174,14 +174,14 @@ def _last_in_group(groups: Groups, row: Int64, places: Int64) -> tuple[Float64, 
 
 
 def _sums_before(groups: Groups, row: Int64) -> Float64:
-    """Add H(i - 1), the sum of 1/j for j < i, up over the (expected) relevant places i before."""
+    """Add up H(i - 1), the sum of 1/j for j < i, over the (expected) relevant places i before."""
     start, size = groups.start, groups.size
     zero = np.zeros(len(start), np.int64)
     # The mean of H over a group's places before each: sum of H(m) for m = t .. t + n - 1.
     first, after = harmonic(zero, start), harmonic(start, size)
     mean = first + ((start + size) * after - size) / size
     terms = groups.relevant * mean
-    # Only what is before, user by user.
+    # Only groups before this one, user by user.
     begin = groups.indptr[groups.user[row]]
     count = row - begin
     which = np.repeat(np.arange(len(row)), count)

@@ -52,7 +52,7 @@ def precision_sum(groups: Groups, cutoffs: Int64) -> Float64:
 
 @shared
 def precision_sum_by_place(groups: Groups, cutoffs: Int64) -> Float64:
-    """Return the sums over the places j <= k with a hit of P(j); tied groups as in the other."""
+    """Return the sums of P(j) over distinct places j <= k of hits; ties as in `precision_sum`."""
     user, start = groups.user, groups.start
     last = np.ones(len(start), bool)
     last[:-1] = (np.diff(user) != 0) | (np.diff(start) != 0)
@@ -66,8 +66,8 @@ def precision_sum_by_place(groups: Groups, cutoffs: Int64) -> Float64:
 
 
 def precisions(start: Int64, places: Int64, before: Int64, size: Int64, relevant: Int64) -> Float64:
-    """Return what the first places of tie groups of two or more add to the sum of P(j) rel(j)."""
-    others = (relevant - 1) / (size - 1)  # relevant among the tied items before, per place
+    """Return the terms of the first places of groups of ties in the sum of P(j) rel(j)."""
+    others = (relevant - 1) / (size - 1)  # the relevant share of the tied items before
     first = (before + 1 - others * (start + 1)) * harmonic(start, places)
     return relevant / size * (first + others * places)
 
@@ -78,16 +78,16 @@ def mean_precision_of_hits(groups: Groups, cutoffs: Int64) -> Float64:
     for column, cutoff in enumerate(cutoffs.tolist()):
         parted = groups.parted(cutoff)
         if len(parted):
-            # The group that is parted is in the sum with its mean.
+            # `precision_sum` contains only the mean of a group that the cut-off splits.
             values[groups.user[parted], column] = _given_the_hits(groups, cutoff, parted)
     return values
 
 
 def _given_the_hits(groups: Groups, cutoff: int, parted: Int64) -> Float64:
-    """Return this mean for users with a parted group, averaged over the hits in that group."""
+    """Return the mean for users with a split group, averaged over the number of hits in it."""
     user, start, before = groups.user[parted], groups.start[parted], groups.hits_before[parted]
     places = cutoff - start
-    # What the groups before add.
+    # The terms of the groups before.
     whole = np.flatnonzero(groups.start + groups.size <= cutoff)
     terms = (groups.hits_before[whole] + 1) / (groups.start[whole] + 1)
     tied = np.flatnonzero(groups.size[whole] > 1)
@@ -115,14 +115,15 @@ def _given_the_hits(groups: Groups, cutoff: int, parted: Int64) -> Float64:
 
 
 def last_places(groups: Groups, cutoffs: Int64) -> Int64:
-    """Return how many places lists lack up to k: int64 [n_users, n_cutoffs]; 0 without k."""
+    """Return by how many places lists are shorter than k: int64 [n_users, n_cutoffs]."""
     return np.maximum(np.where(cutoffs == WHOLE, 0, cutoffs) - groups.depth[:, np.newaxis], 0)
 
 
 def at_the_end(groups: Groups) -> tuple[Int64, Float64, Float64]:
     """Find the groups that hold the last place of their user's list.
 
-    Returns which, the chance of a hit at the last place, and the (expected) hits up to there then.
+    Returns these groups, the chance of a hit at the last place, and the (expected) number of hits
+    up to there, given that hit.
     """
     depth = groups.depth[groups.user]
     rows = np.flatnonzero((groups.start < depth) & (groups.start + groups.size >= depth))
@@ -148,7 +149,7 @@ def hits_squared(groups: Groups, cutoff: int) -> Float64:
 
 
 def expand(size: Int64, relevant: Int64, places: Int64) -> tuple[Int64, Int64, Float64]:
-    """List every number of hits that is possible, group by group, with its chance.
+    """List all possible numbers of hits, group by group, with their chances.
 
     Returns the group, the relevant items found within its places (rising within a group), and the
     chance; with ``1 <= places <= size``.
@@ -161,8 +162,8 @@ def expand(size: Int64, relevant: Int64, places: Int64) -> tuple[Int64, Int64, F
     np.cumsum(count, out=offset[1:])
     found = np.arange(len(group)) - offset[group] + least[group]
 
-    # Relative to the likeliest number, outwards from it: nothing overflows, and what
-    # underflows does not count.
+    # Start from the likeliest number and go outwards: nothing overflows, and chances that underflow
+    # are negligible.
     mode = np.clip((relevant + 1) * (places + 1) // (size + 2), least, most)
     chance = np.ones(len(group))
     for sign, steps in ((1, most - mode), (-1, mode - least)):

@@ -26,8 +26,8 @@ from recometer.ties import Groups, two_to, two_to_less_one
 
 NEGLIGIBLE = 2.0**-60  # relative to a value: far less than its rounding error
 LOOK = 64  # places between two checks of the remainder
-ROW_FREE = 100  # rows that cost as much as a step does without any
-MOST_WORK = 10**6  # rows that are worked on for a tied group; an integral costs as much
+ROW_FREE = 100  # number of rows that cost as much as an empty step
+MOST_WORK = 10**6  # rows computed for a tied group; an integral costs as much
 
 
 @metric(
@@ -93,7 +93,7 @@ def _shares_of_largest(groups: Groups, max_gain: float | None) -> Float64:
 
 def _chances(p: float, start: Int64, places: Int64) -> Float64:
     """Return the chance of stopping at one of some places."""
-    # From `end` on, nothing is left that a float64 can hold.
+    # From `end` on, the terms are too small for float64.
     end = min(int(740 / -math.log(p)) + 2, largest(start + places))
     table = _chance_table(p, 1 << end.bit_length())
     return sums_between(table, np.minimum(start, end), np.minimum(start + places, end))
@@ -176,7 +176,7 @@ def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Flo
 def _of_tied_groups(
     start: Int64, size: Int64, relevant: Int64, places: Int64, content: Float64, first: Int64
 ) -> Float64:
-    """Return what the first places of groups add if nobody was content before: float64 [n].
+    """Return the contribution of groups if the user was not satisfied before: float64 [n].
 
     `first` is where the members of each stand in `content`.
     """
@@ -202,11 +202,11 @@ def _place_by_place(
     first: Int64,
     most: Int64,
 ) -> Float64:
-    """Return this for small groups; only the first `most` judged items of each can matter."""
-    order = np.argsort(-places, kind="stable")  # those that are done first stand last
+    """Do the same for small groups; only the first `most` judged items of each can matter."""
+    order = np.argsort(-places, kind="stable")  # groups that finish first come last
     start, size, relevant, places = start[order], size[order], relevant[order], places[order]
     most = most[order]
-    # A row per group and number m of judged items that have come, from 0 to all that matter.
+    # A row per group and number m of judged items seen so far, up to all that matter.
     offset = np.zeros(len(order) + 1, np.int64)
     np.cumsum(most + 1, out=offset[1:])
     row = np.repeat(np.arange(len(order)), most + 1)
@@ -214,7 +214,7 @@ def _place_by_place(
     r, n = relevant[row], size[row]
     product = _means_of_products(relevant, most, row, come, content, first[order])
     drop = product - np.append(product[1:], 0.0)
-    drop[offset[1:] - 1] = 0.0  # all have come, or all that matter
+    drop[offset[1:] - 1] = 0.0  # no further judged item matters
 
     found = np.zeros(len(order))
     chance = (come == 0).astype(np.float64)
@@ -228,7 +228,7 @@ def _place_by_place(
         chance[1 : rows.stop] += coming[:-1]
         found[:active] += added / (start[:active] + place + 1)
         if place % LOOK == LOOK - 1:
-            # What may still come is at most the chance that nobody is content yet.
+            # The rest is at most the chance that the user is not satisfied yet.
             left = np.bincount(row[rows], weights=chance[rows] * product[rows], minlength=active)
             if (left <= NEGLIGIBLE * found[:active] * (start[:active] + place + 1)).all():
                 break
@@ -246,17 +246,17 @@ def _means_of_products(
     product: Float64 = (come == 0).astype(np.float64)
     widest, gone = largest(most), {n + 1 for n in np.unique(relevant).tolist()}
     for i in range(1, int(relevant.max(initial=0)) + 1):
-        if i <= widest or i in gone:  # otherwise the rows stay as they are
+        if i <= widest or i in gone:  # otherwise, the rows are unchanged
             at = np.flatnonzero((r >= i) & (come <= i))
             m, here = come[at], member[at]
-        previous = product[at - 1]  # of m - 1; for m = 0, what does not count
+        previous = product[at - 1]  # the product of m - 1; for m = 0, an unused number
         unsatisfied = 1 - content[here + i]
         product[at] = m / i * unsatisfied * previous + (i - m) / i * product[at]
     return product
 
 
 def _that_matter(size: Int64, relevant: Int64, content: Float64, first: Int64) -> Int64:
-    """Return after how many judged items of a group the rest adds less than a rounding error.
+    """Return the number of judged items of a group after which the rest is negligible.
 
     e(m) is at most the m-th power of the mean of ``1 - q`` (Maclaurin's inequality), and the first
     place alone adds the mean of q times the share of judged items.
@@ -271,7 +271,7 @@ def _that_matter(size: Int64, relevant: Int64, content: Float64, first: Int64) -
 
 
 def _with_more_than(count: Int64) -> Iterator[Int64]:
-    """Yield which have more than 0, 1, 2, ... of something."""
+    """Yield the rows whose count is more than 0, 1, 2, ...."""
     order = np.argsort(-count, kind="stable")
     for _, rows in step_by_step(count[order]):
         yield order[rows]
