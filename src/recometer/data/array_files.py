@@ -60,8 +60,11 @@ def open_array(path: str | os.PathLike[str], what: str) -> Array:
         with np.errstate(over="ignore"):  # the shape is too large for any file
             array: Array = np.load(found, mmap_mode="r", allow_pickle=False)
     except DAMAGED as error:
+        reason = str(error).rstrip(".")
+        if "pickle" in reason:  # NumPy's advice would run what the file contains
+            reason = "it is not in the format of numpy.save"
         raise FileError(
-            f"{found} cannot be read as a NumPy array: {str(error).rstrip('.')}. Hint: "
+            f"{found} cannot be read as a NumPy array: {reason}. Hint: "
             "numpy.save(path, array) writes one; arrays of Python objects are not read: "
             "numpy.save(path, array.tolist()) writes texts."
         ) from error
