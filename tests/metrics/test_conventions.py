@@ -319,7 +319,7 @@ def test_exceptions_are_few_and_documented(outcome: Outcome, records: list[Recor
     stated = " ".join(DOCUMENT.read_text(encoding="utf-8").split())
     assert f"printed {n_run:,} numbers" in stated
     assert f"reproduces {reproduced:,} of them. The other {n_run - reproduced} are" in stated
-    assert f"Among the {n_read} numbers that follow" in stated
+    assert f"Of the {n_read} numbers derived by reading their" in stated
     assert f"source, {covered['read']} are reproduced" in stated
     read = total.pop("read"), covered.pop("read")
     assert read[1] >= 0.85 * read[0]
