@@ -15,7 +15,7 @@ struct Bits512 {
     /// Avoids a conversion: GCC 12 may spill 16 bits to the stack and read back 32.
     static std::uint32_t bits_of(__mmask16 mask) {
         std::uint32_t bits;
-        // NOLINTNEXTLINE(portability-no-assembler): an intrinsic does not fix the instruction
+        // NOLINTNEXTLINE(portability-no-assembler): intrinsics do not guarantee this instruction
         __asm__("kmovw %1, %0" : "=r"(bits) : "k"(mask));
         return bits;
     }

@@ -127,7 +127,8 @@ void bind_background(nb::module_& m) {
         .def("start", &HeldBackground::start, nb::arg("threads"), "Begin.")
         .def("wait", &HeldBackground::wait, nb::arg("seconds"),
              "Wait some seconds at most; return whether all steps have ended.")
-        .def("stop", &HeldBackground::stop, "Skip the steps that have not begun, and wait for the others.");
+        .def("stop", &HeldBackground::stop,
+             "Skip the steps that have not begun, and wait for the others.");
 }
 
 }  // namespace recometer

@@ -1,4 +1,4 @@
-// Lists and rows made elsewhere: ranks in lists, tables, sums, splits, hashes, strings.
+// Bindings for lists ranked elsewhere and for rows: tables, sums, splits, hashes, strings.
 #include <algorithm>
 #include <limits>
 #include <utility>

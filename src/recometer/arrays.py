@@ -59,7 +59,7 @@ def begins(sorted_numbers: Array) -> Bool:
 
 
 def follow(places: Int64) -> bool:
-    """Return whether places follow one another, each above the one before by 1, from 0 on."""
+    """Return whether places are consecutive ascending integers, the first at least 0."""
     n = places.size
     if n == 0 or places.item(0) < 0 or places.item(n - 1) - places.item(0) != n - 1:
         return False

@@ -102,7 +102,8 @@ def no_attribute(name: str, package: str = "") -> AttributeError | ImportError:
     inside = f"{package}." if package else ""
     hint = f". Hint: {NAMES[inside + name]}" if inside + name in NAMES else ""
     module = f"recometer.{package}".rstrip(".")
-    # Of an AttributeError, `from package import name` shows nothing. It asks by this function.
+    # `from package import name` replaces the message of an AttributeError, so that the hint would
+    # be lost. Such an import calls this function from `_handle_fromlist`.
     if hint and sys._getframe(2).f_code.co_name == "_handle_fromlist":
         return ImportError(f"{module} has no {name!r} any more{hint}")
     return AttributeError(f"module {module!r} has no attribute {name!r}{hint}")

@@ -37,7 +37,7 @@ class Cancelled(Exception):
     """Raised inside a task whose result is no longer wanted."""
 
 
-_here = threading.local()  # the ticker of the task that a thread is at
+_here = threading.local()  # the ticker of the task that the thread is running
 
 
 def check_wanted() -> None:

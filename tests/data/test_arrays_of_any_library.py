@@ -22,7 +22,7 @@ class OfDlpack:
 
 
 class OfNumpy:
-    """An array that NumPy can ask for its numbers, as h5py's and zarr's are."""
+    """An array that only has `__array__`, like those of h5py and zarr."""
 
     def __init__(self, numbers):
         self._numbers = np.asarray(numbers)

@@ -167,7 +167,7 @@ def outcome_without_rule(
 
 
 class Outcome:
-    """Everything in a result: values, reasons, means and, since they are slow, lazily intervals."""
+    """Everything in a result: values, reasons, means, and intervals (lazily, as they are slow)."""
 
     def __init__(self, result: rm.Evaluation) -> None:
         self._result = result

@@ -268,7 +268,7 @@ ESTIMATORS = {
 
 @pytest.mark.shared
 def test_bias_and_spread_on_movielens_1m():
-    """Corrections come close to the whole catalogue, with Krichene & Rendle's variance weights.
+    """Corrected means come close to exact ones, with Krichene & Rendle's variance weights.
 
     The plug-in estimator removes part of the bias. The bias-variance estimators remove most of it,
     and more the less they weigh the variance. Least squares alone is of no use: its variance is

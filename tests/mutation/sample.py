@@ -1,4 +1,4 @@
-"""A test that misses some mistakes, on which the mutation testing tool is tested."""
+"""A test that misses some mutations, used to test the mutation testing tool."""
 
 from recometer.metrics.cutoffs import misplaced_cutoff
 

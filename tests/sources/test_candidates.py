@@ -463,7 +463,7 @@ def test_users_whom_the_source_does_not_know():
 
 
 def drawn(n, by="uniform", seed=0, *, test, train, **options):
-    """Which items are drawn for each user: those that a model that hides nothing ranks."""
+    """Return the items drawn for each user, for a model that can rank every item."""
     n_users, n_items = test.shape
     request = Request(
         rm.Interactions.of(test, user_ids=options.get("user_ids")),

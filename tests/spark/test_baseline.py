@@ -1,4 +1,4 @@
-"""Metrics that compare lists with those of another model have the values of one machine."""
+"""Metrics that compare lists with another model's have the same values as on one machine."""
 
 import polars as pl
 import pytest

@@ -200,7 +200,7 @@ def test_a_value_of_all_users_is_resampled_from_two_users_on() -> None:
 
 
 def test_few_clusters_of_different_sizes_have_gaffkes_bound() -> None:
-    """A further cluster, of (0, 6) or (6, 6), is as large as the largest."""
+    """Gaffke's bound adds a cluster of the largest size, 6, whose sum is 0 or 6."""
     sizes = np.array([1, 2, 6, 3, 1, 2, 4, 1])
     clusters = np.repeat(np.arange(8), sizes)
     values = np.random.default_rng(0).random(len(clusters)) < 0.3

@@ -43,9 +43,9 @@ def instruction_set() -> str:
 
 
 def users_at_once(instruction_set: str) -> int:
-    """Return how many users are scored at a time: for other numbers it takes as long as for more.
+    """Return how many users are scored at a time; other numbers take as long as the next multiple.
 
-    A multiple of it is a good size of a task.
+    Multiples of it are good task sizes.
     """
     return _available()[instruction_set]
 

@@ -35,7 +35,7 @@ WRITTEN = re.compile(
     r"\s*(\S.*?)\s*(>=|<=)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(%?)\s*"
 )
 SHOWN = 3  # the number of the most harmed users to show
-EQUAL = 1e-6  # a difference this close to the bound, in half intervals, equals it
+EQUAL = 1e-6  # a difference this close to the bound counts as equal (in interval half-widths)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -144,7 +144,7 @@ class _Grades:
 
 
 def _are_texts(lists: Iterable[Mapping[str, object]]) -> bool:
-    """Return whether all keys are texts."""
+    """Return whether all keys are strings."""
     try:
         for of in lists:
             "".join(of)  # much faster than to look at each
@@ -154,7 +154,7 @@ def _are_texts(lists: Iterable[Mapping[str, object]]) -> bool:
 
 
 def _are_plain(lists: Sequence[Mapping[str, float]]) -> bool:
-    """Return whether all documents are texts, and all scores finite numbers."""
+    """Return whether all documents are strings, and all scores finite numbers."""
     try:
         finite = all(-LARGEST < sum(of.values()) < LARGEST for of in lists)
     except TypeError:

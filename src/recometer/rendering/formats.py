@@ -544,7 +544,7 @@ class Shown:
         return [self.table()]
 
     def data(self) -> Table:
-        """Return the table that CSV holds; its rows have the values themselves."""
+        """Return the table for CSV and JSON, whose rows hold the unformatted values."""
         return self.table()
 
     def to_dict(self) -> dict[str, Any]:

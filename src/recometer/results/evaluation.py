@@ -579,12 +579,12 @@ def fingerprints(result: EvaluationRecord, name: str) -> dict[str, Any]:
 def names_of(
     metric: str | Metric, known: Mapping[str, Metric], protocol: Protocol
 ) -> tuple[list[str], bool]:
-    """Return the names in `known` that are meant, and whether they are written as several.
+    """Return the names in `known` that `metric` matches, and whether it names several.
 
     `metric` is what `recometer.evaluate` takes: another name of a metric, several cut-offs
     (``ndcg@1..1``, too), ``rbp(p=0.8)`` for rbp, ``err@10`` for ``err@10(max_gain=3)``.
-    UnknownNameError: it was not asked for. InputError: it may be several of them, or has a cut-off
-    or a parameter's value that the metric does not take.
+    UnknownNameError: it was not evaluated. InputError: it is ambiguous, or has a cut-off or a
+    parameter value that the metric does not take.
     """
     text = str(metric)
     if text in known:

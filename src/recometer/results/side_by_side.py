@@ -34,7 +34,7 @@ def span(counts: Sequence[int]) -> str:
 def fitting(
     make: Callable[[Sequence[str]], Table], metrics: Sequence[str], width: int | None
 ) -> list[Table]:
-    """Return a table of all metrics, or as many as are needed for a width.
+    """Return one table of all metrics, or several where one would exceed the width.
 
     `make` makes the table of some metrics, without notes, which belong after the last.
     """

@@ -45,7 +45,10 @@ def catalogue_of(table: ListTable, request: Request) -> ListCatalogue:
 
 
 def items_of(catalogue: Array, item_ids: Array | None, n_items: int) -> Bool:
-    """Return which items are in a catalogue: bool [n_items]. The items include all of its items."""
+    """Return which items are in the catalogue: bool [n_items].
+
+    Every item of the catalogue must be among the `n_items` items.
+    """
     inside = np.zeros(n_items, bool)
     positions = catalogue
     if item_ids is not None:

@@ -901,7 +901,7 @@ class StreamedPairs(Streamed):
         return bool(len(self._users)) if self._n_users else None
 
     def came(self, user_ids: Array) -> Bool:
-        """Return which of some users came before: bool [n]."""
+        """Return which of these users were in earlier batches: bool [n]."""
         return self._users.contain(user_ids)
 
     def add(self, batch: Pairs, request: Request) -> None:

@@ -155,7 +155,7 @@ def _last_in_group(groups: Groups, row: Int64, places: Int64) -> tuple[Float64, 
     before = groups.hits_before[row]
     offset = _sums_before(groups, row)
     total = np.zeros(len(row))
-    # From the last place to the first: the chance that no relevant item comes after it.
+    # Go from the last place to the first. `free` is the chance that no later place is relevant.
     free = np.ones(len(row))
     for step, rows in step_by_step(places[order]):
         active = order[rows]
