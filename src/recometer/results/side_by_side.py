@@ -15,7 +15,7 @@ def metric_column(name: str) -> Column:
 
 
 def cell(mean: float, low: float, high: float) -> str:
-    """Return a mean, and how far the further end of its interval is: ``"0.1234 ±.0123"``."""
+    """Return a mean, and the longer arm of its interval: ``"0.1234 ±.0123"``."""
     if math.isnan(mean):
         return "undefined"
     if math.isnan(low):
