@@ -10,11 +10,11 @@ namespace recometer {
 #if defined(RECOMETER_X86)
 namespace {
 
-/// The registers that the system keeps when it changes threads. (Only where OSXSAVE is set.)
+/// The registers that the system saves on context switches. Requires OSXSAVE.
 [[gnu::target("xsave")]] std::uint64_t kept_registers() { return _xgetbv(0); }
 
-/// What the processor has and the system keeps when it changes threads. (Not by
-/// __builtin_cpu_supports: it needs a library that clang-cl does not link.)
+/// The instruction sets that both the processor and the system support. __builtin_cpu_supports is
+/// not an option, because it needs a library that clang-cl does not link.
 struct Processor {
     bool avx2 = false, avx512 = false, vbmi2 = false;
 

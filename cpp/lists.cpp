@@ -61,7 +61,7 @@ class Ranker {
         return p.top + static_cast<std::int64_t>(user) * p.k;
     }
 
-    /// What breaks a tie: the item or, in input order, the position of the entry.
+    /// The number that breaks ties: the item or, in input order, the position of the entry.
     std::int32_t name(std::size_t entry) const {
         return p.input_order ? static_cast<std::int32_t>(entry) : items[entry];
     }

@@ -10,7 +10,7 @@
 
 namespace recometer {
 
-/// A number of users, and their positions in a table.
+/// Some users, and their positions in a table.
 struct TableUsers {
     std::size_t n;
     const std::int64_t* places;  ///< [n]: -1: not in the table; null: user i is at i

@@ -53,7 +53,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def fault_of(call, expected, text, names):
-    """Return the fault of a call's error message, or an empty text."""
+    """Return the fault of a call's error message, or an empty string."""
     try:
         value = eval(call, names)
     except rm.RecometerError as error:

@@ -20,7 +20,7 @@ NUMBER = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.]*\d)(?! m?s\b)")  # neither vers
 
 
 def ratio_of(results, name):
-    """Return a ratio: of a library's call, of a part, or of a measure by its name."""
+    """Return a ratio by its name: of a library's call, of two timings, or of a measure."""
     if "libraries" in results:
         library, call = name.split(": ", 1)
         return results["libraries"][library]["calls"][call]["ratio"]

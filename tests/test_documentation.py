@@ -1,4 +1,4 @@
-"""The documentation shows what really happens."""
+"""The documentation shows the output that its code really gives."""
 
 import doctest
 import importlib.util

@@ -1,4 +1,4 @@
-"""Numbers of NumPy, torch and JAX are accepted like Python numbers."""
+"""NumPy, torch and JAX numbers are accepted like Python numbers."""
 
 import numpy as np
 import polars as pl

@@ -1,4 +1,4 @@
-"""Each rule is declared once; its checks and its texts follow from the declaration."""
+"""Each rule is declared once; its checks and descriptions follow from the declaration."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEST = {"ann": {"film": 4.0}, "bob": {"game": 2.0, "song": 5.0}, "eve": {"song":
 @ruled
 @dataclasses.dataclass(frozen=True)
 class Wider(Protocol):
-    """The rules, and one that is only declared here."""
+    """The rules, plus one that is declared only here."""
 
     reading: Literal["down", "up"] = rule(
         "down",

@@ -109,7 +109,7 @@ def test_imports_follow_the_order() -> None:
 
 
 def named_in_strings(module: str) -> set[str]:
-    """Return the modules whose names a module contains as text, to be imported by name."""
+    """Return the modules whose names a module contains as strings, to be imported by name."""
     path = MODULES[module]
     if path.name == "__init__.py":  # a table of lazily imported names
         return set()

@@ -24,7 +24,7 @@ MODELS = 5
 
 @pytest.fixture(autouse=True)
 def _ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a folder with ratings.csv: what 40 users with text ids like of 30 items."""
+    """Work in a folder with ratings.csv: the favourite items of 40 users with string ids."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(page, "vega", lambda: "")  # no browser opens the report
     generator = np.random.default_rng(0)

@@ -7,7 +7,7 @@
 using namespace recometer;
 
 NB_MODULE(_native, m) {  // NOLINT(misc-use-anonymous-namespace): the macro's expansion
-    // Objects alive when Python ends are held by others: a test runner, a traceback, a notebook.
+    // Test runners, tracebacks and notebooks may keep objects alive until Python exits.
     nb::set_leak_warnings(false);
     m.doc() = "The functions of the kernel; the headers in cpp/ describe them.";
 

@@ -93,8 +93,8 @@ __all__ = [
     "split",
 ]
 
-# Imported when they are first used, so that `import recometer` stays light. No module has the name
-# of a function, which would hide it.
+# Imported on first use, so that `import recometer` stays fast. No module has the name of a
+# function, because it would hide the function.
 SUBMODULES = ("baselines", "compat", "integrations", "spark", "split")
 LAZY = {
     "Audit": "auditing",
@@ -138,7 +138,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"recometer.{name}")
     if name in LAZY:
         value = getattr(importlib.import_module(f"recometer.{LAZY[name]}"), name)
-        globals()[name] = value  # found without this function from now on
+        globals()[name] = value  # bypasses this function next time
         return value
     import recometer.removed
 

@@ -1,4 +1,4 @@
-"""``python -m recometer.check``: does recometer work here; the same as ``recometer check``.
+"""``python -m recometer.check``: check this installation, like ``recometer check``.
 
 This module is run and never imported: as an attribute of the package, it would take the place of
 the function `recometer.check`. A module whose import fails does not become an attribute.

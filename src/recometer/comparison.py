@@ -439,7 +439,7 @@ def power(
         why = "is not a metric of this evaluation with a value for each user."
         raise InputError(f"{metric!r} {why}")
     level = 1 - of.protocol.confidence if alpha is None else alpha
-    unit = stats.unit_of(values)  # of values, and so of differences between them
+    unit = stats.unit_of(values)  # the unit of the values, and thus of their differences
     found = stats.power(np.sqrt(2) * values, difference, wanted=wanted, alpha=level, unit=unit)
     note = (
         "From one evaluation: for a model that has nothing to do with it. Models of the same users "
@@ -449,7 +449,7 @@ def power(
 
 
 def _metrics(models: Sequence[Model], asked: str | Iterable[str] | None) -> list[str]:
-    """Return the metrics to compare; a random order may lack some."""
+    """Return the metrics to compare; a random order may have no value for some of them."""
     models = [model for model in models if not model.by_chance]
     first = models[0]
     own = [str(metric) for metric in first.first.metrics]
@@ -483,9 +483,9 @@ def _metrics(models: Sequence[Model], asked: str | Iterable[str] | None) -> list
 def _with_chance(
     metrics: list[str], models: Sequence[Model], counted: Sequence[Model]
 ) -> tuple[list[str], list[str]]:
-    """Return the metrics to compare, and notes on a random order, which lacks some.
+    """Return the metrics to compare, and notes on those without a value for a random order.
 
-    `counted` are the models whose comparisons p is adjusted over.
+    `counted` are the models whose comparisons count in the adjustment of p-values.
 
     Raises
     ------

@@ -42,10 +42,10 @@ __all__ = [
 ]
 
 
-OPTIONS = {"groups": "by"}  # options with another name than the argument
+OPTIONS = {"groups": "by"}  # options whose name differs from that of the argument
 RULE_OPTIONS = ("ties", "relevant_from")  # rules with an option of their own
-LONGEST = 8_000  # characters of a message; a name in it may have millions
-# Characters that a terminal obeys or does not show: control characters, marks of direction, lone
+LONGEST = 8_000  # characters of a message, because a name may have millions
+# Characters that control a terminal or are invisible: control characters, direction marks, lone
 # surrogates.
 UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
@@ -117,34 +117,34 @@ class DataWarning(UserWarning):
 
 
 def visible(text: str) -> str:
-    r"""Return a text with escapes for characters that a terminal obeys or does not show.
+    r"""Escape the characters of a string that control a terminal or are invisible.
 
-    Names of models, users and items come from elsewhere. Otherwise they could colour the text
-    after them, delete the text before them, or look like a separate line.
+    Names of models, users and items are not trusted: unescaped, they could colour the text after
+    them, delete the text before them, or look like a separate line.
     """
-    if text.isprintable():  # the most are
+    if text.isprintable():  # almost always
         return text
     return UNSEEN.sub(lambda one: one[0].encode("unicode_escape").decode(), text)
 
 
 def brief(value: object) -> str:
-    """Return an argument as Python shows it, shortened if it is long, for messages."""
-    import reprlib  # needed for messages alone
+    """Return the (possibly shortened) repr of an argument, for messages."""
+    import reprlib  # only needed for messages
 
     show = reprlib.Repr()
     show.maxstring = show.maxother = 80
     try:
         return show.repr(value)
-    except Exception:  # an integer of more digits than Python writes; what cannot show itself
+    except Exception:  # an integer with too many digits, or a failing __repr__
         return f"a {type(value).__name__}"
 
 
 def did_you_mean(name: str, known: Iterable[str], listed: str = "") -> str:
     """Return a hint with the most similar known names, ignoring case, and the list of all names.
 
-    If there are too many names for a message, `listed` says what lists them.
+    If there are too many names for a message, `listed` names the call that lists them.
     """
-    import difflib  # needed for messages alone
+    import difflib  # only needed for messages
 
     known = list(known)
     of_lower = {one.lower(): one for one in reversed(known)}
@@ -154,7 +154,7 @@ def did_you_mean(name: str, known: Iterable[str], listed: str = "") -> str:
 
 
 def python_or_command(python: str, command: str) -> str:
-    """Return a part of a message in the words of Python, or of the command line if it runs."""
+    """Return the variant of a phrase for Python, or for the command line if it is running."""
     return command if _options.get() else python
 
 

@@ -358,15 +358,15 @@ def _evaluate_one(source: object, test: object, train: object, prepared: Prepare
 
 
 def _are_models(given: object) -> TypeGuard[Mapping[Any, Any]]:
-    """Return whether outputs of models, or functions that make these, are given by names.
+    """Return whether the argument is a dict from names to outputs of models, or to functions.
 
-    Lists of items by users are none of it.
+    A dict from users to lists of items is not.
     """
     return isinstance(given, Mapping) and any(map(_is_output, given.values()))
 
 
 def _is_output(given: object) -> bool:
-    if isinstance(given, list | tuple):  # of folds
+    if isinstance(given, list | tuple):  # a source per fold
         return any(isinstance(one, Source) for one in given)
     if isinstance(given, Source) or callable(given):
         return True
@@ -378,9 +378,9 @@ def _is_output(given: object) -> bool:
 def _evaluate_models(
     sources: Mapping[Any, Any], test: object, train: object, prepared: Prepared
 ) -> dict[str, Evaluation]:
-    """Evaluate each of several models; messages of warnings and errors begin with its name.
+    """Evaluate several models; warnings and errors begin with the name of the model.
 
-    Only folds are prepared for each model by itself.
+    The preparation is shared, except for folds.
     """
     names = [str(name) for name in sources]
     repeated = next((name for name in names if names.count(name) > 1), None)
@@ -406,6 +406,6 @@ def _evaluated(preparation: Preparation, source: object) -> Evaluation:
 
 
 def _named(name: str, function: Callable[..., Made], *given: object) -> Made:
-    """Call a function for a model, whose name warnings and errors then tell."""
+    """Call a function for a model, so that warnings and errors begin with its name."""
     with naming(name):
         return function(*given)

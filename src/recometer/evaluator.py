@@ -307,12 +307,12 @@ class Stream:
         counted.add(batch, named[rows], places[rows])
 
     def _take_indices(self, items: Any, users: Any) -> bool:
-        """Add lists of positions, if there is nothing to say about them: many are short."""
+        """Add lists of positions if they are plain, valid arrays; return whether they were."""
         counted = self._counted
         if (
             self._by_position
             and isinstance(counted, StreamedLists)
-            and type(items) is type(users) is np.ndarray  # and not masked, for instance
+            and type(items) is type(users) is np.ndarray  # no subclass, such as a masked array
             and counted.positions is not None
             and counted.positions.add(items, users)
         ):
@@ -321,7 +321,7 @@ class Stream:
             return False
         items = to_numpy(items) if is_tensor(items) else items
         users = to_numpy(users) if is_tensor(users) else users
-        if type(items) is not np.ndarray or type(users) is not np.ndarray:  # masked, for instance
+        if type(items) is not np.ndarray or type(users) is not np.ndarray:  # or a masked array
             return False
         if items.dtype not in INDICES or items.ndim != 2 or not items.flags.c_contiguous:
             return False
@@ -337,13 +337,13 @@ class Stream:
         return bool(counted.take_indices(items, users))
 
     def _new(self, users: Array, places: Int64, came: Array) -> Int64:
-        """Return the rows of users who come for the first time; refuse the others if need be."""
+        """Return the rows of users who were not added before; refuse repeated users if required."""
         numbers = np.arange(len(places))
-        if follow(places):  # all of them known, and different
+        if follow(places):  # all known and distinct
             place = int(places[0])
             if not any_of(came[place : place + len(places)]):
                 return numbers
-        # The last row of each user leaves its number, so that users who are there twice show.
+        # Only the last row of each user keeps its number, which reveals users with two rows.
         if self._latest is None:
             self._latest = np.empty(len(came) + 1, np.int64)
         self._latest[places] = numbers
@@ -384,22 +384,22 @@ class Stream:
         counted.add(batch, dataclasses.replace(request, test=test))
 
     def _truth_of(self, batch: Pairs) -> Interactions:
-        """Return the truth of a batch, with the values that count."""
+        """Return the truth of a batch, prepared according to the protocol."""
         test, arguments = batch.facts.truth, self._evaluator.arguments
         assert test is not None
         return as_brought(test, arguments.metrics, arguments.protocol)
 
     def _request_of(self, batch: Pairs) -> Request:
-        """Return the request to a batch of candidates, which is the same except for its truth."""
+        """Return the request for a batch of candidates; only the truth differs between batches."""
         own_sets = self._evaluator.arguments.as_given["candidates"] is not None
         if self._request is None or own_sets:
             request = request_of(self._evaluator.case(batch))
-            # Results for one batch are of no use to the next.
+            # Cached results of one batch are useless for the next.
             self._request = dataclasses.replace(request, progress=False, memory=Memory())
         return self._request
 
     def _begun(self, kind: type[Any], n_items: int = 0, item_ids: object = None) -> Any:
-        """Return the object that counts batches of a kind, made with the first batch."""
+        """Return the counter for a kind of batches, created with the first batch."""
         if self._counted is not None:
             if not isinstance(self._counted, kind):
                 raise InputError(
@@ -470,7 +470,7 @@ class Stream:
 
     @cached_property
     def _identity(self) -> dict[str, str]:
-        """What is the same for all streams that can be merged; data are hashed for it."""
+        """The properties that must agree for streams to be merged, with digests of the data."""
         return identity_of(self._evaluator.arguments, self._evaluator.sides)
 
     def merge(self, other: Stream | Mapping[str, Any]) -> None:
@@ -559,7 +559,7 @@ class Stream:
 
 
 class UserPlaces:
-    """Where users stand in test, by their ids or positions."""
+    """The places of users in test, by their ids or positions."""
 
     def __init__(self, test: Interactions) -> None:
         self._ids, self._n_users = test.user_ids, test.n_users

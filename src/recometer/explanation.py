@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Evaluate = Callable[[Metric, Protocol], Evaluation]
 
-N_USERS = 5  # shown
+N_USERS = 5  # the default of `n_shown`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -292,7 +292,7 @@ def explain(
 
     def again(one: Metric, rules: Protocol) -> Evaluation:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)  # the user has seen them with the result
+            warnings.simplefilter("ignore", DataWarning)  # shown with the result
             found: Evaluation = evaluate(
                 **given, metrics=[one], protocol=rules, seed=result.seed, progress=False
             )
@@ -334,7 +334,7 @@ def walk(
         results.append(again(metric, rules))
         named.append((name, change))
 
-    # A correction needs the ties "expected": it comes last, or else goes first.
+    # A correction requires ties="expected", so add it last, but remove it first.
     steps = list(STEPS)
     if last_rules.correction == "none":
         steps.sort(key=lambda step: step != "correction")
@@ -389,14 +389,14 @@ def _metric_steps(metric: Metric, last: Metric) -> Iterator[tuple[str, str, Metr
 
 
 def _counterpart(metric: Metric, protocol: Protocol) -> Metric:
-    """Return the metric that the other rules have under this name, or under our name for it."""
+    """Return the metric that has this name, or our name for it, under the other rules."""
     if find(protocol.name) is None and not metric.label:
         return metric
     plain = metric.name if metric.cutoff is None else f"{metric.name}@{metric.cutoff}"
     for name in (metric.label, plain):
         with contextlib.suppress(UnknownNameError, InputError):
             return parse_under(name, protocol)[0]
-    return parse_under(plain, protocol)[0]  # raises the error that fits
+    return parse_under(plain, protocol)[0]  # raises the error for the user
 
 
 def _plain(metric: Metric) -> Metric:
@@ -405,15 +405,16 @@ def _plain(metric: Metric) -> Metric:
 
 
 def _own_rules(metric: Metric, protocol: Protocol) -> Protocol:
-    """Return the rules including those that the metric's name changes, without a convention."""
-    # With a version, they are another library's: `evaluate` then takes ties as it can.
+    """Return the rules, including those implied by the metric, but without the convention."""
+    # A version marks rules of another library, for which `evaluate` replaces input order as the
+    # rule for ties if the source has no order.
     own = rules_of(metric, protocol)
     return dataclasses.replace(own, name="", version="explained", defects=False)
 
 
 def _together(results: list[Evaluation]) -> tuple[Array | None, Float64]:
     """Return the values that count in each result's mean, with a row per user."""
-    # A rule may let users count who are not in test, so the results may differ in their users.
+    # Some rules add users who are not in test, so the results may have different users.
     largest = max(results, key=len)
     columns = []
     for result in results:
@@ -443,7 +444,7 @@ def _counted(result: Evaluation) -> int:
 
 
 def _difference(before: Float64, after: Float64) -> Float64:
-    """Return the distances of values, infinite if only one of the two is NaN."""
+    """Return absolute differences, infinite if only one of the two values is NaN."""
     one_missing = np.isnan(before) != np.isnan(after)
     return np.where(one_missing, np.inf, np.nan_to_num(np.abs(after - before)))
 

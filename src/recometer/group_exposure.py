@@ -221,7 +221,7 @@ def fairness(
         raise InputError("There are no lists. Hint: a source, or several of the same users.")
     drawn = [read.data(one, of_train=True) for one in _aligned([read.lists(one) for one in shown])]
     exposed = [exposure_of_groups(data, k, discount, patience) for data in drawn]
-    # Without items that have no group, which are last.
+    # The last entry is for items without a group, which do not count.
     share = _normalised(np.mean([one.exposure[:-1] for one in exposed], axis=0))
     wanted = _target(target, read.catalogue, exposed[0].relevant)
     attention = [attention_of_items(data, k, discount, patience) for data in drawn]
@@ -245,7 +245,7 @@ def fairness(
 
 
 def _mean(values: Float64) -> float:
-    """Return the mean of what is defined."""
+    """Return the mean of the values that are not NaN."""
     defined = values[~np.isnan(values)]
     return float(defined.mean()) if len(defined) else np.nan
 
@@ -258,7 +258,7 @@ def _normalised(shares: Float64) -> Float64:
 def _target(
     target: str | Mapping[Any, float], catalogue: Catalogue, relevant: Float64 | None
 ) -> Float64:
-    """Return the share of each group."""
+    """Return the target share of each group."""
     if isinstance(target, Mapping):
         names = [str(name) for name in catalogue.category_names]
         given = {str(group): share for group, share in target.items()}
@@ -282,7 +282,7 @@ def _target(
 
 
 def _aligned(lists: list[TopLists]) -> list[TopLists]:
-    """Give several lists the same numbers of items."""
+    """Renumber the items of several lists in the same way."""
     if len(lists) == 1:
         return lists
     if len({one.n_users for one in lists}) > 1:
@@ -320,7 +320,7 @@ class _Read:
         threads: int | None,
     ) -> None:
         self.catalogue = _catalogue(item_groups)
-        # A dict may have the groups of some items alone.
+        # A dict may have groups for only some of the items.
         whole = isinstance(item_groups, Catalogue)
         self.item_ids = self.catalogue.item_ids if whole else None
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k < 2**63:
@@ -357,10 +357,10 @@ class _Read:
         return as_counted(test, (), self.protocol)
 
     def data(self, lists: TopLists, *, of_train: bool = False) -> ListData:
-        """Return lists with the groups, what is relevant, and what train excludes."""
+        """Return lists with the groups, the relevant items, and the items excluded by train."""
         truth = self.truth
         excludes = self.removes_train and self.train is not None
-        # Metrics that read the same: the groups, and with test what is relevant.
+        # Metrics that need the same data: the groups and, with test, the relevant items.
         reads = [Metric("category_entropy" if truth is None else "subtopic_recall", self.k)]
         if of_train and excludes:
             reads.append(Metric("popularity", self.k))

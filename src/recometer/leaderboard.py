@@ -25,7 +25,7 @@ from recometer.version import __version__
 
 MODEL = Column("model")
 SUMMARY_FIELDS = tuple(Table([MODEL, *columns(Protocol())], []).fields())
-"""What a row of the leaderboard in CSV holds."""
+"""The columns of the leaderboard in CSV."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -170,7 +170,7 @@ class Leaderboard(Tracked, Printed):
                 yield dataclasses.replace(name, model=model) if several else name, value
 
     def _save_artifacts(self, folder: str, prefix: str) -> None:
-        taken: set[str] = set()  # some file systems do not tell "ALS" from "als"
+        taken: set[str] = set()  # some file systems ignore case
         for model, one in self.results.items():
             first = name = f"{prefix}{safe_name(model)}"
             number = 1
@@ -229,7 +229,7 @@ class Leaderboard(Tracked, Printed):
         return Table([MODEL, *map(metric_column, shown)], lines, best=best)
 
     def _by_chance(self, metrics: Sequence[str]) -> list[dict[str, Any]]:
-        """Return a line with what chance alone would score, or one for each model if it differs."""
+        """Return a line with the values of a random order; one per model if they differ."""
         found = {
             model: {metric: of_model[metric].chance for metric in metrics}
             for model, of_model in self.rows.items()
@@ -332,7 +332,7 @@ class Leaderboard(Tracked, Printed):
 
 
 def side_by_side(segments: Mapping[str, Segments], width: int | None = None) -> list[Table]:
-    """Return tables with a row per group and model, a column per metric; none of no models."""
+    """Return tables with a row per group and model, and a column per metric; none for no model."""
     every = list(segments.values())
     if len(every) <= 1:
         return [table for one in every for table in one.tables(width)]

@@ -27,10 +27,10 @@ PER_ROW: Final = {"per": "row"}
 PER_USER: Final = {"per": "user"}
 PER_ITEM: Final = {"per": "item"}
 OFFSETS: Final = {"per": "offset"}  # where the rows of each user begin
-COUNTS: Final = {"per": "count"}  # a mapping of counts over all users; merging adds them up
-KEPT: Final = {"per": "nothing"}  # a cache that can be computed again
+COUNTS: Final = {"per": "count"}  # a mapping of counts over all users, summed on merging
+KEPT: Final = {"per": "nothing"}  # a cache, which is not merged
 
-# The bits that `sums_of` keeps of the largest number.
+# `sums_of` keeps this many bits of the largest number exact, unless that is below the limit.
 BITS_OF_CUT, SMALLEST_CUT = 26, 1e-280
 
 AnyRecord = TypeVar("AnyRecord", bound="Record")
@@ -195,14 +195,14 @@ class Table(Record):
 
 @functools.cache
 def _fields(record: Any) -> tuple[dataclasses.Field[Any], ...]:
-    """Return the fields that a record is made of."""
+    """Return the fields that the constructor of a record takes."""
     fields = dataclasses.fields(record)
     return tuple(field for field in fields if field.init)
 
 
 @functools.cache
 def _shaped(record: Any) -> tuple[tuple[dataclasses.Field[Any], str | None], ...]:
-    """Return each field with its kind of entries; None for records and other fields."""
+    """Return the fields to check with their kind of entries; None for records and other fields."""
     each = ((field, field.metadata.get("per")) for field in _fields(record))
     return tuple((field, per) for field, per in each if per in ("row", "user", "item", None))
 
@@ -268,7 +268,7 @@ def take(indptr: Int64, users: Int64) -> tuple[Int64, Int64]:
     -------
     taken_indptr : int64 [n_taken + 1]
     rows : int64 [taken_indptr[-1]]
-        Where the rows of these users lie in the whole table.
+        The positions of the rows of these users in the whole table.
     """
     counts = lengths(indptr, users)
     taken = indptr_of(counts)
@@ -277,7 +277,7 @@ def take(indptr: Int64, users: Int64) -> tuple[Int64, Int64]:
 
 
 def take_or_cut(indptr: Int64, users: Int64) -> tuple[Int64, Int64 | slice]:
-    """Return what `take` returns, as a slice of the rows if the users are consecutive."""
+    """Return the rows of some users like `take`, but as a slice if users are consecutive."""
     if follow(users):
         if len(users) == len(indptr) - 1:
             return indptr, slice(0, int(indptr[-1]))
@@ -349,7 +349,7 @@ def pairs(users: Int64, items: npt.NDArray[np.integer], n_items: int) -> Int64:
 
 
 def among(numbers: Int64, ascending: Int64) -> Bool:
-    """Return which numbers are among others, which must be sorted."""
+    """Return which numbers are in another array, which must be sorted."""
     if not len(ascending):
         return np.zeros(numbers.shape, bool)
     at = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)

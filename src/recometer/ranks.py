@@ -32,12 +32,12 @@ class UserFlag(enum.IntFlag):
 
 @functools.cache
 def _bits(which: tuple[UserFlag, ...]) -> np.uint32:
-    """Return several flags as one number; made once, for that takes longer than all else here."""
+    """Combine several flags into one number; cached, because this is slow."""
     return np.uint32(functools.reduce(operator.or_, which))
 
 
 def raised(flags: UInt32, *which: UserFlag) -> Bool:
-    """Tell for which users one of some flags is raised: bool [n_users]."""
+    """Return which users have one of some flags: bool [n_users]."""
     found: Bool = (flags & _bits(which)) != 0
     return found
 
@@ -135,7 +135,7 @@ class Ranks(Table):
         """Whether candidates of a user may lie beyond `depth`: bool [n_users]."""
         known = raised(self.flags, UserFlag.KNOWN)
         early: Bool = self.n_candidates < 0
-        if self.depth is not self.n_candidates:  # as it is of whole rankings
+        if self.depth is not self.n_candidates:  # the same array for whole rankings
             early = early | (self.depth < self.n_candidates)
         return known & early
 
@@ -175,7 +175,7 @@ class TopLists(Record):
     known: Bool = field(metadata=PER_USER)
     cut_in_ties: Bool = field(metadata=PER_USER)
     counts: Mapping[str, int] = field(default_factory=dict, metadata=COUNTS)
-    # By default what `known` says.
+    # By default, set from `known`.
     flags: UInt32 = field(default=None, metadata=PER_USER)  # type: ignore[arg-type]
     item_ids: Array | None = None
     n_catalogue: int | None = None

@@ -19,7 +19,7 @@ else:
         """
 
         def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
-            """Return the value, computed when it is first asked for."""
+            """Return the value, computed on first access."""
             if instance is None:
                 return self
             values = instance.__dict__

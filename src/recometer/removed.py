@@ -1,4 +1,4 @@
-"""Arguments, options, commands and names that are gone, and how to do their job now."""
+"""Removed arguments, options, commands and names, and what to use instead."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ GROUPS = (
     "LightGBM calls group."
 )
 
-# Each entry says what to do instead. Python's arguments, by name.
+# Each entry says what to do instead. First, arguments in Python, by name.
 ARGUMENTS: dict[str, str] = {
     "memory": "factors and scores that are larger than memory are ranked in place in .npy files, "
     "rm.Factors('users.npy', 'items.npy') and rm.Scores('scores.npy'); lists and interactions that "
@@ -95,9 +95,9 @@ COMMANDS: dict[str, str] = {"significance": PUBLISHED}
 
 
 def no_attribute(name: str, package: str = "") -> AttributeError | ImportError:
-    """Return the error of a name that recometer, or a package in it, does not have.
+    """Return the error for a missing attribute of recometer or of a package in it.
 
-    It is for the function ``__getattr__`` of the package.
+    To be raised by ``__getattr__`` of the package.
     """
     inside = f"{package}." if package else ""
     hint = f". Hint: {NAMES[inside + name]}" if inside + name in NAMES else ""
@@ -112,7 +112,7 @@ def no_attribute(name: str, package: str = "") -> AttributeError | ImportError:
 def without(
     *names: str,
 ) -> Callable[[Callable[Parameters, Returned]], Callable[Parameters, Returned]]:
-    """Make a function refuse arguments that it no longer has, with the way to do their job."""
+    """Make a function refuse removed arguments with a message that says what to use instead."""
 
     def decorate(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
         @functools.wraps(function)

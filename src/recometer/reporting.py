@@ -128,7 +128,7 @@ class Reported:
         ('good', True)
         """
         given = {name: value for name, value in locals().items() if name not in OWN}
-        from recometer.report.result import report as make  # most results are not reported
+        from recometer.report.result import report as make  # imported on use
 
         return make(self, path, **given, **more)
 

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
-POLL = 0.1  # seconds between two looks at the workers: how late a bar or Ctrl-C may be
-LONGEST_START = 2.0  # seconds that a thread may take to begin
+POLL = 0.1  # seconds between checks of the workers: the delay of bars and of Ctrl-C
+LONGEST_START = 2.0  # seconds that a thread may take to start
 BLOCK = 2**15  # rows of a column that fit into the caches of a processor
 ROWS_PER_TASK = 2**18
-ROWS_LOOKED_AT = 2**21  # rows that one thread can scan before a second one could help
-BRIEF = 2**15  # rows or places that a kernel completes before a thread could help
-BRIEF_NUMBERS = 2**17  # the same for numbers that are only read, such as scores
+ROWS_LOOKED_AT = 2**21  # rows that one thread scans before a second one would help
+BRIEF = 2**15  # rows or places that the kernel finishes before another thread would help
+BRIEF_NUMBERS = 2**17  # the same for numbers that are only read once, such as scores
 PATIENCE = 0.5  # seconds of work before a bar is worth showing
 
 
@@ -43,7 +43,7 @@ _here = threading.local()  # the ticker of the task that the thread is running
 def check_wanted() -> None:
     """Raise Cancelled in a task whose result is no longer wanted; outside of tasks do nothing.
 
-    For long work that has no ticker at hand.
+    For long computations that have no access to the ticker.
     """
     ticker: Ticker | None = getattr(_here, "ticker", None)
     if ticker is not None:
@@ -51,7 +51,7 @@ def check_wanted() -> None:
 
 
 class Ticker:
-    """Through it, a running task reports progress and learns that it should stop.
+    """Lets a running task report progress, and stops it by an exception when cancelled.
 
     `report` is called with the share of the task's weight that is newly done.
     """
@@ -140,9 +140,9 @@ def run_tasks(
         workers = begun
         if alone or not workers:
             work.run()
-        # Not Thread.join: before Python 3.13, Ctrl-C there marks a running thread as ended.
+        # Thread.join is unsafe: before Python 3.13, Ctrl-C in it marks a running thread as ended.
         while not work.ended.wait(POLL):
-            check_wanted()  # this may be a task itself
+            check_wanted()  # the calling thread may itself run a task
             bar.update(work.done)
     finally:
         work.cancelled.set()
@@ -170,7 +170,7 @@ def _begin(workers: Sequence[threading.Thread]) -> list[threading.Thread]:
 
 
 def _join(worker: threading.Thread) -> None:
-    """Wait for a thread, also for one whose start Ctrl-C has interrupted: it may still begin."""
+    """Wait for a thread, even if Ctrl-C interrupted its start, because it may still start."""
     end = time.monotonic() + LONGEST_START
     while worker in threading.enumerate() and not worker.is_alive() and time.monotonic() < end:
         time.sleep(POLL / 10)
@@ -194,7 +194,7 @@ def on_all_threads(function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
 
 
 def a_part_each(n: int, least: int) -> list[slice]:
-    """Cut n rows into a part for each processor; fewer where a part had less than `least` rows."""
+    """Cut n rows into parts of at least `least` rows, at most one for each processor."""
     n_parts = max(1, min(resolve_threads(None), n // least))
     bounds = [n * part // n_parts for part in range(n_parts + 1)]
     return [slice(begin, end) for begin, end in itertools.pairwise(bounds)]
@@ -208,8 +208,8 @@ def each_block(
 ) -> list[R]:
     """Return the results of a function on every block of n rows, in order, on all processors.
 
-    Blocks are so short that what one pass over them reads, the next finds in the caches; for
-    a single pass, `rows` may be up to `ROWS_PER_TASK`. A thread takes `per_task` rows at a time.
+    Blocks are short enough to stay in the caches between several passes over them. For a single
+    pass, `rows` may be up to `ROWS_PER_TASK`. A thread takes `per_task` rows at a time.
     """
     size = BLOCK if rows is None else rows
 
@@ -222,7 +222,7 @@ def each_block(
 
 
 def any_in_blocks(n: int, function: Callable[[slice], Any]) -> bool:
-    """Return whether a function finds anything in a block of n rows: which rows, as bools."""
+    """Return whether a function, which returns bools for a slice of rows, finds any of n rows."""
     found = each_block(n, lambda rows: bool(function(rows).any()), ROWS_PER_TASK, ROWS_LOOKED_AT)
     return any(found)
 
@@ -260,7 +260,7 @@ class _Work(Generic[T, R]):
         self._working = self._n_workers = n_workers
 
     def go_on_with(self, n_workers: int) -> None:
-        """Expect fewer threads than at first: the others could not be started."""
+        """Expect fewer threads, because the others could not be started."""
         with self._lock:
             self._working -= self._n_workers - n_workers
             if self._working == 0:
@@ -285,7 +285,7 @@ class _Work(Generic[T, R]):
                 self.results[position] = self._function(task, ticker)
             except BaseException as error:
                 with self._lock:
-                    # After a cancellation errors are its consequence (Cancelled above all).
+                    # Errors after a cancellation are its consequence (mostly Cancelled).
                     if not self.cancelled.is_set():
                         self._error = error
                         self.cancelled.set()
@@ -300,7 +300,7 @@ class _Work(Generic[T, R]):
             try:
                 raise error
             finally:
-                # The traceback holds this frame: without this, arrays would outlive the call.
+                # Break the cycle of error, traceback and frame, which would keep arrays alive.
                 del error
 
     def _next(self) -> tuple[int, tuple[T, float]] | None:
@@ -329,12 +329,12 @@ def waiting(label: str) -> Iterator[None]:
     finally:
         timer.cancel()
         if shown:
-            timer.join()  # it may be starting just now
+            timer.join()  # it may be starting right now
         status.stop()
 
 
 class _Bar:
-    """A progress bar on standard error, drawn by the waiting thread alone."""
+    """A progress bar on standard error, drawn only by the waiting thread."""
 
     def __init__(self, label: str, total: float, progress: bool | None) -> None:
         self._label = label
@@ -358,7 +358,7 @@ class _Bar:
     def close(self, done: float) -> None:
         if self._rich is not None:
             display, bar = self._rich
-            # Sums of fractions may end just below the total, which would look unfinished.
+            # Rounding may leave the sum just below the total, which would look unfinished.
             ended = math.isclose(done, self._total)
             display.update(bar, completed=self._total if ended else done)
             display.stop()
@@ -393,7 +393,7 @@ def _available_processors() -> int:
 
 @functools.cache
 def _own_limit() -> int:
-    """Return the processors that control groups leave to this process, read once."""
+    """Return the number of processors that control groups allow this process, cached."""
     return _control_group_limit(control_groups())
 
 
@@ -410,7 +410,7 @@ def control_groups(
 
 
 def _control_group_limit(groups: Iterable[Path]) -> int:
-    """Return the processors that control groups leave to a process."""
+    """Return the number of processors that control groups allow a process."""
     limit = sys.maxsize
     for group in groups:
         with contextlib.suppress(OSError, ValueError):  # no such file, or "max"

@@ -1,7 +1,7 @@
-"""Tie rules make tie groups of `Ranks`: metrics see a ranking only in this form.
+"""Tie rules turn `Ranks` into tie groups, the only form in which metrics read a ranking.
 
-A rule gives every judged item a place of its own, which is a group of one, or leaves tied items
-together (``"expected"``), so that metrics average over all their orders.
+A rule either gives every judged item a separate place, which is a group of one, or keeps tied
+items together (``"expected"``), so that metrics average over all their orders.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Property = Literal[
 
 Found = TypeVar("Found")
 PART, LONG = ROWS_OF_PART, ROWS_WITHOUT_PARTS
-"""Rows of a user that are added one by one: a part of many, and the most that are not parted."""
+"""Rows of a user: the size of a part of a long sum, and the most that are summed without parts."""
 
-FEW = 2**12  # numbers whose memory is not worth saving
+FEW = 2**12  # numbers that take too little memory to be worth saving
 SHORT_SORT = 2**11  # up to this many gains, one sort for all users is fastest
 WHOLE = int(np.iinfo(np.int64).max)
-"""The cut-off that means the whole ranking."""
+"""The cut-off that stands for the whole ranking."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -109,9 +109,9 @@ class Groups:
         return all_of(self.size == 1)
 
     def within(self, cutoff: int | Int64) -> tuple[Int64 | slice, Int64]:
-        """Find the groups of each user that begin within a number of places: int64 [n_users].
+        """Find the groups that begin within a cut-off, or within one per user: int64 [n_users].
 
-        Returns which groups, and how many places of each are within, at least 1: int64 [n_rows].
+        Returns the rows of the groups, and the number of their places within it: int64 [n_rows].
         """
         if isinstance(cutoff, int) and cutoff == WHOLE:
             return slice(None), self.size
@@ -124,7 +124,7 @@ class Groups:
         return np.flatnonzero((self.start < cutoff) & (self.size > cutoff - self.start))
 
     def first(self, cutoff: int) -> tuple[Int64 | slice, Int64, Int64]:
-        """Find the groups that begin within a cut-off: which, their indptr, and their `start`."""
+        """Find the groups that begin within a cut-off: their rows, their indptr and `start`."""
         return self._shared(("first", cutoff), lambda: _first(self, cutoff))
 
     def reach(self, cutoffs: Int64) -> Reach:
@@ -138,7 +138,7 @@ class Groups:
         return found
 
     def total(self, rows: Int64 | slice, values: Float64) -> Float64:
-        """Add values of some groups up, user by user, in rank order: float64 [n_users]."""
+        """Sum values of some groups by user, in rank order: float64 [n_users]."""
         return sum_by_user(self.user[rows], values, self.n_users)
 
 
@@ -146,28 +146,28 @@ class Groups:
 class Reach:
     """The groups within several cut-offs."""
 
-    rows: Int64 | slice  # those that begin within the deepest
-    parted: Int64  # those that a cut-off splits, cut-off by cut-off
-    places: Int64  # and how many
-    # For each: which of `rows` are within, and their users; which of these are parted, and where
-    # they stand in `parted`.
+    rows: Int64 | slice  # the groups that begin within the deepest cut-off
+    parted: Int64  # the groups that each cut-off splits, one cut-off after another
+    places: Int64  # the number of their places within it
+    # For each cut-off: the positions in `rows` of the groups within it, and their users; which of
+    # these it splits, and their slice of `parted`.
     cutoffs: Sequence[tuple[Int64 | slice, Int64, Int64, slice]]
 
 
 def _first(groups: Groups, cutoff: int) -> tuple[Int64 | slice, Int64, Int64]:
     within = groups.start < cutoff
     if all_of(within):
-        # A source of one's own may have made them of columns of a table.
+        # The arrays of a user-defined source may be strided views of a table.
         indptr, start = (np.ascontiguousarray(one) for one in (groups.indptr, groups.start))
         return slice(None), indptr, start
-    rows = within.nonzero()[0]  # mostly few: nothing else is looked at
+    rows = within.nonzero()[0]  # usually few, so the rest is cheap
     counts = np.bincount(groups.user[rows], minlength=groups.n_users)
     return rows, indptr_of(counts), groups.start[rows]
 
 
 def _reach(groups: Groups, cutoffs: Int64) -> Reach:
     start, size, user = groups.start, groups.size, groups.user
-    rows: Int64 | slice = slice(None)  # mostly not all, and then few: nothing else is looked at
+    rows: Int64 | slice = slice(None)  # usually narrowed down to a few
     deepest = start < cutoffs.max()
     if not all_of(deepest):
         rows = np.flatnonzero(deepest)
@@ -177,13 +177,13 @@ def _reach(groups: Groups, cutoffs: Int64) -> Reach:
     within: dict[int, tuple[Int64 | slice, Int64, Int64]] = {}
     parted: dict[int, tuple[Int64, Int64]] = {}
     for cutoff in sorted(set(asked), reverse=True):
-        # Ever fewer groups, found among those within the cut-off before.
+        # Search only the groups within the previous, larger cut-off.
         fewer = start < cutoff
         if not all_of(fewer):
             kept = np.flatnonzero(fewer)
             inside = _chosen(inside, kept)
             start, size, user = start[kept], size[kept], user[kept]
-        if groups.single:  # which no cut-off splits
+        if groups.single:  # cut-offs split no groups
             within[cutoff], parted[cutoff] = (inside, user, none), (none, none)
             continue
         room = cutoff - start
@@ -201,17 +201,17 @@ def _reach(groups: Groups, cutoffs: Int64) -> Reach:
 
 
 def _chosen(rows: Int64 | slice, which: Int64) -> Int64:
-    """Return which of some rows are chosen; a slice stands for all."""
+    """Return the chosen ones of some rows; a slice stands for all rows."""
     return which if isinstance(rows, slice) else rows[which]
 
 
 def sum_by_user(user: Int64, values: Float64, n_users: int) -> Float64:
-    """Add values up, user by user, in the order given: float64 [n_users].
+    """Sum values by user, in the given order: float64 [n_users].
 
-    Up to `LONG` rows of a user that lie together are added one by one; of more, each `PART` first,
-    and then the parts, so that errors of rounding grow with the logarithm of their number.
+    Up to `LONG` adjacent rows of a user are added one by one. More rows are first summed in parts
+    of `PART` rows, so that the rounding error grows with the logarithm of their number.
     """
-    # A long run covers two neighbours of these. Usually there is none.
+    # A long run includes two consecutive samples. Usually there is no long run.
     if len(user) > PART and any_of(user[:-PART:PART] == user[PART::PART]):
         run = np.flatnonzero(begins(user))
         length = np.diff(run, append=len(user))
@@ -222,7 +222,7 @@ def sum_by_user(user: Int64, values: Float64, n_users: int) -> Float64:
             part = np.cumsum(heads) - 1
             sums = np.bincount(part, weights=values).astype(np.float64, copy=False)
             return sum_by_user(user[heads], sums, n_users)
-    # Unlike with reduceat or a running sum, a user's bits depend on no other user's rows.
+    # Unlike with reduceat or a running sum, a user's sum does not depend on other users' rows.
     return np.bincount(user, weights=values, minlength=n_users).astype(np.float64, copy=False)
 
 
@@ -243,13 +243,13 @@ def resolve(
         The rank of each judged item.
     ties
         ``"expected"`` keeps tied items together. ``"optimistic"`` and ``"pessimistic"``
-        put the best of them first and last: relevant before other items, or higher before
-        lower gains (unjudged items have none, negative ones come after them). ``"random"``
+        put the best tied items first and last: relevant before other items, or higher before
+        lower gains (unjudged items have no gain, and negative gains come after them). ``"random"``
         draws one order per user. ``"item"`` and ``"item_desc"`` put the lower and the
-        higher item id first; ``"input"`` keeps the order given, for which `Ranks.before`
-        must have been counted by it; so does ``"as_ranked"``, except for equal ranks.
+        higher item id first; ``"input"`` keeps the input order, in which
+        `Ranks.before` must have been counted; so does ``"as_ranked"``, except for equal ranks.
     by
-        The property of an item that is read, see `worth_of`.
+        The property of items that the metric reads, see `worth_of`.
     seed
         Seed of the rule ``"random"``.
     user_keys : uint64 [n_users], optional
@@ -264,7 +264,7 @@ def resolve(
     has, every_worth = worth_of(ranks, by, relevant_from)
     ideal = _Ideal(ranks, by, every_worth)
     has_and_ranked = has & (ranks.above >= 0)
-    # Usually these are all rows, and nothing is copied.
+    # Usually this holds for all rows, and nothing is copied.
     rows: Int64 | slice = slice(None)
     if not all_of(has_and_ranked):
         rows = np.flatnonzero(has_and_ranked)
@@ -378,7 +378,7 @@ def _places(
     user_keys: UInt64 | None,
     within: int | None,
 ) -> Int64:
-    """Return the place of some rows under a rule that gives each item one."""
+    """Return the places of some rows under a rule that gives each item a place."""
     if ties == "random":
         return drawn_places(ranks, ranks.user, seed, user_keys)[rows]
     above, tied, before = ranks.above[rows], ranks.tied[rows], ranks.before[rows]
@@ -449,12 +449,12 @@ _FEW_COUNTS = read_only(np.ones(FEW, np.int64))
 
 
 def _equal_to(few: Array, n: int) -> Array:
-    """Return n equal numbers, the first of `few`, without taking memory."""
+    """Return n copies of the first number in `few` without allocating memory."""
     return few[:n] if n <= FEW else np.broadcast_to(few[0], n)
 
 
 def two_to(power: Float64) -> Float64:
-    """Return 2^power; infinite where that is too large."""
+    """Return 2^power, or infinity if that overflows."""
     with np.errstate(invalid="ignore"):
         whole = bool((np.abs(power) <= 1000).all()) and bool((power == np.rint(power)).all())
     if whole:
@@ -484,7 +484,7 @@ def _sums_of_runs(values: Float64, first: Int64, count: Int64) -> Float64:
 
 
 def _best_first(gain: Float64, user: Int64, n_users: int) -> tuple[Int64, Float64]:
-    """Return each user's positive gains in falling order, as offsets and values."""
+    """Return each user's positive gains in descending order, as offsets and values."""
     positive = gain > 0
     best, user = gain[positive], user[positive]
     indptr = indptr_of(np.bincount(user, minlength=n_users))
@@ -500,7 +500,7 @@ def _best_first(gain: Float64, user: Int64, n_users: int) -> tuple[Int64, Float6
 
 
 def _falling_within(above: Int64, tied: Int64, before: Int64, within: int | None) -> Int64:
-    """Return places by falling id among the lowest ids, which are those within the cut-off."""
+    """Return places by id, but by descending id among the tied items within the cut-off."""
     inside = tied + 1 if within is None else np.clip(within - above, 0, tied + 1)
     return above + np.where(before < inside, inside - 1 - before, before)
 
@@ -513,7 +513,7 @@ def _extreme_places(
     run, index = number_runs(count)
     rising = -worth if best_first else worth
     order = np.lexsort((rising, run))
-    # Items without worth stay between those that come first and those that come last.
+    # Items with worth 0 take the places between positive and negative worths.
     skipped = np.where(rising[order] < 0, 0, size[order] - count[run])
     place = np.empty_like(above)
     place[order] = above[order] + index + skipped

@@ -1,4 +1,4 @@
-"""Tracked: a result that experiment trackers take, by flat names."""
+"""Tracked: a result that can be logged by experiment trackers, under flat names."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Tracked:
     def flat(self, path: str | os.PathLike[str] | None = None) -> dict[str, float | int]:
         """Return means, the ends of their intervals and numbers of users, by flat names.
 
-        A name has ASCII letters, digits and ``_`` alone, so that MLflow, W&B, TensorBoard and DVC
-        take it: ``ndcg_at_10``, ``ndcg_at_10_low``, ``ndcg_at_10_high``, ``ndcg_at_10_counted``,
+        A name has only ASCII letters, digits and ``_``, so that MLflow, W&B, TensorBoard and DVC
+        accept it: ``ndcg_at_10``, ``ndcg_at_10_low``, ``ndcg_at_10_high``, ``ndcg_at_10_counted``,
         ``ndcg_at_10_skipped``, and ``ndcg_at_10_chance`` if it is known.
         `recometer.results.flat.FlatName` reads names back. With several models, the means are
         ``ndcg_at_10_of_als``; a comparison has differences, too: ``ndcg_at_10_of_als_versus_bpr``
@@ -31,8 +31,8 @@ class Tracked:
         Parameters
         ----------
         path
-            Write them to this file as JSON, too, for instance for ``dvc metrics``; what is
-            undefined is null there.
+            Write them to this file as JSON, too, for instance for ``dvc metrics``, with null
+            for undefined values.
 
         Returns
         -------
@@ -105,14 +105,14 @@ class Tracked:
             raise InputTypeError(f"artifact={brief(artifact)} must be True, False or None.")
         mlflow = need("mlflow", "log_mlflow", "mlflow")
         values = {f"{prefix}{name}": float(value) for name, value in self.flat().items()}
-        if run_id is None:  # as MLflow does: the run that is active, or a new one
+        if run_id is None:  # like MLflow, use the active run or start one
             run_id = (mlflow.active_run() or mlflow.start_run()).info.run_id
         mlflow.log_metrics(values, step=step, run_id=run_id, model_id=model_id)
         client = mlflow.MlflowClient()
         for name, value in {"recometer.version": __version__, **self._tags()}.items():
             client.set_tag(run_id, name, value)
         if artifact or (artifact is None and step is None):
-            import tempfile  # of no use to most
+            import tempfile  # seldom needed
 
             with tempfile.TemporaryDirectory() as folder:
                 self._save_artifacts(folder, safe_name(prefix))
@@ -123,7 +123,7 @@ class Tracked:
         raise NotImplementedError
 
     def _tags(self) -> dict[str, str]:
-        """Return short texts of what the numbers depend on."""
+        """Return tags with the protocol and other facts that the numbers depend on."""
         return {}
 
     def _save_artifacts(self, folder: str, prefix: str) -> None:
@@ -132,5 +132,5 @@ class Tracked:
 
 
 def safe_name(text: str) -> str:
-    """Return a text as part of the name of a file."""
+    """Replace the characters of a string that may not occur in file names."""
     return "".join(character if character.isalnum() else "_" for character in text)

@@ -33,7 +33,7 @@ ROW = st.tuples(
 
 @st.composite
 def sides(draw: st.DrawFn) -> tuple[list[Any], list[Any]]:
-    """Rows of train and of test; the ids are numbers or texts."""
+    """Draw rows of train and test; the ids are numbers or strings."""
     name = draw(st.sampled_from([lambda n: n, lambda n: f"id {n}"]))
     both = []
     for _ in range(2):
@@ -225,7 +225,7 @@ def test_users_that_cannot_be_evaluated_are_those_that_evaluate_skips(
 
 
 def clean_split() -> tuple[pl.DataFrame, pl.DataFrame]:
-    """300 users with 8 items each by time, the last two of them in test, after all of train."""
+    """300 users with 8 items each; each user's last two are in test, later than all of train."""
     generator = np.random.default_rng(3)
     users = np.repeat(np.arange(300), 8)
     items = np.concatenate([generator.choice(50, 8, replace=False) for _ in range(300)])
@@ -318,7 +318,7 @@ def test_without_times_the_order_is_not_checked_and_that_is_said():
 
 @st.composite
 def whole_data(draw: st.DrawFn) -> pl.DataFrame:
-    """Interactions at few times, every pair of user and item once."""
+    """Draw interactions with few distinct times and without repeated pairs."""
     pairs = st.lists(
         st.tuples(st.integers(0, 5), st.integers(0, 6)), min_size=6, max_size=30, unique=True
     )
@@ -340,7 +340,7 @@ TIME = st.integers(1, 8)
 
 
 def made(*arguments: Any, several: bool = False, **settings: Any) -> list[rm.Split]:
-    """Make splits, as far as there is anybody to test."""
+    """Make splits; skip those without test users or without rows to train on."""
     found = []
     make = splits.folds if several else splits.split
     with warnings.catch_warnings(), contextlib.suppress(splits.NoTestUsersError):

@@ -23,7 +23,7 @@ ITEMS = [f"item {number:02}" for number in range(N_ITEMS)]
 RNG = np.random.default_rng(7)
 FACTORS = RNG.normal(size=(N_USERS, 6)), RNG.normal(size=(N_ITEMS, 6))
 BEST = np.argsort(-(FACTORS[0] @ FACTORS[1].T), axis=1)
-# What a user likes best is in train; what comes next is to be found.
+# Each user's best items are in train; the next best ones are in test.
 TRAIN = {user: [ITEMS[item] for item in BEST[row, :5]] for row, user in enumerate(USERS)}
 TEST = {user: [ITEMS[item] for item in BEST[row, 5:9]] for row, user in enumerate(USERS)}
 IDS = {"user_ids": USERS, "item_ids": ITEMS}
@@ -82,7 +82,7 @@ def test_a_function_that_changes_its_mind() -> None:
 
 
 class Recommender:
-    """Recommends what is best, and to one user now this, now that."""
+    """Recommends the best items, but reverses one user's list in every second call."""
 
     def __init__(self, restless: int) -> None:
         self.restless, self.calls = restless, 0
@@ -106,7 +106,7 @@ def test_a_model_is_asked_twice() -> None:
 
 
 class Contradicting(rm.Factors):
-    """Lists of one user are in another order than its ranks."""
+    """One user's list is in a different order from the ranks."""
 
     def top(self, request: Request, k: int) -> TopLists:
         lists = super().top(request, k)
@@ -118,7 +118,7 @@ class Contradicting(rm.Factors):
 
 
 class Shortened(rm.Factors):
-    """Lists of one user are shorter than k, for no reason."""
+    """One user's list is shorter than k, for no reason."""
 
     def top(self, request: Request, k: int) -> TopLists:
         lists = super().top(request, k)
@@ -289,7 +289,7 @@ def test_few_items_are_no_short_lists() -> None:
 
 
 def test_users_in_another_order() -> None:
-    """What a wrong order of rows looks like: neither train nor test is found."""
+    """The symptoms of a wrong order of rows: items of train and test rank low."""
     turned = rm.Factors(-FACTORS[0], FACTORS[1], **IDS)
     found = rm.check(turned, TEST, train=TRAIN)
     assert (found["train_items_low"].level, found["train_items_low"].share) == ("warning", 1)
@@ -366,7 +366,7 @@ def test_our_own_sources_never_contradict_themselves(
 
 
 def test_ranks_are_compared_by_ids() -> None:
-    """A second answer may number its items otherwise."""
+    """A second call may number its items differently."""
 
     class Growing:
         calls = 0

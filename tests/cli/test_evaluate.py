@@ -798,7 +798,7 @@ def test_closed_output_pipe_gives_no_traceback(folder) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_ctrl_c_leaves_no_copy_of_standard_input(folder) -> None:
-    # A child inherits that its parent ignores Ctrl-C, as for a background job of a shell.
+    # A child process inherits an ignored Ctrl-C, as a background job of a shell does.
     script = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
         "from recometer.cli import main; main()"

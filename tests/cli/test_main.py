@@ -16,7 +16,7 @@ import recometer
 from recometer import DataWarning, InputError
 from recometer.cli import _app, main
 
-# A child inherits that its parent ignores Ctrl-C, as for a background job of a shell.
+# A child process inherits an ignored Ctrl-C, as a background job of a shell does.
 INTERRUPTIBLE = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     "from recometer.cli import main; main()"

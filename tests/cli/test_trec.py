@@ -116,7 +116,7 @@ def test_spellings_of_trec_eval_and_of_libraries(files) -> None:
 
 
 def test_trec_files_can_be_combined_with_tables(files) -> None:
-    """The ids of test decide between texts and numbers, as long as no id is lost."""
+    """The ids of test decide between strings and numbers, as long as no id is lost."""
     qrels = pl.DataFrame({"user": [301, 301, 302], "item": [1, 3, 1], "rating": [1, 2, 1]})
     run = pl.DataFrame({"user": [301] * 3, "item": [1, 2, 3], "score": [3.0, 2.0, 1.0]})
     seen = pl.DataFrame({"user": [301], "item": [2]})

@@ -1,4 +1,4 @@
-"""compare: pairs of models, on the users that both define."""
+"""compare: pairs of models, on the users for whom both have a value."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def test_saved_evaluations_give_the_same_comparison(
     assert there.row("ndcg@5", "als").interval == here.row("ndcg@5", "als").interval
     whole, paired = there.row("coverage@5", "als"), here.row("coverage@5", "als")
     assert whole.difference == paired.difference
-    # Their own intervals alone tell less than the lists.
+    # The models' own intervals alone are less precise than their lists.
     assert whole.interval.width >= paired.interval.width
     assert "The lists or rows were not saved" in str(there).replace("\n  ", " ")
 
@@ -288,13 +288,13 @@ def test_seeds_of_metrics_with_one_value_for_all_users(tmp_path: pathlib.Path) -
     assert "There is only one seed" in text
     assert "seeds make up" in text
     assert {row.n for row in compared.standings} == {120}
-    # Three times the same run is not further evidence, and no variance between seeds.
+    # Repeating a run three times adds neither evidence nor variance between seeds.
     same = rm.compare({"als": [als[0]] * 3, "pop": pop}).rows[0]
     one = rm.compare({"als": als[0], "pop": pop}).rows[0]
     assert same.runs is not None
     assert same.runs.deviation_runs[0] == 0
     assert same.interval.width == pytest.approx(one.interval.width, rel=0.02)
-    # Files know less.
+    # Saved files contain less information.
     paths = [tmp_path / f"{number}.parquet" for number in range(3)]
     for run, path in zip(als, paths, strict=True):
         run.save(path)
@@ -675,7 +675,7 @@ def test_tukeys_test_is_over_all_models(results: dict[str, rm.Evaluation]) -> No
         assert f"Tukey's test of {metric} ({expected.method})" in text
         assert f"difference of {expected.critical_difference:.4f} between means" in text
     assert "by Tukey's test of all models by randomisation" in text
-    # Against a baseline there are fewer rows, of the same test.
+    # Against a baseline, the same test has fewer rows.
     fewer = tukeyed(results, baseline="pop")
     assert fewer.row("ndcg@5", "als").adjusted_p == found.row("ndcg@5", "pop", "als").adjusted_p
 
@@ -707,7 +707,7 @@ def test_power_counts_clusters() -> None:
     rng = np.random.default_rng(4)
     one, two = rng.random(40), rng.random(40)
     each = {"a": evaluation({"rr": one.tolist()}), "b": evaluation({"rr": two.tolist()})}
-    # Three rows that say the same are one.
+    # Three identical rows in a cluster count as one.
     rows = {
         "a": evaluation({"rr": np.repeat(one, 3).tolist()}),
         "b": evaluation({"rr": np.repeat(two, 3).tolist()}),

@@ -51,7 +51,7 @@ def test_the_ends_of_the_interval_decide(compared: rm.Comparison) -> None:
         assert verdicts(compared, f"rr >= {low + 1e-5:.9f}{sign}")["same"] == "undecided"
         assert verdicts(compared, f"rr >= {high - 1e-5:.9f}{sign}")["same"] == "undecided"
         assert verdicts(compared, f"rr >= {high + 1e-5:.9f}{sign}")["same"] == "failed"
-    for bound, verdict in ((row.low, "passed"), (row.high, "undecided")):  # ends count
+    for bound, verdict in ((row.low, "passed"), (row.high, "undecided")):  # ends included
         (found,) = (
             one for one in compared.gate(Gate("rr", bound, False)).rows if one.model == "same"
         )
@@ -70,7 +70,7 @@ def test_undecided_gates_count_as_requested(compared: rm.Comparison) -> None:
         assert report.rows == plain.rows
         assert f"Undecided gates count as {undecided}ed." in str(report)
         assert report.to_dict()["passed"] is passed
-        # A verdict that is known stays.
+        # Decided gates keep their verdict.
         assert compared.gate("rr >= -1.5%", undecided=undecided).verdict == "failed"  # type: ignore[arg-type]
         assert not compared.gate("rr >= -1.5%", undecided=undecided).passed  # type: ignore[arg-type]
         assert compared.gate("rr >= -90%", undecided=undecided).passed  # type: ignore[arg-type]
@@ -90,14 +90,15 @@ def test_two_equal_models_are_undecided_rather_than_failed() -> None:
 
 def test_users_needed_follow_from_the_interval_and_the_distance() -> None:
     interval = Interval(-0.03, 0.05, "t", 0.95, 500)  # about 0.01
-    # The bound is 0.02 below, and the lower end 0.04: 500 times (0.04 / 0.02)^2, and 4 times that.
+    # The bound is 0.02 below the difference, and the lower end is 0.04 below it:
+    # 500 * (0.04 / 0.02)^2 users, and 4 times as many.
     assert users_needed(500, 0.01, interval, -0.01) == (2_000, 8_000)
-    assert users_needed(500, 0.01, interval, 0.03) == (2_000, 8_000)  # above, it is the other end
+    assert users_needed(500, 0.01, interval, 0.03) == (2_000, 8_000)  # above: the upper end counts
     uneven = Interval(-0.03, 0.03, "t", 0.95, 500)
     assert users_needed(500, 0.01, uneven, 0.02) == (2_000, 8_000)
     assert users_needed(500, 0.01, interval, -0.012) == (1_700, 6_700)  # 1,652.9 and 6,611.6
     assert users_needed(500, 0.01, interval, 0.01) is None
-    # It always takes more users than left it undecided.
+    # A decision always takes more users than there were when the gate was undecided.
     assert users_needed(500, 0.01, interval, 0.05) == (510, 2_100)
 
 

@@ -22,7 +22,7 @@ TRAIN = {user: ["i7"] for user in OLD}
 
 
 def lists(users: list[str], first: str = "i0") -> rm.Lists:
-    """Return lists that begin with an item, or with the user's own where there is a "*"."""
+    """Return lists that begin with `first`, or with the user's test item if that is "*"."""
     return rm.Lists(
         {user: [TEST[user][0] if first == "*" else first, "i1", "i2"] for user in users}
     )

@@ -1,4 +1,4 @@
-"""One method gives the interval, p, verdict and gates of a row, which never contradict."""
+"""One method gives the interval, p, verdict and gates of a row, which always agree."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_row_never_contradicts_itself(
 
 
 def of_differences(*values: float, ties: int, metric: str = "rr") -> tuple[rm.Comparison, PairRow]:
-    """Return a comparison of two models with these differences, and 0 for more users."""
+    """Return a comparison of two models with these differences, plus `ties` users with 0."""
     new = np.append(0.4 + np.array(values), np.full(ties, 0.4))
     comparison = compared(new, np.full(len(new), 0.4), metric)
     return comparison, comparison.rows[0]
@@ -98,7 +98,7 @@ def of_differences(*values: float, ties: int, metric: str = "rr") -> tuple[rm.Co
 def test_few_who_differ_among_many_rest_on_gaffkes_bound() -> None:
     """24 of 500 users gain 0.3: the sign test has p = 1e-7, and a rare large loss is not excluded.
 
-    A lower end at 0 has the level P(Σ E·d ≤ E0), for 24 of 0.3: (1 / 1.3)^24, on both sides.
+    The lower end is 0 at the level P(Σ E·d ≤ E0) per side: (1 / 1.3)^24 for 24 gains of 0.3.
     """
     comparison, row = of_differences(*[0.3] * 24, ties=476)
     assert row.test.test == row.test.method == row.interval.method == "gaffke"
@@ -132,7 +132,7 @@ def test_p_is_the_smallest_level_whose_interval_excludes_0(confidence: float) ->
 
 
 def test_hits_have_the_p_of_one_more_loss() -> None:
-    """For hits, the additional user of Gaffke's bound is one more loss: the tail of 9 + 1."""
+    """For hits, the additional user in Gaffke's bound counts as one more loss."""
     comparison = compared(
         np.repeat([1.0, 0.0, 0.0], [7, 2, 91]), np.repeat([0.0, 1.0, 0], [7, 2, 91])
     )
@@ -142,7 +142,7 @@ def test_hits_have_the_p_of_one_more_loss() -> None:
 
 @pytest.mark.parametrize("n", [25, 50])
 def test_topics_that_all_differ_rest_on_the_inverted_test(n: int) -> None:
-    """25 or 50 topics: the bound would find next to nothing (docs/statistics.md)."""
+    """25 or 50 topics: the bound would detect almost nothing (docs/statistics.md)."""
     generator = np.random.default_rng(n + 1)
     old = np.full(n, 0.4)
     comparison = compared((old + generator.laplace(0.1, 0.1, n)).clip(0, 1), old)

@@ -1,4 +1,4 @@
-"""What editors and type checkers read of drop-ins is what the functions are."""
+"""The stubs of drop-ins, which editors and type checkers read, match the functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dropin_stubs import FOLDER, names, stub_of
 
 @pytest.mark.parametrize("name", names())
 def test_a_stub_is_true(name: str) -> None:
-    """Where it fails, run `python tests/helpers/dropin_stubs.py`."""
+    """If it fails, run `python tests/helpers/dropin_stubs.py`."""
     written = (FOLDER / f"{name}.pyi").read_text(encoding="utf-8")
     assert ast.dump(ast.parse(written)) == ast.dump(ast.parse(stub_of(name)))
 

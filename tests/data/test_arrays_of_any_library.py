@@ -1,4 +1,4 @@
-"""Arrays of other libraries, which give their numbers by __dlpack__ or __array__."""
+"""Arrays of other libraries, which expose their numbers through __dlpack__ or __array__."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ import recometer.split
 
 
 class OfDlpack:
-    """An array that only gives its memory away, as some libraries do."""
+    """An array that only exposes its memory, as in some libraries."""
 
     def __init__(self, numbers):
         self._numbers = np.asarray(numbers)
@@ -32,14 +32,14 @@ class OfNumpy:
 
 
 class Guarded(OfDlpack):
-    """An array that does not let NumPy read it by accident, as CuPy's."""
+    """An array that refuses implicit conversion to NumPy, like CuPy's."""
 
     def __array__(self, dtype=None, copy=None):
         raise TypeError("Implicit conversion to a NumPy array is not allowed.")
 
 
 class Whole(OfNumpy, OfDlpack):
-    """An array with all that one has, as JAX's: entries are arrays, and have no hash."""
+    """An array with both protocols, like JAX's: its entries are arrays, which have no hash."""
 
     __hash__ = None
 
@@ -161,7 +161,7 @@ def test_groups_and_clusters(make) -> None:
 
 
 class OnDevice:
-    """An array that lies elsewhere, and is copied to the processor if it is asked to."""
+    """An array on a device, which copies itself to the CPU on request."""
 
     def __dlpack__(self, *, dl_device=None, copy=None, **options):
         if dl_device != (1, 0):
@@ -190,7 +190,7 @@ def test_arrays_that_cannot_be_read() -> None:
             read(Broken())
 
 
-# Records of NumPy
+# NumPy records
 
 RECORDS = np.array(
     [(1, 20, 3.0), (1, 10, 5.0), (2, 30, 4.0)],

@@ -1,4 +1,4 @@
-"""Several items in one cell: named in an error, and read by saying so."""
+"""Several items in one cell: an error points them out, and `separator` splits them."""
 
 import json
 import pathlib

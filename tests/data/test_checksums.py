@@ -1,4 +1,4 @@
-"""A saved result is read exactly as it was written, or refused."""
+"""A saved result is read exactly as it was written, or rejected."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def result(seed: int) -> rm.Evaluation:
     rng = np.random.default_rng(seed)
     scores, test = rng.random((20, 30)), rng.random((20, 30)) < 0.1
     if seed:
-        scores[:, :20] -= 5  # few items are ever listed: another coverage
+        scores[:, :20] -= 5  # few items are ever listed, so coverage differs
     return rm.evaluate(rm.Scores(scores), test, metrics="rr coverage@5", seed=seed)
 
 
 def split(kind: str, seed: int, folder: pathlib.Path) -> rm.Split:
-    """Split data whose items tell which split it is."""
+    """Split data whose item ids identify the split."""
     items = np.arange(8) + 10 * seed
     table = pl.DataFrame({"user": items // 3, "item": items, "time": items})
     if kind == "lazy":
@@ -36,13 +36,13 @@ def split(kind: str, seed: int, folder: pathlib.Path) -> rm.Split:
 
 
 def tens(made: rm.Split) -> set[int]:
-    """Return which splits the parts of one belong to."""
+    """Return the seeds of the splits to which the parts of a split belong."""
     of_parts = made.interactions()
     return {int(one) // 10 for part in (of_parts.train, of_parts.test) for one in part.item_ids}
 
 
 def damaged(content: bytes) -> Iterator[bytes]:
-    """Yield content with another byte at every place, too little, and too much of it."""
+    """Yield damaged content: one byte changed at each place, bytes missing, or bytes added."""
     for at in range(len(content)):
         yield content[:at] + bytes([content[at] ^ (0x01, 0x80, 0xFF)[at % 3]]) + content[at + 1 :]
     for at in range(0, len(content), 40):
@@ -52,7 +52,8 @@ def damaged(content: bytes) -> Iterator[bytes]:
         yield content + more
 
 
-# Files are slow, and so a share of the damages is read from them: all have another checksum.
+# Reading files is slow, so only some of the damaged contents are read from files. The
+# checksum is tested for all of them.
 READ = 20
 
 
@@ -105,7 +106,7 @@ def test_a_header_that_is_none_is_said_to_be_damaged(header: str, tmp_path: path
 
 
 def while_others_save(save: Callable[[int], object], look: Callable[[], None]) -> None:
-    """Look again and again while two other threads save one thing each, again and again."""
+    """Call `look` repeatedly while two threads each keep saving their own version."""
     ended = threading.Event()
 
     def again(number: int) -> None:

@@ -1,4 +1,4 @@
-"""Whole numbers that a type cannot hold, and times of several units, are refused when read."""
+"""Integers beyond the range of a type, and times in mixed units, are rejected when read."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_two_units_in_one_column_of_times_are_refused(factor, tmp_path):
     "times",
     [
         [SECONDS, SECONDS + 10**8],
-        [0, -1, SECONDS],  # missing entries, as some write them
+        [0, -1, SECONDS],  # missing entries, as some programs write them
         [SECONDS, 253_402_300_799],  # the year 9999
         [SECONDS * 10**3, 253_402_300_799_000],
         [1, 2, 3],

@@ -37,7 +37,7 @@ def write(request, tmp_path):
 
 @pytest.fixture
 def text(tmp_path):
-    """Write a text to a CSV file, and return its path."""
+    """Return a function that writes text to a CSV file and returns its path."""
 
     def write(content: str | bytes, name: str = "ratings.csv") -> pathlib.Path:
         path = tmp_path / name

@@ -1,4 +1,4 @@
-"""A process that was forked after Polars had worked is told so: it would wait forever."""
+"""A process forked after Polars has run gets an error, since it would wait forever."""
 
 from __future__ import annotations
 

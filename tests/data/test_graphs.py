@@ -1,4 +1,4 @@
-"""Graphs of PyTorch Geometric and sparse tensors: look-alikes here, the real ones in tests/live."""
+"""Graphs of PyTorch Geometric and sparse tensors: stand-ins here, real ones in tests/live."""
 
 import sys
 import types

@@ -196,14 +196,14 @@ def test_encode_numbers_ids_in_their_order(ids):
     ],
 )
 def test_many_strings(make, odd, error, message):
-    """Polars reads many ids at once; ids that it refuses are treated as few ids are."""
+    """Polars reads many ids at once; ids that it rejects are read like a short column."""
     words = [f"{number % 997} ä" for number in range(20_000)]
     words[777] = odd
     if error is None:
         codes, distinct = encode(make(words), "user ids")
         assert distinct.tolist() == sorted(set(words))
         assert distinct[codes].tolist() == words
-    elif not (isinstance(odd, str) and make is pd.Series):  # which pandas itself does not take
+    elif not (isinstance(odd, str) and make is pd.Series):  # pandas itself rejects these
         with pytest.raises(error, match=message):
             encode(make(words), "user ids")
 
@@ -268,7 +268,7 @@ def test_user_keys_need_an_id_per_user():
 
 
 def test_a_column_whose_name_holds_a_nul():
-    """Polars would end the process where it exports such a name."""
+    """Polars would abort the process when exporting such a name."""
     frame = pl.DataFrame({"\0user": ["b", "a"], "item": ["x", "y"]})
     found = Interactions.of(frame, user="\0user")
     assert found.user_ids.tolist() == ["a", "b"]

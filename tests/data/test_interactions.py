@@ -761,7 +761,7 @@ def test_edge_index_with_mistakes():
 
 
 class FakeTensor:
-    """What recometer asks of torch.Tensor: a copy on the CPU as a NumPy array."""
+    """The part of torch.Tensor that recometer uses: a copy on the CPU as a NumPy array."""
 
     device = types.SimpleNamespace(type="cuda")
 
@@ -902,7 +902,7 @@ def sparse_of(users, items, values, shape, form):
 
 @st.composite
 def triples(draw, user=None, item=None):
-    """Distinct pairs of positions with a value that is not 0, and the shape around them."""
+    """Draw distinct pairs of positions with nonzero values, and the shape of their matrix."""
     n_users, n_items = draw(st.integers(1, 6)), draw(st.integers(1, 6))
     cells = st.tuples(st.integers(0, n_users - 1), st.integers(0, n_items - 1))
     pairs = draw(st.lists(cells, unique=True, max_size=20))
@@ -960,7 +960,7 @@ def test_every_format_of_ids_gives_the_same(data, user_names, item_names, librar
         "value": [row[2] for row in rows],
     }
     assert facts(Interactions.of(FRAMES[library](columns), separator=False)) == expected
-    # A matrix with these ids, less the users and items that nothing is known of.
+    # A matrix with these ids, without users and items that have no entry.
     user_ids, item_ids = sorted(set(columns["user"])), sorted(set(columns["item"]))
     random.shuffle(user_ids)
     random.shuffle(item_ids)

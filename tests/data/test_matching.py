@@ -50,7 +50,7 @@ def test_twins_have_the_same_user_and_item(sides):
 
 
 def test_ids_on_one_side_only_have_one_wording():
-    """The error says which side lacks ids, and how to give them."""
+    """The error states which side lacks ids, and how to provide them."""
     matrix = np.eye(3)
     named = rm.Interactions.of(matrix, user_ids=list("abc"), item_ids=list("xyz"))
     wording = "its users are positions, and nothing says which is which. Hint: "

@@ -1,4 +1,4 @@
-"""Tables of several Parquet files: types that differ, and columns that folders name."""
+"""Tables of several Parquet files: differing types, and columns named by folders."""
 
 import json
 import pathlib
@@ -40,7 +40,7 @@ def mean(lists: object) -> dict[str, float]:
         (pl.Int64, pl.Int32),
         (pl.UInt16, pl.Int64),
         (pl.Int64, pl.UInt64),
-        (pl.Int64, pl.Float64),  # as pandas writes whole numbers if some are missing
+        (pl.Int64, pl.Float64),  # as pandas writes integers if some are missing
         (pl.Float32, pl.Int64),
     ],
 )

@@ -1,4 +1,4 @@
-"""A text is written completely, or the earlier file stays."""
+"""Output is written completely, or the earlier file stays."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_long_name_is_written_and_a_device_is_not_replaced(
 
 
 POSIX = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes and devices of POSIX")
-# What writes one file, by the end of its name.
+# Methods that write a single file, with the extension of its name.
 ONE_FILE: dict[str, tuple[str, Callable[[pathlib.Path], object]]] = {
     "save": ("", RESULT.save),
     "to_csv": ("", RESULT.to_csv),
@@ -99,7 +99,7 @@ def test_a_pipe_is_written_into(what: str, tmp_path: pathlib.Path) -> None:
     reader.join()
     assert path.is_fifo()
     write(plain)
-    # A report says when it was written.
+    # A report contains the time when it was written.
     assert len(read[0]) == pytest.approx(plain.stat().st_size, abs=2)
 
 
@@ -164,8 +164,8 @@ def test_a_split_does_not_take_the_place_of_a_pipe(tmp_path: pathlib.Path) -> No
 
 @contextlib.contextmanager
 def full_disk() -> Iterator[None]:
-    """Let the system refuse all but small files."""
-    import resource  # which Windows lacks
+    """Make the system reject all but small files."""
+    import resource  # not available on Windows
 
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
@@ -220,7 +220,7 @@ def test_a_split_in_a_folder_that_is_no_utf8(kind: str, tmp_path: pathlib.Path) 
 
 
 class Elsewhere:
-    """A path that cannot say where it is."""
+    """A path object whose __fspath__ returns the given answer, or raises it."""
 
     def __init__(self, answer: object) -> None:
         self.answer = answer

@@ -27,7 +27,7 @@ Call = Callable[[Path], object]
 
 @contextlib.contextmanager
 def unprivileged() -> Iterator[None]:
-    """Be nobody for a while: root may read everything."""
+    """Run as an unprivileged user for a while, since root may read everything."""
     user = os.geteuid()
     if user == 0:
         os.seteuid(NOBODY)

@@ -143,7 +143,7 @@ def test_libraries_keep_their_own_rules():
     for convention in rm.conventions():
         part = table[convention.name]
         stated = {**table.get(part.get("like"), part).get("rules", {}), **part.get("rules", {})}
-        # The areas of scikit-learn take labels of -1 for those of 0, as the default does.
+        # scikit-learn's areas under curves treat labels of -1 like 0, as the default does.
         assert ("relevant_from" in stated) == (convention.name != "sklearn"), convention.name
         assert convention.protocol.negative_gains == "counted"
     for name in ("rectools", "replay", "pyspark", "surprise", "pyg", "torchmetrics"):

@@ -1,4 +1,4 @@
-"""Rows in the order of their pairs, also where several threads sort a part each."""
+"""Rows are sorted by their pairs, even if several threads sort a part each."""
 
 import numpy as np
 import pytest

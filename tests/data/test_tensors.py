@@ -1,4 +1,4 @@
-"""Tensors on the CPU are read where they lie, and torch is never imported.
+"""Tensors on the CPU are read in place, without importing torch.
 
 A stand-in replaces torch here; the real one is in tests/live.
 """
@@ -14,7 +14,7 @@ from recometer.errors import DataWarning, InputTypeError
 
 
 class Tensor:
-    """What recometer asks of a tensor on the CPU."""
+    """The parts of a CPU tensor that recometer uses."""
 
     def __init__(self, array, dtype=None, steps=()):
         self.array = np.asarray(array)

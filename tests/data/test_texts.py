@@ -119,7 +119,7 @@ def test_ids_and_groups_of_the_command_line(tmp_path, monkeypatch, form) -> None
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0, result.stderr
         model = json.loads(result.stdout)["models"]["run"]
-        # Without the candidates, the item 9 would be first.
+        # Without the candidates, item 9 would be first.
         assert model["metrics"]["rr"]["mean"] == 1.0
 
 

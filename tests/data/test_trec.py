@@ -37,7 +37,7 @@ def test_qrels(qrels):
     data = rm.Interactions.of(qrels)
     assert data.user_ids.tolist() == ["301", "302"]
     assert data.item_ids.tolist() == ["7", "D-1", "D-2"]
-    # What is negative was not judged; what is 0 was, and is not relevant.
+    # Documents with negative values were not judged; those with 0 were judged irrelevant.
     assert data.values.tolist() == [1.0, 0.0, 2.0]
 
 
@@ -55,7 +55,7 @@ def test_run_is_ranked_by_score(run, qrels):
 
 
 def test_equal_scores_as_trec_eval_has_them(run, qrels):
-    # By falling document id: D-3 before D-1.
+    # By descending document id: D-3 before D-1.
     result = rm.evaluate(rm.Lists(run), qrels, metrics="rr", ties="item_desc")
     assert result["rr"].tolist() == [1 / 3, 1.0]
 

@@ -1,4 +1,4 @@
-"""Small files that unpack to much are refused before they fill the memory."""
+"""Small files with huge uncompressed contents are rejected before they fill memory."""
 
 import gzip
 import io
@@ -20,13 +20,13 @@ REFUSED = r"unpacks to \d+ GiB or more, and to 200 times its size.*Hint"
 
 @pytest.fixture
 def a_megabyte(monkeypatch):
-    """Make the limits those of small files."""
+    """Lower the limit to one mebibyte."""
     monkeypatch.setattr(unpacking, "MOST", 2**20)
     unpacking._check_gzip.cache_clear()
 
 
 def bomb(path, head, n=2**21):
-    """Write a gzip file of a text that goes on with spaces, in two members."""
+    """Write a gzip file with two members: the given bytes, and a long run of spaces."""
     path.write_bytes(gzip.compress(head) + gzip.compress(b" " * n))
     return path
 
@@ -56,7 +56,7 @@ def test_a_parquet_file(a_megabyte, tmp_path):
 
 
 def nested(path, **columns):
-    """Write a few rows; one of them holds lists of some hundred thousand entries."""
+    """Write a few rows; one of them holds lists with hundreds of thousands of entries."""
     many = {name: [[value] * 300_000, [value]] for name, value in columns.items()}
     ids = {name: [1, 2] for name in ("user_id", "item_id") if name not in columns}
     pl.DataFrame({**ids, **many}).write_parquet(path)
@@ -79,7 +79,7 @@ def test_lists_in_a_parquet_file(read, a_megabyte, tmp_path):
 
 
 def test_lists_that_take_the_limit_to_the_byte(monkeypatch, tmp_path):
-    """2**29 entries of 8 bytes are 4 GiB exactly."""
+    """2**17 entries of 8 bytes are exactly 1 MiB."""
     path = tmp_path / "lists.parquet"
     pl.DataFrame({"user_id": [1], "item_id": [[7] * 2**17]}).write_parquet(path)
     monkeypatch.setattr(unpacking, "MOST", 2**20)
@@ -88,7 +88,7 @@ def test_lists_that_take_the_limit_to_the_byte(monkeypatch, tmp_path):
 
 
 def test_a_footer_that_lies_about_its_lists(a_megabyte, tmp_path):
-    """The number of entries is what the headers of the pages say, by which they are read."""
+    """The number of entries comes from the page headers, which readers follow."""
     path = nested(tmp_path / "nested.parquet", item_id=7)
     content = path.read_bytes()
     length = int.from_bytes(content[-8:-4], "little")

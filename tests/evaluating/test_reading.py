@@ -1,4 +1,4 @@
-"""A result says how it read the values of test."""
+"""A result states how the values of test were read."""
 
 from collections import namedtuple
 

@@ -1,4 +1,4 @@
-"""A stream of batches gives what one call on the whole gives, to the last bit."""
+"""A stream of batches gives the same result as one call on all data, to the last bit."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Case:
         named = {"int": lambda n, w: 3 * n, "str": lambda n, w: f"{w} {n}", "none": None}[ids]
         self.users, self.items = np.arange(self.n_users), np.arange(self.n_items)
         if named is not None:
-            # One more of each than the model knows, in no order.
+            # One more user and one more item than the model knows, in random order.
             self.users = np.array([named(n, "u") for n in rng.permutation(self.n_users)], object)
             self.items = np.array([named(n, "i") for n in rng.permutation(self.n_items)], object)
 
@@ -86,7 +86,7 @@ class Case:
         return rm.Interactions.of(pl.DataFrame(columns), **shape)
 
     def batches(self) -> list[np.ndarray]:
-        """Rows of the users, in some order, cut anywhere."""
+        """Return batches of the users' rows, in random order and cut at random places."""
         rows = self.rng.permutation(self.n_users)
         cuts = np.sort(self.rng.integers(0, self.n_users + 1, self.rng.integers(0, 4)))
         return [part for part in np.split(rows, cuts) if len(part)]
@@ -107,7 +107,7 @@ def cases(draw, ids=("int", "str", "none")):
 
 
 def check(one: rm.Evaluation, other: rm.Evaluation) -> None:
-    """Check that evaluations are the same; lists by ids, since items may be numbered otherwise."""
+    """Check that evaluations are the same; lists by ids, since numbers of items may differ."""
     plain = [dataclasses.replace(each, lists=None, list_data=None) for each in (one, other)]
     assert_same(*plain)
     assert_same(*(each.summary() for each in (one, other)))
@@ -122,7 +122,7 @@ def named_items(lists: rm.TopLists) -> list[list[object]]:
 
 
 def either(whole, parts):
-    """Return the result of the whole, or None where both calls raise the same error."""
+    """Return the result of the whole, or None if both calls raise the same error."""
     try:
         expected = whole()
     except InputError as error:
@@ -134,11 +134,11 @@ def either(whole, parts):
 
 
 def halves(stream, evaluator, add, batches, **options):
-    """Fill two streams and merge what one pickled into the other."""
+    """Fill two streams, and merge the pickled state of one into the other."""
     other = evaluator.stream(**options)
     for n, rows in enumerate(batches):
         add(other if n % 2 else stream, rows)
-    stream.merge(_plain.loads(pickle.dumps(other.state())))  # no classes of ours
+    stream.merge(_plain.loads(pickle.dumps(other.state())))  # without recometer's own classes
     return stream.compute()
 
 
@@ -246,7 +246,7 @@ def test_lists(case, kind, ties, rules, metrics, known, limits):
     flat=st.booleans(),
 )
 def test_candidates_with_the_truth(case, ties, rules, flat):
-    """Rows that are padded, in batches or flat, are those of `Pairs`."""
+    """Padded rows, in batches or flat, give the same results as `Pairs`."""
     relevance = np.where(np.isnan(case.test), 0.0, case.test)
     relevance[case.rng.random(relevance.shape) < 0.2] = np.nan
     relevance[:, -1] = -1  # padding
@@ -303,7 +303,7 @@ def test_a_truth_below_1_is_no_smaller_than_what_came():
 
 
 def test_what_is_kept_does_not_grow_with_items_or_batches() -> None:
-    """Three queries with ids that are huge, and items without number: a few numbers per item."""
+    """Queries with huge ids keep a few numbers per row, however many items and batches come."""
     users = np.array([10**15, 5, 2**62])
     stream = rm.Evaluator(metrics="ndcg@10 rr").stream()
     for user in users:
@@ -348,7 +348,7 @@ def test_waiting_batches_are_ranked_first(form) -> None:
         assert form == "scores" or description == f"Lists, streamed: {n_users} lists"
         assert stream.nbytes == sizes[metrics]
     ranked, listed, both = sizes.values()
-    came = ranked + listed - both  # a flag, and the id where lists came
+    came = ranked + listed - both  # a flag, and an id if lists came
     assert came == n_users * (1 if form == "scores" else 9)
     assert min(ranked, listed) > came
 
@@ -360,7 +360,7 @@ def test_all_that_is_kept_of_candidates_is_counted(metrics) -> None:
         stream = rm.Evaluator(metrics=metrics).stream()
         stream.update(scores, scores > 0.5, users=users)
         sizes.append(stream.nbytes)
-    assert 0 < sizes[0] < sizes[1]  # that of their ids, besides
+    assert 0 < sizes[0] < sizes[1]  # ids take further memory
 
 
 def test_many_small_batches_take_what_a_large_one_takes() -> None:
@@ -496,7 +496,7 @@ def untold() -> object:
 
 
 def test_streams_of_which_one_has_lists_that_repeat_an_item():
-    """The items of the other do not count as repeated."""
+    """The other stream's items do not count as repeated."""
     repeating, plain = {"ann": ["a", "a", "b"]}, {"bob": ["c", "b", "a"], "cid": ["a", "b", "c"]}
     test = {"ann": ["a", "b"], "bob": ["b", "c"], "cid": ["c"]}
     evaluator = rm.Evaluator(test, metrics="recall@2 ap@3", duplicates="first")
@@ -707,7 +707,7 @@ def test_fingerprints_of_lists_tell_which_items_tie() -> None:
 @pytest.mark.parametrize("metrics", ["rr", "coverage@2 unknown_items@2", "rr coverage@2 gini@1"])
 @pytest.mark.parametrize("ids", [False, True])
 def test_items_that_are_not_in_the_catalogue(metrics, ids) -> None:
-    """In no batch, of some batches, and of users who do not come; test has one, too."""
+    """Such items are in some batches, in test, and in the test rows of a user who never comes."""
     lists = {0: [0, 4], 1: [5, 4, 1], 2: [1, 0]}
     test = {0: [0, 5], 1: [4, 5], 2: [1], 3: [4]}
     if not ids:
@@ -853,7 +853,7 @@ def test_users_of_lists_that_wait_have_come() -> None:
 @pytest.mark.parametrize("most", [20, 2**18])
 @pytest.mark.parametrize("named", [False, True])
 def test_lists_of_positions_that_wait(monkeypatch, most, named) -> None:
-    """For batches of any length and type, and any number that wait."""
+    """Batches have any length and type, and any number of them wait to be ranked."""
     monkeypatch.setattr("recometer.sources.streams.PENDING_ENTRIES", most)
     rng = np.random.default_rng(most)
     lists = np.argsort(rng.random((30, 12)), axis=1)[:, :5]
@@ -880,7 +880,7 @@ def test_lists_of_positions_that_wait(monkeypatch, most, named) -> None:
 
 @pytest.mark.parametrize("most", [6, 2**18])
 def test_lists_of_positions_that_come_in_any_order(monkeypatch, most) -> None:
-    """Whether there is room for all of them, or for two."""
+    """The buffer has room for all of the waiting lists, or only for some."""
     monkeypatch.setattr("recometer.sources.streams.PENDING_ENTRIES", most)
     lists = np.array([[0, 1], [1, 2], [2, 3], [3, 0]])
     evaluator = rm.Evaluator(np.eye(4), metrics="rr coverage@1", catalogue=4)
@@ -932,7 +932,7 @@ def test_of_positions_that_wait_only_those_that_are_refused_are_lost() -> None:
     ],
 )
 def test_later_batches_are_refused_as_the_first_is(items, users) -> None:
-    """Or they are taken as it is."""
+    """A later batch is accepted or rejected exactly as if it were the first."""
     evaluator = rm.Evaluator(np.ones((4, 3)), metrics="rr", catalogue=3)
     found = []
     for lists in ([], [[1, 2]]):
@@ -983,7 +983,7 @@ def test_later_batches_are_refused_as_the_first_is(items, users) -> None:
     ],
 )
 def test_what_no_batch_can_be_measured_with_shows_in_the_first(given, message) -> None:
-    """Lists of positions, too, which may wait for others."""
+    """This includes lists of positions, which may wait for further batches."""
     options = {"test": np.eye(4), "catalogue": 4} | given
     stream = rm.Evaluator(metrics="rr", **options).stream()
     with pytest.raises(RecometerError, match="^" + message):

@@ -1,4 +1,4 @@
-"""Writes what editors show of the drop-ins whose functions are made from rows."""
+"""Write the stubs that editors read for drop-ins whose functions are made from rows."""
 
 from __future__ import annotations
 

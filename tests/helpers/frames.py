@@ -34,7 +34,7 @@ class PlainColumns:
 
 
 def polars_categories(data: dict[str, Any]) -> Any:
-    """Return a Polars frame; text ids, in its first two columns, become categories."""
+    """Return a Polars frame; string ids, in its first two columns, become categories."""
     import polars as pl
 
     frame = pl.DataFrame(data)

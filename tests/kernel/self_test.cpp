@@ -1,7 +1,7 @@
 // Runs the kernel on systems without Python: .ci/check_portability compares its output.
 //
 // Scores are random, most of them inexact, and some are equal: a processor, a compiler or a system
-// that rounds or orders otherwise changes a checksum.
+// that rounds or orders differently changes a checksum.
 #include <cstdio>
 #include <cstring>
 #include <limits>
@@ -53,7 +53,7 @@ class Checksum {
     std::uint64_t value_ = 0;
 };
 
-/// `n` ascending items of each user, all even or all odd: what is excluded is not judged.
+/// `n` ascending items of each user, all even or all odd: no item is both excluded and judged.
 struct Table {
     std::vector<std::int64_t> indptr{0};
     std::vector<std::int32_t> items;

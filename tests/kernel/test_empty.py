@@ -30,7 +30,7 @@ def all_equal(function, twin, arguments, written):
     mine, other = written(), written()
     function(**arguments, **mine)
     twin(**arguments, **other)
-    for name in mine.keys() - {"finished"}:  # only tells the kernel where to go on
+    for name in mine.keys() - {"finished"}:  # only tells the kernel where to continue
         array = mine[name]
         np.testing.assert_array_equal(array, other[name], err_msg=name)
 

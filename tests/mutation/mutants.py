@@ -61,9 +61,9 @@ class Mutant:
 def mutants_of(source: str) -> list[Mutant]:
     """Return all mutants of a module, in the order of its lines.
 
-    Some code is never changed: texts, types, docstrings, decorators (other tests check what metrics
-    declare), values that are examples for tests, raised exceptions, asserts, `strict=True`, which
-    is an assertion too, and `copy=False`, which only saves memory.
+    Some code is never changed: strings, types, docstrings, decorators (other tests check what
+    metrics declare), values that are examples for tests, raised exceptions, asserts,
+    `strict=True`, which is an assertion too, and `copy=False`, which only saves memory.
     """
     tree = ast.parse(source)
     whole, starts = source.encode(), [0]

@@ -43,7 +43,7 @@ def chromium() -> Iterator[Any]:
 
 
 class Opened:
-    """A page, and what went wrong on it."""
+    """A page, and the errors that occurred on it."""
 
     def __init__(self, chromium: Any, path: Path, width: int, scheme: str) -> None:
         self.wrong: list[str] = []
@@ -177,7 +177,7 @@ def test_axe_finds_nothing_serious(
 
     opened = Opened(chromium, request.getfixturevalue(name), DESK, scheme)
     opened.draw_all()
-    # The scan is a script of its own, which the page's policy would not let run by a tag.
+    # The scan is a separate script, which the page's policy would block in a script tag.
     found = Axe().run(opened.page).response["violations"]
     serious = [
         (one["id"], [node["html"] for node in one["nodes"]][:3])

@@ -1,4 +1,4 @@
-"""What a report says: the model that all formats are made of."""
+"""The model of a report, from which all formats are made."""
 
 from __future__ import annotations
 
@@ -303,7 +303,7 @@ def test_folds_and_seeds_are_dots(results: dict[str, rm.Evaluation]) -> None:
 def test_baseline_and_chance_are_said_beside_the_best_two_models(
     results: dict[str, rm.Evaluation],
 ) -> None:
-    # By mean, bpr is the last here, below the baseline.
+    # By mean, bpr comes last here, below the baseline.
     names = {MODEL: MODEL, "random": "bpr", "bpr": "random"}
     renamed = {names[name]: result for name, result in results.items()}
     versus = rm.compare(renamed, baseline="random", metrics="ndcg@5 roc_auc", chance=True)
@@ -376,7 +376,7 @@ def test_what_cannot_be_reported_is_refused(comparison: rm.Comparison) -> None:
 
 @pytest.mark.shared
 def test_knowledge_recall() -> None:
-    """The lists of one object, with the recall@3 that were measured for it."""
+    """The lists of one object, with the recall@3 that was measured for it."""
     frame = pl.read_parquet(SHARED / "data" / "knowledge_recall" / "example.parquet")
     columns = ["Random scores", "KNN scores"]
     pairs = {name: rm.Pairs(frame, user="object", score=name) for name in columns}

@@ -22,7 +22,7 @@ MODEL = "<b>als</b> & co"
 
 
 class Tags(html.parser.HTMLParser):
-    """Collects the tags of a page, and the texts of scripts and styles."""
+    """Collects the tags of a page, and the contents of scripts and styles."""
 
     def __init__(self) -> None:
         super().__init__()

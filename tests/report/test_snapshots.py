@@ -37,7 +37,7 @@ def sections() -> dict[str, str]:
         )
         for name, of in scores.items()
     }
-    # What differs from one machine to the next.
+    # Parts that differ between machines.
     changes = {"versions": {"recometer": "1.0"}, "timings": {"total": 0.125}}
     results = {name: dataclasses.replace(one, **changes) for name, one in results.items()}  # type: ignore[arg-type]
     with pytest.MonkeyPatch.context() as patch:

@@ -376,7 +376,7 @@ def test_default_interval_is_gaffkes() -> None:
     text = str(result).replace("\n  ", " ")
     assert "95% interval: Gaffke's (rr); Clopper and Pearson's (hit@1)" in text
     assert "rmse: The metric has no known range" in text
-    # Three equal values are not a certainty.
+    # Three equal values do not imply certainty.
     constant = evaluation({"rr": [1.0, 1.0, 1.0]}).interval("rr")
     assert constant.low == pytest.approx(0.025 ** (1 / 3))
     assert constant.high == 1

@@ -35,7 +35,7 @@ def run(text: str) -> dict[str, Any]:
 
 
 def lines(text: str) -> list[tuple[str, str, str, str]]:
-    """Return the rows of the tables: the convention, and the texts of the three columns."""
+    """Return the rows of the tables: the convention, and the contents of the three columns."""
     found = []
     convention = ""
     for line in text.splitlines():

@@ -29,7 +29,7 @@ KINDS = ("factors", "scores")
 
 
 def source(kind, scores, **ids):
-    """The same scores as factors (one factor per item) or as they are."""
+    """Return a source with these scores: Factors (one factor per item) or Scores."""
     scores = np.asarray(scores, np.float64)
     if kind == "scores":
         return rm.Scores(scores, **ids)
@@ -37,7 +37,7 @@ def source(kind, scores, **ids):
 
 
 def warns(result):
-    """Tell whether a result warns of its inputs."""
+    """Return whether a result warns about its inputs."""
     return any("warning" in described for described in result.inputs.values())
 
 
@@ -48,7 +48,7 @@ def same(left, right, users=slice(None)):
 
 @st.composite
 def problems(draw):
-    """Scores with ties, a test with zeros and grades, a train, candidate sets."""
+    """Draw scores with ties, test with zeros and grades, train, and candidate sets."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n_users, n_items = draw(st.integers(1, 6)), draw(st.integers(3, 14))
     scores = rng.integers(-2, draw(st.sampled_from([1, 30])), (n_users, n_items)) * 1.0
@@ -68,7 +68,7 @@ def stored(values):
 
 @given(kind=st.sampled_from(KINDS), ties=st.sampled_from(RULES), problem=problems())
 def test_what_is_no_candidate_is_as_if_masked(kind, ties, problem):
-    """-inf in Scores is a road of its own: whitelists, sets and exclusion must all agree."""
+    """-inf in Scores takes a code path of its own; whitelists, sets and exclusion must agree."""
     scores, test, train, chosen = problem
     options = {"train": train, "metrics": METRICS, "ties": ties}
     listed = np.flatnonzero(chosen[0])
@@ -127,7 +127,7 @@ def test_lists_of_everything_agree_with_scores(ties, problem, as_ids):
         lists = rm.Lists(order)
         if ties != "item":
             return
-    # A list in order has no ties, so it is never constant.
+    # An ordered list has no ties, so its scores are never constant.
     options = {"train": train, "metrics": METRICS, "ties": ties, "constant_scores": "ties"}
     for limits in (
         {"candidates": listed},
@@ -150,7 +150,7 @@ def test_lists_of_everything_agree_with_scores(ties, problem, as_ids):
 @given(ties=st.sampled_from(["expected", "pessimistic", "item", "item_desc"]), problem=problems())
 @examples(0.5)
 def test_pairs_of_everything_agree_with_scores(ties, problem):
-    """The truth comes with the scores, or as test."""
+    """The true relevance is a column of the pairs, or comes from test."""
     scores, test, train, chosen = problem
     n_users, n_items = scores.shape
     ids = {"user_ids": range(n_users), "item_ids": range(100, 100 + n_items)}
@@ -163,7 +163,7 @@ def test_pairs_of_everything_agree_with_scores(ties, problem):
     rows = {"user": users, "item": items + 100, "score": scores.ravel()}
     beside = rm.Pairs(pl.DataFrame(rows | {"relevance": truth.ravel()}))
     metrics = "ap rr roc_auc pr_auc ndcg"
-    # That all scores are equal is seen by Scores only where a judged item is among them.
+    # Scores only detects that all scores are equal if one of the items is judged.
     options = {"train": train, "metrics": metrics, "ties": ties, "constant_scores": "ties"}
     for limits in (
         {"candidates": np.flatnonzero(chosen[0]) + 100},
@@ -191,7 +191,7 @@ def test_pairs_are_narrowed_by_their_items():
     pairs = rm.Pairs(pl.DataFrame(frame))
     with pytest.raises(InputError, match="names items, but these Pairs have none"):
         rm.evaluate(rm.Pairs.of([1, 0], [0.5, 0.2]), exclude=[0], metrics="rr")
-    # Predicted 1 and 2 for 3 and 4: the rows that are left are candidates.
+    # The remaining rows are candidates: predictions of 1 and 2 for ratings of 3 and 4.
     assert rm.evaluate(pairs, exclude=[3], metrics="rmse").mean() == {"rmse": 2}
 
 
@@ -201,7 +201,7 @@ def test_short_lists_among_candidates():
     result = rm.evaluate(lists, test, exclude=["x", "y"], metrics="rr@3 recall@1")
     assert result["rr@3"].tolist() == [0.5, 0, 0]
     assert result.n_candidates.tolist() == [-1, -1, -1]
-    # The lists of candidates tell how many there are; bob's list is a list, although empty now.
+    # The number of candidates is now known; bob's list still counts, although it is now empty.
     with pytest.warns(rm.DataWarning, match="beyond every list, the longest of which has 3 items"):
         result = rm.evaluate(lists, test, candidates=list("abcde"), metrics="rr@3 recall@5")
     assert result["rr@3"].tolist() == [0.5, 0, 0]
@@ -221,7 +221,7 @@ def test_short_lists_among_candidates():
 
 @pytest.fixture(scope="module")
 def case():
-    """A larger problem, with ids in an order of their own."""
+    """A larger problem: the factors of users and items, test, and train."""
     rng = np.random.default_rng(3)
     users, items = rng.normal(size=(60, 4)), rng.normal(size=(300, 4))
     kind = rng.random((60, 300))
@@ -258,7 +258,7 @@ def test_order_and_duplicates_of_a_whitelist_change_nothing(case):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_blocks_and_threads_change_nothing(case, dtype, monkeypatch):
-    """Sets of very different sizes; the scores alone are to the bit those of the catalogue."""
+    """Sets differ widely in size; a set of all items gives the same results as no sets."""
     users, items, test, train = case
     factors = rm.Factors(users.astype(dtype), items.astype(dtype), item_bias=np.arange(300) / 300)
     rng = np.random.default_rng(2)
@@ -292,7 +292,7 @@ COLUMNS = {
 
 
 def narrowed(items):
-    """Return the numbers of candidates that a list of items leaves, wherever it may stand."""
+    """Return the numbers of candidates left by `items` as candidates, exclude and catalogue."""
     among = rm.Scores([[1.0, 5.0, 0.0]], user_ids=["ann"], item_ids=["a", "b", "c"])
     test, lists = {"ann": ["a"]}, rm.Lists({"ann": ["a", "b"]})
     results = (
@@ -309,7 +309,7 @@ def test_columns_of_items(column):
 
 
 def test_frames_of_items(frame):
-    """A frame's only column is a list of items; DuckDB has no other."""
+    """A frame with a single column is a list of items; with two columns, it is rejected."""
     assert narrowed(lambda: frame({"item": ["a", "b"]})) == [2, 1, 2]
     rows = frame({"item": ["a", "b"], "title": ["A", "B"]})
     with pytest.raises(rm.ColumnError, match="exclude is a data frame of 2 columns: item, title"):
@@ -429,7 +429,7 @@ def test_nan_and_infinite_scores(kind, candidates):
             items if candidates == "whitelist" else np.isin(np.arange(4), items) * np.ones((3, 1))
         )
         factors = rm.Factors(np.eye(3), scores.T)
-        # 0 x NaN is NaN: as factors, a score of NaN or infinity is one of every user.
+        # 0 x NaN is NaN: as factors, a NaN or infinite score affects every user.
         among = rm.Scores(scores) if kind == "scores" else factors
         return rm.evaluate(among, test, candidates=chosen, metrics="rr", **rules)["rr"]
 
@@ -503,7 +503,7 @@ def test_a_draw_does_not_depend_on_other_users(case, by):
     together, _ = drawn(50, by, test=test, train=train, user_ids=ids)
     chosen = np.array([3, 11, 40])
     some = sp.csr_array(test.toarray()[chosen])
-    # Popularity is that of all of train, which is the same.
+    # Popularity counts all of train, so only uniform draws can be repeated with some of its rows.
     if by == "uniform":
         alone, _ = drawn(
             50, by, test=some, train=sp.csr_array(train.toarray()[chosen]), user_ids=ids[chosen]
@@ -520,7 +520,7 @@ def test_a_draw_does_not_depend_on_other_users(case, by):
 
 
 def test_popularity_that_was_counted_elsewhere_draws_the_same():
-    """As parts of users are given it; the items of others, and their order, change nothing."""
+    """Parts of users receive such counts; unknown items in them, and their order, do not matter."""
     names = [f"i{number}" for number in range(9)]
     scores = rm.Scores(np.random.default_rng(1).random((20, 9)), item_ids=names)
     test = rm.Interactions.of(np.eye(20, 9, 3), item_ids=names)
@@ -542,7 +542,7 @@ def test_popularity_that_was_counted_elsewhere_draws_the_same():
 
 
 def test_draws_are_the_same_for_ever():
-    """Another machine, version or order of the data must draw these same items."""
+    """Every machine, every version and every order of the data must draw these items."""
 
     def items(n, by, seed, train):
         table, _ = drawn(n, by, seed, test=test, train=train)
@@ -554,14 +554,14 @@ def test_draws_are_the_same_for_ever():
     popular = np.vstack([np.tile(np.arange(40) % 7 == 0, (2, 1)), np.arange(40) % 3 == 0]) * 1.0
     expected = [[3, 18, 27, 36], [1, 3, 6, 12, 36], [2, 7, 14, 28, 35]]
     assert items(4, "popularity", 9, popular) == expected
-    # Enough items that the race decides about some: these are left out.
+    # So many items that the race decides about some. The items listed here are not drawn.
     left_out = [sorted({*range(40)} - {*row}) for row in items(33, "uniform", 0, train)]
     assert left_out == [
         [6, 9, 20, 22, 28, 39],
         [6, 9, 13, 21, 32, 38],
         [11, 21, 22, 26, 34, 37],
     ]
-    # And so many that the race compares times which are nearly equal.
+    # So many that the race compares nearly equal times.
     test = np.tile(np.eye(40), (25, 1))
     train = (np.arange(1000)[:, None] % np.arange(1, 41) ** 2 == 1) * 1.0
     for by, known in (("uniform", 713900790), ("popularity", 3922416098)):
@@ -596,7 +596,7 @@ def test_draws_by_popularity_are_successive_draws(n):
     train = np.zeros((100, 6))
     for item, weight in enumerate(weights):
         train[:weight, item] = 1
-    # Those who trained are others than those who test: both have ids.
+    # The users of train are not those of test, so both have ids.
     train = rm.Interactions.of(train, user_ids=range(n_users, n_users + 100))
     request = Request(
         rm.Interactions.of(test, user_ids=range(n_users)),
@@ -745,7 +745,7 @@ def test_messages(case):
 
 
 def negatives_alone(n_users=40, n_items=60, n=20):
-    """A good model, an item of test for each user, and a file of sampled negatives without it."""
+    """Return a good model's scores, one test item per user, and negatives sampled from the rest."""
     rng = np.random.default_rng(2)
     scores = rng.normal(size=(n_users, n_items))
     test = np.zeros((n_users, n_items))
@@ -805,7 +805,7 @@ def test_arrays_of_positions():
     first = rm.evaluate(rm.Scores(scores), test, candidates=negatives, metrics="rr")
     assert (first.n_candidates == 20).all()
     same(rm.evaluate(rm.Scores(scores), test, candidates=padded, metrics="rr"), first)
-    # What is repeated counts once, as in a frame; of as many columns as items, it may be a count.
+    # Repeated items count once, as in a frame. An array with a column per item might hold counts.
     twice = np.concatenate([negatives, negatives[:, :2]], axis=1)
     rows = np.repeat(np.arange(40), twice.shape[1])
     frame = rm.Interactions.of(
@@ -891,7 +891,7 @@ def test_other_columns_of_candidates_are_nothing_to_warn_of():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_cut_offs_alone_give_what_all_metrics_give_among_candidates(kind):
-    """Some users have as many relevant items as candidates, but these are other items."""
+    """Some users have as many relevant items as candidates, but they are different items."""
     scores = np.random.default_rng(3).random((30, 9))
     test = np.random.default_rng(4).random((30, 9)) < 0.6
     candidates = np.random.default_rng(5).random((30, 9)) < 0.4
@@ -909,7 +909,7 @@ def test_cut_offs_alone_give_what_all_metrics_give_among_candidates(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_cut_offs_alone_tell_who_has_only_relevant_candidates(kind):
-    """Whatever the places of these are, the first one included."""
+    """The places of these candidates do not matter, nor whether there is more than one."""
     scores = np.random.default_rng(6).random((4, 5))
     test = np.array([[1, 1, 1, 1, 1], [1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 1, 1, 1, 1]])
     for chosen in (None, [0, 1], [0]):
@@ -921,7 +921,7 @@ def test_cut_offs_alone_tell_who_has_only_relevant_candidates(kind):
 
 
 def test_what_the_model_itself_leaves_out_is_not_in_the_pool():
-    """Nor is what is drawn from it, whether or not it was drawn."""
+    """Items with a score of -inf, items of test and items of train are not in the pool."""
     generator = np.random.default_rng(8)
     scores = generator.random((6, 30))
     scores[:, 10:20] = -np.inf
@@ -930,8 +930,8 @@ def test_what_the_model_itself_leaves_out_is_not_in_the_pool():
     scores[:, 0] = -np.inf
     data = rm.Interactions.of(test), rm.Interactions.of(train), rm.Protocol()
     wanted = rm.SampledCandidates(5)
-    # Of 30 items, two are in test, two in train, and eight more have no score. Two of these eight
-    # may be left out for everybody.
+    # Of 30 items, two are in test, two in train, and eight more have no score. Excluding some of
+    # these items again changes nothing.
     for exclude, left in ((None, 18), ([2, 13, 14], 17), ([0, 1, 12], 18)):
         left_out = None if exclude is None else Items("exclude", np.array(exclude))
         request = Request(*data, candidates=wanted, exclude=left_out)

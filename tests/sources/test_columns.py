@@ -1,4 +1,4 @@
-"""Passes over long columns, cut into many blocks and parts, against NumPy in one go."""
+"""Passes over long columns in many blocks and parts agree with NumPy on the whole columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists that are cut after so many places: as if the rest had never been given."""
+"""Lists cut at a depth behave as if their other items had never existed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drawn candidates agree with a reference implementation in plain whole numbers."""
+"""Drawn candidates agree with a reference implementation in plain integers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Factors in files: they are ranked in place or converted block by block, as those in memory."""
+"""Factors in files: ranked in place or converted in blocks, with the same results as in memory."""
 
 import contextlib
 import dataclasses
@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
 
 
 def drawn(rng, kind, shape, dtype):
-    """Factors with ties and lengths of all kinds, and some that are no numbers."""
+    """Factors with ties and lengths of all kinds, some of them not finite."""
     rows = rng.standard_normal(shape)
     if kind == "whole" or np.dtype(dtype).kind == "i":
         rows = rng.integers(-1, 2, shape)
@@ -63,7 +63,7 @@ def interactions(rng, n_users, n_items, share, named):
 
 
 def found(source, request, k):
-    """Return all that a source finds, with the order by lengths wherever that is possible."""
+    """Return a source's ranks and lists, with items ordered by length wherever possible."""
     with small_blocks():
         ranks = source.rank(dataclasses.replace(request, depth=k))
         lists = source.top(request, k or 3)
@@ -72,7 +72,7 @@ def found(source, request, k):
 
 @contextlib.contextmanager
 def small_blocks():
-    """Let the order by lengths always pay, and few items be converted at once."""
+    """Order items by length whatever the size of the problem, and convert few items at once."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         for name in ("LEAST_ITEMS", "LEAST_USERS"):
             patch.setattr(_factor_ranking, name, 0)

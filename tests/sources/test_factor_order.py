@@ -123,7 +123,7 @@ def test_no_score_is_above_its_bound(seed, kinds, bias, dtype, n_factors, aligne
     rng = np.random.default_rng(seed)
     users = drawn(rng, kinds[0], 6, n_factors, dtype)
     items = drawn(rng, kinds[1], 50, n_factors, dtype)
-    if aligned and n_factors:  # the cosine is 1: nothing but the room for rounding is left
+    if aligned and n_factors:  # the cosine is 1: only the rounding margin is left
         items[:25] = users[0] * rng.choice([1, 1 / 3, 7, 1 - float(np.finfo(dtype).eps)], (25, 1))
     own = drawn_bias(rng, bias, 50, dtype)
     more = 0.0 if own is None else np.maximum(own, 0).astype(np.float64)
@@ -146,7 +146,7 @@ def test_no_score_is_above_its_bound(seed, kinds, bias, dtype, n_factors, aligne
 
 
 def test_users_leave_where_lengths_fall(monkeypatch):
-    """The first call of the kernel ends it for everybody, in ranks and in lists."""
+    """After the kernel's first call all users are finished, for ranks and for lists."""
     rng = np.random.default_rng(3)
     lengths = 1 / np.arange(1, 20_001)
     items = (np.abs(rng.standard_normal((20_000, 8))) * lengths[:, np.newaxis]).astype(np.float32)
@@ -198,7 +198,7 @@ def test_lengths_that_are_alike_are_left_in_their_order(spread):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_users_who_leave_early_take_nobody_with_them(dtype):
-    """Items are ranked 2,048 at a time; half of the users look at all of them, the others not."""
+    """Items are ranked 2,048 at a time; half of the users need all of them, the others do not."""
     rng = np.random.default_rng(2)
     items = rng.integers(1, 8, (9000, 2)).astype(dtype)
     items[:30] *= 1000
@@ -221,6 +221,6 @@ def test_an_item_with_a_large_bias_is_found_however_short_its_factors_are():
     bias = np.ones(2000)
     bias[-1] = 50
     test = np.zeros((20, 2000))
-    test[:, 0] = 1  # the longest, and the second by its score
+    test[:, 0] = 1  # the longest item, but second by score
     source = rm.Factors(np.full((20, 1), 0.001), items, item_bias=bias)
     assert rm.evaluate(source, test, metrics="hit@1 hit@2").mean() == {"hit@1": 0, "hit@2": 1}

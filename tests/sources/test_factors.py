@@ -268,7 +268,7 @@ def test_strangers_are_counted_and_follow_their_rules():
 @given(st.integers(0, 2**31), st.sampled_from(["expected", "item", "item_desc", "pessimistic"]))
 @examples(0.75)
 def test_exact_scores_agree_with_plain_sorting(seed, ties):
-    """Whole-number factors make many ties; rr under an item order is plain sorting."""
+    """Integer factors give many ties; with ties broken by item, plain sorting gives rr."""
     data = Data(seed, n_users=6, n_items=40, n_factors=2, whole=True)
     result = rm.evaluate(
         rm.Factors(data.users, data.items), data.test, train=data.train, metrics="rr", ties=ties
@@ -425,7 +425,7 @@ def test_a_judged_item_with_nan_has_no_rank():
 
 
 def test_a_judged_item_that_does_not_meet_its_own_score(data, monkeypatch):
-    """What a compiler that adds up in another order would make of it."""
+    """Simulate a compiler that adds the products in another order."""
     native = _kernel.score_items
 
     def score_items(*, scores, **options):
@@ -450,7 +450,7 @@ def test_all_users_undefined_is_an_error(data):
 
 
 def test_finite_factors_may_overflow(data):
-    """Scores of 1e39 do not fit in float32: these users, and only they, are undefined."""
+    """Scores of 1e39 overflow float32: only users with such scores are undefined."""
     users = data.users.copy()
     users[4] = 3e38
     result = data.evaluate(rm.Factors(users, data.items * 10))

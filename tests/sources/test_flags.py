@@ -37,7 +37,7 @@ def test_flags(name):
 
 @pytest.mark.parametrize("name", ["scores", "factors"])
 def test_flags_of_the_first_places(name):
-    """All scores are looked at, whether judged items are among them or not."""
+    """All scores are checked, whether or not judged items are among them."""
     source, _ = SOURCES[name]()
     test, train = rm.Interactions.of(TEST), rm.Interactions.of(TRAIN)
     assert source.top(Request(test, train, Protocol()), 3).flags.tolist() == EXPECTED

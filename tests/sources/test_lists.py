@@ -178,7 +178,7 @@ def test_dict_of_something_else():
         rm.InputTypeError, match=r"pairs .* as \('b', 0\.5\)\. Hint: write \{user: \{"
     ):
         rm.Lists({"ann": [("b", 0.5)]})
-    # Ids of two parts.
+    # Ids with two parts.
     assert "2 entries" in repr(rm.Lists({"ann": [("b", 1), ("b", 2)]}))
 
 
@@ -238,7 +238,7 @@ def test_array_with_ids():
     lists = rm.Lists(ARRAY, user_ids=["bob", "ann", "zoe"], item_ids=["z", "y", "x", "w"])
     # bob: z y; ann: x z w
     assert rr(lists, {"ann": ["w"], "bob": ["y"]}) == [1 / 3, 1 / 2]
-    # An item that lists lack comes first: the others have other numbers, and bob two items still.
+    # An item that no list has comes first, which renumbers the others; bob still has two items.
     assert rr(lists, {"bob": ["a", "w", "x"]}) == [0]
     lists = rm.Lists(ARRAY, user_ids=["bob", "ann", "zoe"], item_ids=["w", "z", "x", "y"])
     assert rr(lists, {"ann": ["y"], "bob": ["z"]}) == [1 / 3, 1 / 2]
@@ -247,7 +247,7 @@ def test_array_with_ids():
 def test_user_ids_alone():
     test = rm.Interactions.of(ARRAY_TEST, user_ids=["a", "b", "c"])
     assert rr(rm.Lists(ARRAY, user_ids=["a", "b", "c"]), test) == EXPECTED
-    # Rows of users that are not in test are ignored, and counted where they hold an item.
+    # Rows of users who are not in test are ignored; rows with an item are counted.
     result = rm.evaluate(rm.Lists(ARRAY, user_ids=["a", "x", "y"]), test, metrics="rr")
     assert result["rr"].tolist() == [1 / 2, 0, 0]
     assert result.counts == {"list_users_ignored": 1, "users_unknown": 2}
@@ -411,7 +411,7 @@ def test_dates_and_uuids_are_ids():
 
 
 def test_lists_in_cells():
-    """Of users in any order, best first, or with a rank or a score for each item."""
+    """Users come in any order; items come best first, or with a rank or a score each."""
     frame = pl.DataFrame({"user": [3, 9, 5], "item": [["x", "y"], ["w", "z"], ["z", "x", "w"]]})
     test = {3: ["y"], 9: ["z"], 5: ["x"]}
     assert rr(rm.Lists(frame), test) == [1 / 2, 1 / 2, 1 / 2]
@@ -427,7 +427,7 @@ def test_lists_in_cells():
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_low_scores_of_a_frame(order):
-    """An order that the scores only confirm leaves them out of the ranking, and not of the rule."""
+    """Scores that only confirm the order do not affect the ranking, but score_above reads them."""
     lists = rm.Lists(pl.DataFrame(columns(ORDERS[order])))
     assert rr(lists, score_above=0.3) == [1 / 2, 1, 0]
     assert rr(lists, {"ann": ["y"], "bob": ["w"]}, score_above=0.3) == [1 / 2, 0]
@@ -607,7 +607,7 @@ def test_relevant_items_that_are_no_candidates_are_not_taken_for_repetitions():
     ids=["exclude", "candidates", "sets of candidates", "size of a catalogue", "catalogue"],
 )
 def test_repetitions_are_recommended_where_their_item_may_be(duplicates, options):
-    """What may not be recommended could as well not be listed; no repetition is an item more."""
+    """Excluded items may as well be absent from lists; repetitions are not additional items."""
     test = {"ann": ["b"], "bob": ["a", "b"]}
     options |= {"metrics": "rr ap recall@3 precision@4", "duplicates": duplicates}
     with_x = rm.Lists({"ann": ["x", "x", *"aabb"], "bob": ["b", "b", "x", "a", "x"]})
@@ -836,7 +836,7 @@ def test_metrics_of_the_whole_ranking(metric):
         rm.evaluate(lists, test, metrics=metric)
     with pytest.raises(rm.InputError, match="user 'ann' ends after 2 of 3 items"):
         rm.evaluate(lists, test, metrics=metric, catalogue=3)
-    # A user without a list has misses only; complete lists give all.
+    # A user without a list only has misses; complete lists rank every item.
     complete = rm.Lists({"bob": ["b", "a", "c"]})
     result = rm.evaluate(complete, test, metrics=metric, catalogue=3)
     worst = {"mean_rank": 4.0, "percentile_rank": 1.0}.get(metric, 0.0)
@@ -855,7 +855,7 @@ def test_a_cutoff_beyond_every_list():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rm.evaluate(lists, test, metrics="recall@2 ap")
-        # Complete lists hold all there is.
+        # Complete lists contain every item.
         rm.evaluate(rm.Lists({"ann": ["a", "b"]}), {"ann": ["b"]}, metrics="ap@5", catalogue=2)
 
 
@@ -878,7 +878,7 @@ def test_depth_within_ties(ties, expected):
         rm.evaluate(lists, {"u": [i]}, metrics="recall", ties=ties)["recall"][0] for i in "abc"
     ]
     assert found == expected
-    # The places within the cut are those of a list that never held more.
+    # The places within the cut are the same as in a list that was never longer.
     places = [rr(lists, {"u": [item]}, ties=ties)[0] for item in "abc"]
     assert sorted(places) == [0.0, 1 / 2, 1.0]
 
@@ -1010,7 +1010,7 @@ def test_listed_items_outside_of_the_catalogue_are_counted():
 
 @pytest.mark.parametrize("n_again", [0, 1])
 def test_users_who_come_again_after_many_rows(n_again):
-    """The first rows, by user, say that all are; the last ones may not be."""
+    """The first rows are grouped by user, which suggests that all are; the last may not be."""
     n_users = PROBE // 2 + 1  # of three rows each
     users = np.append(np.repeat(np.arange(n_users), 3), np.zeros(n_again, int))
     items = np.append(np.tile([5, 6, 7], n_users), np.full(n_again, 8))

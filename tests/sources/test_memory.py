@@ -1,4 +1,4 @@
-"""What sources remember between calls: the same is found once, and nothing else is taken for it."""
+"""What sources cache between calls: equal inputs are computed once, others are never mixed up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from recometer.sources.memory import Memory
 
 
 def made() -> tuple[list[int], Callable[[], int]]:
-    """Return a function that makes the next number, and the numbers that it has made."""
+    """Return the list of the numbers made so far, and a function that makes the next one."""
     numbers: list[int] = []
 
     def make() -> int:

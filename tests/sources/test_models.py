@@ -1,4 +1,4 @@
-"""Fitted models of other libraries: look-alikes stand for them here, the real ones in tests/live.
+"""Fitted models of other libraries: stand-ins are tested here, real models in tests/live.
 
 A stand-in has only the module and the names by which a model is recognised.
 """
@@ -20,7 +20,7 @@ TEST = np.random.default_rng(7).random((N_USERS, N_ITEMS)) < 0.15
 
 
 def of(module, name, *bases, **attributes):
-    """Return an instance of a class that says to come from a module."""
+    """Return an instance of a class that claims to come from a module."""
     return type(name, bases, {"__module__": module, **attributes})()
 
 
@@ -38,7 +38,7 @@ def same(source, expected, test=TEST):
 
 
 class GpuMatrix:
-    """What implicit keeps the factors of a GPU in."""
+    """A stand-in for the class in which implicit keeps factors on a GPU."""
 
     def __init__(self, array):
         self.array = array
@@ -98,7 +98,7 @@ def test_options_of_other_models(model):
 
 
 class Representations:
-    """Representations as LightFM gives them: sums over features, or those of the rows."""
+    """Representations as in LightFM: sums over features, or the plain rows without features."""
 
     def __init__(self):
         self.item_embeddings, self.item_biases = factors(N_ITEMS, 4), factors(N_ITEMS)
@@ -136,7 +136,7 @@ class PredictionImpossible(Exception):
 
 
 class Estimates:
-    """Estimates in every form that Surprise has: numbers, with details, or impossible."""
+    """Estimates in every form that Surprise uses: plain numbers, with details, or impossible."""
 
     def fit(self):
         self.trainset = types.SimpleNamespace(
@@ -194,7 +194,7 @@ def test_surprise_that_fails_or_is_not_fitted():
 
 
 class Module:
-    """What recometer asks of torch.nn.Module, and of torch."""
+    """The parts of torch.nn.Module and of torch that recometer uses."""
 
     def __init__(self):
         self.training = True
@@ -315,23 +315,23 @@ def test_unknown_models():
     assert "Hint: wrap it by hand: rm.Factors(user_factors, item_factors)" in str(error.value)
     with pytest.raises(InputTypeError, match=r"LightFM is a class\. Hint"):
         rm.from_model(type(of("lightfm.lightfm", "LightFM")))
-    # A module that only begins like a known one.
+    # A module whose name only begins like a known one.
     with pytest.raises(InputTypeError, match="not recognised"):
         rm.from_model(of("implicitly.mine", "Model"))
 
 
-# Models that are known by recommend(...) alone, which is called.
+# Models recognised only by their method recommend(...), which is called.
 
 KINDS_OF_IDS = {"positions": (0, 0), "ids": (100, 1000)}
 
 
-# The lists of a model, positions of items.
+# A model's lists of item positions.
 LISTS = np.argsort(np.random.default_rng(3).random((N_USERS, N_ITEMS)), axis=1)
 SCORES = np.linspace(1, 0, N_ITEMS)
 
 
 def many(form):
-    """Return a model of all users at once, with items as `form` makes them of [n_users, k]."""
+    """Return a model that takes all users at once; `form` converts its items [n_users, k]."""
 
     def recommend(self, user_ids, k=10):
         rows = np.asarray(user_ids) % 100

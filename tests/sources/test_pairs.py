@@ -75,7 +75,7 @@ def test_nothing_recommended_and_nothing_relevant(undefined, value):
 
 
 def test_cutoffs_up_to_the_number_of_rows_and_beyond():
-    """Recall at all rows is 1 for any ranking: it is asked for all the same."""
+    """Recall at all rows is 1 for any ranking, but can still be requested."""
     pairs = rm.Pairs.of([1, 0, 1], [3, 2, 1])
     assert means(pairs, "recall@3 precision@3 hit@3 tprecision@3") == {
         "recall@3": 1.0,
@@ -151,7 +151,7 @@ def test_the_order_of_rows_makes_no_difference():
 
 
 def test_the_order_of_rows_of_a_single_item_makes_no_difference():
-    """The content of rows decides which of equal predictions of one item comes first."""
+    """Among equal predictions of one item, the contents of the rows determine the order."""
     for rows in itertools.permutations([(5.0, 3.0), (1.0, 3.0), (5.0, 3.0), (1.0, 2.0)]):
         frame = pl.DataFrame(
             {"user": 1, "item": 7, "rating": [row[0] for row in rows]}
@@ -187,7 +187,7 @@ def test_repeated_rows_are_those_of_lists_beside_test(duplicates, repeated_test)
         lists = rm.Lists(frame.select("user", "item", "score"))
         given = {"candidates": {u: range(5) for u in range(3)}, "deep_cutoffs": "computed"}
         rules |= {"no_relevant": 0, "min_candidates": 0}
-        # What nobody listed is a candidate of lists alone, which hides no listed item.
+        # Items that nobody listed are only candidates for lists, and displace no listed item.
         expected = rm.evaluate(
             lists, frame.select("user", "item", "label"), catalogue=5, **given, **rules
         )
@@ -319,7 +319,7 @@ def test_missing_scores_follow_the_rule_for_nan(frame):
     assert (first["rr"][0], last["rr"][0]) == (1, 1)
     np.testing.assert_array_equal(first["rated_precision@1,2"][0], [1, 1])
     assert last.reasons["rated_precision@1"][0] == Reason.NOTHING_RECOMMENDED
-    # There is no error of a prediction that does not exist.
+    # A missing prediction has no error.
     assert first.reasons["mae"][0] == last.reasons["mae"][0] == Reason.NAN_SCORE
 
 
@@ -391,7 +391,7 @@ def test_thresholds():
         return np.column_stack(list(result.values.values())).tolist()
 
     np.testing.assert_array_equal(found(threshold=4), [[1, 1], [np.nan, 0]])
-    # a: from 3.5; b: from 3.75.
+    # Ratings are relevant from 3.5 for a, and from 3.75 for b.
     assert found(threshold="user_mean") == [[2 / 3, 1], [1, 1 / 2]]
     assert found(threshold={"b": 3.75, "a": 3.5, "c": 1}) == found(threshold="user_mean")
     np.testing.assert_array_equal(found(relevant_from=4), found(threshold=4))
@@ -617,7 +617,7 @@ def test_what_is_no_candidate_is_a_miss():
 
 
 def test_ratings_of_candidates():
-    """What is not a candidate has no error, is not recommended, and stays relevant."""
+    """Items that are not candidates have no error and are not recommended, but stay relevant."""
     frame = pl.DataFrame(EXAMPLE)
     asked = "rated_precision@2 rated_recall@2 mae fcp rr"
     for options in ({"exclude": ["5", "7"]}, {"candidates": ["10", "2", "2b", "1"]}):
@@ -679,7 +679,7 @@ def test_a_source_without_ratings(metric):
 
 
 def test_pairs_of_some_users_read_the_columns_that_are_named_alone():
-    """On Spark all columns are named: one more with a common name is none of them."""
+    """On Spark all columns are named, so further columns with common names are ignored."""
     frame = pl.DataFrame(EXAMPLE).with_columns(relevance=pl.lit(7.0), weight=pl.lit(1.0))
     columns = {"user": "user", "item": "item", "score": "prediction", "rating": "rating"}
     found = rm.Pairs.of_some_users(frame, **columns, threshold=3.5)
@@ -696,7 +696,7 @@ def test_nan_is_ranked_by_the_rule(nan_scores, expected):
 
 
 def test_rows_that_are_left_out_are_not_in_train():
-    """Although the item that sorts last is, of the user before."""
+    """The previous user's last item in sort order is in train, which must not matter."""
     columns = {"user": ["ann"] * 3 + ["bob"] * 3, "item": list("acdbcd")}
     frame = pl.DataFrame(
         {**columns, "score": [3.0, 1, 2, 5, 4, 3], "relevance": [1, 0, 0, 0, 1, 0]}

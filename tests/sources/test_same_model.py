@@ -51,7 +51,7 @@ def test_all_sources_agree(ties, problem, random):
         options["candidates"] = sorted({0, *options["candidates"]})
     ids = {"user_ids": range(n_users), "item_ids": range(n_items)}
     test, train = (rm.Interactions.of(data, **ids) for data in (test, train))
-    if options:  # a judged candidate, if any, shows the source that scores are equal
+    if options:  # equal scores are only detected at a judged candidate
         options["constant_scores"] = "ties"
     users, items = np.indices(scores.shape).reshape(2, -1)
     rows = pl.DataFrame({"user": users, "item": items, "score": scores.ravel()})
@@ -79,11 +79,11 @@ def test_all_sources_agree(ties, problem, random):
 
 
 def same(result, expected, rule_5_off=False, more_judged=False):
-    """The same values; Pairs have some where the cut-off takes all candidates."""
+    """Assert equal values; Pairs also have values if the cut-off includes all candidates."""
     for name in ("n_candidates", "n_excluded", "n_relevant"):
         np.testing.assert_array_equal(getattr(result, name), getattr(expected, name), name)
     for name, values in expected.values.items():
-        if more_judged and name == "bpref":  # the only one that reads what is not relevant
+        if more_judged and name == "bpref":  # the only one that reads irrelevant items
             continue
         there = np.ones(len(values), bool)
         if rule_5_off:

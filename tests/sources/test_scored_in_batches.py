@@ -1,4 +1,4 @@
-"""A source of one's own that scores some users at a time: a sparse matrix of scores."""
+"""A user's own source that scores some users at a time: a sparse matrix of scores."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ sparse = pytest.importorskip("scipy.sparse")
 
 
 class SparseScores(ScoredInBatches):
-    """Scores in a SciPy matrix [n_users, n_items]; what is not stored is not a candidate."""
+    """Scores in a SciPy matrix [n_users, n_items]; entries not stored are not candidates."""
 
     def __init__(self, matrix, *, user_ids=None, item_ids=None):
         self.matrix = matrix.tocsr()

@@ -1,4 +1,4 @@
-"""Scores: a matrix or a function gives what the same model gives as Factors."""
+"""Scores: a matrix or a function gives the same results as the same model as Factors."""
 
 import functools
 import re

@@ -19,7 +19,7 @@ RULES = ["expected", "optimistic", "pessimistic", "item", "item_desc", "random"]
 
 
 class Case:
-    """Scores of few different values, a test and a train with ids, in no order."""
+    """Scores with few distinct values, and test and train with ids in random order."""
 
     def __init__(self, seed, *, special=False, constant=False):
         rng = np.random.default_rng(seed)
@@ -35,7 +35,7 @@ class Case:
         self.item_ids = [f"item {i}" for i in rng.permutation(self.n_items)]
         users = [f"user {i}" for i in range(self.n_users + 1)]
         items = [f"item {i}" for i in range(self.n_items + 1)]
-        # One item at least of test and of train that the sources know.
+        # The sources know at least one item of test and of train.
         self.test = {user: self.some(items) for user in users}
         self.test[self.user_ids[0]] = [self.item_ids[0]]
         self.train = {user: self.some(items, 0.2) for user in users}
@@ -85,7 +85,7 @@ class Case:
 
 
 def check_law(source, request, k):
-    """A judged item stands at the place that the tie rule gives it."""
+    """Check that each judged item is at the place that the tie rule determines."""
     ranks, lists = source.rank(request), source.top(request, k)
     user = np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))
     place = ranks.above + ranks.before
@@ -217,7 +217,7 @@ def test_constant_scores_are_flagged(seed, sets):
         expected.append(len(found) > 1 and len(set(found)) == 1)
     for name, source in case.sources().items():
         if "lists" in name or "cut" in name:
-            continue  # nobody said how many there are; a cut list may hold one of them
+            continue  # the number of candidates is unknown; a cut list may have just one of them
         request = case.request("item", train=False, candidates=case.sets if sets else None)
         flags = source.top(request, 2).flags & rm.UserFlag.CONSTANT_SCORES
         assert (flags != 0).tolist() == expected, name

@@ -64,5 +64,5 @@ def table(spark):
 
 
 def plain(value):
-    """Convert a value of NumPy to a Python object."""
+    """Convert a NumPy value to a Python object."""
     return value.tolist() if hasattr(value, "tolist") else value

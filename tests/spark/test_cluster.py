@@ -1,4 +1,4 @@
-"""A standalone cluster with two workers: no fate of an executor changes a value."""
+"""A standalone cluster with two workers: whatever happens to executors, values stay the same."""
 
 import json
 import os

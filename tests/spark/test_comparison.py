@@ -1,4 +1,4 @@
-"""rs.compare has the results of rm.compare."""
+"""rs.compare gives the same results as rm.compare."""
 
 import dataclasses
 

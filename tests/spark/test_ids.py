@@ -1,4 +1,4 @@
-"""Errors and warnings about ids, scores and times are those of one machine."""
+"""Errors and warnings about ids, scores and times are the same as on one machine."""
 
 import datetime
 

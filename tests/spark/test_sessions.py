@@ -1,4 +1,4 @@
-"""Sessions of users on Spark: values, means and intervals are those of one machine."""
+"""Sessions of users on Spark: values, means and intervals are the same as on one machine."""
 
 import numpy as np
 import polars as pl

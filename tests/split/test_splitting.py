@@ -137,7 +137,7 @@ def test_laws_of_every_composition(who, what):
         assert {name: counts[name] for name in parts} == {k: len(v) for k, v in parts.items()}
         assert sum(counts.values()) == len(data)
         assert (counts["left_out"] == 0) or filters or what.for_everybody
-        # Rows and columns are those of the data.
+        # The rows and columns come from the data.
         for name in parts:
             part = getattr(result, name)
             assert part.columns == data.columns
@@ -430,7 +430,7 @@ def test_dates_are_in_the_time_zone_of_the_times(zone, tmp_path):
     for name, data in given.items():
         for time in ("2024-06-01", day, midnight, np.datetime64(day), pd.Timestamp(day)):
             assert items(split(data, After(time)).test) == [2, 3, 4, 5, 6], name
-        # Times with a time zone keep theirs.
+        # Times with a time zone keep it.
         utc = midnight.replace(tzinfo=datetime.timezone.utc)
         assert items(split(data, After(utc)).test) == [3, 4, 5, 6], name
         assert items(split(data, After("2024-06-01T00:00Z")).test) == [3, 4, 5, 6], name

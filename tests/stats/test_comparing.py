@@ -35,7 +35,7 @@ UNIT = (0.0, 1.0)
 
 
 def enumerated(differences: Float64) -> float:
-    """Return the share of all assignments of signs with a sum as far from 0, by definition."""
+    """Return the share of all sign assignments whose sum is at least as far from 0."""
     sums = np.zeros(1)
     for difference in differences[differences != 0]:
         sums = np.concatenate([sums - difference, sums + difference])
@@ -123,7 +123,7 @@ def test_one_unit_is_the_binomial_far_into_the_tail() -> None:
 
 
 def test_resampling_agrees_on_users_of_several_thousands() -> None:
-    """SciPy draws signs; 3 standard errors of 1,000 draws."""
+    """SciPy draws signs; the tolerance is 3 standard errors of 1,000 draws."""
     first, second = models(5_000, gain=0.008)
     found = compare(first, second, bounds=UNIT)
     drawn = scipy.stats.permutation_test(
@@ -311,7 +311,7 @@ def test_the_relative_difference_is_a_ratio_of_means() -> None:
 
 
 def test_a_ratio_whose_divisor_few_users_make_up_has_no_upper_end() -> None:
-    """It is that of a single user, who may have had the other sign; or none, in a resample."""
+    """The divisor is one user's value, which may change sign or be missing from a resample."""
     second = np.zeros(20)
     second[0] = 1.0
     value, found = relative_difference(np.ones(20), second)
@@ -329,7 +329,7 @@ def test_effects_by_definition() -> None:
     assert found.standardised == pytest.approx(differences.mean() / differences.std(ddof=1))
     assert (found.n_better, found.n_worse) == ((differences > 0).sum(), (differences < 0).sum())
     assert found.n_equal == (differences == 0).sum()
-    # As many users are better as are worse, which says nothing of the mean.
+    # As many users are better as are worse, but the mean is not 0.
     even = compare([2.0, 0.0, 0.0], [0.0, 1.0, 0.0]).effects
     assert even.standardised == pytest.approx((1 / 3) / np.std([2, -1, 0], ddof=1))
     better = (np.sign(differences) + 1) / 2
@@ -339,7 +339,7 @@ def test_effects_by_definition() -> None:
 
 
 def test_clusters_change_signs_together() -> None:
-    """Rows of a user that are copies tell nothing new."""
+    """Copies of a user's row add no information."""
     first, second = models(40, gain=0.2, share=0.9)
     once = compare(first, second, bounds=UNIT)
     clusters = np.tile(np.arange(40), 3)
@@ -444,7 +444,7 @@ def test_codes_stand_for_the_values_of_a_column(levels: list[float]) -> None:
     assert column.levels is not None
     assert column.codes is not None
     assert np.array_equal(column.levels[column.codes], values)
-    for late in (-9.0, 0.1234, 9.0):  # a value that the first ones do not have
+    for late in (-9.0, 0.1234, 9.0):  # a value that does not occur before
         assert Column.of(np.append(values, late)).coded().codes is None
 
 
@@ -482,7 +482,7 @@ def test_nobody_and_nothing_to_compare_is_said(test) -> None:
 
 def test_constant_differences() -> None:
     found = compare(np.full(40, 0.75), np.full(40, 0.5), bounds=UNIT)
-    # Gaffke's bound, as the interval: a further user at -1 outweighs 40 at 0.25.
+    # Gaffke's bound, as for the interval: an additional user at -1 could outweigh 40 at 0.25.
     assert found.test.p_value == pytest.approx(2 * 1.25**-40)
     assert found.interval.low < 0.25 < found.interval.high
     assert "exact bound" in found.interval.note
@@ -557,7 +557,7 @@ def test_most_changed_users() -> None:
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("rounding", [0.0, 5e-13, -5e-13])
 def test_all_differences_in_one_direction_are_one_assignment(sign: int, rounding: float) -> None:
-    """The chance is 2^-30, whatever the sizes, also where their sum is rounded; zeros have none."""
+    """The chance is 2^-30 for any sizes, even if their sum is rounded; zeros do not count."""
     sizes, counts = np.array([0.0, 1.0, 2.0, 4.0]), np.array([7.0, 10.0, 10.0, 10.0])
     found = quantile_of(sizes, counts, sign * 70.0 * (1 + rounding))
     assert found == pytest.approx(-sign * scipy.stats.norm.ppf(2.0**-30), rel=1e-12)
@@ -571,7 +571,7 @@ def test_p_is_at_most_1_where_chances_are_rounded() -> None:
 
 @pytest.mark.parametrize("total", [1.0, 3.0, 5.0, 7.0])
 def test_the_chance_of_a_sum_of_multiples(total: float) -> None:
-    """Of ±1 ±1 ±2 ±3, with the sums of 16 assignments of signs."""
+    """Compare with the sums of all 16 sign assignments of ±1 ±1 ±2 ±3."""
     sums = np.array([sum(one) for one in itertools.product((1, -1), (1, -1), (2, -2), (3, -3))])
     found = of_multiples(np.array([1, 2, 3]), np.array([2.0, 1.0, 1.0]), total)
     assert found == pytest.approx(np.mean(sums >= total))

@@ -83,7 +83,7 @@ def test_few_who_differ_can_never_be_resolved_among_many_comparisons() -> None:
     assert adjust([found.smallest_p] * 40).min() == pytest.approx(0.0195, rel=1e-2)
 
 
-# By simulation-free reference: scipy.stats.nct.
+# The reference, scipy.stats.nct, needs no simulation.
 @pytest.mark.parametrize(
     ("n", "effect"), [(5, 1.0), (20, 0.5), (200, 0.1), (1_500, 0.06), (30, 1.2)]
 )
@@ -109,7 +109,7 @@ def test_larger_differences_have_more_power(n: int, alpha: float) -> None:
 def test_power_meets_the_normal_approximation_where_it_begins() -> None:
     below, above = (power_of(0.06, 1.0, n) for n in (2_000, 2_001))
     assert above - below == pytest.approx(0.0002, abs=0.0002)
-    # Where both tails count. scipy.stats.nct 1.17 with 2,000 degrees of freedom.
+    # Both tails count here. scipy.stats.nct 1.17 with 2,000 degrees of freedom.
     assert power_of(0.01, 1.0, 2_001, alpha=0.3) == pytest.approx(0.3468187, abs=8e-5)
     # scipy.stats.nct 1.17 with 4,999 degrees of freedom, and with one.
     assert power_of(2.5 / np.sqrt(5_000), 1.0, 5_000) == pytest.approx(0.705252, abs=1e-4)
@@ -157,7 +157,7 @@ def test_power_of_hits_is_that_of_the_exact_test(n: int, differ: float, effect: 
     difference = effect * np.sqrt(differ / (n + effect**2))
     up = (1 + difference / differ) / 2
     n_differ = np.arange(n + 1)
-    # The test rejects where the fewer of better and worse are at most so many.
+    # The test rejects if the smaller of the counts of better and worse users is at most this.
     most = scipy.stats.binom.ppf(0.025, n_differ, 0.5)
     most -= 2 * scipy.stats.binom.cdf(most, n_differ, 0.5) > 0.05
     rejected = scipy.stats.binom.cdf(most, n_differ, up) + scipy.stats.binom.sf(
@@ -236,7 +236,7 @@ def test_models_are_equivalent_where_the_interval_lies_within(test, n: int, seed
 
 @pytest.mark.parametrize("test", ["randomisation", "t"])
 def test_equivalence_keeps_clusters_together(test) -> None:
-    """Copies of users tell nothing new."""
+    """Copies of users add no information."""
     differences = np.random.default_rng(2).normal(0.01, 0.1, 60)
     once = equivalence(differences, 0.03, test=test)
     thrice = equivalence(
@@ -310,8 +310,8 @@ def test_the_range_of_normal_numbers_is_scipys(n: int) -> None:
         scipy.stats.studentized_range.ppf(0.95, n, np.inf), rel=1e-4
     )
     np.testing.assert_allclose(normal_range_tail([0.0, 30.0], n)[1], normal_range_tail(30.0, n))
-    assert normal_range_tail(0.0, n) == 1  # also where rounding adds to it
-    # Also below 1: half of all pairs of normal numbers are nearer than this.
+    assert normal_range_tail(0.0, n) == 1  # even if rounding adds to it
+    # Quantiles can be below 1: half of all pairs of normal numbers are closer than this.
     near = normal_range_quantile(0.5, 2)
     assert near == pytest.approx(np.sqrt(2) * scipy.stats.norm.ppf(0.75), rel=1e-6)
     two = normal_range_tail(np.array([20.0]), 2)
@@ -364,7 +364,7 @@ def test_tukey_of_few_users() -> None:
     assert found.n == 2
     default = tukey(values, n_resamples=10_000)
     np.testing.assert_array_equal(tukey(values).p_values, default.p_values)
-    # 36 orders of two users; the largest range has both users' best together, worst together.
+    # Two users have 36 orders; in the largest range, the best values meet, and so do the worst.
     assert found.p_values[0, 1] > 0.1
     np.testing.assert_array_equal(found.p_values, found.p_values.T)
     with pytest.raises(InputError, match="at least two models"):
@@ -409,7 +409,7 @@ def test_ranks_follow_from_adjusted_pairs() -> None:
 
 
 def test_users_needed_from_a_pilot_are_a_range() -> None:
-    """About 95 of 100 pilots of 100 users, a fifth differing, have a range with the truth."""
+    """The range has the truth for about 95 of 100 pilots of 100 users, a fifth of whom differ."""
     generator, held = np.random.default_rng(7), 0
     needed = users_needed(0.03, np.sqrt(0.2 * (0.1**2 + 0.4**2) - 0.02**2))
     for _ in range(100):

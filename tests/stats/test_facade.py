@@ -1,4 +1,4 @@
-"""What the package of statistics exports, module by module, when it is first used."""
+"""The exports of the statistics package, whose modules are loaded on first use."""
 
 import importlib
 import inspect

@@ -67,7 +67,7 @@ def test_users_of_several_blocks_are_drawn_with_replacement(
     assert (sums[0] == n).all()
     times = sums[1:]
     assert (times.sum(axis=0) == n).all()
-    # One user has Binomial(n, 1/n), two a covariance of -1/n; within five standard errors.
+    # A user's count is Binomial(n, 1/n), two counts have covariance -1/n; within 5 standard errors.
     assert times.mean(axis=1) == pytest.approx(1, abs=5 / np.sqrt(n_resamples))
     covariance = np.cov(times)
     assert np.diag(covariance) == pytest.approx(1 - 1 / n, abs=0.15)
@@ -212,7 +212,7 @@ def test_few_clusters_of_different_sizes_have_gaffkes_bound() -> None:
     for end, bound, level in ((found.low, 0, 0.025), (found.high, 1, 0.975)):
         drawn = (weights @ [*sums, 6 * bound]) / (weights @ [*sizes, 6])
         assert np.mean(drawn <= end) == pytest.approx(level, abs=0.002)
-    # Without a range, and for many clusters, the bootstrap's.
+    # Without a range, and for many clusters, the bootstrap is used.
     assert interval(values, clusters=clusters).method == "bca"
     many = np.tile(values, 12), np.repeat(np.arange(12 * 8), np.tile(sizes, 12))
     assert interval(many[0], bounds=(0, 1), clusters=many[1]).method == "bca"

@@ -36,7 +36,7 @@ def sparse(n: int, seed: int = 0, share: float = 0.4) -> Float64:
 
 
 def share_below(knots: Float64, c: float) -> float:
-    """Return P(Σ W·knots ≤ c), W ~ Dirichlet(1, ..., 1), of different knots: without rounding.
+    """Return P(Σ W·knots ≤ c) for W ~ Dirichlet(1, ..., 1) and distinct knots, without rounding.
 
     A divided difference of the truncated power. Curry & Schoenberg, Journal d'Analyse Mathématique
     17, 1966.
@@ -78,7 +78,7 @@ def test_zeros_and_ones_have_clopper_and_pearsons_interval(k: int, n: int) -> No
 
 
 def test_the_approximation_is_close_where_the_exact_form_is_known() -> None:
-    """A value that is nearly 0 or 1 is not taken for it, and changes nearly nothing."""
+    """A value close to 0 or 1 is not treated as such, but hardly changes the interval."""
     values = np.repeat([0.0, 1.0], [997, 3])
     values[0] = 1e-6
     found = interval(values, bounds=UNIT)
@@ -193,7 +193,7 @@ def test_cells_change_nothing(monkeypatch: pytest.MonkeyPatch, kind, what: str) 
         assert found.exact == (what != "continuous")
         if what == "few kinds":
             np.testing.assert_array_equal(found.values, np.unique(one))
-        # Cells hide little variance, even compared with that without the farthest users.
+        # Cells hide little variance, even relative to the variance without the farthest users.
         inner = np.clip(one, *np.sort(one)[[FAR_USERS, -1 - FAR_USERS]]) - found.estimate
         assert found.sum_of_squares - found.counts @ found.residuals**2 <= 2e-6 * inner @ inner
     monkeypatch.setattr("recometer.stats.grouping.SORTED_UP_TO", n)
@@ -265,7 +265,7 @@ def test_without_a_range_there_is_the_bootstrap(bounds) -> None:
     found = interval([0.1, 0.4, 1.0], bounds=bounds)
     assert found.method == "bca"
     assert "has no known range" in found.note
-    # Nor are there limits to an interval of values beyond them.
+    # Nor do such bounds limit the interval of values beyond them.
     assert tuple(interval([-0.4, 0.5, 1.4], bounds=bounds)) == tuple(interval([-0.4, 0.5, 1.4]))
 
 
@@ -289,7 +289,7 @@ def test_resampled_means_of_what_is_symmetric_are_normal(kind, confidence: float
 def test_the_middle_of_resampled_means_of_skewed_values_is_below_their_mean() -> None:
     low, high = interval([0.0] * 19 + [1.0], "percentile", confidence=0.01)
     assert 0.03 < low < high < 0.05
-    # It is κ3 / 6 = 0.154 deviations below: this end is 0.011 below, next to 0.05.
+    # The median is κ3 / 6 = 0.154 deviations below the mean; this end is 0.011 below, near 0.05.
     assert 0.049 < interval([0.0] * 19 + [1.0], "percentile", confidence=0.1137).high < 0.0499
 
 
@@ -302,7 +302,7 @@ def test_the_unit_of_the_values_is_that_of_the_interval(kind) -> None:
 
 
 def test_the_skewness_of_a_sum() -> None:
-    """Three 0 and a 1: the residuals' cubes add up to 3/8, their squares to 3/4."""
+    """Three 0s and a 1: the cubes of the residuals add up to 3/8, their squares to 3/4."""
     assert group([0.0, 0.0, 1.0, 0.0]).skewness == pytest.approx((3 / 8) / (3 / 4) ** 1.5)
     assert group([0.5, 0.5, 0.5]).skewness == 0
 
@@ -330,14 +330,14 @@ def test_groups_leave_out_who_has_no_value_or_no_size() -> None:
     found = group([0.5, np.nan, 0.25, 1.0], [2.0, 1.0, np.nan, 1.0])
     assert found.n == 2
     assert found.estimate == 0.5
-    assert (found.n_above, found.n_below) == (0, 0)  # of users with sizes not counted
+    assert (found.n_above, found.n_below) == (0, 0)  # not counted for users with sizes
     assert group([0.5, np.nan, 1.0]).estimate == 0.75
 
 
 @pytest.mark.parametrize("n", [3, SORTED_UP_TO + 1])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_rounding_is_neither_above_nor_below_0(n: int, sign: int) -> None:
-    """What is 1e-13 of the largest value, also where this is on the other side of 0."""
+    """Values of 1e-13 times the largest one count as 0, even if their sign differs."""
     x = sign * 1e3 * np.append(np.linspace(0.0, 1.0, n), [1e-13, -1e-13, -1e-3])
     for found in (group(x), of_counts(x, np.ones(len(x)))):
         assert (found.n_above, found.n_below) == ((n - 1, 1) if sign > 0 else (1, n - 1))
@@ -358,7 +358,7 @@ def test_a_value_beyond_the_range_is_named() -> None:
     found = interval(values, bounds=UNIT)
     assert found.method == "bca"
     assert "1.5 lies outside" in found.note
-    # A range that does not hold cuts nothing off, whatever the value beyond it is.
+    # A range that a value exceeds does not truncate the interval, however far the value is off.
     for values, bounds in (([0.0, 5.0, 15.0, 2.0], UNIT), ([0.0, 0.0, 2.0], (1.0, 5.0))):
         assert tuple(interval(values, "bca", bounds=bounds)) == tuple(interval(values, "bca"))
     assert interval([0.0, 0.5, 1 + 1e-12], bounds=UNIT).method == "gaffke"
@@ -433,7 +433,7 @@ def test_what_gaffkes_interval_is_of_is_said() -> None:
 
 @pytest.mark.parametrize("tail", [2**-20, 2**-40, 2**-53])
 def test_gaffkes_ends_far_in_the_tails(tail: float) -> None:
-    """Beyond the largest value, more than c has the probability Π (1 - c) / (1 - x)."""
+    """For c above the largest value, the probability of exceeding c is Π (1 - c) / (1 - x)."""
     low, high = interval([0.4, 0.6], "gaffke", bounds=UNIT, confidence=1 - 2 * tail)
     assert 1 - high == pytest.approx(math.sqrt(tail * 0.4 * 0.6), rel=0.05)
     assert low == pytest.approx(1 - high)

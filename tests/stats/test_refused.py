@@ -125,7 +125,7 @@ def test_no_rows_have_no_clusters() -> None:
 
 
 def test_a_sequence_says_who_was_read() -> None:
-    """Users without a value are of the population where `some_undefined` says so."""
+    """Users without a value belong to the population if `some_undefined` is set."""
     sequence = ConfidenceSequence((-1.0, 3.0), population=10, some_undefined=True)
     assert math.isnan(sequence.mean)
     sequence.update([0.0, np.nan, 1.0, 2.5])

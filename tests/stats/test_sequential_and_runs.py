@@ -1,4 +1,4 @@
-"""Intervals that may be looked at at any time, and the variance between runs."""
+"""Intervals that may be inspected at any time, and the variance between runs."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_units_and_direction() -> None:
 def test_false_alarms_over_a_hundred_looks_stay_below_5_percent() -> None:
     """200 experiments under the null: sparse paired differences of mean 0.
 
-    Student's interval looked at as often errs in more than a fifth of them.
+    Student's interval, inspected as often, errs in more than a fifth of them.
     """
     generator = np.random.default_rng(3)
     alarms, naive = 0, 0
@@ -133,7 +133,7 @@ def test_one_run_is_students_interval_and_says_so() -> None:
 
 
 def test_tiny_values_of_runs_have_an_interval_without_width() -> None:
-    """Their variances are numbers still, and the squares of these are not."""
+    """The variances can be represented, but their squares underflow."""
     found = over_runs((crossed(50, 3, 0) - 0.5) * 1e-100)
     assert tuple(found.interval) == (found.mean, found.mean)
     assert "the interval has no width" in found.note + found.interval.note
@@ -163,7 +163,7 @@ def test_runs_that_differ_by_noise_alone_leave_users() -> None:
 
 @pytest.mark.parametrize("compared", [False, True])
 def test_intervals_over_users_and_runs_cover(compared: bool) -> None:
-    """300 experiments with 4 seeds: a standard error of 1.3 %. Users alone cover far too seldom."""
+    """300 experiments with 4 seeds: a standard error of 1.3 %. Users alone cover far too rarely."""
     covered, of_users = [], []
     for seed in range(300):
         first = second = crossed(60, 4, seed)
@@ -196,7 +196,7 @@ def test_a_difference_over_runs_pairs_users() -> None:
     swapped = over_runs(second, first)
     np.testing.assert_allclose(tuple(swapped.interval), (-found.interval.high, -found.interval.low))
     assert swapped.deviation_runs == found.deviation_runs[::-1]
-    # Users with a value of one model alone, or in some runs alone, are left out.
+    # Users with values from only one model, or from only some of the runs, are left out.
     first[:2], second[2:5, 0] = np.nan, np.nan
     assert over_runs(first, second) == over_runs(first[5:], second[5:])
 
@@ -206,7 +206,7 @@ def test_folds_with_users_of_their_own() -> None:
     means = 0.5 + np.array([-0.2, -0.1, 0.0, 0.1, 0.2])
     folds = [generator.normal(mean, 0.1, 400) for mean in means]
     found = over_folds(folds)
-    # The folds differ far more than their users explain: as good as a t interval of five means.
+    # The folds differ far more than their users explain: this is nearly a t interval of 5 means.
     of_means = np.array([fold.mean() for fold in folds])
     np.testing.assert_allclose(tuple(found.interval), tuple(interval(of_means, "t")), atol=1e-3)
     assert found.deviation_runs[0] == pytest.approx(of_means.std(ddof=1), rel=0.02)
@@ -215,7 +215,8 @@ def test_folds_with_users_of_their_own() -> None:
     error = scipy.stats.t.ppf(0.975, 4) * 0.1 / np.sqrt(2_000)
     assert alike.interval.width >= 2 * error * 0.95
     assert over_folds([[0.5, 0.5], [0.5, 0.5]]).interval.width == 0
-    # One fold has no variance of its own: that of the means, less the mean of the others'.
+    # One fold has no variance within. The variance between folds is the variance of the means, less
+    # the mean of the variances within.
     apart = over_folds([[0.5, 0.5], [0.1, 0.3], [0.9, 0.7]])
     within = (0 + 0.01 + 0.01) / 3  # variances of the folds' means: 0.02 / 2 users
     assert apart.deviation_runs[0] == pytest.approx(
@@ -228,7 +229,7 @@ def test_folds_with_users_of_their_own() -> None:
     alike = over_folds([[0.5, 0.5], [0.2, 0.8], [0.4, 0.6]])
     half = scipy.stats.t.ppf(0.975, 2) * np.sqrt((0 + 0.09 + 0.01) / 9)
     assert tuple(alike.interval) == pytest.approx((0.5 - half, 0.5 + half))
-    # Folds whose means happen to agree tell no more than their users do.
+    # Folds whose means happen to agree are no more precise than their users.
     same = over_folds([[0.0, 1.0], [0.1, 0.9], [0.2, 0.8]])
     squares = np.array([0.25, 0.16, 0.09])
     half = scipy.stats.t.ppf(0.975, 2) * np.sqrt(1 / (1 / squares).sum())
@@ -265,13 +266,13 @@ def test_the_p_value_of_folds_is_where_their_interval_ends_at_0(shift: float) ->
     assert 0 < p < 1
     ends = over_folds(folds, confidence=1 - p).interval
     assert min(abs(ends.low), abs(ends.high)) < 1e-9
-    # Without any variance there is nothing to doubt.
+    # Without any variance, p is 0 or 1.
     assert over_folds([[0.5, 0.5], [0.5, 0.5]]).p_value == 0
     assert over_folds([[0.0, 0.0], [0.0, 0.0]]).p_value == 1
 
 
 def by_hand(tables: list[NDArray[np.float64]], confidence: float) -> tuple[float, ...]:
-    """Return the ends and p of the mean of one table, or of the difference of two, and deviations.
+    """Return interval ends and p for the mean of one table or a difference of two, and deviations.
 
     The error of the mean, squared, is a sum of mean squares, whose degrees of freedom are those of
     Welch and Satterthwaite.

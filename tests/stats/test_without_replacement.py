@@ -15,7 +15,7 @@ UNIT = (0.0, 1.0)
 
 
 def excluded(x: Float64, m: float, alpha: float, n_all: int) -> bool:
-    """Return whether a candidate was ever excluded, user by user, with capital as it is."""
+    """Return whether a candidate was ever excluded, user by user, tracking the capital itself."""
     level = 2 * math.log(2 / alpha)
     goals = [16 * 4**k for k in range(12) if 16 * 4**k <= n_all]
     capital = {sign: [1.0] * len(goals) for sign in (1, -1)}
@@ -64,11 +64,11 @@ def test_p_values_agree_with_the_interval() -> None:
         found, p = sequence.update(batch), sequence.p_value()
         assert (0 not in found) == (p <= 0.05)
     assert p == pytest.approx(sequence.p_value(0.0))
-    # The whole sequence at once is the same, and so is an end of the interval at its level.
+    # A single update gives the same p, and the ends of the interval have p-values of 0.05.
     at_once = ConfidenceSequence((-1, 1), 0.95, 600)
     at_once.update(x)
     assert at_once.p_value() == pytest.approx(p)
-    for end in found:  # is excluded itself, but only just
+    for end in found:  # the end is excluded, but only just
         assert 0.05 * (1 - 1e-3) < at_once.p_value(end) <= 0.05
     assert at_once.p_value(-1.5) == 0
 
@@ -125,7 +125,7 @@ def test_minus_0_is_the_mean_0() -> None:
 
 @pytest.mark.parametrize(("value", "last"), [(0.1, 0.0), (0.9, 1.0)])
 def test_rounding_does_not_exclude_the_mean_of_many(value: float, last: float) -> None:
-    """100,000 times 0.1 is 10,000.000000019 if one is added after the other, more than there is."""
+    """Adding 0.1 up 100,000 times gives 10,000.000000019, which exceeds the exact total."""
     x = np.full(100_000, value)
     x[-20:] = last
     for n in (99_981, 99_999):
@@ -135,7 +135,7 @@ def test_rounding_does_not_exclude_the_mean_of_many(value: float, last: float) -
 
 
 def test_an_interval_that_missed_the_mean_is_one_still() -> None:
-    """Ones first, in an order that is not random: 0.5 is excluded, and then cannot be avoided."""
+    """Ones come first, which is not random: the interval misses the mean, but must stay valid."""
     sequence = ConfidenceSequence(UNIT, population=400)
     missed = sequence.update(np.ones(150))
     assert 0.5 not in missed
@@ -144,7 +144,7 @@ def test_an_interval_that_missed_the_mean_is_one_still() -> None:
         assert found.low <= found.high
     assert 150 / 400 in sequence.update(np.zeros(4))
     assert tuple(sequence.update(np.zeros(1))) == (150 / 400, 150 / 400)
-    # Without a population it stays where it was, whatever comes.
+    # Without a population, later intervals stay within earlier ones.
     endless = ConfidenceSequence(UNIT)
     low, high = endless.update(np.ones(100))
     found = endless.update(np.zeros(300))

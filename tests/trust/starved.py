@@ -56,7 +56,7 @@ def many_users():
 
 
 def texts():
-    """Text ids, numbered by Polars and by the kernel."""
+    """String ids, numbered by Polars and by the kernel."""
     ids = pl.Series(np.arange(10_000_000)).cast(pl.String)
     return rm.Interactions.of(pl.DataFrame({"user": ids, "item": ids}))
 

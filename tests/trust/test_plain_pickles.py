@@ -1,4 +1,4 @@
-"""The states of training processes hold numbers, texts, arrays and ids, but no code."""
+"""The states of training processes hold numbers, strings, arrays and ids, but no code."""
 
 import datetime
 import decimal

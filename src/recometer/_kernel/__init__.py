@@ -1,6 +1,6 @@
 """The native kernel: the only importer of the native module, and the home of its codes.
 
-Every function here has a twin in NumPy, slow and obvious, in `tests/helpers/kernel_twin.py`.
+Every function here has a slow, simple counterpart in NumPy, in `tests/helpers/kernel_twin.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ except ImportError as error:
 
 from recometer._kernel import _native
 
-# What counts: this module, at once, or a background, once it has started.
+# The counter: this module, which counts immediately, or a background, once it has started.
 Counting = types.ModuleType | _native.Background
 
 

@@ -21,10 +21,10 @@ from recometer.errors import InputError, argument_text
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
 
-BLOCK = 2**22  # interactions that are counted at once
+BLOCK = 2**22  # interactions counted at a time
 
 UNIX_TIME = 631_152_000  # 1990 in seconds: larger times count (milli)seconds since 1970
-FACTOR = 100  # two times since 1990 in the same unit differ by less
+FACTOR = 100  # the ratio of two times since 1990 in the same unit is smaller
 
 
 @dataclasses.dataclass(frozen=True)

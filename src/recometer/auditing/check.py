@@ -171,7 +171,7 @@ def audit(
     if test is None:
         train, test = _of_split(train)
     if isinstance(train, Interactions) and isinstance(test, Interactions):
-        Interactions.of(train, **columns)  # refuses columns
+        Interactions.of(train, **columns)  # raises if columns are given
     with waiting("Auditing"):
         sides = Sides.of(_read("train", train, columns), _read("test", test, columns), rules)
         findings = findings_of(CHECKS, sides)

@@ -251,7 +251,7 @@ def activity_shift(sides: Sides) -> Finding:
     users = sides.users
     whose = clusters_of(sides.test.user_ids)
     if whose is not None and not are_pairs(sides.train.user_ids):
-        # Train is of users: all of their sessions in test belong to them.
+        # Train has no sessions: add up the sessions of each user in test.
         of_test = np.bincount(whose, of_test).astype(np.int64)
         users = users[np.unique(whose, return_index=True)[1]]
     first, second = _matched(of_train, of_test, users)
@@ -357,7 +357,7 @@ def head(counts: Int64) -> Bool:
 
 
 def _ask_about(of_test: ids.Ids | None, of_train: ids.Ids | None) -> str:
-    """Ask whether both sides write ids the same way."""
+    """Return the question for the user whether ids are written in the same way on both sides."""
     if of_test is None or of_train is None:
         return "do the positions of both sides mean the same?"
     return (

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 Level = Literal["leakage", "problem", "warning", "fact"]
 Data = TypeVar("Data")
 
-EXAMPLES = 5  # of a finding
-SHOWN = 3  # of these, in a table
+EXAMPLES = 5  # per finding
+SHOWN = 3  # examples per finding in a table
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -191,7 +191,7 @@ class Findings(Printed):
         raise NotImplementedError
 
     def told(self) -> list[Finding]:
-        """Return the findings other than "nothing found", the gravest first."""
+        """Return the findings that found something or were not checked, the gravest first."""
         order = ("leakage", "problem", "warning", "fact")
         found = (finding for finding in self.findings if finding.count != 0)
         return sorted(found, key=lambda finding: order.index(finding.level))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 EASE_MAX_ITEMS = 10_000
-BLOCK = 512  # columns that are worked on together
+BLOCK = 512  # columns processed together
 
 
 def ease(

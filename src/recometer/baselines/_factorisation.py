@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 
-FACTORS = 64  # unless there are few users or items
-PRODUCTS = 4  # of the matrix with a vector, for every vector of the iteration, about
+FACTORS = 64  # the default, unless there are few users or items
+PRODUCTS = 4  # matrix-vector products per vector of the iteration (an estimate)
 DENSE_SIZE = 1_000  # up to here all eigenvectors of the Gram matrix are computed
 
 
@@ -108,7 +108,7 @@ def _right_singular_vectors(
 ) -> Float64:
     """Return V, float64 [n_items, factors]; numbers that are 0 up to rounding are set to 0.
 
-    Else users and items that have nothing to do with the rest would be ranked by noise.
+    Otherwise, users and items unconnected to the rest would be ranked by noise.
     """
     n_users, n_items = matrix.shape
     if n_items <= n_users:
@@ -125,7 +125,7 @@ def _right_singular_vectors(
 def _largest_eigenvectors(
     left: sparse.csr_array, right: sparse.csr_array, count: int, seed: int, ticker: Ticker
 ) -> tuple[Float64, Float64]:
-    """Return the largest eigenvalues of ``left @ right``, which is symmetric, and vectors."""
+    """Return the largest eigenvalues and eigenvectors of ``left @ right``, which is symmetric."""
     size = left.shape[0]
     if left.nnz == 0:
         return np.zeros(count), np.zeros((size, count))
@@ -138,7 +138,7 @@ def _largest_eigenvectors(
         expected = PRODUCTS * max(2 * count + 1, 20)
 
         def multiply(vector: Float64) -> Float64:
-            # Never beyond the end.
+            # Advance by a share of the rest, so that the bar never passes its end.
             ticker.advance((1 - ticker.reported) / expected)
             product: Float64 = left @ (right @ vector)
             return product

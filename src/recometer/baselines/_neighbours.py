@@ -14,7 +14,7 @@ from recometer.tasks import Ticker
 if TYPE_CHECKING:
     from scipy import sparse
 
-BLOCK_ENTRIES = 4_000_000  # similarities looked at together: some 100 MB of working memory
+BLOCK_ENTRIES = 4_000_000  # similarities processed together: about 100 MB of working memory
 
 
 def item_knn(train: Any, *, neighbours: int = 100, progress: bool | None = None) -> Scores:
@@ -66,7 +66,7 @@ def item_knn(train: Any, *, neighbours: int = 100, progress: bool | None = None)
 
 
 def _work(matrix: sparse.csr_array) -> Int64:
-    """Return how many similarities of each item are looked at, at most: int64 [n_items]."""
+    """Return an upper bound on the similarities to compute for each item: int64 [n_items]."""
     pairs = matrix.T.tocsr().astype(bool).astype(np.int64) @ np.diff(matrix.indptr).astype(np.int64)
     work: Int64 = np.minimum(pairs, matrix.shape[1])
     return work
@@ -81,7 +81,7 @@ def _truncated_cosine(
     n_items = matrix.shape[1]
     by_item = matrix.T.tocsr()
     squares = np.bincount(matrix.indices, weights=matrix.data**2, minlength=n_items)
-    # Items with similarly many candidates side by side, so that blocks waste no memory.
+    # Sort items by their number of candidates, so that blocks waste no memory.
     order = np.argsort(-work, kind="stable")
 
     rows, columns, values = [], [], []

@@ -18,8 +18,8 @@ from recometer.draws import mix
 from recometer.sources.factors import Factors
 from recometer.sources.scores import Scores
 
-# Without it, a split with the same seed would hash the same numbers: its test items would be
-# those with the lowest scores.
+# Without a salt, a split with the same seed would hash the same numbers, and its test items would
+# be those with the lowest scores.
 SALT = 0x72616E6B696E6773
 
 

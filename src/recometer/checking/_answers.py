@@ -26,7 +26,7 @@ class Answers:
     given
         The arguments as `evaluate` reads them; its test has only the users that are checked.
     again
-        The same source, or the second answer of a model with ``recommend(...)``.
+        The same source, or for a model with ``recommend(...)`` the lists from a second call.
     whole
         Test with all of its users.
     k
@@ -117,7 +117,7 @@ def as_interactions(lists: TopLists, test: Interactions) -> Interactions:
 
 
 def named(items: Int64, item_ids: Array | None) -> Array:
-    """Return the ids at positions, None for -1; without ids, the positions."""
+    """Return the ids at positions (None for -1), or the positions if there are no ids."""
     if item_ids is None:
         return items
     return np.append(item_ids.astype(object), [None])[items]

@@ -19,7 +19,7 @@ from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.results.evaluation import EvaluationRecord
 from recometer.sources.base import Kind
 
-TIED_SHARE = 0.1  # of the listed places; more is a warning
+TIED_SHARE = 0.1  # a higher share of the listed places is a warning
 
 
 def changes_between_calls(answers: Answers) -> Finding:
@@ -384,7 +384,7 @@ def train_items_low(answers: Answers) -> Finding:
 
 
 def _ranks_of_train(answers: Answers) -> Ranks | str:
-    """Return the ranks of the items of train if nothing leaves them out, or why there are none."""
+    """Return the ranks of the items of train, or a string that says why there are none."""
     if answers.trained is None:
         return "no train"
     if answers.given.brings_truth:

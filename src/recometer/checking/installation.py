@@ -23,9 +23,9 @@ from recometer.sources.scores import Scores
 from recometer.tasks import resolve_threads
 from recometer.version import __version__
 
-# Calls of the kernel with the results of a slow one in NumPy (tests/helpers/kernel_problems.py).
+# Calls of the kernel, with results of a slow version in NumPy (tests/helpers/kernel_problems.py).
 PROBLEMS = pathlib.Path(__file__).with_name("problems.json.gz")
-# The functions with different code for each instruction set.
+# The functions whose code differs between instruction sets.
 OF_A_SET = ("score_items", "rank_factors", "rank_scores", "top_factors", "top_scores")
 
 
@@ -79,7 +79,7 @@ class Installation(Printed):
 
 
 def check_installation() -> Installation:
-    """Compute a known result, and compare the native kernel with a slow one in NumPy.
+    """Compute a known result, and compare the native kernel with a slow version in NumPy.
 
     Returns
     -------
@@ -112,12 +112,12 @@ def _timed(what: str, check: Callable[[], tuple[str, bool]]) -> Line:
     begin = time.perf_counter()
     try:
         found, works = check()
-    except Exception as error:  # whatever it is, it belongs in the report
+    except Exception as error:  # report any exception
         found, works = f"raised {type(error).__name__}: {error}", False
     return Line(what, f"{found} ({time.perf_counter() - begin:.2f} s)", works)
 
 
-# Ann finds her item at place 2, Bob at 1, and Cleo's is one of two that tie for 1.
+# Ann's item is at place 2, Bob's at place 1, and Cleo's ties with another one for place 1.
 SCORES = [[3.0, 2.0, 1.0], [1.0, 2.0, 3.0], [2.0, 2.0, 1.0]]
 TEST = [[0, 1, 0], [0, 0, 1], [1, 0, 0]]
 AT_TWO = 1 / math.log2(3)
@@ -135,7 +135,7 @@ def _like_numpy(instruction_set: str) -> tuple[str, bool]:
     for name, given, expected in _problems():
         own = {"instruction_set": instruction_set} if name in OF_A_SET else {}
         getattr(_kernel, name)(**given, **own)
-        for argument in expected.keys() - {"finished"}:  # the kernel continues from there
+        for argument in expected.keys() - {"finished"}:  # only for later calls
             one, other = given[argument], expected[argument]
             compared += one.size
             different += int(np.count_nonzero((one != other) & ((one == one) | (other == other))))
@@ -145,7 +145,7 @@ def _like_numpy(instruction_set: str) -> tuple[str, bool]:
 
 
 def _problems() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """Return functions of the kernel, their arguments, and what these arrays hold afterwards."""
+    """Yield functions of the kernel, their arguments, and the output arrays after the call."""
     stored = json.loads(gzip.decompress(PROBLEMS.read_bytes()))
 
     def value(one: object) -> Any:

@@ -203,11 +203,11 @@ def check(
         **rules,
     )
     with warnings.catch_warnings(), waiting("Checking"):
-        # The warnings of evaluate are findings here.
+        # Here, findings replace the warnings of `evaluate`.
         warnings.simplefilter("ignore", DataWarning)
         given = evaluator.case(source)
         given.check_ids()
-        # A model is asked for its lists a second time.
+        # Request the lists of a model a second time.
         again = given if isinstance(source, Source) else evaluator.case(source)
         whole = given.sides.given if truth is None else truth
         answers = Answers(given, again.source, whole, k)

@@ -55,14 +55,14 @@ def several(name: str, given: Any, of: type = object) -> list[Any]:
 
 
 def one_of(name: str, given: Any, known: Iterable[str | None]) -> None:
-    """Raise unless an option is one of those known."""
+    """Raise unless an option has one of the known values."""
     known = list(known)
     if not isinstance(given, str | None) or given not in known:
         raise InputError(f"{name}={brief(given)} must be one of {known}.")
 
 
 def sparse_rows(name: str, matrix: Any, kind: str = "csr_array") -> Any:
-    """Return a sparse matrix or array by rows, as that of SciPy which libraries take."""
+    """Return a sparse matrix or array as SciPy's type `kind`, which has compressed rows."""
     import scipy.sparse
 
     if not scipy.sparse.issparse(matrix):
@@ -75,7 +75,7 @@ def sparse_rows(name: str, matrix: Any, kind: str = "csr_array") -> Any:
 
 
 def shape_of(name: str, array: Array, axes: str) -> None:
-    """Raise unless an array has as many directions as are named, such as ``"n_users, k"``."""
+    """Raise unless an array has as many dimensions as `axes` names: ``"n_users, k"``."""
     if array.ndim != axes.count(",") + 1:
         raise InputError(f"{name} has the shape {array.shape}, and must be [{axes}].")
 
@@ -86,7 +86,7 @@ def array_of(name: str, given: Any) -> Array:
 
 
 def array_of_numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return values as an array of numbers of one length in each direction."""
+    """Return values as a rectangular array of numbers."""
     try:
         found = np.asarray(array_of(name, values))
         if found.dtype.kind == "O" and any(one is None for one in found.flat):
@@ -95,6 +95,6 @@ def array_of_numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
             found = found.astype(
                 np.float64, casting="same_kind" if found.dtype != "O" else "unsafe"
             )
-    except Exception as error:  # an object may raise anything when it is asked for its array
+    except Exception as error:  # a conversion to an array may raise any exception
         raise InputTypeError(f"{name} must be numbers, in rows of one length: {error}.") from None
     return found

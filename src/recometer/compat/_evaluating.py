@@ -29,7 +29,7 @@ def convention_of(name: str) -> Convention:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Let nothing warn of the data: libraries do not warn either."""
+    """Suppress warnings about the data, because the imitated libraries do not warn either."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         yield
@@ -46,8 +46,7 @@ def evaluated(
 ) -> Evaluation:
     """Evaluate as a library does, including its defects.
 
-    There are no warnings, and ids are never taken for positions: a drop-in does silently what the
-    library does.
+    Like the library, a drop-in never warns, and never checks whether ids look like positions.
     """
     given.setdefault("defects", True)
     given.setdefault("shifted_ids", "kept")
@@ -66,10 +65,10 @@ def evaluated(
 def values_of(
     convention: str, source: Source, metrics: Iterable[str], **rules: Any
 ) -> dict[str, Float64]:
-    """Return the values of each user alone, for a source that brings the truth.
+    """Return only the values of each user, for a source that contains the truth.
 
-    As `evaluated` with one thread, but what names and rules mean is found out once: for batches, of
-    which there may be many.
+    Works like `evaluated` with one thread, but parses names and rules only once, because there
+    may be many batches.
     """
     rules.setdefault("defects", True)
     evaluator = _evaluator(convention, tuple(sorted(metrics)), tuple(sorted(rules.items())))
@@ -92,13 +91,13 @@ def ids_of(result: Evaluation) -> list[Any]:
 
 
 def tensor(value: Any) -> Any:
-    """Return a float32 tensor, or, where nobody has loaded torch, a number or array of NumPy."""
+    """Return a float32 tensor, or a NumPy number or array if torch has not been imported."""
     torch = sys.modules.get("torch")
     return np.float32(value) if torch is None else torch.as_tensor(np.float32(value))
 
 
 def unknown(library: str, what: str, name: object, known: Iterable[str]) -> UnknownNameError:
-    """Return the error for a name that the drop-in, or also the library, does not have."""
+    """Return the error for a name that the drop-in (and perhaps the library) does not have."""
     return UnknownNameError(
         f"The drop-in for {library} has no {what} {name!r}. {did_you_mean(str(name), list(known))}"
     )

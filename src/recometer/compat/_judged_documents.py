@@ -1,4 +1,4 @@
-"""Where judged documents stand in the runs of queries, found without numbering all documents."""
+"""The ranks of judged documents in the runs of queries, without numbering all documents."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from recometer.data.matching import relevant_rows
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources.base import Facts, Request, Source
 
-LARGEST = 1e300  # sum of scores that is certainly that of finite ones
-MOST_TIED = 2**18  # documents that are looked at one by one, for the order of equal scores
-MOST_PADDED = 4  # times as many places as documents, where runs differ in length
+LARGEST = 1e300  # a smaller sum of scores has only finite terms
+MOST_TIED = 2**18  # documents that may be compared one by one to order equal scores
+MOST_PADDED = 4  # most places per document in the padded table of runs
 
 
 class JudgedDocuments(Source):
-    """Where the judged documents of each query stand in its run, which is ordered by scores.
+    """The ranks of the judged documents of each query in its run, which is ordered by scores.
 
     Parameters
     ----------
     test
-        The judged documents of each query, numbered from 0 on in each, and their grades.
+        The judged documents, numbered from 0 on within each query, and their grades.
     above, tied, before : int64 [n_judged]
         As in `Ranks`, in the order of test.
     lengths : int64 [n_queries]
@@ -42,10 +42,10 @@ class JudgedDocuments(Source):
     def of(
         cls, run: Mapping[str, Mapping[str, float]], judged: Mapping[str, Mapping[str, int]]
     ) -> JudgedDocuments | None:
-        """Find them; None where an id is not a text, scores are odd, or too many of them equal.
+        """Rank the judged documents; None if ids are not strings, scores odd, or too many equal.
 
-        A grade below 0 says that nobody looked at a document: it is left out, unless nothing else
-        of the query is there.
+        A grade below 0 marks a document as not judged. Such documents are left out, unless the
+        query has no others.
         """
         lists = list(run.values())
         if not (_are_plain(lists) and _are_texts([run, *(judged[query] for query in run)])):
@@ -72,7 +72,7 @@ class JudgedDocuments(Source):
         return cls(grades.test(), above, tied, before, lengths)
 
     def rank(self, request: Request) -> Ranks:
-        """Return where each judged document stands; see `Ranks`."""
+        """Return the rank of each judged document; see `Ranks`."""
         test, n = self._test, len(self._lengths)
         order = np.empty(len(self._above), np.int64)
         _kernel.best_first(test.indptr, self._above, self._before, order)
@@ -99,7 +99,7 @@ class JudgedDocuments(Source):
 
     @property
     def facts(self) -> Facts:
-        """The counts of the judged documents, which are the truth."""
+        """The arrays of the source, and the judged documents as the truth."""
         arrays = {"above": self._above, "tied": self._tied, "before": self._before}
         return Facts(arrays, truth=self._test)
 
@@ -133,7 +133,7 @@ class _Grades:
         self.indptr, self.user = ragged.offsets(kept, indptr), user[kept]
 
     def test(self) -> Interactions:
-        """Return them with numbers, from 0 on in each query."""
+        """Return the judged documents, numbered from 0 on within each query."""
         items = np.arange(len(self.user)) - self.indptr[self.user]
         return Interactions(
             indptr=self.indptr,
@@ -147,7 +147,7 @@ def _are_texts(lists: Iterable[Mapping[str, object]]) -> bool:
     """Return whether all keys are strings."""
     try:
         for of in lists:
-            "".join(of)  # much faster than to look at each
+            "".join(of)  # much faster than checking each key
     except TypeError:
         return False
     return True
@@ -163,9 +163,9 @@ def _are_plain(lists: Sequence[Mapping[str, float]]) -> bool:
 
 
 def _sorted_rows(lists: Sequence[Mapping[str, float]], lengths: Int64) -> Float64 | None:
-    """Return the scores of each list times -1, ascending, a row per list; NaN fills the ends.
+    """Return the negated scores of each list in ascending order, a row per list, padded with NaN.
 
-    None where that would take too much memory.
+    Return None if the table would take too much memory.
     """
     n, longest = len(lists), int(lengths.max(initial=0))
     total = int(lengths.sum())
@@ -191,7 +191,7 @@ def _single(scores: Float64 | list[float]) -> Float64:
 def _count_below(
     rows: Float64, lengths: Int64, user: Int64, wanted: Float64, *, equal: bool
 ) -> Int64:
-    """Return how many numbers of a user's row are below one, or equal to it: by bisection."""
+    """Count by bisection the numbers in a user's row that are below a number, or at most it."""
     low, high = np.zeros(len(user), np.int64), lengths[user]
     flat, begin, last = rows.reshape(-1), user * rows.shape[1], max(rows.shape[1] - 1, 0)
     for _ in range(rows.shape[1].bit_length()):

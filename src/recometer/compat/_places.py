@@ -1,4 +1,4 @@
-"""Lists whose repeated items all count, as in libraries that only look at places."""
+"""Lists in which every occurrence of a repeated item counts, as in some libraries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CountedPlaces(Source):
     filler : float64 [n_users], optional
         The gain of -1 for each user, as if it were a relevant item; 0 makes it a miss.
     truth
-        Test, where it comes with the lists.
+        The test data, if they come with the lists.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class CountedPlaces(Source):
         else:
             order = _found_first(owner, len(found), n_users)
         rows, repeated = rows[order], None
-        if len(rows) > n_judged:  # some stand at several places
+        if len(rows) > n_judged:  # some items are at several places
             repeated = np.ones(len(rows), dtype=bool)
             first = np.unique(rows, return_index=True)[1]
             repeated[first[rows[first] >= 0]] = False
@@ -88,15 +88,15 @@ class CountedPlaces(Source):
 
     @property
     def facts(self) -> Facts:
-        """The lists, what fills them, and the truth if it comes with them."""
+        """The lists, the gains of their padding, and the truth if it comes with the lists."""
         arrays = {"lists": self.lists, "filler": self.filler}
         return Facts(arrays, truth=self.truth, input_order=True)
 
 
 def _found_first(owner: Int64, n_found: int, n_users: int) -> Int64:
-    """Return the order in which the rows of each user come together, those found first.
+    """Return the order of rows by user, with the found rows of each user first.
 
-    The first `n_found` rows are found; these and the others come user by user already.
+    The first `n_found` rows are found. Both these and the remaining rows are sorted by user.
     """
     found, missed = owner[:n_found], owner[n_found:]
     n_of_found = ragged.indptr_of(np.bincount(found, minlength=n_users))

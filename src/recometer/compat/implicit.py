@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 METRICS = ("precision", "map", "ndcg", "auc")
-USERS_PER_CALL = 1000  # of recommend, as in implicit
+USERS_PER_CALL = 1000  # per call of recommend, as in implicit
 
 
 def ranking_metrics_at_k(
@@ -87,7 +87,7 @@ def ranking_metrics_at_k(
             f"model is of type {type(model).__name__}, which has no method recommend. "
             "Hint: pass a fitted model."
         )
-    # implicit's own models take csr_matrix alone, no sparse array.
+    # implicit's own models accept only csr_matrix, no sparse array.
     test = _checks.sparse_rows("test_user_items", test_user_items, "csr_matrix")
     train = _checks.sparse_rows("train_user_items", train_user_items, "csr_matrix")
     for matrix in (test, train):
@@ -139,16 +139,16 @@ AUC_at_k = _only("AUC_at_k", "auc", "the area under the ROC curve")
 
 
 def _is_ranked_here(model: Any) -> bool:
-    """Return whether a model is implicit's, has factors, and recommends by their product."""
+    """Return whether a model has factors, and uses implicit's own method to recommend."""
     has_factors = all(hasattr(model, name) for name in ("user_factors", "item_factors"))
     recommend = getattr(type(model), "recommend", None)
     return has_factors and str(getattr(recommend, "__module__", "")).startswith("implicit.")
 
 
 def _is_simple(train: Any, test: Any, k: int) -> bool:
-    """Return whether no item of train is recommended or relevant.
+    """Return whether no item of train can be recommended or is relevant.
 
-    implicit ranks these last: where fewer than k others are left, they are recommended.
+    implicit ranks these items last, so it recommends them if fewer than k others are left.
     """
     most = int(np.diff(train.indptr).max(initial=0))
     return train.shape[1] - most >= k and not train.astype(bool).multiply(test.astype(bool)).nnz
@@ -167,9 +167,9 @@ class RankedHere(Source):
         return self.ranks
 
     def ties_part(self, k: int) -> bool:
-        """Return whether only some of the items that tie with a relevant one are in the first k.
+        """Return whether place k separates a relevant item from items with the same score.
 
-        Which of them implicit takes depends on the order in which it reads the scores.
+        Which of these items implicit lists depends on the order in which it reads the scores.
         """
         assert self.ranks is not None
         above, tied = self.ranks.above, self.ranks.tied
@@ -186,9 +186,9 @@ class RankedHere(Source):
 
 
 def _recommended(model: Any, train: Any, test: Any, k: int) -> CountedPlaces:
-    """Ask a model for the lists of the users of test, as many at a time as implicit does."""
+    """Request lists for the users of test from a model, in batches of the size in implicit."""
     n_users, n_items = test.shape
-    lists = np.full((n_users, 0), -1, dtype=np.int64)  # as wide as what comes, not as k
+    lists = np.full((n_users, 0), -1, dtype=np.int64)  # may stay below k wide
     users = np.flatnonzero(np.diff(test.indptr)).astype(np.int32)
     for first in range(0, len(users), USERS_PER_CALL):
         some = users[first : first + USERS_PER_CALL]

@@ -38,7 +38,7 @@ __all__ = [
 
 
 class _Metric:
-    """The base class of all metrics: the sum of values, and their number."""
+    """Base class of all metrics: accumulates the sum and the number of values."""
 
     higher_is_better = True
     weighted = False
@@ -214,7 +214,7 @@ class LinkPredDiversity(_MeanOverLists):
     def _values(self, lists: Array) -> Float64:
         check_below(lists, len(self.category))
         ordered = np.sort(self.category[lists], axis=1)
-        # How often each category is there: the lengths of runs.
+        # The number of items in each category, from the lengths of runs.
         same = np.zeros(len(lists))
         run = np.ones(len(lists))
         for place in range(1, ordered.shape[1]):
@@ -289,7 +289,7 @@ class LinkPredPersonalization(_Metric):
         name = f"LinkPredPersonalization@{places}"
         from scipy.sparse import csr_array
 
-        # The lists alone are compared; of test there must be something.
+        # Only the lists are compared, but test must not be empty.
         test: Any = csr_array(([1.0], ([0], [0])), shape=(len(lists), int(lists.max()) + 1))
         result = evaluated("pyg", Lists(lists), test, [name])
         return tensor(result.mean()[name])
@@ -372,7 +372,7 @@ class LinkPredMetricCollection:
 
 
 class _Batch:
-    """Lists, and true edges by source, each with a weight or none."""
+    """Lists, and the true edges of each source, with or without weights."""
 
     def __init__(self, lists: Array, source: Array, item: Array, weight: Array | None) -> None:
         self.lists, self.source, self.item, self.weight = lists, source, item, weight
@@ -398,7 +398,7 @@ class _Batch:
         return max(int(self.lists.max(initial=0)), int(self.item.max(initial=0))) + 1
 
     def source_of_lists(self, k: int) -> CountedPlaces:
-        """Return the first k places; -1 is the last item of all, of the source before."""
+        """Return the first k places; -1 stands for the last item of the source before."""
         filler, lists = None, self.lists[:, :k]
         if lists.min(initial=0) < 0:
             filler = np.zeros(len(self.lists) + 1)
@@ -413,7 +413,7 @@ class _Batch:
         n, n_items = len(self.lists), self.n_items
         weight = np.ones(len(self.source)) if self.weight is None else self.weight
         pairs = ragged.pairs(self.source.astype(np.int64), self.item, n_items)
-        # Mostly they come source by source, and each once.
+        # Usually, edges are sorted by source and distinct.
         if n_items <= MAX_NUMBER and all_of(steps(pairs) > 0):
             return Interactions(
                 indptr=ragged.indptr_of(np.bincount(self.source, minlength=n)),
@@ -425,12 +425,12 @@ class _Batch:
         from scipy.sparse import coo_array
 
         entries: Any = (weight.astype(np.float64), (self.source, self.item))
-        with quiet():  # about repeated edges
+        with quiet():  # suppress the warning about repeated edges
             return Interactions.of(coo_array(entries, shape=(n, n_items)))
 
 
 def _check_alike(pairs: Array, weight: Array) -> None:
-    """Raise where an edge has several weights: which of them a hit gets, a sort decides."""
+    """Raise if an edge has several weights: which one the library uses depends on a sort."""
     order = np.lexsort((weight, pairs))
     pairs, weight = pairs[order], weight[order]
     if ((pairs[1:] == pairs[:-1]) & (weight[1:] != weight[:-1])).any():
@@ -476,7 +476,7 @@ def lists_of(tensor: Any) -> Array:
     lists = _checks.array_of("pred_index_mat", tensor)
     _checks.shape_of("pred_index_mat", lists, "batch_size, k")
     check_whole("pred_index_mat", lists, -1)
-    return lists.astype(np.int64, copy=False)  # an empty list has no integers
+    return lists.astype(np.int64, copy=False)  # an empty list becomes an array of floats
 
 
 def edges_of(index: Any, n_sources: int) -> tuple[Array, Array]:

@@ -32,12 +32,11 @@ AT = "_{k}"
 OURS = [entry.name for entry in convention_of("trec_eval").entries if not entry.read]
 AT_CUTOFFS = {name.removesuffix(AT) for name in OURS if name.endswith(AT)}
 WITHOUT = {name for name in OURS if not name.endswith(AT) and name != "Rprec_mult_1.00"}
-# What follows from others: the logarithm of a mean that gm_ is the geometric one of, a product,
-# and counts of documents.
+# Measures that are computed from others: logarithms for geometric means (gm_), and a product.
 DERIVED = {"gm_map": ("map",), "gm_bpref": ("bpref",), "set_map": ("set_P", "set_recall")}
 COUNTS = {"num_q", "num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret"}
-QRELS, RUN = '{"q1": {"d1": 1}}', '{"q1": {"d1": 0.5}}'  # as they may look
-LEAST = 0.00001  # whose logarithm stands for that of zero
+QRELS, RUN = '{"q1": {"d1": 1}}', '{"q1": {"d1": 0.5}}'  # examples for messages
+LEAST = 0.00001  # replaces smaller values before taking logarithms
 CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 FIRST_CUTOFFS: dict[str, tuple[int, ...]] = {"success": (1, 5, 10)}
 
@@ -119,7 +118,7 @@ class RelevanceEvaluator:
         filled = {query: of for query, of in run.items() if of}
         if names and filled:
             columns |= self._values(names, filled)
-        for name in names:  # of queries without a document
+        for name in names:  # no query has a document
             columns.setdefault(name, {})
         for name in self.measures & DERIVED.keys():
             columns[name] = _derived(name, columns, queries)
@@ -132,11 +131,11 @@ class RelevanceEvaluator:
         }
 
     def _is_judged(self, query: str, document: str) -> bool:
-        """Return whether a document has a relevance; one below 0 says that nobody looked at it."""
+        """Return whether a document was judged; a relevance below 0 means that it was not."""
         return self.query_relevance[query].get(document, -1) >= 0
 
     def _values(self, names: Sequence[str], run: Run) -> dict[str, dict[str, float]]:
-        # NDCG reads the grades, and no level of relevance.
+        # NDCG reads the grades, and ignores the relevance level.
         levels = {name: 1 if name.startswith("ndcg") else self.relevance_level for name in names}
         values_at = self._values_at(run)
         found = {}
@@ -148,14 +147,14 @@ class RelevanceEvaluator:
         return found
 
     def _values_at(self, run: Run) -> Callable[[list[str], float], tuple[list[str], Any]]:
-        """Return what evaluates by names and a level: the queries, and their values by name."""
+        """Return a function of names and a level that returns the queries and values by name."""
         judged = JudgedDocuments.of(run, self.query_relevance)
         if judged is not None:
             return lambda names, level: (
                 [*run],
                 values_of("trec_eval", judged, names, relevant_from=level),
             )
-        # What nobody looked at is as if it were not there, unless nothing else is.
+        # Leave out documents that were not judged, unless the query has no others.
         test = {
             query: {d: grade for d, grade in of.items() if grade >= 0} or dict.fromkeys(of, 0)
             for query, of in ((query, self.query_relevance[query]) for query in run)
@@ -198,7 +197,7 @@ def _derived(
 
 
 def _expanded(measures: Iterable[str]) -> frozenset[str]:
-    """Return the names of the columns that measures stand for."""
+    """Expand measures into names of columns, with a name for each cut-off."""
     found: set[str] = set()
     with_cutoffs: dict[str, set[int]] = {}
     every = {part for name in measures for part in supported_nicknames.get(name, [name])}

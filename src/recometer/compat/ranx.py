@@ -28,13 +28,13 @@ PERSISTENCE = re.compile(r"rbp[.@](\d+)")
 
 
 class _Queries:
-    """Documents of queries, with a number each: a dict of dicts, or a data frame."""
+    """A dict of dicts or a data frame with a number for each document of each query."""
 
     def __init__(self, data: Any = None, name: str | None = None) -> None:
         self.name = name
         self._columns = ("q_id", "doc_id", "score")
         self._data = {} if data is None else data
-        self._kept: dict[str, Any] = {}  # columns that were read, for the next evaluation
+        self._kept: dict[str, Any] = {}  # cached for the next evaluation
         if not isinstance(self._data, Mapping) and not is_frame(self._data):
             raise InputTypeError(
                 f"{type(self).__name__} takes a dict of dicts or a data frame, and got "
@@ -73,7 +73,7 @@ class _Queries:
         return found
 
     def read(self, kind: Any, value: str) -> Any:
-        """Read everything like `Lists` and `Interactions.of`, whose option names the numbers."""
+        """Read the data with `kind`, whose option `value` names the column of numbers."""
         if value not in self._kept:
             options = {}
             if not isinstance(self._data, Mapping):
@@ -256,7 +256,7 @@ def evaluate(
 
 
 def _as(kind: type[Any], data: Any) -> Any:
-    """Return Qrels or a Run of whatever makes them."""
+    """Convert data to Qrels or a Run."""
     if isinstance(data, kind):
         return data
     module = type(data).__module__.split(".")[0]
@@ -264,7 +264,7 @@ def _as(kind: type[Any], data: Any) -> Any:
 
 
 def _lists(run: Run, queries: Collection[str]) -> Lists | None:
-    """Return the lists of a run, or None if those of all these queries are empty or missing."""
+    """Return the lists of a run, or None if all of these queries have empty or no lists."""
     data = run._data
     if isinstance(data, Mapping):
         some = any(data.get(query) for query in queries)
@@ -302,7 +302,7 @@ def _meaning(name: str, largest: float) -> _Meaning:
         if level < 1:
             raise InputError(f"The level of {name!r} must be at least 1.")
     rbp = PERSISTENCE.fullmatch(plain)
-    if rbp:  # the library multiplies by the grades
+    if rbp:  # ranx multiplies by the grades
         return _Meaning(f"rbp(p=0.{rbp[1]},graded,max_gain={largest})", level, largest)
     convention = convention_of("ranx")
     if convention.entry(plain)[0] is None:
@@ -311,7 +311,7 @@ def _meaning(name: str, largest: float) -> _Meaning:
 
 
 def _from_level(test: Interactions, level: int) -> Interactions:
-    """Let documents below a level be judged and not relevant."""
+    """Set grades below a level to 0: judged, but not relevant."""
     if level == 1 or test.values is None:
         return test
     return dataclasses.replace(test, values=np.where(test.values >= level, test.values, 0.0))

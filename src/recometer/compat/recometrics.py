@@ -51,8 +51,8 @@ __all__ = [
 
 CONVENTION = find("recometrics")
 assert CONVENTION is not None
-# Its columns, in their order, and the metric that each of them is. An area with a cut-off is that
-# of other users, not another column, and neither is what stands for an argument.
+# The metric of each column, in the order of the columns. Left out are areas with a cut-off, whose
+# column would be the same, and names that stand for an argument.
 METRIC_OF = {
     entry.name.replace(CUTOFF, "K"): split(entry.metric)[0]
     for entry in CONVENTION.entries
@@ -200,7 +200,7 @@ def calc_reco_metrics(
         raise UnknownNameError(
             f"There are no names {names!r}. {did_you_mean(str(names), get_args(Names))}"
         )
-    if as_df:  # before the work, not after it
+    if as_df:  # fail before the work, not after it
         try:
             import pandas  # noqa: F401
         except ImportError:
@@ -238,7 +238,7 @@ def calc_reco_metrics(
             threads=threads,
         )
     )
-    # A value of zero that is stored counts as relevant here, with a gain of zero.
+    # A stored zero counts as relevant in recometrics, with a gain of zero.
     n_relevant = np.diff(ranks.indptr)
     ranks = dataclasses.replace(
         ranks,
@@ -263,26 +263,26 @@ def calc_reco_metrics(
 def undefined_values(
     ranks: Ranks, labels: Collection[str], k: int, cumulative: bool, protocol: Protocol
 ) -> dict[str, Bool]:
-    """Return for each column which users recometrics has NaN for: bool [n_users].
+    """Return for each column the users for whom recometrics returns NaN: bool [n_users].
 
-    In `ranks` every judged item is relevant. `labels` are the columns that were asked for: some
-    rules depend on all of them. `protocol` says what is common to them: least number of items to
-    rank (k at least) and of relevant ones, cold start; scores that are NaN, infinite or all the
-    same.
+    In `ranks`, every judged item is relevant. `labels` are all requested columns, because some
+    rules depend on which others are requested. `protocol` has the rules that apply to all columns:
+    the least number of relevant items and of items to rank (at least k), cold start, and scores
+    that are NaN, infinite or all equal.
     """
     asked = set(labels)
     ranked = RankedUsers(ranks)
     reason, _ = ranked.reasons(ranked.variant([Metric("roc_auc")], protocol), 0)
     all_relevant = reason == Reason.ALL_RELEVANT
     nothing_at_all = (reason != Reason.DEFINED) & ~all_relevant
-    no_choice = ranks.n_candidates == k  # the first k are all there is
+    no_choice = ranks.n_candidates == k  # all candidates are in the first k
 
     if "NDCG@K" not in asked:
         nothing_at_all |= all_relevant
     if not asked & {"AP@K", "TAP@K", "RR@K", *AREAS}:
         nothing_at_all |= no_choice
-    # P, TP, R and Hit at k say nothing without a choice. Cumulative ones are kept all the same
-    # if it has walked through the first k for the sake of a metric that depends on their order.
+    # Without a choice, P, TP, R and Hit at k are NaN. recometrics still returns the cumulative ones
+    # if it goes through the first k places for a metric that depends on their order.
     ordered = {"AP@K", "TAP@K", "NDCG@K"}
     walked = asked & {*ordered, "P@K", "TP@K", "R@K"} and asked & {*ordered, "RR@K"}
     kept_without_choice = {"AP@K", "TAP@K", "RR@K"} | (asked if cumulative and walked else set())
@@ -312,7 +312,7 @@ def _training(X_train: Any, shape: tuple[int, int]) -> Interactions:
 def _values(
     ranks: Ranks, labels: list[str], cutoffs: Int64, protocol: Protocol, seed: int
 ) -> dict[str, Float64]:
-    """Return float64 [n_users, n_cutoffs], [n_users, 1] for areas, by label."""
+    """Return the values by label: float64 [n_users, n_cutoffs], or [n_users, 1] for areas."""
     definitions = {label: METRICS[METRIC_OF[label]] for label in labels}
     groups = {
         reads: resolve(ranks, protocol.ties, by=reads, seed=seed)
@@ -403,7 +403,7 @@ def shortened(rows: Rows, length: int, name: str, unit: str) -> Rows:
 def factors_of(
     A: Array | None, B: Array | None, item_biases: npt.ArrayLike | None, shape: tuple[int, int]
 ) -> tuple[Factors, np.dtype[Any]]:
-    """Return the model, and the type in which everything is computed."""
+    """Return the model, and the dtype of the computation."""
     n_users, n_items = shape
     if (A is None) != (B is None):
         raise InputError("A and B must both be given, or both be None.")

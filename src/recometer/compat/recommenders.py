@@ -219,7 +219,7 @@ def _mean_of_lists(
 
 
 def _joined(truth: dict[str, Any], found: dict[str, Any]) -> Any:
-    """Return the ratings and scores of the pairs that are in both frames, as if of one user."""
+    """Return the ratings and scores of the pairs that are in both frames, all under one user."""
     import polars as pl
 
     for name, plural in (("user", "users"), ("item", "items")):
@@ -242,7 +242,7 @@ def _of_pairs(name: str, frame: Any) -> float:
     mean = float(evaluated("recommenders", pairs, None, [name]).mean()[name])
     if not np.isnan(mean) or name not in ("rsquared", "exp_var"):
         return mean
-    # Of constant ratings: as in scikit-learn, 1 if nothing is wrong, or else 0.
+    # For constant ratings, the value is 1 if all predictions are right, else 0, as in scikit-learn.
     if name == "rsquared" and len(frame) < 2:
         return np.nan
     errors = frame["score"] - frame["rating"]

@@ -16,7 +16,7 @@ from recometer.sources.lists import Lists
 __all__ = ["calc_metrics"]
 
 USER, ITEM, RANK = "user_id", "item_id", "rank"  # as in rectools.Columns
-# The attributes of a metric that stand in brackets after its name, and their defaults.
+# The attributes of a metric that appear in brackets after its name, and their defaults.
 OPTIONS: dict[str, dict[str, Any]] = {
     "Precision": {"r_precision": False},
     "F1Beta": {"beta": 1.0},
@@ -108,7 +108,7 @@ def _evaluated(
     interactions: Any,
     prev_interactions: Any,
 ) -> Evaluation:
-    # Metrics that only read the lists need some test, too.
+    # `evaluate` needs a test even if all metrics read only the lists.
     test = prev_interactions if interactions is None else interactions
     options: dict[str, Any] = {}
     if of_lists and prev_interactions is not None:

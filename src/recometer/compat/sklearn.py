@@ -102,7 +102,7 @@ def dcg_score(
     gains, scores = _matrices(y_true, y_score)
     if not isinstance(log_base, numbers.Real) or not log_base > 0 or log_base == 1:
         raise InputError(f"log_base={log_base!r} must be a number above 0, and not 1.")
-    # Gains below 0 are raised to it, all of them as much, which adds as much to each place.
+    # If there are negative gains, shift all gains up to 0, and subtract the effect from the sum.
     scores = _in_some_order(y_score) if flag("ignore_ties", ignore_ties) else scores
     k = None if k is None else _checks.whole("k", k)
     least = min(0.0, float(gains.min()))
@@ -167,7 +167,7 @@ def _matrices(y_true: npt.ArrayLike, y_score: npt.ArrayLike) -> tuple[Float64, F
 
 
 def _in_some_order(y_score: npt.ArrayLike) -> Float64:
-    """Return scores that differ, in the order that NumPy's sort gives equal ones by accident."""
+    """Replace scores by distinct ones, in the arbitrary order of NumPy's sort for equal scores."""
     order = np.argsort(np.asarray(y_score))
     places = np.empty(order.shape)
     np.put_along_axis(places, order, np.arange(order.shape[1], dtype=np.float64)[None, :], axis=1)
@@ -177,7 +177,7 @@ def _in_some_order(y_score: npt.ArrayLike) -> Float64:
 def _values(name: str, gains: Float64, scores: Float64, k: int | None) -> Float64:
     if k is not None:
         name += f"@{_checks.whole('k', k)}"
-    if not gains.any():  # nobody has a row of test
+    if not gains.any():  # test is empty
         nothing = 1.0 if name.startswith("label") else 0.0
         return np.full(len(gains), nothing)
     return evaluated("sklearn", Scores(scores), gains, [name], threads=None)[name]

@@ -23,11 +23,11 @@ from recometer.sources.scores import Scores
 from recometer.stats.checks import check_whole
 
 Aggregation = Literal["mean", "median", "min", "max"] | Callable[[Any], Any]
-ABOVE_ZERO = 1e-300  # the least gain of what is relevant
-DENSE = 4  # places of a table for each pair
-AVERAGED = ("RetrievalNormalizedDCG", "RetrievalAUROC")  # over the orders of equal scores
+ABOVE_ZERO = 1e-300  # the least gain of a relevant item
+DENSE = 4  # the most cells of a padded table per pair
+AVERAGED = ("RetrievalNormalizedDCG", "RetrievalAUROC")  # averaged over the orders of equal scores
 ACTIONS = ("neg", "pos", "skip", "error")
-# torch's median of an even number of values is the lower one of the two in the middle.
+# torch's median of an even number of values is the lower of the two middle values.
 SUMMARIES: dict[str, Callable[[Any], Any]] = {
     "mean": np.mean,
     "median": lambda values: np.sort(values)[(len(values) - 1) // 2],
@@ -352,7 +352,7 @@ def _measured(
         raise InputError("target has other values than 0 and 1, and must be binary.")
     if (target < 0).any():
         raise InputError("target has gains below 0.")
-    # Rounded as by TorchMetrics, in which scores that are equal then are ties.
+    # TorchMetrics rounds to float32, too, and scores that are equal afterwards are ties.
     preds, (brackets, cutoff) = preds.astype(np.float32, copy=False), options
     if name == "RetrievalAUROC":
         preds, target, query = _as_probabilities(*_first(preds, target, query, cutoff))
@@ -366,7 +366,7 @@ def _measured(
         pairs = Pairs.of(target.astype(np.float64), preds, query, threshold=ABOVE_ZERO)
         values = evaluated("torchmetrics", pairs, None, [metric])[metric]
     else:
-        # The order given is that of the columns.
+        # Columns are in input order, so `ties="item"` keeps the input order.
         how: dict[str, Any] = {} if name in AVERAGED else {"ties": "item"}
         how["relevant_from"] = ABOVE_ZERO
         values = evaluated("torchmetrics", *table, [metric], **how)[metric]
@@ -378,7 +378,7 @@ def _measured(
 def _first(
     preds: Array, target: Array, query: Array, cutoff: int | None
 ) -> tuple[Array, Array, Array]:
-    """Return the best pairs of each query, of equal ones the first; NaN is the best of all."""
+    """Return the best pairs of each query; ties are in input order, and NaN ranks first."""
     if cutoff is None:
         return preds, target, query
     order = np.lexsort((-preds, ~np.isnan(preds), query))
@@ -389,13 +389,13 @@ def _first(
 
 
 def _as_probabilities(preds: Array, target: Array, query: Array) -> tuple[Array, Array, Array]:
-    """Return the sigmoids of all scores of a query where some are no probabilities."""
+    """Apply the sigmoid to all scores of a query if one of them is not a probability."""
     odd = np.bincount(query, weights=(preds < 0) | (preds > 1)) > 0
     if not odd.any():
         return preds, target, query
     torch, some = sys.modules.get("torch"), odd[query]
     preds = preds.copy()
-    if torch is not None:  # its last bits decide what is equal
+    if torch is not None:  # the last bits decide which scores are equal
         preds[some] = torch.sigmoid(torch.as_tensor(preds[some])).numpy()
     else:
         with np.errstate(over="ignore"):
@@ -404,9 +404,9 @@ def _as_probabilities(preds: Array, target: Array, query: Array) -> tuple[Array,
 
 
 def _table(preds: Array, target: Array, query: Array) -> tuple[Scores, Interactions] | None:
-    """Return scores with a row per query, and its targets, or None if they would be sparse.
+    """Return a table of scores with a row per query, and the targets; None if mostly padding.
 
-    What is beyond the end of a query has the score -inf and is not a candidate.
+    The padding has the score -inf, so it is not a candidate.
     """
     from scipy.sparse import coo_array
 

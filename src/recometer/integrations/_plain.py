@@ -1,4 +1,4 @@
-"""Pickles of numbers, texts, arrays and ids, but of nothing that is executed as code."""
+"""Load pickles of numbers, strings, arrays and ids, but of nothing that could run as code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KNOWN = {
 
 
 class _Plain(pickle.Unpickler):
-    """Knows no other functions and classes."""
+    """An unpickler that refuses all functions and classes except those in `KNOWN`."""
 
     def find_class(self, module: str, name: str) -> Any:
         if name not in KNOWN.get(module, ()):
@@ -46,7 +46,7 @@ def loads(text: bytes) -> Any:
         return _Plain(io.BytesIO(text)).load()
     except InputError:
         raise
-    except Exception as error:  # the documentation of pickle names no end of them
+    except Exception as error:  # a damaged pickle may raise any exception
         raise InputError(
             f"A state is damaged ({type(error).__name__}: {error}). Hint: load check-points that "
             "this metric wrote, as they are."

@@ -18,15 +18,15 @@ def wrong_type(what: str, given: object, expected: str) -> InputTypeError:
 
 
 def logged(means: Mapping[str, float], prefix: str = "") -> dict[str, float]:
-    """Return means by the names that loggers show, such as ``val_ndcg_at_10``."""
+    """Return means under the names for loggers, such as ``val_ndcg_at_10``."""
     return {f"{prefix}{FlatName(name)}": mean for name, mean in means.items()}
 
 
 class Evaluating:
-    """A callback of a training loop: its arguments, and the source that it makes of a model."""
+    """A training-loop callback: its arguments, and the source that it makes from a model."""
 
     source_needed: ClassVar[bool] = True
-    """Whether a model alone is no source."""
+    """Whether a model cannot be evaluated without a function that makes a source from it."""
     result: Evaluation | None
 
     def _take(
@@ -72,7 +72,7 @@ class Evaluating:
 
 
 def check_evaluator(evaluator: object) -> None:
-    """Refuse what is no evaluator, and one without a test."""
+    """Refuse anything but an evaluator with a test."""
     if not isinstance(evaluator, Evaluator) or evaluator.sides is None:
         raise InputTypeError(
             "RecometerCallback takes an evaluator with a test, found "

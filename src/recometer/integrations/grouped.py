@@ -57,9 +57,9 @@ class GroupedMetrics:
     """Metrics of the rows of queries, in the given order: a query is a user, a row is an item."""
 
     convention: ClassVar[str]
-    """That of the library, which is the default."""
+    """The convention of the library, which is the default."""
     taken: ClassVar[tuple[str, ...]] = ()
-    """Names, without a cut-off, that the library gives its own metrics."""
+    """Names of metrics, without cut-offs, that the library itself uses."""
 
     def __init__(
         self,
@@ -117,6 +117,6 @@ class GroupedMetrics:
         ]
 
     def shown(self, metric: str) -> str:
-        """Return the name of a metric among those that the library itself computes."""
+        """Return the name to show, with a prefix if the library has a metric of that name."""
         name = re.split(r"[@(-]", metric)[0]
         return f"recometer_{metric}" if name in self.taken else metric

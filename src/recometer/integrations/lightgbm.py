@@ -65,7 +65,7 @@ class RankingMetrics(GroupedMetrics):
                 "lightgbm.train(..., feval=...); of_ranker is for LGBMRanker."
             )
         self._check_gains((getattr(data, "params", None) or {}).get("label_gain"))
-        data.construct()  # which a data set of train() is already
+        data.construct()  # does nothing for a Dataset in train()
         return self.of_ranker(data.get_label(), score, data.get_weight(), data.get_group())
 
     def _check_gains(self, table: Any) -> None:

@@ -17,7 +17,7 @@ from recometer.evaluation import Evaluation, evaluate
 from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
 
-# What `mlflow.models.evaluate` may call what recommends; of the last, MLflow has metrics itself.
+# Model types of `mlflow.models.evaluate`; MLflow has its own metrics for the last one.
 MODEL_TYPES = ("recommender", "ranker", "retriever")
 SCORE, RELEVANCE = "recometer: score", "recometer: relevance"
 
@@ -39,8 +39,8 @@ class RecometerEvaluator:
     def can_evaluate(
         cls, *, model_type: str | None, evaluator_config: Mapping[str, Any] | None, **_: Any
     ) -> bool:
-        """Return whether models of a type are evaluated."""
-        if model_type == "retriever":  # unless it is asked for, MLflow's own metrics are meant
+        """Return whether this evaluator applies to models of a type."""
+        if model_type == "retriever":  # by default, use MLflow's own metrics
             return "metrics" in (evaluator_config or {})
         return model_type in MODEL_TYPES
 
@@ -117,7 +117,7 @@ def _predictions(model: Any, dataset: Any, column: str | None) -> Array:
         lists[:] = list(found)
         return lists
     array = as_array(found, "The predictions")
-    # One column is a score for each row, as many models return it.
+    # Many models return scores as a single column.
     return array.ravel() if array.ndim == 2 and array.shape[1] == 1 else array
 
 
@@ -175,5 +175,5 @@ def _evaluated(dataset: Any, predictions: Array, config: dict[str, Any]) -> Eval
 
 
 def _of_lists(rows: Any) -> bool:
-    """Return whether rows are lists of items, and no numbers."""
+    """Return whether rows are lists of items rather than numbers."""
     return len(rows) > 0 and isinstance(rows[0], list | tuple | set | np.ndarray)

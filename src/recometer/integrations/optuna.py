@@ -88,7 +88,7 @@ def report(
         raise wrong_type("trial", trial, passed)
     worse, better = _ends(result, metric)
     _check_direction(trial, result, metric)
-    # What is reported for a step again does not count for Optuna, and neither here.
+    # Like Optuna, ignore repeated reports of a step.
     hopeful = {str(int(step)): better, **trial.user_attrs.get(HOPEFUL, {})}
     trial.set_user_attr(HOPEFUL, hopeful)
     trial.report(worse, int(step))

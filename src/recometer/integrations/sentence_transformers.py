@@ -217,7 +217,7 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
 
 
 def _unit(vectors: Any) -> Any:
-    """Return vectors of length 1, as the cosine compares them; those of length 0 stay."""
-    vectors = vectors.astype(np.result_type(vectors, np.float32))  # no squares of half precision
+    """Scale vectors to length 1 for the cosine similarity; keep vectors of length 0."""
+    vectors = vectors.astype(np.result_type(vectors, np.float32))  # for the squares
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(lengths == 0, 1, lengths)

@@ -92,7 +92,7 @@ class RankingScore:
         InputTypeError
             If there are more arguments: a score function is not a scorer.
         """
-        if more:  # an estimator, X and y, as scikit-learn calls scorers
+        if more:  # called like a scorer, with an estimator, X and y
             raise InputTypeError(
                 "RankingScore takes labels and predictions, and groups= by name, but got "
                 f"{2 + len(more)} arguments. Hint: as scoring= of scikit-learn, "

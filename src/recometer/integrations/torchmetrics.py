@@ -20,7 +20,7 @@ Metric: Any = need("torchmetrics", "RankingMetrics", "torchmetrics").Metric
 torch: Any = need("torch", "RankingMetrics", "torchmetrics")
 
 Tensor = Any
-LENGTH = 8  # bytes that say how long a message is
+LENGTH = 8  # bytes of the length before each message
 OF_TORCHMETRICS = {
     "compute_on_cpu", "compute_with_cache", "dist_sync_fn", "dist_sync_on_step",
     "distributed_available_fn", "process_group", "sync_on_compute",
@@ -101,8 +101,8 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         self._names: dict[str, Any] = {"item_ids": item_ids, "repeated": repeated}
         self._names["ignore_label"] = ignore_label
         self._stream = self._new_stream()
-        self._whole: Stream | None = None  # of all processes, while they are synchronised
-        # All metrics look different, so that a MetricCollection updates each of them.
+        self._whole: Stream | None = None  # merged from all processes while synchronised
+        # States must differ between metrics, so that a MetricCollection updates each of them.
         self._identity = uuid.uuid4().bytes
         self.add_state("counted", [], dist_reduce_fx="cat", persistent=False)
 
@@ -240,7 +240,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
             self.counted = before
 
     def _absorb(self) -> None:
-        """Use the values that were loaded into the state."""
+        """Merge the loaded state into the stream."""
         if self._is_synced:
             return
         loaded = [one for one in _tensors(self.counted) if len(one) > len(self._identity)]
@@ -251,7 +251,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
                 self._stream.merge(state)
 
     def _message(self) -> Tensor:
-        """Return the state as bytes that begin with their own number."""
+        """Return the state as bytes, after their number."""
         text = pickle.dumps(self._stream.state())
         return self._tensor(len(text).to_bytes(LENGTH, "little") + text)
 
@@ -266,7 +266,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
 
 
 def _tensors(state: Any) -> list[Tensor]:
-    """Return a state, which must be as `RankingMetrics.state_dict` returned it."""
+    """Return a state, which must have the form that `RankingMetrics.state_dict` returns."""
     if not isinstance(state, list) or not all(is_tensor(one) and one.ndim == 1 for one in state):
         raise InputError(
             f"The state counted is {brief(state)}, which no RankingMetrics wrote. Hint: load what "

@@ -1,4 +1,4 @@
-"""The rules that a number depends on: each is a field of `Protocol`."""
+"""The rules that results depend on: each is a field of `Protocol`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Step = Literal[
     "correction",
 ]  # fmt: skip
 STEPS: tuple[Step, ...] = typing.get_args(Step)
-"""What `recometer.explain` changes, in this order; the formula is that of the metric."""
+"""The steps of `recometer.explain`, in this order; ``"formula"`` changes the metric."""
 
 Value = TypeVar("Value")
 Class = TypeVar("Class", bound=type[Any])
@@ -41,7 +41,7 @@ Class = TypeVar("Class", bound=type[Any])
 
 @dataclasses.dataclass(frozen=True)
 class Number:
-    """The numbers that a rule takes, as a phrase and as a condition."""
+    """The numbers that a rule accepts, as a phrase and as a condition."""
 
     text: str = "a number"
     fits: Callable[[float], bool] = math.isfinite
@@ -52,7 +52,7 @@ class Number:
             return False
         try:
             return self.fits(value)
-        except OverflowError:  # an integer beyond all floats
+        except OverflowError:  # an integer too large for a float
             return False
 
 
@@ -72,7 +72,7 @@ class Rule:
     no_step
         Why the rule belongs to no step.
     about
-        What the sentences do not say, for the docstring.
+        Further explanation for the docstring.
     """
 
     default: Any
@@ -89,7 +89,7 @@ class Rule:
 
     @cached_property
     def choices(self) -> tuple[Any, ...]:
-        """The values that the rule takes besides numbers."""
+        """The values that the rule accepts besides numbers."""
         numbers = [entry for entry in self.says if isinstance(entry, Number)]
         return tuple(
             entry
@@ -103,8 +103,8 @@ class Rule:
         return {(type(entry), entry): entry for entry in self.says}
 
     def _entry(self, value: object) -> Any:
-        """Return the entry of `says` that a value falls under; raise LookupError if none."""
-        # Other kinds of text (of NumPy, or an enumeration) are their plain text.
+        """Return the entry of `says` that matches a value; raise LookupError if none does."""
+        # Subclasses of str (of NumPy, or an enumeration) count as plain strings.
         kind = str if isinstance(value, str) else type(value)
         if isinstance(value, str | int | float | None) and (kind, value) in self._values:
             return self._values[kind, value]
@@ -133,13 +133,13 @@ class Rule:
             ) from None
 
     def sentence(self, value: object) -> str:
-        """Return what a value means, as a sentence."""
+        """Return the meaning of a value as a sentence."""
         entry = self._entry(value)
         said = self.says[entry]
         return said.format(f"{value:g}") if isinstance(entry, Number) else said
 
     def read(self, text: str) -> Any:
-        """Return the value that a text stands for: a choice, a number, or else the text itself."""
+        """Return the value that a string stands for: a choice, a number, or the string itself."""
         for choice in self.choices:
             if str(choice).lower() == text.lower():
                 return choice
@@ -171,7 +171,7 @@ def rule(
 
 
 def ruled(protocol: Class) -> Class:
-    """Gather what a dataclass declares, describe it, and know the names of all rules."""
+    """Collect the rules of a dataclass, add them to its docstring, and check their names."""
     fields = dataclasses.fields(protocol)
     plain = [field.name for field in fields if "rule" not in field.metadata]
     if plain:
@@ -651,7 +651,7 @@ class Protocol:
         ]
 
     def differs(self, rule: str, other: Protocol) -> bool:
-        """Return whether a rule differs from the other protocol's."""
+        """Return whether a rule differs between this protocol and another one."""
         different: bool = getattr(self, rule) != getattr(other, rule)
         return different
 
@@ -661,7 +661,7 @@ class Protocol:
 
 
 class Rules(TypedDict, total=False):
-    """The rules of `Protocol`, each as it is declared there: a test keeps both in step."""
+    """The types of the rules of `Protocol`; a test checks that both declare the same."""
 
     name: str
     ties: TieRule

@@ -20,16 +20,16 @@ from typing import Any, NamedTuple
 from recometer.data.paths import as_path, write_whole
 from recometer.errors import UnknownNameError, did_you_mean, visible
 
-WIDTH = 100  # of what is printed
+WIDTH = 100  # characters per printed line
 LEFT_OUT = "Left out, as lines are narrow: {}."
 NARROWEST, NARROW = 30, 16  # least width of a column broken into lines; if all are broken
 # Characters with a meaning in Markdown. "_" within words has none.
 MARKDOWN = re.compile(r"[\\`*{}\[\]<|&~]|^>|(?<![^\W_])_|_(?![^\W_])|^[-+#](?= )|^-(?=-+$)")
 NUMBERED = re.compile(r"^(\d+)([.)])(?= )")
 ENTITIES = {"\\": "&#92;", "<": "&lt;", ">": "&gt;", "&": "&amp;"}  # a backslash may be an escape
-# Sites that show Markdown read a person, an issue or an address after these.
+# Where sites that render Markdown may see a mention of a person, an issue or an address.
 ADDRESSES = re.compile(r"(?<!\w)@(?=\w)|@(?=[^\W\d])|(?<!\w)#(?=\w)|:(?=//)|\bwww(?=\.)")
-APART = "\u200b"  # of no width, which `visible` leaves in no text
+APART = "\u200b"  # a zero-width space, which `visible` always escapes
 # Characters that begin a formula, also in the full width of East Asian scripts.
 FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 GAP = 2  # between two columns
@@ -66,8 +66,8 @@ def number(value: float, sign: str = "") -> str:
 def width_of_lines() -> int:
     """Return how wide lines of text are: `WIDTH`, or less in a narrower terminal.
 
-    Where something else than the program's own output takes what is printed (a notebook, a test),
-    no terminal has a say.
+    If standard output is redirected within Python (in a notebook, a test), the width of the
+    terminal does not matter.
     """
     if sys.stdout is not sys.__stdout__:
         return WIDTH
@@ -138,7 +138,7 @@ class Fitted(NamedTuple):
     best
         Cells to highlight, each as (row, column).
     above
-        A line above it with the columns whose cells are all the same, or an empty text.
+        A line for above the table with the columns whose cells are all equal, or an empty string.
     """
 
     columns: Sequence[Column]
@@ -149,13 +149,13 @@ class Fitted(NamedTuple):
 
 
 def fitted(table: Table, width: int | None) -> tuple[list[Fitted], list[str]]:
-    """Return a table as it fits into a width, and the titles of columns that are left out.
+    """Fit a table into a width; return the parts, and the titles of columns that are left out.
 
-    One measure after the other is taken until it fits: long texts of the last column are broken,
-    and then titles; texts that all rows have go above, and spare columns are left out; texts of the
-    last column get narrower; where rows share a text of the first column, it goes above that of the
-    second; other texts are broken; and the columns that are left make further tables, which repeat
-    the first ones.
+    These steps are tried in order until the table fits: break long cells of the last column, then
+    titles; move cells that are equal in all rows above the table, and leave out spare columns;
+    break the last column into narrower lines; put a cell of the first column above those of the
+    second if rows share it; break other cells; and move the remaining columns to further tables,
+    which repeat the first columns.
     """
     whole = Fitted(table.shown, table.headers, table.cells(), table.best)
     if width is None or _fits(whole, width, NARROWEST):
@@ -219,7 +219,7 @@ def _with_narrow_titles(of: Fitted) -> Fitted:
 
 
 def _alike(of: Fitted) -> list[int]:
-    """Return the columns of texts that all rows share; the first of all columns stays if alone."""
+    """Return the text columns with equal cells, but keep the first if no other text is left."""
     found = [
         at
         for at, one in enumerate(of.columns[:-1])
@@ -248,7 +248,7 @@ def _widths(of: Fitted) -> list[int]:
 
 
 def _fits(of: Fitted, width: int, narrow: int) -> bool:
-    """Return whether it fits if the last column is broken into lines of at least `narrow`."""
+    """Return whether the table fits if the last column is broken down to `narrow` characters."""
     *before, last = _widths(of)
     return sum(before) + GAP * len(before) + min(last, narrow) <= width
 
@@ -263,9 +263,9 @@ def _broken(of: Fitted, width: int | None, narrow: int) -> Fitted:
 
 
 def _narrowed(of: Fitted, width: int, keys: int) -> Fitted:
-    """Break the widest texts until the table fits: at blanks, and within words if it must be.
+    """Break the widest cells until the table fits: at blanks, and within words if necessary.
 
-    If that is not enough, the first columns, which all parts repeat, get narrower still.
+    If that is not enough, the first columns, which all parts repeat, are narrowed further.
     """
     wanted = widths = _widths(of)
     words = [
@@ -311,7 +311,7 @@ def _in_lines(text: str, width: int, *, words: bool = False) -> str:
 
 
 def in_markdown(text: str) -> str:
-    """Return a text that Markdown shows as it is: no table, tag, link, image, mention or line."""
+    """Escape a string so that Markdown shows it literally: no table, tag, link, mention or line."""
     line = ADDRESSES.sub(lambda one: one[0] + APART, visible(" ".join(text.split())))
     line = MARKDOWN.sub(lambda one: ENTITIES.get(one[0], "\\" + one[0]), line)
     line = NUMBERED.sub(r"\1\\\2", line)
@@ -336,7 +336,7 @@ def to_markdown(shown: Shown) -> str:
 def to_latex(shown: Shown) -> str:
     """Return tables in LaTeX, with booktabs' rules.
 
-    Lines around them are comments, except those that explain signs, which are separate rows.
+    Lines around the tables become comments; those that explain signs become rows of their own.
     """
 
     def escape(text: str) -> str:
@@ -406,7 +406,7 @@ def to_json(shown: Shown) -> str:
 def to_csv(shown: Shown, field: Callable[[Any], str] | None = None) -> str:
     """Return rows in CSV, undefined values empty; numbers have all of their digits.
 
-    `field` makes the text of a value. None keeps the value as it is.
+    `field` formats a value as a string. None stands for `_flat`.
     """
     import csv
 
@@ -421,7 +421,7 @@ def to_csv(shown: Shown, field: Callable[[Any], str] | None = None) -> str:
 
 
 def to_spreadsheet(shown: Shown) -> str:
-    """Return rows in CSV in which no text, such as an id, is a formula to a spreadsheet program."""
+    """Return rows in CSV; a spreadsheet program takes no string, such as an id, for a formula."""
     return to_csv(shown, _no_formula)
 
 
@@ -454,7 +454,7 @@ def plain(value: Any) -> Any:
         return {str(key): plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]
-    if hasattr(value, "tolist"):  # NumPy's
+    if hasattr(value, "tolist"):  # a NumPy array or scalar
         return plain(value.tolist())
     return str(value)
 
@@ -471,7 +471,7 @@ def _flat(value: Any) -> str:
 
 
 def _no_formula(value: Any) -> str:
-    """Return a value as a field of CSV, with an apostrophe before a text that is a formula."""
+    """Return a value as a CSV field; a string that looks like a formula gets an apostrophe."""
     text = _flat(value)
     if isinstance(value, bool | int | float) or hasattr(value, "dtype"):
         return text
@@ -502,20 +502,20 @@ class Column:
     Attributes
     ----------
     title
-        What people read above it.
+        The heading of the column.
     fields
-        Names of the values that it shows together, such as ``("low", "high")``; CSV and JSON have
-        each of them by itself. Empty: one, called like the title.
+        Names of the values that it shows together, such as ``("low", "high")``; in CSV and JSON,
+        each has a column of its own. Empty stands for one value, named like the title.
     show
-        Makes a text of these values.
+        Formats these values as a string.
     number
         Whether it is aligned to the right.
     wraps
         Whether a narrow terminal may break it into lines.
     hidden
-        Whether only CSV and JSON have it.
+        Whether it appears only in CSV and JSON.
     spare
-        Whether lines that are too narrow for all columns leave it out first, and say so.
+        Whether it is left out first, with a note, if the lines are too narrow for all columns.
     """
 
     title: str

@@ -25,7 +25,7 @@ from recometer.report.numbers import (
 from recometer.report.sections import Content, charts_of
 from recometer.version import __version__
 
-DEPTH, LONGEST = 10, 50  # places of a list that is shown
+DEPTH, LONGEST = 10, 50  # places of a shown list: default, and the most for scored pairs
 MOST_AUDITED = 5_000_000  # rows of train that are audited without audit=True
 
 
@@ -91,7 +91,7 @@ def build(
 
 
 def depth_of(known: Mapping[str, ListSource]) -> int:
-    """Return how long the lists are that are shown: of scored pairs whole, within limits."""
+    """Return the length of the shown lists: that of scored pairs, within limits, or `DEPTH`."""
     if known and all(one.own for one in known.values()):
         longest = max(int(np.diff(one.test.indptr).max()) for one in known.values())
         return min(max(longest, DEPTH), LONGEST)
@@ -99,7 +99,7 @@ def depth_of(known: Mapping[str, ListSource]) -> int:
 
 
 def _audit(wanted: Audit | bool | None, known: Mapping[str, ListSource]) -> Audit | str:
-    """Return the audit that was given, or one of train and test; a text says why there is none."""
+    """Return the given audit, or audit train and test; a string says why there is no audit."""
     if isinstance(wanted, Audit):
         return wanted
     if wanted is not None and not isinstance(wanted, bool):

@@ -1,4 +1,4 @@
-"""The headline: the best model, how sure that is, and the users who lose."""
+"""The headline: the best model, how certain that is, and the users who lose."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from recometer.report.inputs import Inputs
 from recometer.report.model import Headline, Standings
 
 MOST_NAMED = 6  # metrics in a sentence
-BASELINE, CHANCE = 1, 2  # models that the headline sets apart from the others (0)
+BASELINE, CHANCE = 1, 2  # models that are kept apart from all others (0)
 
 
 def main_pair(given: Inputs, standings: Standings) -> tuple[str, str] | None:
-    """Return the best model and the best other one: the baseline or chance if there is no other."""
+    """Return the best two models; the baseline or chance is second only if no other is left."""
     names = [place.model for place in standings.places]
     if len(names) < 2:
         return None
-    # `sorted` is stable: the best come first.
+    # `sorted` is stable, so the models stay ordered from best to worst.
     models = sorted(names, key=lambda name: given.model(name).by_chance)
     others = sorted(models[1:], key=lambda name: _stands_apart(given, name))
     return models[0], others[0]
@@ -38,7 +38,8 @@ def _stands_apart(given: Inputs, name: str) -> int:
 def pairs_of(given: Inputs, pair: tuple[str, str] | None) -> list[tuple[str, str]]:
     """Return the pairs whose users are shown.
 
-    These are all minus the baseline, or the best minus all others. The main pair comes first.
+    These are all models minus the baseline, or the best model minus all others. The main pair
+    comes first.
     """
     if pair is None:
         return []
@@ -190,7 +191,7 @@ def _on_chance(standings: Standings, best: str) -> list[str]:
 def _on_others(given: Inputs, primary: str, pair: tuple[str, str]) -> list[str]:
     """Say how the pair differs in the other metrics.
 
-    If models were compared only with the baseline, this is how the best one differs from it.
+    If models were compared only with the baseline, compare the best model with it instead.
     """
     said: dict[str, list[str]] = {"better": [], "worse": [], "": []}
     comparison = given.comparison

@@ -40,7 +40,7 @@ class ListSource:
     Attributes
     ----------
     source
-        None if only `lists` are there, which a result keeps: they have no scores, and may be short.
+        None if only the `lists` kept in a result are known; they have no scores and may be short.
     own
         Whether the source contains the truth.
     lists
@@ -207,7 +207,7 @@ def _known(
 def places_of(
     known: ListSource, users: Array | Int64, k: int
 ) -> dict[int, tuple[list[Place], list[Place]]]:
-    """Return the first k places of some users, and the relevant items that are not among them.
+    """Return the first k places of some users' lists, and the relevant items missing there.
 
     `users` are ids, or positions without ids. The keys of the result are indices into `users`;
     users who are not in test are left out.
@@ -300,7 +300,7 @@ def _places_of_user(
         if known.own
         else relevant.get(row, set())
     )
-    # Items unknown to the source have no row among the ranks.
+    # Items that the source does not know have no row in the ranks.
     missed = [
         judged.get(item) or Place(item, None, None, relevant=True, tied=False)
         for item in wanted

@@ -41,7 +41,8 @@ def to_markdown(model: ReportModel) -> str:
     if model.inspector is not None:
         parts += ["## Lists of single users", *_users(model.inspector)]
     parts += ["## Protocol", *(part for one in model.protocol for part in _facts(one))]
-    # Names are Python strings there: escapes keep them from ending the block or looking like tags.
+    # Names occur in Python string literals, so escapes are safe: a name can neither end the code
+    # block nor look like a tag.
     call = model.call.replace("`", r"\x60").replace("<", r"\x3c")
     parts += [f"```python\n{call}\n```"]
     if model.notes:

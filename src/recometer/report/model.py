@@ -9,10 +9,10 @@ from typing import Any, Literal
 from recometer.auditing import Audit
 from recometer.comparing.rows import PairRow, Standing
 
-Key = tuple[str, ...]  # a combination of options, one of each choice
+Key = tuple[str, ...]  # a combination of options, one per choice
 Row = Mapping[str, Any]
 
-SAME = "no difference from the best shown"  # verdict in a chart, also of the best model
+SAME = "no difference from the best shown"  # a verdict in charts, also for the best model
 
 
 @dataclasses.dataclass(frozen=True)
@@ -266,7 +266,7 @@ class ReportModel:
     metrics
         The primary one first.
     headline, standings, charts, audit, inspector, protocol
-        The sections; `audit` is a text if there is none, which says why.
+        The sections; without an audit, `audit` is a sentence that says why there is none.
     notes
         Notes on the comparison.
     missing

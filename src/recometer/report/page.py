@@ -70,14 +70,14 @@ def check_extra() -> None:
 
 @functools.lru_cache(maxsize=1)
 def vega() -> str:
-    """Return Vega, Vega-Lite and what embeds them, in one script."""
+    """Return Vega, Vega-Lite and Vega-Embed as one script."""
     bundle: str = charts.need("vl_convert").javascript_bundle("window.vegaEmbed=vegaEmbed;")
-    # These texts would end the script.
+    # These strings would end the script element or start a comment.
     return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def as_json(content: Any) -> str:
-    """Return JSON that can stand in a script, whatever its texts are."""
+    """Return JSON that is safe inside a script element, whatever strings it contains."""
     text = json.dumps(content, allow_nan=False, separators=(",", ":"))
     for character, escaped in UNSAFE.items():
         text = text.replace(character, escaped)
@@ -85,7 +85,7 @@ def as_json(content: Any) -> str:
 
 
 def data_of(model: ReportModel) -> dict[str, Any]:
-    """Return what the page's script reads."""
+    """Return the data for the script of the page."""
     return {
         "charts": {chart.name: _chart(chart) for chart in model.charts},
         "themes": {

@@ -31,11 +31,11 @@ LOW, HIGH = Field("low", "low end", "number"), Field("high", "high end", "number
 USERS = Field("users", "users", "count")
 SHARE = Field("share", "share", "share")
 BIN = (Field("from", "from", "number"), Field("to", "to", "number"))
-FEWEST_CUTOFFS = 3  # that make a curve
+FEWEST_CUTOFFS = 3  # for a curve
 LESS = "worse than the best"
 
-N_POINTS = 60  # of the curve of popularity
-MOST_USERS = 20_000  # whose lists are requested for it
+N_POINTS = 60  # of the popularity curve
+MOST_USERS = 20_000  # the users whose lists are requested for this curve
 TRAIN = "training data"
 
 
@@ -65,13 +65,13 @@ class Content:
 
     @property
     def order(self) -> tuple[str, ...]:
-        """Return the names of the models, best first."""
+        """The names of the models, best first."""
         return tuple(model.name for model in self.given.models)
 
 
 Maker = Callable[[Content], Iterable[Chart]]
 MAKERS: list[tuple[str, Maker]] = []
-"""The functions that make charts, each with the section of the page, in the order of the page."""
+"""The functions that make charts, with their sections, in the order of the page."""
 
 
 def in_section(section: Literal["leaderboard", "users", "groups"]) -> Callable[[Maker], Maker]:
@@ -376,7 +376,7 @@ def found(content: Content) -> Iterable[Chart]:
 
 
 def _cells_of(given: Inputs, models: Sequence[Model], groups: Groups) -> dict[str, Cells]:
-    """Return the items of each model, over the users with a value from all models."""
+    """Count the relevant and found items by model, over users with a value from all models."""
     metric = next(one for one in given.metrics if given.definition(one).record != "lists")
     defined = [~np.isnan(given.users.values(model, metric)) for model in models]
     counted = np.logical_and.reduce(defined) & (groups.codes != LEFT_OUT)
@@ -392,7 +392,7 @@ def _cells(given: Inputs, model: Model, groups: Groups, counted: Bool) -> Cells:
     codes, n_groups = groups.codes[counted], len(groups.names)
     sums = []
     for name in ("relevant", "found"):
-        # There is a column per run and band. Batches have different users.
+        # One column per run and band. Runs that are batches have different users.
         columns = zip(*(getattr(one, name).T for one in _kept(model)), strict=True)
         band_sums = [
             np.bincount(
@@ -563,7 +563,7 @@ def _curve_points(name: str, curve: Float64, n_items: int) -> list[Row]:
     if not total:
         return []
     shares = np.concatenate([[0.0], np.cumsum(curve) / total])
-    # The most popular items have more points.
+    # Points are denser among the most popular items.
     at = np.unique((n_items * np.linspace(0, 1, N_POINTS) ** 2).round().astype(np.int64))
     values = shares[np.minimum(at, len(shares) - 1)]
     return [

@@ -10,7 +10,7 @@ from recometer.data.storage import check_replaced
 from recometer.errors import FileError
 
 MARK = "recometer report"
-"""A text in the first line of every report."""
+"""A string in the first line of every report."""
 HEADS = {".png": b"\x89PNG", ".svg": b"<svg"}
 
 
@@ -24,7 +24,7 @@ def check(path: str | os.PathLike[str], inputs: tuple[str, ...] = ()) -> None:
     try:
         check_replaced([path], is_report, inputs)
     except FileError as error:
-        # The hint of that error is about folders.
+        # Replace the hint, which is about folders.
         hint = "choose another name, or remove the file."
         raise FileError(f"{error.reason} Hint: {hint}") from None
 
@@ -43,7 +43,7 @@ def _first_line(path: Path) -> bytes:
 
 
 def write(path: str | os.PathLike[str], text: str) -> str:
-    """Write a report and return it; what UTF-8 lacks (lone surrogates) is escaped."""
+    """Write a report and return it; lone surrogates, which UTF-8 cannot encode, are escaped."""
     check(path)
     write_whole(as_path(path, "a report"), text.encode("utf-8", errors="backslashreplace"))
     return text

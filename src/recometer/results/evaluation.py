@@ -84,7 +84,7 @@ class EvaluationRecord(rendering.Printed):
     over_users: Mapping[str, float] = dataclasses.field(default_factory=dict)
     chance: Mapping[str, Float64] = dataclasses.field(default_factory=dict)
     lists: TopLists | None = dataclasses.field(default=None, repr=False)
-    # What the intervals of `over_users` and of `over_rows` are computed from, if not known.
+    # The data from which the intervals of `over_users` and of `over_rows` are computed.
     list_data: ListData | None = dataclasses.field(default=None, repr=False)
     rated: RatedTogether | None = dataclasses.field(default=None, repr=False)
     inputs_kept: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False)
@@ -187,9 +187,9 @@ class EvaluationRecord(rendering.Printed):
 
     @property
     def together(self) -> dict[str, float]:
-        """The means that are one value for all users, such as coverage or errors of ratings.
+        """The means of metrics with one value for all users, such as coverage and rating errors.
 
-        They are `over_users`, and those of `over_rows` that are means by the rule ``average``.
+        They are `over_users`, and the entries of `over_rows` that the rule ``average`` selects.
         """
         return self._together(None)
 
@@ -256,7 +256,7 @@ class EvaluationRecord(rendering.Printed):
             no_value = self.reasons[name] != 0
             if name not in together:
                 no_value = np.isnan(self._averaging.entering(name))
-            elif name in self.values:  # over all rows, those of a user without a value count
+            elif name in self.values:  # a mean over rows includes users without a value
                 no_value = ~np.isin(self.reasons[name], OF_ONE_USER)
                 for reason in OF_ONE_USER:
                     why.pop(reason.sentence, None)
@@ -324,7 +324,7 @@ class EvaluationRecord(rendering.Printed):
         95% interval: Gaffke's (rr); Clopper and Pearson's (rr)
         rr: gap 0.3333, ratio 0.6667 (lowest: new, highest: old)
         """
-        # Few results are divided.
+        # Imported on use, because few results are divided into groups.
         from recometer.results.groups import quantiles as quantiles_of
         from recometer.results.groups import read_clusters, read_groups, segments_of
 
@@ -332,7 +332,7 @@ class EvaluationRecord(rendering.Printed):
             codes, names = quantiles_of(groups, getattr(self, groups), quantiles)
         else:
             codes, names = read_groups(groups, self.user_ids, self.n_users, column, user)
-        of_ids = cluster is None or cluster is False  # which some users still have
+        of_ids = cluster is None or cluster is False  # ids, which `chosen` keeps
         clusters = None if of_ids else read_clusters(cluster, self.user_ids, self.n_users)
 
         def summed_up(chosen: Int64) -> list[SummaryRow]:
@@ -377,7 +377,7 @@ class EvaluationRecord(rendering.Printed):
     def per_user(self) -> polars.DataFrame:
         """Return a Polars frame with the columns ``user`` (and ``session``), and one per metric.
 
-        Without ids, ``user`` has positions. Ids of a type that Polars lacks become texts.
+        Without ids, ``user`` has positions. Ids of a type that Polars lacks become strings.
         """
         import polars as pl
 
@@ -491,17 +491,17 @@ class EvaluationRecord(rendering.Printed):
                 yield FlatName(row.metric, statistic), getattr(row, statistic)
 
     def read_together(self, metric: str) -> Together | None:
-        """Return what a metric of all users is computed from, or None if it was not kept."""
+        """Return the data of a metric with one value for all users, or None if not kept."""
         if metric not in self.over_users:
             return self.rated
         return None if self.list_data is None else ListedUsers(self.list_data)
 
     def _together(self, weights: Weights) -> dict[str, float]:
-        """Return the values of all users together under some weights; NaN if not kept."""
+        """Return the metrics with one value for all users, under some weights; NaN if not kept."""
         return together_of(self.metrics, self.protocol, self.over_users, self.over_rows, weights)
 
     def _intervals_together(self, values: Mapping[str, float]) -> dict[str, Interval]:
-        """Return the intervals of such values, from resampled users."""
+        """Return the intervals of the values of `_together`, from resampled users."""
         found: dict[str, Interval] = {}
         by_record: dict[bool, list[Metric]] = {}
         for metric in self.metrics:
@@ -519,7 +519,7 @@ class EvaluationRecord(rendering.Printed):
         return found
 
     def _together_of_some(self, chosen: Int64) -> dict[str, Any]:
-        """Compute the values for all users again for some of them; return the changed fields."""
+        """Recompute the metrics with one value, over some users; return the changed fields."""
         changes: dict[str, Any] = {"over_rows": dict.fromkeys(self.over_rows, float("nan"))}
         if self.rated is not None:
             changes["rated"] = rated = self.rated.users(chosen)
@@ -530,7 +530,7 @@ class EvaluationRecord(rendering.Printed):
             changes["list_data"] = data = self.list_data.users(chosen)
             changes["over_users"] = compute_for_all(ListedUsers(data), asked, self.protocol)
         elif asked:
-            # Nothing is left to compute them from.
+            # The data needed to compute them again were not kept.
             changes["over_users"] = {}
             changes["metrics"] = tuple(one for one in self.metrics if one not in asked)
         return changes
@@ -538,7 +538,7 @@ class EvaluationRecord(rendering.Printed):
     def _under_interval(self, interval: str) -> Self:
         """Return an evaluation whose means have another interval.
 
-        Intervals of values that all users have together do not follow from the rule, and stay.
+        Metrics with one value for all users keep their intervals, which do not follow the rule.
         """
         changed = dataclasses.replace(self, protocol=self.protocol.replace(interval=interval))
         known = self._intervals
@@ -615,13 +615,13 @@ def name_of(metric: str | Metric, known: Mapping[str, Metric], protocol: Protoco
 
 
 def names_among(asked: Metrics, known: Iterable[Metric], protocol: Protocol) -> list[str]:
-    """Return the names that metrics have in `known`, each once; others keep their own name."""
+    """Return distinct names of metrics as in `known`; metrics not in it keep their own name."""
     among = {str(one): one for one in known}
     return list(dict.fromkeys(_as_known(one, among) for one in parse_under(asked, protocol)))
 
 
 def _as_known(asked: Metric, known: Mapping[str, Metric]) -> str:
-    """Return the name of a metric among those known, where a parameter may be that of test."""
+    """Return the name in `known` of a metric, whose parameters may be filled in from test."""
     name = str(asked)
     if name in known:
         return name

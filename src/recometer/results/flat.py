@@ -23,11 +23,11 @@ Statistic = Literal[
     "mean", "low", "high", "chance", "counted", "skipped", "p_value", "adjusted_p"
 ]  # fmt: skip
 STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
-"""What a value is of a metric; a mean has the name of the metric alone."""
+"""The statistics of a metric; the name of a mean is the name of the metric alone."""
 
 WORDS = {"@": "at", "(": "with", "=": "is", ",": "and", "-": "minus", "+": "plus", " ": "space"}
 _SIGNS = {word: sign for sign, word in WORDS.items()}
-# Between the parts of a name: a metric of a model, compared with another one.
+# Words before the name of a model, and before the model that it is compared with.
 _OF, _VERSUS = "of", "versus"
 _TOKEN = re.compile(
     rf"_(?P<sign>{'|'.join(_SIGNS)})_"
@@ -103,7 +103,7 @@ class FlatName:
         InputError
             If `FlatName` does not write such a name.
         InputTypeError
-            If it is not a text.
+            If it is not a string.
         """
         if not isinstance(name, str):
             raise InputTypeError(
@@ -137,7 +137,7 @@ def named(
 
 def write_flat(values: Mapping[str, object], path: str | os.PathLike[str]) -> None:
     """Write values as JSON, with null for undefined ones; raise FileError if this fails."""
-    import json  # of no use to most
+    import json  # seldom needed
 
     text = json.dumps(plain(dict(values)), indent=2, allow_nan=False)
     write_whole(as_path(path, "values"), f"{text}\n".encode())
@@ -146,8 +146,8 @@ def write_flat(values: Mapping[str, object], path: str | os.PathLike[str]) -> No
 def _written(text: str) -> str:
     """Return a text in the characters of flat names."""
     short = _escaped(text.removesuffix(")"), literal="_")
-    # A text that holds the words themselves is written by the codes of its signs.
-    # What follows may complete one at its end.
+    # If the short form would be read back as something else, spell out every sign. The ending
+    # "_low" is tested too, because it may complete a word at the end of the text.
     if all(
         _parts(f"{short}{end}") == ([("", text)], statistic)
         for end, statistic in (("", "mean"), ("_low", "low"))
@@ -157,7 +157,7 @@ def _written(text: str) -> str:
 
 
 def _escaped(text: str, literal: str, spelled: Iterable[str] = WORDS) -> str:
-    """Write what is neither a letter nor a digit as a word, a point or a code."""
+    """Replace characters other than letters and digits with a word, an underscore or a code."""
     found = []
     for place, character in enumerate(text):
         around = text[max(place - 1, 0) : place] + text[place + 1 : place + 2]
@@ -173,7 +173,7 @@ def _escaped(text: str, literal: str, spelled: Iterable[str] = WORDS) -> str:
 
 
 def _parts(name: str) -> tuple[list[tuple[str, str]], Statistic]:
-    """Return the texts in a name, each after the word before it, and the statistic."""
+    """Return the parts of a name as pairs (word before it, text), and the statistic."""
     parts = [("", "")]
     statistic: Statistic = "mean"
     end, opened = 0, False

@@ -47,7 +47,7 @@ def per_fold(means: Sequence[Mapping[str, float]], users: Sequence[int]) -> pl.D
 def pool(folds: Sequence[EvaluationRecord], made: type[Folded]) -> Folded:
     """Return the evaluation of all folds together; the folds have the same metrics.
 
-    `made` is the class of what is returned.
+    `made` is the class of the result.
     """
     first = folds[0]
     places, n_users, user_ids = _places(folds)
@@ -75,13 +75,13 @@ def pool(folds: Sequence[EvaluationRecord], made: type[Folded]) -> Folded:
         "over_rows": means_of([fold.over_rows for fold in folds]),
         "negative_gains": any(fold.negative_gains for fold in folds),
         "binary_gains": all(fold.binary_gains for fold in folds),
-        # What only a single fold has.
+        # Fields that are only meaningful for a single fold.
         **dict.fromkeys(("activity", "popularity", "by_popularity")),
         **dict.fromkeys(("lists", "list_data", "rated", "inputs_kept")),
         **put_together(folds),
     }
     pooled = made(**given)
-    # Folds are not independent: what is one value for all users of a fold has no interval.
+    # Folds are not independent: metrics with one value per fold have no interval.
     unknown = Interval.unknown(first.protocol.confidence, pooled.n_users, ONE_EACH)
     pooled._intervals.update(dict.fromkeys(first.together, unknown))
     return pooled
@@ -103,7 +103,7 @@ def put_together(folds: Sequence[Any]) -> dict[str, Any]:
 
 
 def means_of(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return the mean over folds of values by their names."""
+    """Return the mean over folds of each named value."""
     same = np.ones(len(values))
     return {name: mean_of(np.array([one[name] for one in values]), same) for name in values[0]}
 
@@ -120,13 +120,14 @@ def _added(numbers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 def _values(
     folds: Sequence[EvaluationRecord], places: Sequence[Int64], n_users: int, field: str
 ) -> tuple[dict[str, Float64], dict[str, UInt8]]:
-    """Return the mean over the folds that define a user's value, and why none does."""
+    """Average each user's values over the folds that define them; return the reasons, too."""
     first = folds[0]
     values: dict[str, Float64] = {}
     reasons: dict[str, UInt8] = {}
     for name in first.reasons:
         total, times = np.zeros(n_users), np.zeros(n_users)
-        # Without a defined value, the last fold with the highest reason gives both.
+        # If no fold defines the value, use the value and the reason of the last fold in which
+        # the user has a relevant item, or else of the first fold.
         instead, reason = np.full(n_users, np.nan), np.zeros(n_users, np.uint8)
         for fold, place in zip(folds, places, strict=True):
             why = fold.reasons[name]
@@ -144,7 +145,7 @@ def _values(
 
 
 def _places(folds: Sequence[EvaluationRecord]) -> tuple[list[Int64], int, Array | None]:
-    """Return where the users of each fold stand among all, how many there are, and their ids."""
+    """Return the positions of each fold's users among all users, their number, and their ids."""
     known = [fold.user_ids for fold in folds if fold.user_ids is not None]
     if not known:
         n_users = max(fold.n_users for fold in folds)

@@ -159,7 +159,7 @@ class Segments(Printed):
 
     @cached_property
     def _ends(self) -> dict[str, tuple[SegmentRow, SegmentRow] | None]:
-        """Per metric the groups with the smallest and the greatest mean."""
+        """For each metric, the groups with the smallest and the largest mean."""
         by_metric: dict[str, list[SegmentRow]] = {}
         for row in self.rows:
             by_metric.setdefault(row.metric, [])

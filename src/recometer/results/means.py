@@ -45,7 +45,7 @@ class Averaging:
     seed: int
     negative_gains: bool
     binary_gains: bool
-    clusters: Int64 | None  # whose session each is, where users have several
+    clusters: Int64 | None  # the user of each session; None without sessions
 
     def entering(self, name: str) -> Float64:
         """Return the values of the users who count in the mean of a metric; NaN for the others."""
@@ -61,7 +61,7 @@ class Averaging:
         return _weighted(values, weight)
 
     def mean_of(self, name: str, values: Float64 | None) -> float:
-        """Return the mean of other values over the users who count in that of a metric."""
+        """Return the mean of other values over the users who count in a metric's mean."""
         if values is None:
             return np.nan
         entering = np.where(np.isnan(self.entering(name)), np.nan, values)
@@ -118,7 +118,7 @@ class Averaging:
         ]
 
     def bounds(self, name: str) -> Ends:
-        """Return what a metric's values lie between."""
+        """Return the lowest and the highest possible value of a metric."""
         return self.metrics[name].bounds(negative=self.negative_gains, binary=self.binary_gains)
 
     def _rules(self, name: str) -> Protocol:
@@ -134,7 +134,7 @@ class Averaging:
                 return self.n_relevant.astype(np.float64)
             if weights == "pooled":
                 return denominators(self.metrics[name], self.n_relevant, self.n_candidates)
-            if by_rule:  # the rule's other values weigh every user the same
+            if by_rule:  # all other values of the rule weight users equally
                 return np.ones(n_users)
             raise InputError(
                 f"weights={weights!r} does not exist. Hint: 'users', 'relevant', 'pooled', "
@@ -241,7 +241,7 @@ def intervals_of_ends(
 
 
 def resamples_of(size: int) -> int:
-    """Return how often users are resampled, if they have this number of places, or of rows."""
+    """Return the number of resamples of users with this total number of places or rows."""
     return int(np.clip(PLACES_RESAMPLED // max(1, size), *RESAMPLES))
 
 
@@ -267,7 +267,7 @@ def _weighted(values: Float64, weight: Float64) -> float:
 
 
 def of_resamples(ends: Ends, confidence: float, n: int, note: str) -> Interval:
-    """Return the ends from resamples as an interval; `note` is that of an unknown one."""
+    """Return the ends from resamples as an interval, or an unknown one with `note` for NaN."""
     if np.isnan(ends).any():
         return Interval.unknown(confidence, n, note)
     no_width = NO_WIDTH if ends[0] == ends[1] else ""
@@ -277,9 +277,9 @@ def of_resamples(ends: Ends, confidence: float, n: int, note: str) -> Interval:
 def _within_bounds(interval: Interval, bounds: Ends, values: Float64) -> Interval:
     """Cut an interval off at the metric's bounds, except at one that a value is beyond.
 
-    What is estimated lies within the bounds, so that it is covered as often as before. (Rules may
-    lead beyond a bound: items that count more than once, a number instead of undefined values,
-    corrections of sampled candidates.)
+    The true mean lies within the bounds, so cutting does not change the coverage. (Some rules
+    lead to values beyond a bound: items that count more than once, a number instead of undefined
+    values, corrections for sampled candidates.)
     """
     lower, upper = bounds
     least = -np.inf if (values < lower).any() else lower
@@ -288,7 +288,7 @@ def _within_bounds(interval: Interval, bounds: Ends, values: Float64) -> Interva
 
 
 def denominators(metric: Metric, n_relevant: Int64, n_candidates: Int64) -> Float64:
-    """Return what the users' values were divided by, float64 [n_users].
+    """Return the denominators of the users' values, float64 [n_users].
 
     A pooled mean, weighted by them, is the sum of the users' numerators divided by that of their
     denominators. `MetricDefinition.pooled` names the parts of the ratio. Raises InputError if the

@@ -63,16 +63,16 @@ class FoundByPopularity(Record):
 
 
 class Counts(NamedTuple):
-    """What train has of each user of test, and how popular its items are."""
+    """Counts from train: the items of each user of test, and the popularity of each item."""
 
     activity: Int64  # [n_users]: the training items of the user
-    total: Int64  # [n_users]: those who have them, added up over these items
+    total: Int64  # [n_users]: the training users of these items, summed
     band: Int8  # [n_items]: see `FoundByPopularity`
     ranges: Int64  # [N_BANDS, 2]
 
     @classmethod
     def of(cls, test: Interactions, train: Interactions, counting: Counting) -> Counts:
-        """Count; in the background, what is returned is written once its steps are taken."""
+        """Count. If counting runs in the background, the arrays are filled when it has finished."""
         users = SourceIndex.of_data(train, "train").users_of(test)
         counts = cls(
             ragged.lengths(train.indptr, users),
@@ -115,15 +115,15 @@ def found_by_popularity(
 ) -> Callable[[], FoundByPopularity]:
     """Count the relevant items of each user, and those within a cut-off, by their popularity.
 
-    `ties`, `seed` and `user_keys` are those of `recometer.ties.resolve`. In the background, what is
-    returned may be called once its steps are taken.
+    `ties`, `seed` and `user_keys` are as in `recometer.ties.resolve`. If counting runs in the
+    background, call the returned function only when it has finished.
     """
     counted = ranks.relevant if ranks.repeated is None else ranks.relevant & ~ranks.repeated
     item, banded, n_items = of_judged_items(ranks, test, train)
     above, tied = places_of(ranks, counted, cutoff, ties, seed, user_keys)
     relevant: Int32 = np.empty((ranks.n_users, N_BANDS), np.int32)
     found: Float32 = np.empty(relevant.shape, np.float32)
-    # A source of one's own may have made them of columns of a table.
+    # The arrays of a user-defined source may be strided views of a table.
     columns = {"item": item, "counted": counted, "above": above, "tied": tied}
     counting.count_in_bands(
         indptr=np.ascontiguousarray(ranks.indptr),

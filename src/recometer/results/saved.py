@@ -19,9 +19,9 @@ from recometer.stats import Interval
 
 E = TypeVar("E")
 
-KIND = "evaluation"  # what a file says that it holds
+KIND = "evaluation"  # the kind of content, as stored in the header
 PER_USER = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
-PROFILE = ("activity", "popularity")  # per user, where there was train
+PROFILE = ("activity", "popularity")  # per user; only if train was given
 HEADER = (
     *("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows"),
     *("negative_gains", "binary_gains"),
@@ -49,8 +49,8 @@ BANDED = ("relevant", "found")  # of `FoundByPopularity`: a column per band
 def write(
     fields: Mapping[str, Any], path: str | os.PathLike[str], together: Mapping[str, Interval]
 ) -> None:
-    """Write the fields of an evaluation, and the intervals of metrics of all users together."""
-    from recometer.data import storage  # few results are written or read
+    """Write the fields of an evaluation, and the intervals of metrics with one value."""
+    from recometer.data import storage  # slow to import, rarely needed
 
     columns = {name: fields[name] for name in PER_USER}
     columns |= {name: fields[name] for name in PROFILE if fields[name] is not None}

@@ -1,4 +1,4 @@
-"""Tables with a column per metric: what models and groups of users have in common."""
+"""Tables with a column per metric, for models and for groups of users."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from recometer.rendering.formats import GAP, number
 
 
 def metric_column(name: str) -> Column:
-    """Return the column of a metric, whose cells are texts already."""
+    """Return the column of a metric, whose cells are already formatted."""
     return Column(name, number=True)
 
 
@@ -20,7 +20,7 @@ def cell(mean: float, low: float, high: float) -> str:
         return "undefined"
     if math.isnan(low):
         return number(mean)
-    # An end that is cut off at a bound of the metric is the nearer one.
+    # The longer arm is informative even if the other one is cut off at a bound of the metric.
     far = number(max(high - mean, mean - low))
     return f"{number(mean)} ±{far.removeprefix('0')}"
 
@@ -36,7 +36,7 @@ def fitting(
 ) -> list[Table]:
     """Return one table of all metrics, or several where one would exceed the width.
 
-    `make` makes the table of some metrics, without notes, which belong after the last.
+    `make` makes the table of some metrics, without notes, which belong after the last table.
     """
     groups: list[list[str]] = [[]]
     for metric in metrics:

@@ -14,7 +14,7 @@ from recometer.rendering import Column, Table
 from recometer.rendering.formats import number
 from recometer.stats.ends import METHODS
 
-# What a count says, with the rule that settled it. Others are shown by their name.
+# Descriptions of counts, with the effect of the rule. Other counts are shown by name.
 COUNTS = {
     "users_unknown": "users of test that the source does not know",
     "items_unknown": "items of test that the source does not know (they rank last)",
@@ -48,7 +48,7 @@ class Noted(Interface):
 
     @property
     def metric(self) -> str:
-        """Its name."""
+        """The name of the metric."""
 
     @property
     def method(self) -> str:

@@ -1,4 +1,4 @@
-"""Evaluation on Spark, which brings data to the functions of one machine.
+"""Evaluation on Spark, whose executors call the functions of the single-machine library.
 
 `evaluate` takes DataFrames where `recometer.evaluate` takes arrays and files; `Factors`, `Lists`,
 `Pairs` and `Interactions` describe them. It runs on classic Spark and on Spark Connect.

@@ -1,4 +1,4 @@
-"""Job: evaluate blocks of users on executors, by the engine of one machine."""
+"""Job: evaluate blocks of users on executors, with the single-machine engine."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ from recometer.spark.tables import (
 from recometer.version import __version__
 
 USERS = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
-# The parts that metrics with one value for all users, or for all rows, read.
+# The parts that metrics with one value for all users or all rows need.
 OF_ALL = ("over_users", "list_data", "over_rows", "rated")
 CELLS = ("note", "users", "items")  # the columns that a job returns, all binary
 CELL_USERS = 2**20  # the largest number of users whose values share a cell
 BLOCK_BYTES = 2**24  # size in Arrow of the rows of a block of users
 
-IN_CALL = 2**20  # bytes up to which a job travels with the function; a larger one is a file
+IN_CALL = 2**20  # bytes; larger jobs are sent as files, not with the function
 
-_folders: list[tempfile.TemporaryDirectory[str]] = []  # Spark serves files from it until the end
+_folders: list[tempfile.TemporaryDirectory[str]] = []  # Spark serves files from them until exit
 _jobs: dict[str, Any] = {}  # the last job of this process, by name
 
 Note = dict[str, dict[str, Any]]
@@ -64,24 +64,24 @@ class Job:
     """The evaluation of a partition."""
 
     outputs: Mapping[str, Output]  # "source", and perhaps "baseline"
-    tables: Mapping[str, Table]  # of "test", "train" and "candidates", if any; without frames
+    tables: Mapping[str, Table]  # "test", "train" and "candidates", if any, without frames
     kinds: IdKinds
     arguments: Arguments  # without train and baseline
-    metrics: tuple[Metric, ...]  # with the largest gain of test
+    metrics: tuple[Metric, ...]  # including the largest gain of test
     settled: Protocol  # adapted to the source
     candidates: Any  # if they are the same for all users
     lists: bool  # whether all users are one block, whose note has the parts `OF_ALL`
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Return the values of users, and for each block a note with its share of the whole.
+        """Yield the values of users, and a note with the contribution of each block.
 
-        Tables travel as bytes, so that Spark has few cells to convert; see `packed`.
+        Tables are sent as bytes, so that Spark has few cells to convert; see `packed`.
         """
         try:
             for table in blocks(batches, 2**62 if self.lists else BLOCK_BYTES):
                 yield from self._block(table)
         except RecometerError as error:
-            # As a row, because Spark would repeat a failed task, and bury the message in its own.
+            # Return the error as a row: Spark would retry a failed task and bury the message.
             yield row(note=pickle.dumps({"error": {type(error).__name__: str(error)}}))
 
     @property
@@ -102,7 +102,7 @@ class Job:
 
     def _block(self, block: Any) -> Iterator[Any]:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)  # the driver warns of the whole
+            warnings.simplefilter("ignore", DataWarning)  # the driver warns once, for all blocks
             case = self._case(block)
             if not case.sides.test.n_users:
                 return
@@ -199,7 +199,7 @@ class Job:
 
 
 def _note(case: Case, part: Part) -> Note:
-    """Return what a block of users contributes to the whole; see `merged`."""
+    """Return the contribution of a block of users to the totals; see `merged`."""
     sides, lists, test = case.sides, part.lists, case.sides.test
     sums = {"negative": int(sides.negative_gains)}
     if test.values is not None:
@@ -300,7 +300,7 @@ def blocks(batches: Iterable[Any], block_bytes: int = BLOCK_BYTES) -> Iterator[A
 
 
 def _least(sides: list[Array | None]) -> int | None:
-    """Return the least id; for texts 0 or 1 if one of them is "0" or "1"."""
+    """Return the least id. For strings, return 0 or 1 if there is an id "0" or "1"."""
     each = [ids for ids in sides if ids is not None and len(ids)]
     if any(ids.dtype == object for ids in each):
         return next((n for n in (0, 1) if any((ids == str(n)).any() for ids in each)), None)
@@ -310,8 +310,8 @@ def _least(sides: list[Array | None]) -> int | None:
 def carried(job: Any, frame: Frame, shared: str | None) -> Callable[[Any], Any]:
     """Return the function for `mapInArrow` that runs a job on the batches of a partition.
 
-    A large job travels as a file in the folder `shared`, which all executors see; None lets Spark
-    copy it to each. `frame` is a DataFrame of the session.
+    A large job is written to a file in the folder `shared`, which all executors can read; with
+    None, Spark copies the file to each of them. `frame` is a DataFrame of the session.
     """
     from pyspark import cloudpickle
 
@@ -335,7 +335,7 @@ def carried(job: Any, frame: Frame, shared: str | None) -> Callable[[Any], Any]:
 def _runner(
     content: bytes | None, name: str, digest: bytes, version: str, install: str
 ) -> Callable[[Any], Iterator[Any]]:
-    """Return a function that needs no recometer, so that it can say if there is none."""
+    """Return a function that works without recometer, so that it can report that it is missing."""
 
     def run(batches: Any) -> Iterator[Any]:
         # Spark pickles this function by value: it must not use any name of this module.

@@ -71,11 +71,11 @@ if TYPE_CHECKING:
 
     from recometer.protocol import Rules
 
-# The scores, and the users, of a partition of factors, whose work does not show in their bytes.
+# Scores and users per partition of factors, whose size in bytes does not reflect the work.
 SCORES, USERS = 5 * 10**9, 2**16
-MOST_KNOWN = 2**20  # ids of a source that are searched for other spellings
-# The values of few users come to the driver with the notes, at most 64 MB: those of the first block
-# of each partition, which are its second row.
+MOST_KNOWN = 2**20  # ids of a source that are searched for similar spellings
+# The values of the first block of each partition (its second row) are sent to the driver together
+# with the notes, if they are small: at most 64 MB in all.
 EARLY = (
     "IF(spark_partition_id() < 64 AND monotonically_increasing_id() % 8589934592 < 2 AND "
     f"octet_length(users) <= {2**20}, users, NULL) AS users"
@@ -117,7 +117,7 @@ def evaluate(
         `recometer.spark.Interactions`, which names the columns. Or test is a `SparkSplit`, which
         brings its train; or a list of splits, as `folds` returns it: `source` is then a list with
         a source for each, or a function that is called with each split and returns a source, and
-        the result is a `FoldedEvaluation` of one machine, in which the folds are pooled.
+        the result is an ordinary `FoldedEvaluation`, in which the folds are pooled.
     candidates
         A list of items for all users; a DataFrame with a set for each user, optionally wrapped in
         `recometer.Negatives`; or `recometer.SampledCandidates`, which for lists needs a catalogue
@@ -305,7 +305,7 @@ class Plan:
         return kinds_of([*self.tables.values(), *items])
 
     def check(self) -> None:
-        """Refuse arguments that Spark does not support, and those that one machine refuses."""
+        """Refuse arguments that Spark does not support or that `recometer.evaluate` refuses."""
         metrics, catalogue = self.arguments.metrics, self.arguments.catalogue
         uniform = True if "candidates" in self.sides else is_uniform(self.chosen)
         corrections.check(metrics, self.arguments.protocol, uniform)
@@ -326,7 +326,7 @@ class Plan:
                 raise without_sessions(table.what)
 
     def job(self) -> Job:
-        """Return what runs on the executors."""
+        """Return the job for the executors."""
         arguments, metrics = self.arguments, self.arguments.metrics
         if any(map(left_to_test, metrics)):
             metrics = tuple(with_largest_gain(metrics, self._largest_gain()))
@@ -358,7 +358,7 @@ class Plan:
         )
 
     def partitions(self, job: Job) -> int | None:
-        """Return the number of partitions if a user is much work; None lets Spark decide."""
+        """Return the number of partitions if users take much work; None lets Spark decide."""
         items = job.outputs["source"].item_factors
         if items is None:
             return None
@@ -366,7 +366,7 @@ class Plan:
         return max(1, -(-n_users // USERS), n_users * len(items[0]) // SCORES)
 
     def check_whole(self, whole: Note, facts: BlockFacts) -> None:
-        """Raise the errors and warnings that depend on all users, as on one machine."""
+        """Raise the errors and warnings that depend on all users, like `recometer.evaluate`."""
         checks.check_not_empty(facts.n_users, facts.n_rows)
         self._check_positions(whole["least"])
         if self.candidates is not None:
@@ -474,7 +474,7 @@ class Plan:
         return unknown.Unknown(sorted(examples), sorted(spellings))
 
     def _check_positions(self, least: Mapping[str, int]) -> None:
-        """Refuse ids that look like positions, by the check of one machine.
+        """Refuse ids that look like positions, like `recometer.evaluate`.
 
         `least` has the least id on each side, or for texts "0" or "1". The ids of all users and
         items come to the driver only if one side has 0 and the other does not.

@@ -32,7 +32,7 @@ from recometer.spark.block import OF_ALL, USERS, Job, unpacked
 from recometer.spark.tables import LIMIT, Frame, acted, ids, is_frame, memory, quoted, refusing
 from recometer.stats import Interval
 
-SHARE = 0.25  # of the memory of the driver, because collecting takes twice the size of the values
+SHARE = 0.25  # of the driver's memory, because collecting takes twice the size of the values
 BY_ITEM = (
     "Numbers by item have no interval. Hint: rs.evaluate(..., lists=True) brings the lists to the "
     "driver."
@@ -67,10 +67,10 @@ class SparkEvaluation(rendering.Printed):
     kept: bool
     negative_gains: bool
     binary_gains: bool
-    user: Sequence[str]  # the names of the columns of users, and of sessions if any
+    user: Sequence[str]  # names of the columns of users and (if any) sessions
     rows: Frame = dataclasses.field(repr=False)  # with the columns `CELLS`; see `Job`
     job: Job = dataclasses.field(repr=False)
-    whole: Mapping[str, Any] = dataclasses.field(repr=False)  # for metrics over users
+    whole: Mapping[str, Any] = dataclasses.field(repr=False)  # the data of metrics with one value
     early: list[Any] = dataclasses.field(repr=False)  # the values, if they came with the notes
 
     def __len__(self) -> int:

@@ -37,23 +37,23 @@ TRUTHS = ("relevance", "rating")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Output:
-    """The output of a model: on the driver DataFrames, on executors how to read a block."""
+    """The output of a model: DataFrames on the driver, and how to read a block on executors."""
 
     kind: str  # "factors", "lists" or "pairs"
-    table: Table  # of users
-    options: Mapping[str, Any]  # of the source of one machine, except for columns
-    like: Any = None  # on the driver: a source of one machine with the same `Facts`
+    table: Table  # with the rows of the users
+    options: Mapping[str, Any]  # options of the single-machine source, except columns
+    like: Any = None  # on the driver: a single-machine source with the same `Facts`
     items: Table | None = None  # on the driver: the table of item factors
     item_factors: tuple[Array, Array, Array | None] | None = None  # ids, factors and biases
     every_item: Array | None = None  # of all users, if random draws depend on them
 
     @property
     def of_items(self) -> Table:
-        """The table that names items."""
+        """The table with the item ids."""
         return self.table if self.items is None else self.items
 
     def for_executors(self, kinds: IdKinds, every_item: Array | None) -> Output:
-        """Return what travels to executors, with the factors of all items."""
+        """Return the part that executors need, with the factors of all items."""
         return Output(
             self.kind,
             dataclasses.replace(self.table, frame=None),
@@ -63,7 +63,7 @@ class Output:
         )
 
     def source(self, rows: Any) -> Source:
-        """Return the source of one machine for some rows of `table`, in Arrow."""
+        """Return the single-machine source for some rows of `table`, in Arrow."""
         if self.item_factors is not None:
             item_ids, factors, item_bias = self.item_factors
             columns = {option: name for option, name in self.table.columns.items() if name}
@@ -295,7 +295,7 @@ class Pairs:
         required = ("user", "item", "score")
         table = Table.of(self.frame, "Pairs", wanted, required=required, strict=("score",))
         options = {**table.options, "threshold": self.threshold}
-        # One row of every column lets the reader of one machine check the options.
+        # A table of one row, so that the single-machine source checks the options.
         row = {
             name: [1.0] if option in ("score", *TRUTHS) else ["id"]
             for option, name in table.columns.items()
@@ -309,8 +309,8 @@ class Pairs:
 
 
 def read_output(data: object, what: str = "The first argument") -> Output:
-    """Return the output of a model that `evaluate` was given as the argument called `what`."""
-    # A DataFrame of Connect has every attribute, as a column.
+    """Return the output of a model; `what` is the name of the argument of `evaluate`."""
+    # A DataFrame of Spark Connect returns a column for any attribute.
     parts = ("userFactors", "itemFactors", "rank")
     if not is_frame(data) and all(hasattr(data, name) for name in parts):
         data = Factors(data.userFactors, data.itemFactors)  # type: ignore[attr-defined]
@@ -349,7 +349,7 @@ def read_items(items: Table, kinds: IdKinds) -> tuple[Array, Array, Array | None
 
 
 def _stand_in(source: Any, text: str, **facts: Any) -> Any:
-    """Return a source with the description and the facts of one on Spark, without its arrays."""
+    """Give a source the description and the facts of one on Spark, without arrays."""
     source.describe = lambda: text
     source.facts = dataclasses.replace(source.facts, arrays={}, **facts)
     return source

@@ -1,4 +1,4 @@
-"""Splits and audits on Spark, by the functions of one machine."""
+"""Splits and audits on Spark, with the single-machine functions."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ from recometer.split.what import After, ColdItems, Folding, What
 from recometer.split.who import AllUsers, UserFolds, Who
 
 PART = "recometer part"
-ROW_BYTES = 100  # of an audit, with everything that it computes
-# Parts of recometer.split that Spark does not have, and what to do instead.
+ROW_BYTES = 100  # memory of an audit per row, including intermediate results
+# Parts of recometer.split that are not available on Spark, and what to use instead.
 GONE = {
     "ColdItems with items": "frame.where(frame[item].isin(items)) is test, and the rest train",
     "GivenUsers": "rs.split splits the rows of these users, and train.unionByName(...) adds others",
@@ -279,7 +279,7 @@ class _Work:
         column = quoted(str(self.table.columns["time"]))
         times = self.frame.selectExpr(f"{column} AS t").orderBy("t")
         place = min(int(what.share * self.n_rows + 1e-9), self.n_rows - 1)
-        # Arrow has times with their zone, which Row lacks.
+        # Arrow keeps the time zone, which Row loses.
         first, time = (
             acted(times.offset(rows).limit(1).toArrow)["t"][0].as_py() for rows in (0, place)
         )

@@ -1,6 +1,6 @@
 """DataFrames of Spark: their columns, a row for each user, and jobs.
 
-Expressions are SQL texts, because classic Spark and Spark Connect both read them.
+Expressions are SQL strings, because both classic Spark and Spark Connect accept them.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Frame = Any
 Made = TypeVar("Made", bound=Callable[..., Any])
 
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
-# The readers of one machine get columns of other types unchanged, and refuse them.
+# Columns of other types are passed on unchanged, and the single-machine readers refuse them.
 AS_DOUBLE = ("tinyint", "smallint", "int", "float", "double", "boolean", "decimal")
 NESTED = ("item", "score")  # columns that may be arrays
-MOST_ROWS = 10**7  # per user: they share a cell, and Spark limits a cell to 2 GB
+MOST_ROWS = 10**7  # per user: all rows share a cell, which Spark limits to 2 GB
 LIMIT = 200_000_000  # values, or places in lists, that the driver collects: 1.6 GB
 
 IDS = "users and items have ids, in columns. Hint: leave it out"
-# Arguments of one machine that have no meaning on Spark, and what to do instead.
+# Single-machine arguments that have no meaning on Spark, and what to do instead.
 NOT_HERE = {
     **dict.fromkeys(("user_ids", "item_ids", "item_offset", "n_users", "n_items"), IDS),
     "allow_tf32": "executors rank on their processors. Hint: leave it out",
@@ -111,7 +111,7 @@ class Table:
 
     @classmethod
     def of(cls, data: object, what: str, wanted: Mapping[str, Any], **options: Any) -> Table:
-        """Find the columns as on one machine; `options` are those of `choose_columns`."""
+        """Find the columns as without Spark; `options` are those of `choose_columns`."""
         frame = need_frame(data, what)
         try:
             columns = choose_columns(frame.columns, wanted, **options)
@@ -130,7 +130,7 @@ class Table:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The names of the columns, as readers of one machine take them."""
+        """The names of the columns, as arguments of the single-machine readers."""
         named: dict[str, Any] = {option: name or False for option, name in self.columns.items()}
         session = named.pop("session", False)
         return {**named, "user": [named["user"], session]} if session else named
@@ -144,7 +144,7 @@ class Table:
         return element[name].dataType if element.typeName() == "struct" else element
 
     def sql(self, option: str, kinds: IdKinds) -> str:
-        """Return a column as SQL: ids by their kind, and numbers as double."""
+        """Return a column as SQL: ids cast to their kind, and numbers to double."""
         text, kind = quoted(str(self.columns[option])), self.type_of(option).simpleString()
         nested = self.entry is not None and option in NESTED
         if nested:
@@ -159,7 +159,7 @@ class Table:
         return text
 
     def select(self, options: Iterable[str], kinds: IdKinds, *more: str) -> Frame:
-        """Return the columns of these options that exist, by their first letters, and `more`."""
+        """Select the columns of these options, named by their first letters, and `more`."""
         chosen = [f"{self.sql(name, kinds)} AS {name[0]}" for name in options if self.has(name)]
         return self.frame.selectExpr(*chosen, *more)
 
@@ -180,7 +180,7 @@ class Table:
         return self.frame.selectExpr(f"{self.sql('user', kinds)} AS u", f"struct({others}) AS c")
 
     def rows(self, block: Any, name: str) -> Any:
-        """Return the rows of this table in a block of users, from the column of this name."""
+        """Return the rows of this table for a block of users, from the column `name`."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -227,9 +227,9 @@ def kinds_of(tables: Iterable[Table]) -> IdKinds:
 
 
 def gathered(cells: Mapping[str, Frame], partitions: int | None) -> Frame:
-    """Return a row per user u, with the rows of each table in an array of its name.
+    """Return a row per user u, with the rows of each table in an array named like the table.
 
-    If no number of partitions is given, Spark chooses it by the size of the data. For a user with
+    Without a number of partitions, Spark chooses one by the size of the data. For a user with
     more than `MOST_ROWS` rows, ``many`` is their number, and the arrays are missing.
     """
     from pyspark.sql import functions
@@ -296,7 +296,7 @@ def persisted(rows: Frame) -> bool:
     """Let Spark keep computed rows. Return whether it can: serverless Spark has no cache."""
     from pyspark.errors import PySparkException
 
-    # Otherwise cached rows have as many partitions as spark.sql.shuffle.partitions says.
+    # Otherwise, cached rows always have spark.sql.shuffle.partitions partitions.
     conf, name = rows.sparkSession.conf, "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning"
     try:
         before = conf.get(name)
@@ -311,10 +311,10 @@ def persisted(rows: Frame) -> bool:
 
 
 def acted(call: Callable[[], Any], cells: Mapping[str, Frame] | None = None) -> Any:
-    """Let Spark run a job, and raise our own errors without the text of Spark around them.
+    """Run a job on Spark, and raise our own errors without the message of Spark around them.
 
-    This includes workers without recometer, and too little memory: `cells` are the tables that were
-    `gathered`, in which the user with the most rows is then looked up.
+    Also translate the errors of executors without recometer or with too little memory. `cells` are
+    the arguments of `gathered`, in which the user with the most rows is then looked up.
     """
     try:
         return call()
@@ -359,7 +359,7 @@ def ids(column: Any) -> Array:
 
 
 def vectors(column: Any, n_factors: int | None, what: str) -> Array:
-    """Return an Arrow column of arrays as rows, which must be of one length and complete."""
+    """Return an Arrow column of arrays as a matrix; all arrays need one length and no nulls."""
     import pyarrow.compute as pc
 
     lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)

@@ -1,4 +1,4 @@
-"""Laws for metrics and sources, your own included, and small cases that they are checked for.
+"""Laws for metrics and sources, including your own, and strategies that draw small cases.
 
 `check_laws` checks a metric, and `check_source` a source of `Ranks`. The laws are `LAWS` for
 metrics of rankings, `LIST_LAWS` for those of lists, `RATING_LAWS` for those of predicted ratings,

@@ -1,4 +1,4 @@
-"""What laws share: how many cases they draw, how they compare the values of metrics, and ties.
+"""Shared by the laws: the number of cases, comparisons of metric values, and laws about ties.
 
 Values are float64 [n_users, n_metrics].
 """
@@ -28,13 +28,14 @@ RULES: tuple[TieRule, ...] = (
 
 
 MOST_USERS = 8
-"""The most users in the cases of most laws: few large cases cost less than many small ones."""
+"""Users per case in most laws, at most: few large cases cost less than many small ones."""
 
 
 def law(*drawn: st.SearchStrategy[Any], share: float = 0.5) -> Callable[[Callable[..., None]], Law]:
-    """Make a law of a check that takes metrics and what is drawn: every case must pass it.
+    """Turn a check of metrics and a drawn case into a law: every case must pass the check.
 
-    `share` is of the cases of `some_cases`: half of them where a case has up to `MOST_USERS`.
+    `share` scales the number of cases of `some_cases`. The default suits cases of up to
+    `MOST_USERS` users.
     """
 
     def law_of(check: Callable[..., None]) -> Law:
@@ -43,7 +44,7 @@ def law(*drawn: st.SearchStrategy[Any], share: float = 0.5) -> Callable[[Callabl
             def of_case(case: tuple[Any, ...]) -> None:
                 check(metrics, *case)
 
-            of_case.__name__ = check.__name__  # Hypothesis distinguishes laws by it
+            of_case.__name__ = check.__name__  # Hypothesis identifies laws by this name
             some_cases(share)(given(st.tuples(*drawn))(of_case))()
 
         return holds_always
@@ -78,28 +79,28 @@ def near_range(metric: Metric, raw: Float64) -> None:
 
 
 def holds(metrics: Sequence[Metric], what: Bool) -> None:
-    """Check what holds, and name the metrics that break it."""
+    """Assert that a condition holds for all users, or name the metrics that violate it."""
     columns = zip(metrics, what.T, strict=True)
     broken = [str(metric) for metric, column in columns if not column.all()]
     assert not broken, f"The law does not hold for {', '.join(broken)}."
 
 
 def near(left: Float64, right: Float64, slack: float) -> Bool:
-    """Tell where two values are the same except for rounding, or both undefined."""
+    """Return where two values are the same except for rounding, or both undefined."""
     both_undefined = np.isnan(left) & np.isnan(right)
     return both_undefined | (np.abs(left - right) <= slack * (1 + np.abs(right)))
 
 
 def same_bits(left: Float64, right: Float64) -> Bool:
-    """Tell where two values have the same bits; undefined is undefined, whatever the NaN's sign."""
+    """Return where two values have the same bits."""
     return np.asarray(left.view(np.uint64) == right.view(np.uint64))
 
 
 def some_cases(share: float = 1) -> settings:
-    """Return settings for a law: a fifth of the cases of the profile in force, and 6 at least.
+    """Return settings for a law: a fifth of the cases of the current profile, but at least 6.
 
-    A case is checked for all metrics and, mostly, all rules for ties. Without a profile it is 20.
-    `share` is of these.
+    These are 20 by default, because a case is checked for all metrics and mostly all rules for
+    ties. `share` scales this number.
     """
     most = settings.default.max_examples if settings.default else 100
     return settings(deadline=None, max_examples=round(share * max(most // 5, 6)))
@@ -107,23 +108,23 @@ def some_cases(share: float = 1) -> settings:
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """What metrics read in these laws."""
+    """A kind of input that metrics read, for laws that apply to several kinds."""
 
     cases: Callable[..., st.SearchStrategy[Any]]  # takes max_users
-    record: Callable[..., Any]  # of a case: what sources hand over; also ranked by other scores
-    values: Callable[..., Float64]  # of a record, metrics, ties, user_keys and seed
-    scores: Callable[[Any], Float64]  # that a case is ranked by
-    slack: float  # of what is equal except for rounding
+    record: Callable[..., Any]  # the input of metrics for a case; optionally ranked by other scores
+    values: Callable[..., Float64]  # takes a record, metrics, ties, user_keys and seed
+    scores: Callable[[Any], Float64]  # the scores that rank a case
+    slack: float  # tolerance for rounding
 
 
 def tie_laws(kind: Kind) -> tuple[Law, ...]:
-    """Return the laws for what metrics of a kind read."""
+    """Return the laws that hold for metrics of any kind of input."""
 
     @law(kind.cases(min_users=4, max_users=MOST_USERS), st.data())
     def a_user_does_not_depend_on_the_others(
         metrics: Sequence[Metric], case: Any, data: st.DataObject
     ) -> None:
-        """Check that adding, leaving out and permuting users changes not one bit."""
+        """Check that leaving out and permuting users does not change a single bit."""
         every = data.draw(st.permutations(range(case.n_users)))
         at = data.draw(st.integers(1, case.n_users - 1))
         keys = np.arange(case.n_users, dtype=np.uint64)
@@ -137,14 +138,14 @@ def tie_laws(kind: Kind) -> tuple[Law, ...]:
 
     @law(kind.cases(max_users=MOST_USERS), st.sampled_from(["expected", "item"]))
     def cumulative_equals_separate(metrics: Sequence[Metric], case: Any, ties: str) -> None:
-        """Check that what else is computed changes not one bit."""
+        """Check that computing several metrics together does not change a single bit."""
         record = kind.record(case)
         alone = [kind.values(record, [metric], ties) for metric in metrics]
         holds(metrics, same_bits(np.column_stack(alone), kind.values(record, metrics, ties)))
 
     @law(kind.cases(max_users=1), share=1)
     def expected_is_the_mean_over_all_orders(metrics: Sequence[Metric], case: Any) -> None:
-        """Check the expected value against every order of the tied, each ranked by itself."""
+        """Check that the expected value is the mean over every order of tied items."""
         metrics = averaged(metrics)
         orders = list(case.orders(0))
         each = case.users([0] * len(orders))
@@ -166,12 +167,12 @@ def random_averages(kind: Kind, metrics: Sequence[Metric], one: Any) -> None:
     metrics, n = averaged(metrics), 10_000
     draws = kind.values(one.users(np.zeros(n, np.int64)), metrics, "random", seed=1)
     error = draws.std(axis=0) / np.sqrt(n)
-    # Five standard errors: one in two million by chance, and the seed is fixed.
+    # Five standard errors: chance exceeds them once in two million cases, and the seed is fixed.
     expected = kind.values(one, metrics)
     near = np.abs(draws.mean(axis=0) - expected) <= 5 * error + 1e-12 * (1 + np.abs(expected))
     holds(metrics, near | np.isnan(expected))
 
 
 def averaged(metrics: Sequence[Metric]) -> list[Metric]:
-    """Return the metrics whose value is the mean over the orders of what is tied."""
+    """Return the metrics whose value is the mean over the orders of tied items."""
     return [metric for metric in metrics if metric.definition.averages_ties]

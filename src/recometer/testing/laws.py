@@ -1,4 +1,4 @@
-"""Laws that hold for every metric, driven by what the registry states of each.
+"""Laws that hold for every metric, as far as its entry in the registry says so.
 
 A law takes metrics and raises AssertionError with the names of those that break it.
 """
@@ -40,7 +40,7 @@ from recometer.testing.rankings import RankingCase, cases, observed, rank, varia
 from recometer.testing.rating_laws import RATING_LAWS
 from recometer.ties import WHOLE, resolve
 
-# What is undefined would hide what the formulas do.
+# Treat constant scores as ties: undefined values would hide errors of the formulas.
 AS_TIES = Protocol(constant_scores="ties")
 
 SMALL_SETS = (
@@ -81,12 +81,12 @@ def check_laws(metric: str) -> None:
 
 
 def at_cutoffs(name: str, *cutoffs: int) -> list[Metric]:
-    """Return the metric with its parameters, at some cut-offs and without one, as it takes them."""
+    """Return the metric with each set of parameters, at some cut-offs and without, if allowed."""
     found = []
     for parameters in variants(name):
         definition = METRICS[name].given(parameters.items())
         some: list[int | None] = [] if definition.cutoff == "none" else [*cutoffs]
-        # Where only the set of the first places matters, the whole ranking says nothing.
+        # For metrics of the set of the first places, the whole ranking is uninformative.
         if definition.cutoff != "required" and not definition.order_free:
             some.append(None)
         found += [Metric(name, cutoff, tuple(parameters.items())) for cutoff in some]
@@ -108,14 +108,14 @@ def formulas_leave_the_range_by_rounding_only(metrics: Sequence[Metric], case: R
     for metric in metrics:
         definition = metric.definition
         if definition.needs_candidates:
-            continue  # the formula alone says nothing of users without candidates
+            continue  # the formula is meaningless for users without candidates
         cutoffs = [WHOLE] if metric.cutoff is None else [1, 2, 3, 9]
         raw = metric.at(np.array(cutoffs))(resolve(ranks, by=definition.reads))
         near_range(metric, raw[~np.isnan(raw)] if definition.may_be_nan else raw)
 
 
 def perfect_order_is_unbeaten_and_worst_order_beats_none(metrics: Sequence[Metric]) -> None:
-    """Check that no order is better than best first, and none worse than best last."""
+    """Check that best first is the best order, and best last the worst."""
     metrics = [metric for metric in metrics if metric.definition.monotone]
     sign = direction(metrics)
     for gains in SMALL_SETS:
@@ -129,7 +129,7 @@ def perfect_order_is_unbeaten_and_worst_order_beats_none(metrics: Sequence[Metri
 
 
 def monotone_where_so_declared(metrics: Sequence[Metric]) -> None:
-    """Check that no value gets worse when an item trades places with a worse one above it."""
+    """Check that no value falls when an item changes places with a worse one above it."""
     metrics = [metric for metric in metrics if metric.definition.monotone]
     sign = direction(metrics)
     for gains in SMALL_SETS:

@@ -1,6 +1,6 @@
-"""Laws that hold for every metric of lists, driven by what the registry states of each.
+"""Laws that hold for every metric of lists, as far as its entry in the registry says so.
 
-They are checked for small lists with all that metrics of lists read.
+They are checked for small lists with all side data that metrics of lists read.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from recometer.testing._checks import MOST_USERS, Law, holds, law, near, within_
 Key = TypeVar("Key", bound=Hashable)
 
 SLACK = 1e-9
-# Which of equally good items comes first is settled by their ids: in the tail, if that is a
-# number of items, and in the best order of alpha_ndcg.
+# Metrics in which item ids decide between equally good items: in the best order of alpha_ndcg, and
+# in the tail, if that is a number of items.
 BY_ITEM_ID = ("alpha_ndcg", "tail_share")
 FIELDS: dict[SideData, tuple[str, ...]] = {
     "train": ("train", "item_users", "n_train_users", "n_train_interactions"),
@@ -55,15 +55,15 @@ class ListCase:
     train, test
         The items of each user with their values; in `test` 0 is judged and not relevant.
     others
-        What users without a list have in train.
+        The items in train of users without a list.
     categories
         Categories of each item, among `n_categories`.
     features
-        A row of numbers for each item; NaN throughout where nothing is known.
+        A row of numbers for each item; all NaN if its features are unknown.
     n_catalogue
         How many items could have been recommended.
     uncatalogued
-        The items that are not among these.
+        The listed items that the catalogue lacks.
     """
 
     n_items: int
@@ -80,7 +80,7 @@ class ListCase:
 
     @property
     def n_users(self) -> int:
-        """Number of users with a row, if their list may be empty."""
+        """Number of users with a (possibly empty) list."""
         return len(self.lists)
 
     @property
@@ -98,7 +98,7 @@ class ListCase:
         return sum(map(len, [*self.train, *self.others]))
 
     def users(self, which: Sequence[int]) -> ListCase:
-        """Return the case of some users, in the order given; train stays whole."""
+        """Return the case of some users, in the given order; train keeps all users."""
         left = [list(row) for user, row in enumerate(self.train) if user not in which]
         return dataclasses.replace(
             self,
@@ -129,7 +129,7 @@ class ListCase:
         )
 
     def data(self, *, sparse: bool = False) -> ListData:
-        """Return what the functions of metrics get; features as a sparse array if asked for."""
+        """Return the input of the metric functions; features are a sparse array if requested."""
         import scipy.sparse
 
         features = np.array(self.features, np.float64).reshape(self.n_items, -1)
@@ -220,7 +220,7 @@ def _side(rows: Sequence[Mapping[int, float]]) -> Side:
 
 @law(list_cases(max_users=MOST_USERS))
 def values_are_within_the_stated_range(metrics: Sequence[Metric], case: ListCase) -> None:
-    """Check that formulas leave the bounds that the registry states by rounding only."""
+    """Check that formulas exceed the bounds in the registry only by rounding."""
     within_range(metrics, _values(case.data(), metrics))
 
 
@@ -237,9 +237,9 @@ def items_have_no_names(metrics: Sequence[Metric], case: ListCase, data: st.Data
 def a_user_does_not_depend_on_the_others(
     metrics: Sequence[Metric], case: ListCase, data: st.DataObject
 ) -> None:
-    """Check that leaving out and permuting users changes not one bit of a user's values.
+    """Check that leaving out and permuting users does not change a bit of a user's values.
 
-    Nor, except for rounding, the values of the same users in another order.
+    Metrics with one value for all users must not depend on their order, except for rounding.
     """
     per_user = [metric for metric in metrics if not metric.definition.over_users]
     over_users = [metric for metric in metrics if metric.definition.over_users]
@@ -254,7 +254,7 @@ def a_user_does_not_depend_on_the_others(
 
 @law(list_cases(max_users=MOST_USERS))
 def cumulative_equals_separate(metrics: Sequence[Metric], case: ListCase) -> None:
-    """Check that what else is computed changes not one bit."""
+    """Check that computing several metrics together does not change a single bit."""
     data = case.data()
     alone = [_values(data, [metric]) for metric in metrics]
     holds(metrics, _same_bits(np.concatenate(alone, axis=1), _values(data, metrics)))
@@ -262,7 +262,7 @@ def cumulative_equals_separate(metrics: Sequence[Metric], case: ListCase) -> Non
 
 @law(list_cases(max_users=MOST_USERS))
 def only_the_first_places_are_read(metrics: Sequence[Metric], case: ListCase) -> None:
-    """Check that what a list holds beyond the cut-off changes not one bit."""
+    """Check that items beyond the cut-off do not change a single bit."""
     for k, some in _by(metrics, lambda metric: metric.cutoff or 0):
         short = dataclasses.replace(case, lists=[row[:k] for row in case.lists])
         holds(some, _same_bits(_values(short.data(), some), _values(case.data(), some)))
@@ -272,7 +272,7 @@ def only_the_first_places_are_read(metrics: Sequence[Metric], case: ListCase) ->
 def order_within_the_cutoff_does_not_matter_where_so_declared(
     metrics: Sequence[Metric], case: ListCase
 ) -> None:
-    """Check that only which items are in the first places counts, except for rounding."""
+    """Check that reversing the first places changes nothing but rounding."""
     metrics = [metric for metric in metrics if metric.definition.order_free]
     for k, some in _by(metrics, lambda metric: metric.cutoff or 0):
         rows = [[*row[:k][::-1], *row[k:]] for row in case.lists]
@@ -309,7 +309,7 @@ def sparse_features_say_the_same(metrics: Sequence[Metric], case: ListCase) -> N
 def users_who_do_not_count_are_as_if_they_were_not_there(
     metrics: Sequence[Metric], case: ListCase, data: st.DataObject
 ) -> None:
-    """Check the weights of metrics with one value for all users: 0 leaves one out."""
+    """Check that users with weight 0 do not count in metrics with one value for all users."""
     metrics = [metric for metric in metrics if metric.definition.over_users]
     counted = data.draw(st.lists(st.booleans(), min_size=case.n_users, max_size=case.n_users))
     weights = np.array(counted, np.int64)
@@ -335,7 +335,7 @@ LIST_LAWS: tuple[Law, ...] = (
 
 
 def _values(data: ListData, metrics: Sequence[Metric], weights: Int64 | None = None) -> Float64:
-    """Compute values of all users, float64 [n_users, n_metrics]; at least one row."""
+    """Compute the values of all users, float64 [at least 1, n_metrics]."""
     over_users = [metric for metric in metrics if metric.definition.over_users]
     per_user = [metric for metric in metrics if not metric.definition.over_users]
     listed = ListedUsers(data)
@@ -349,7 +349,7 @@ def _values(data: ListData, metrics: Sequence[Metric], weights: Int64 | None = N
 def _by(
     metrics: Sequence[Metric], key: Callable[[Metric], Key]
 ) -> Iterable[tuple[Key, list[Metric]]]:
-    """Put the metrics with the same key together."""
+    """Group the metrics by a key."""
     found: dict[Key, list[Metric]] = {}
     for metric in metrics:
         found.setdefault(key(metric), []).append(metric)
@@ -357,5 +357,5 @@ def _by(
 
 
 def _same_bits(left: Float64, right: Float64) -> Bool:
-    # Undefined is undefined, whatever the sign of the NaN; and 0 is 0.
+    # The signs of NaN and of 0 may differ.
     return np.asarray((left == right) | (np.isnan(left) & np.isnan(right)))

@@ -111,7 +111,7 @@ class RankingCase:
         )
 
     def ranks(self, *, relevant_from: RelevantFrom = None) -> Ranks:
-        """Rank it, and give the items propensities: see `observed`."""
+        """Rank the items, and add their popularities and propensities; see `observed`."""
         return observed(
             rank(self.scores, self.gains, self.excluded, self.unranked, relevant_from=relevant_from)
         )
@@ -161,7 +161,7 @@ def cases(
 def variants(name: str) -> list[dict[str, Value]]:
     """Return sets of parameters of a metric: the defaults, and every single other value.
 
-    Numbers have those of `Parameter.examples`.
+    For numbers, the other values are `Parameter.examples`.
     """
     parameters = METRICS[name].parameters
     given: dict[str, Value] = {
@@ -179,7 +179,7 @@ def variants(name: str) -> list[dict[str, Value]]:
 
 
 def orders(scores: Mapping[int, float]) -> Iterator[list[int]]:
-    """Return every order of some items, by falling score, in which tied ones may stand."""
+    """Yield every order of some items by descending score, for all orders of tied items."""
     ties = [
         [item for item in scores if scores[item] == score]
         for score in sorted(set(scores.values()), reverse=True)
@@ -196,9 +196,9 @@ def is_relevant(gain: float, relevant_from: RelevantFrom) -> bool:
 
 
 def observed(ranks: Ranks) -> Ranks:
-    """Give items the popularity and the propensity ``1 / (1 + abs(gain))``.
+    """Set the popularity and the propensity of items to ``1 / (1 + abs(gain))``.
 
-    The better an item, the less likely: so that its weight says what is better, too.
+    The better an item, the less likely it is, so weights by propensity agree with the gains.
     """
     chance = 1 / (1 + np.abs(ranks.gain))
     return dataclasses.replace(ranks, popularity=chance, propensity=chance)

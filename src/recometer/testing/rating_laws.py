@@ -1,4 +1,4 @@
-"""Laws that hold for every metric of predicted ratings, driven by what the registry states.
+"""Laws that hold for every metric of predicted ratings, as far as the registry says so.
 
 They are checked for small tables of predicted and true ratings.
 """
@@ -79,7 +79,7 @@ class RatingCase:
         return orders({item: float(self.predicted[user, item]) for item in self.rows(user)})
 
     def ratings(self, scores: Float64 | None = None) -> Ratings:
-        """Return what sources hand over; ranked by other scores, if there are some."""
+        """Return the input of metrics, ranked by other scores if given."""
         missing = np.isnan(self.actual)
         relevant = np.where(missing, np.nan, self.actual >= self.threshold[:, np.newaxis])
         ranks = rank(self.predicted if scores is None else scores, relevant, unranked=missing)
@@ -104,7 +104,7 @@ def rating_cases(
     min_users, max_users, max_items
         Its size. Five items have at most 120 orders.
     predicted
-        Predicted ratings; by default those that can be true, and others between and beyond.
+        Predicted ratings; by default possible true ratings, and values between and beyond them.
     """
     n_users, n_items = draw(st.integers(min_users, max_users)), draw(st.integers(1, max_items))
     if predicted is None:
@@ -122,7 +122,7 @@ def rating_cases(
 
 @law(rating_cases(max_users=MOST_USERS))
 def formulas_leave_the_range_by_rounding_only(metrics: Sequence[Metric], case: RatingCase) -> None:
-    """Check that a value lies between the bounds that the registry states, before it is cut off."""
+    """Check that formulas exceed the bounds only by rounding, before values are clipped."""
     ratings = case.ratings()
     for metric in metrics:
         definition = metric.definition
@@ -144,7 +144,7 @@ def items_have_no_names(metrics: Sequence[Metric], case: RatingCase, data: st.Da
 
 @law(rating_cases(max_users=MOST_USERS, predicted=STARS))
 def true_ratings_are_the_best_predictions(metrics: Sequence[Metric], case: RatingCase) -> None:
-    """Check that nothing beats predicting the true ratings, which are not probabilities."""
+    """Check that the true ratings are the best predictions, except as probabilities."""
     metrics = [metric for metric in metrics if metric.definition.needs != "probabilities"]
     true = np.nan_to_num(case.actual)
     best = _values(dataclasses.replace(case, predicted=true).ratings(), metrics)

@@ -1,4 +1,4 @@
-"""Laws that hold for every source of `Ranks`, one of your own included."""
+"""Laws that hold for every source of `Ranks`, including your own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from recometer.testing._checks import some_cases
 Make = Callable[[Float64, list[str], list[str]], Source]
 
 DEPTHS = (1, 2, 5)
-ORDERED = ("item", "item_desc")  # the rules that give every item a place of its own
+ORDERED = ("item", "item_desc")  # tie rules that break all ties by item id
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,11 +36,11 @@ class SourceCase:
     source
     test, train
     scores : float64 [n_users, n_items] or None
-        What the source was made of. None if that is not known.
+        The scores that the source was made from; None if unknown.
     make
-        What made it, None where it was given ready.
+        The function that made the source; None for an existing source.
     user_ids, item_ids : list of str
-        Whose row and column of `scores` it is; empty without scores.
+        The ids of the rows and columns of `scores`; empty without scores.
     by_scores
         Whether the source ranks all items by `scores`.
     """
@@ -56,20 +56,20 @@ class SourceCase:
     _known: dict[object, Any] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     def request(self, *, ties: str = "item", **changes: Any) -> Request:
-        """Return what `evaluate` would ask, with changes."""
+        """Return the request that `evaluate` would make, with changes."""
         protocol = Protocol(ties=ties)  # type: ignore[arg-type]
         request = Request(self.test, self.train, protocol)
         return dataclasses.replace(request, **changes)
 
     def ranks(self, *, ties: str = "item") -> Ranks:
-        """Return the ranks, which the source is asked for once."""
+        """Return the ranks, computed once per rule for ties."""
         if ties not in self._known:
             self._known[ties] = self.source.rank(self.request(ties=ties))
         found: Ranks = self._known[ties]
         return found
 
     def top(self, k: int, *, ties: str = "item") -> TopLists | None:
-        """Return the lists, which the source is asked for once, or None if it gives none."""
+        """Return the lists, computed once per rule and length; None if the source has none."""
         if type(self.source).top is Source.top:
             return None
         if (ties, k) not in self._known:
@@ -143,7 +143,7 @@ def check_source(
 
 def _check(case: SourceCase) -> None:
     with warnings.catch_warnings():
-        # Test and train hold users and items that the source does not know: that is meant.
+        # Test and train contain users and items unknown to the source on purpose.
         warnings.simplefilter("ignore", DataWarning)
         for law in SOURCE_LAWS:
             law(case)
@@ -151,7 +151,7 @@ def _check(case: SourceCase) -> None:
 
 @st.composite
 def source_cases(draw: st.DrawFn, make: Make, *, by_scores: bool = True) -> SourceCase:
-    """Draw a source that `make` makes, with test and train that hold strangers, too."""
+    """Draw a source made by `make`, with test and train; test has an unknown user, too."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n_users, n_items = draw(st.integers(1, 4)), draw(st.integers(2, 9))
     most = draw(st.sampled_from([1, 3, 50]))
@@ -191,7 +191,7 @@ def _interactions(
 
 
 def ranks_are_well_formed(case: SourceCase) -> None:
-    """Check that rows are best first, and that counts and flags say what is there."""
+    """Check that rows are best first, and that counts and flags match the rows."""
     ranks = case.ranks()
     user, ranked = users_of(ranks.indptr), ranks.above >= 0
     same = user[1:] == user[:-1]
@@ -213,13 +213,13 @@ def ranks_are_well_formed(case: SourceCase) -> None:
 
 
 def threads_change_nothing(case: SourceCase) -> None:
-    """Check that several threads give the same bits, and so does another call."""
+    """Check that other calls, with one or several threads, return the same bits."""
     for threads in (1, 2, 3):
         _same(case.ranks(), case.source.rank(case.request(threads=threads)))
 
 
 def rank_and_top_agree(case: SourceCase) -> None:
-    """Check that a judged item stands in the list at the place that `rank` gives it."""
+    """Check that judged items are in the list exactly at their places in `rank`."""
     for ties in ORDERED:
         ranks = case.ranks(ties=ties)
         user = users_of(ranks.indptr)
@@ -253,7 +253,7 @@ def shorter_lists_are_beginnings_of_longer_ones(case: SourceCase) -> None:
 
 
 def depth_hides_only_what_lies_beyond(case: SourceCase) -> None:
-    """Check that a request with a depth gives the same ranks down to it, and none below."""
+    """Check that a depth hides only ranks beyond it, and changes no others."""
     first = _by_pair(case.ranks())
     for depth in DEPTHS:
         second = _by_pair(case.source.rank(case.request(depth=depth)))
@@ -264,7 +264,7 @@ def depth_hides_only_what_lies_beyond(case: SourceCase) -> None:
 
 
 def a_user_does_not_depend_on_the_others(case: SourceCase) -> None:
-    """Check that a user has the same ranks alone as among others."""
+    """Check that the ranks and the list of a user do not depend on the other users."""
     if case.source.facts.truth is not None or case.test.user_ids is None:
         return
     whole = case.ranks()
@@ -283,13 +283,13 @@ def a_user_does_not_depend_on_the_others(case: SourceCase) -> None:
 
 
 def an_unknown_item_is_a_miss(case: SourceCase) -> None:
-    """Check that a relevant item that nobody knows changes nothing but what is relevant."""
+    """Check that an unknown relevant item changes only the number of relevant items."""
     test = case.test
     if case.source.facts.truth is not None or test.user_ids is None or test.item_ids is None:
         return
     if case.scores is None:
-        return  # what ids there are is not known
-    # As if the users of test had bought one item more, which sorts after all others.
+        return  # the ids of the source are unknown
+    # Add an item to test for each user, with an id that sorts after all others.
     stranger = "zzz"
     pairs = _pairs(test) | {(user, stranger): 1.0 for user in test.user_ids.tolist()}
     more = _of_pairs(pairs)
@@ -303,7 +303,7 @@ def an_unknown_item_is_a_miss(case: SourceCase) -> None:
 
 
 def items_of_train_are_not_recommended(case: SourceCase) -> None:
-    """Check that what a user has in train is neither listed nor judged."""
+    """Check that items of a user in train are neither listed nor judged."""
     if case.train is None or not case.source.facts.removes_train(Protocol()):
         return
     train = _pairs(case.train)
@@ -317,7 +317,7 @@ def items_of_train_are_not_recommended(case: SourceCase) -> None:
 
 
 def excluded_items_are_left_out(case: SourceCase) -> None:
-    """Check that an item that is excluded is neither listed nor above anything."""
+    """Check that an excluded item is neither listed, nor ranked, nor counted above others."""
     if case.scores is None or len(case.item_ids) < 3:
         return
     ranks = case.ranks()
@@ -339,7 +339,7 @@ def excluded_items_are_left_out(case: SourceCase) -> None:
 
 
 def only_candidates_are_ranked(case: SourceCase) -> None:
-    """Check that candidates for everybody are what `exclude` leaves, and sets of users are kept."""
+    """Check one set of candidates against `exclude`, and that sets per user are respected."""
     if case.scores is None or len(case.item_ids) < 3:
         return
     *kept, gone = case.item_ids
@@ -365,7 +365,7 @@ def only_candidates_are_ranked(case: SourceCase) -> None:
 
 
 def the_order_of_users_and_items_changes_nothing(case: SourceCase) -> None:
-    """Check that a source made of the same scores in another order gives the same bits."""
+    """Check that a source made from the same scores in another order returns the same bits."""
     if case.make is None or case.scores is None:
         return
     rows, columns = np.argsort(case.user_ids), np.argsort(case.item_ids)[::-1]
@@ -450,19 +450,19 @@ def _of_pairs(pairs: dict[tuple[Any, Any], float]) -> Interactions:
 
 
 def _pairs_of(ranks: Ranks, test: Interactions) -> set[tuple[Any, Any]]:
-    """Return user and item of each judged row whose item has a position."""
+    """Return the pairs of user and item of the judged rows whose item has a position."""
     known = ranks.item >= 0
     users = _names(test.user_ids, users_of(ranks.indptr)[known])
     return set(zip(users, _names(ranks.item_ids, ranks.item[known]), strict=True))
 
 
 def _by_pair(ranks: Ranks, test: Interactions | None = None) -> dict[tuple[Any, Any], Any]:
-    """Return above, tied, before, gain and relevance of each user and item, as named."""
+    """Return above, tied, before, gain and relevance by the ids of user and item."""
     users: list[Any] = users_of(ranks.indptr).tolist()
     if test is not None:
         users = _names(test.user_ids, users_of(ranks.indptr))
     items = _names(ranks.item_ids, ranks.item)
-    # Items without a position, and rows that repeat a pair, differ by their order.
+    # Number items without a position, and rows that repeat a pair, in order.
     found: dict[tuple[Any, Any], Any] = {}
     columns = (ranks.above, ranks.tied, ranks.before, ranks.gain, ranks.relevant)
     for row, values in enumerate(zip(*(column.tolist() for column in columns), strict=True)):

@@ -136,7 +136,7 @@ def test_errors_of_perfect_predictions(frame):
 
 @given(frames(), st.sampled_from([0.5, 4.0]), st.integers(-3, 3))
 def test_errors_scale_with_the_ratings(frame, slope, shift):
-    """If ratings and threshold change their unit, errors scale and other metrics stay."""
+    """If ratings and threshold change their unit, errors scale and other metrics do not change."""
     scaled = frame.with_columns(pl.col("rating", "score") * slope + shift)
     before = evaluate_ratings(frame)
     after = evaluate_ratings(scaled, threshold=3.5 * slope + shift)
