@@ -266,7 +266,7 @@ class Leaderboard(Tracked, Printed):
         confidence = result.protocol.confidence
         whole = [name for name in self._metrics if name in result.together]
         of = f", or one value for all users ({', '.join(whole)})" if whole else ""
-        means = f"Mean over the users counted{of}, ± is the longer arm of the {confidence:.0%} "
+        means = f"Mean over the users counted{of}; ± is the longer arm of the {confidence:.0%} "
         rows = [row for of_model in self.rows.values() for row in of_model.values()]
         known = any(not math.isnan(row.chance) for row in rows)
         chance = [CHANCE] if known else []

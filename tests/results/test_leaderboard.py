@@ -88,8 +88,8 @@ def test_value_over_all_users_has_another_interval() -> None:
     }
     text = " ".join(str(rm.Leaderboard(found)).split())
     assert (
-        "Mean over the users counted, or one value for all users (coverage@1), ± to the further "
-        "end of its 95% interval." in text
+        "Mean over the users counted, or one value for all users (coverage@1); ± is the longer "
+        "arm of the 95% interval." in text
     )
     assert "from resampled users (coverage@1)" in text
     only = {

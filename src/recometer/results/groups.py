@@ -177,7 +177,7 @@ class Segments(Printed):
         yield from on_intervals(self.rows, self.confidence, remarks=False)
         if len(self._ends) > 1:
             yield (
-                f"Mean over the users counted, ± is the longer arm of the {self.confidence:.0%} "
+                f"Mean over the users counted; ± is the longer arm of the {self.confidence:.0%} "
                 "interval; gap: the greatest mean less the smallest; ratio: the smallest divided "
                 "by the greatest."
             )
