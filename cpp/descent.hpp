@@ -53,8 +53,8 @@ struct ByMasks {
             for (int l = 0; l < L; ++l) level_[l] = S::table(tables + l * kTable);
         }
 
-        /// Write the paths of kTogether vectors, and a mask per vector of lanes equal to a
-        /// threshold.
+        /// Write the paths of kTogether vectors and, for each vector, a mask of the lanes that
+        /// equal a threshold.
         __attribute__((always_inline)) void descend(const Real* scores, Int* path,
                                                     std::uint32_t* ties) const {
             Vec score[kTogether], reached[kTogether];

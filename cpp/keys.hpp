@@ -85,8 +85,8 @@ struct ByKeys {
             for (int l = 0; l < L; ++l) level_[l] = S::table(numbers(tables) + l * S::kTable);
         }
 
-        /// Write the paths of kTogether vectors, and a mask per vector of lanes with a threshold's
-        /// key.
+        /// Write the paths of kTogether vectors and, for each vector, a mask of the lanes whose
+        /// key equals a threshold's.
         __attribute__((always_inline)) void descend(const Real* scores, Int* path,
                                                     std::uint32_t* ties) const {
             Int key[kTogether];

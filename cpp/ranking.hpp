@@ -134,7 +134,7 @@ struct Rank {
 /// How to order candidates with equal scores.
 enum class TieOrder { kItem, kItemDescending, kRandom };
 
-/// The top candidates of each user of a block. Calls for further items can add to them.
+/// The top candidates of each user of a block. Later calls can add candidates from more items.
 template <class Real>
 struct Top {
     std::int64_t k;             ///< places per user, at least 1

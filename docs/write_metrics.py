@@ -136,8 +136,8 @@ users. A value is undefined if:
    `constant_scores="ties"` takes them as one tie group);
 5. there are no more candidates than `k`, for metrics that do not depend on the order within the
    first `k` places ({order_free}), because every ranking
-   would give the same value. `rm.Pairs`, whose candidates you give, have a value even so, and a
-   warning says if `k` is above the number of all users' rows;
+   would give the same value. With `rm.Pairs`, whose candidates you choose, the value is still
+   defined, and a warning says so if `k` exceeds every user's number of rows;
 6. all candidates are relevant, for all metrics except ndcg;
 7. there is no positive gain, or an infinite one, for metrics of gains (ndcg, dcg, err, and graded
    and weighted metrics). Negative gains count as 0; with `negative_gains="counted"`, dcg

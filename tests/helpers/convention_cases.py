@@ -614,9 +614,8 @@ def _tied(case: Mapping[str, Any], record: Record) -> tuple[Any, str] | None:
         source = rm.Lists({user: dict(pairs[::-1] if reverse else pairs) for user in users})
     result = rm.evaluate(source, test, metrics=metric, protocol=protocol)
     places = {user: place_of(v) for user, v in zip(result.user_ids, result[metric], strict=True)}
-    if (
-        "gdeval" in record["impl"]
-    ):  # it prints five digits of the value; the records have three of the place
+    # gdeval prints values with five digits; the records give places with three.
+    if "gdeval" in record["impl"]:
         places = {user: round(place, 3) for user, place in places.items()}
     values = {metric: np.array(list(places.values()))}
     return Places(result.protocol, np.array(list(places), object), values), metric

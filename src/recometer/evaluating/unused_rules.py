@@ -75,7 +75,7 @@ def usual_protocol(kind: type[Protocol]) -> Protocol:
 
 @functools.lru_cache(maxsize=64)
 def given_by_hand(protocol: Protocol) -> tuple[str, ...]:
-    """Return the rules of a protocol that differ from the defaults of its name."""
+    """Return the rules of a protocol that differ from those of its convention or the defaults."""
     convention = find(protocol.name)
     kind: Any = type(protocol)  # mypy thinks that the cached function's argument is unhashable
     usual = usual_protocol(kind) if convention is None else convention.protocol

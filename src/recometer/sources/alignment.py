@@ -612,7 +612,10 @@ def _first_of_its_kind(rows: Int64) -> Bool:
 
 
 def _in_pool(numbers: Int64, users: Int64, pool: Int32, n_items: int) -> tuple[Int64, Int64]:
-    """Return the pairs of these users and of items of the pool; both sides ascend."""
+    """Return the positions in `users` and `pool` of the pairs that are in both.
+
+    `users` and `pool` must be sorted.
+    """
     user, item = np.divmod(numbers, n_items)
     row = np.minimum(np.searchsorted(users, user), len(users) - 1)
     place = np.minimum(np.searchsorted(pool, item), len(pool) - 1)

@@ -72,7 +72,7 @@ def _written(folder: Path) -> set[str]:
 
 
 def finish(folder: Path) -> None:
-    """Replace an earlier split by one that was saved completely, if that is unfinished.
+    """Replace the earlier split with the completely saved new one, if that is still pending.
 
     This is the last step of saving. If it was interrupted, the next call that opens the folder
     completes it.

@@ -201,8 +201,8 @@ def _directions(data: ListData) -> tuple[Features, Float64]:
 def _sums_of_differing(data: ListData, cutoffs: Int64) -> Float64:
     """Count the features that differ, over all pairs.
 
-    Two items with a and b features other than 0 differ in a + b features, less the number that both
-    have, and less the number that are equal in both.
+    If two items have a and b nonzero features, the number that differ is a + b, minus the number
+    that are nonzero in both, minus the number of these that are equal.
     """
     import scipy.sparse
 
