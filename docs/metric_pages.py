@@ -203,7 +203,7 @@ def rated(name: str, definition: MetricDefinition) -> Iterator[str]:
 def listed(name: str, definition: MetricDefinition) -> Iterator[str]:
     """Compute it for the lists of two users."""
     train, rules = (TRAIN_REPEATED, {"seen": "kept"}) if name in REPEATED else (TRAIN, {})
-    yield "These are the lists of two users, and what they have in test:\n"
+    yield "These are the lists of two users, and their items in test:\n"
     yield "| user | list | test |\n|---|---|---|"
     for user, items in LISTS.items():
         yield f"| {user} | {', '.join(items)} | {', '.join(TEST[user])} |"

@@ -137,7 +137,7 @@ users. A value is undefined if:
 5. there are no more candidates than `k`, for metrics that do not depend on the order within the
    first `k` places ({order_free}), because every ranking
    would give the same value. With `rm.Pairs`, whose candidates you choose, the value is still
-   defined, and a warning says so if `k` exceeds every user's number of rows;
+   defined, and a warning tells you if `k` exceeds every user's number of rows;
 6. all candidates are relevant, for all metrics except ndcg;
 7. there is no positive gain, or an infinite one, for metrics of gains (ndcg, dcg, err, and graded
    and weighted metrics). Negative gains count as 0; with `negative_gains="counted"`, dcg

@@ -175,7 +175,12 @@ def rule_text(name: str, value: object) -> str:
     """Return a rule as its user writes it: ``seen='excluded'``, or ``--rule seen=excluded``."""
     if name in RULE_OPTIONS or not _options.get():
         return argument_text(name, value)
-    return f"--rule {name}={str(value).lower() if isinstance(value, bool) else value}"
+    return f"--rule {name}={option_value(value)}"
+
+
+def option_value(value: object) -> str:
+    """Return the value of a rule as the command line takes it: ``false``, for instance."""
+    return str(value).lower() if isinstance(value, bool | None) else str(value)
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from recometer.rendering.formats import number
 from recometer.results.evaluation import fingerprints
 from recometer.results.flat import FlatName
 from recometer.results.groups import Segments
-from recometer.results.side_by_side import cell, fitting, metric_column, span
+from recometer.results.side_by_side import cell, fitting, legend, metric_column, span
 from recometer.results.summary import CHANCE, COUNTS, SummaryRow, columns, on_intervals
 from recometer.tracking import Tracked, safe_name
 from recometer.version import __version__
@@ -266,11 +266,10 @@ class Leaderboard(Tracked, Printed):
         confidence = result.protocol.confidence
         whole = [name for name in self._metrics if name in result.together]
         of = f", or one value for all users ({', '.join(whole)})" if whole else ""
-        means = f"Mean over the users counted{of}; ± is the longer arm of the {confidence:.0%} "
         rows = [row for of_model in self.rows.values() for row in of_model.values()]
         known = any(not math.isnan(row.chance) for row in rows)
         chance = [CHANCE] if known else []
-        return [f"{means}interval.", *chance, *on_intervals(rows, confidence)]
+        return [f"{legend(confidence, of)}.", *chance, *on_intervals(rows, confidence)]
 
     def _skipped(self) -> list[str]:
         """Say why users are skipped, for which models and metrics."""

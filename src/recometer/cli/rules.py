@@ -8,7 +8,7 @@ import typer
 
 from recometer.cli import _options as options
 from recometer.cli._text import say
-from recometer.errors import UnknownNameError, did_you_mean
+from recometer.errors import UnknownNameError, did_you_mean, option_value
 from recometer.protocol import Number, Protocol
 from recometer.rendering import Column, Table, output
 
@@ -62,4 +62,4 @@ def _written(value: object) -> str:
     """Return a value as the command line takes it."""
     if isinstance(value, Number):
         return f"x ({value.text})"
-    return str(value).lower() if isinstance(value, bool | None) else str(value)
+    return option_value(value)

@@ -24,7 +24,7 @@ from recometer.errors import (
 )
 from recometer.remembered import cached_property
 from recometer.rendering import Column, Printed, Table
-from recometer.results.side_by_side import cell, fitting, metric_column
+from recometer.results.side_by_side import cell, fitting, legend, metric_column
 from recometer.results.summary import (
     COUNTED,
     MEAN,
@@ -177,9 +177,8 @@ class Segments(Printed):
         yield from on_intervals(self.rows, self.confidence, remarks=False)
         if len(self._ends) > 1:
             yield (
-                f"Mean over the users counted; ± is the longer arm of the {self.confidence:.0%} "
-                "interval; gap: the greatest mean less the smallest; ratio: the smallest divided "
-                "by the greatest."
+                f"{legend(self.confidence)}; gap: the greatest mean less the smallest; ratio: the "
+                "smallest divided by the greatest."
             )
         for metric, ends in self._ends.items():
             if len(self._ends) == 1 and ends and ends[0].group != ends[1].group:

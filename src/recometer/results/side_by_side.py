@@ -25,6 +25,13 @@ def cell(mean: float, low: float, high: float) -> str:
     return f"{number(mean)} ±{far.removeprefix('0')}"
 
 
+def legend(confidence: float, others: str = "") -> str:
+    """Return the sentence on `cell`, without its full stop; `others` are values of other kinds."""
+    return (
+        f"Mean over the users counted{others}; ± is the longer arm of the {confidence:.0%} interval"
+    )
+
+
 def span(counts: Sequence[int]) -> str:
     """Return ``"12"``, or ``"12-15"`` where counts differ."""
     low, high = min(counts), max(counts)
