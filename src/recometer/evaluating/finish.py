@@ -64,7 +64,7 @@ def fields_of(case: Case, records: Records, reading: float, ranking: float) -> d
         "metrics": sides.metrics,
         "protocol": arguments.protocol,
         "seed": arguments.seed,
-        "counts": {**part.counts, **sides.settled},
+        "counts": dict(sorted({**part.counts, **sides.settled}.items())),
         "definitions": sides.definitions,
         "timings": {
             "reading": reading,

@@ -90,7 +90,7 @@ def pool(folds: Sequence[EvaluationRecord], made: type[Folded]) -> Folded:
 def put_together(folds: Sequence[Any]) -> dict[str, Any]:
     """Return the attributes that are merged in the same way here and on Spark."""
     return {
-        "counts": _added(fold.counts for fold in folds),
+        "counts": dict(sorted(_added(fold.counts for fold in folds).items())),
         "timings": _added(fold.timings for fold in folds),
         "over_users": means_of([fold.over_users for fold in folds]),
         "inputs": {

@@ -299,7 +299,7 @@ class ListWork:
             pairs = ragged.pairs(users, aligned.judged[rows], table.n_items)
             # A list may contain such items all the same.
             counts["relevant_unranked"] = int(np.count_nonzero(~ragged.among(pairs, uncatalogued)))
-        return {name: count for name, count in sorted(counts.items()) if count}
+        return {name: count for name, count in counts.items() if count}
 
     def _warn_of_duplicates(self, counts: Mapping[str, int]) -> None:
         if "list_duplicates" not in counts or self.some_users:

@@ -227,7 +227,7 @@ def _aligned(index: SourceIndex, request: Request, catalogue: Bool | None) -> Al
         excluded_indptr=excluded_indptr,
         excluded=excluded,
         flags=flags,
-        counts={name: count for name, count in sorted(counts.items()) if count},
+        counts={name: count for name, count in counts.items() if count},
         item=places,
         item_ids=sorted_ids,
     )

@@ -256,8 +256,7 @@ class StreamedScores(OfTest):
             narrow = align(index, self._asked)
             rows, counts, n_offered = narrow.rows, narrow.counts, narrow.n_offered
         else:
-            more = {"users_unknown": int(np.count_nonzero(~came))}
-            counts = dict(sorted((aligned.counts | more).items()))
+            counts = aligned.counts | {"users_unknown": int(np.count_nonzero(~came))}
             rows, n_offered = np.where(came, aligned.rows, -1), aligned.n_offered
         aligned = _copied(
             dataclasses.replace(aligned, rows=rows, counts=counts, n_offered=n_offered)
@@ -753,8 +752,7 @@ class StreamedLists(OfTest):
         counts = {name: count for name, count in base.items() if name not in COUNTS_OF_LISTS}
         for name, count in (*recorded.items(), *more.items()):
             counts[name] = counts.get(name, 0) + count
-        last = [(name, counts.pop(name, 0)) for name in ("list_repeats", "cut_in_ties")]
-        return {name: count for name, count in (*sorted(counts.items()), *last) if count}
+        return {name: count for name, count in counts.items() if count}
 
     @property
     def _recorded_users(self) -> Array:
