@@ -1,8 +1,8 @@
-"""Measures how good recommendations are: exactly, comparably and fast.
+"""Measure how good recommendations are: exactly, comparably and fast.
 
 `evaluate` ranks the whole catalogue for every user of a test set and returns an
 `Evaluation`; `Factors`, `Scores`, `Lists` and `Pairs` wrap the output of a model; `Interactions`
-reads who interacted with what; `recometer.baselines` are simple models to compare with.
+reads who interacted with what; `recometer.baselines` has simple models to compare with.
 """
 
 import importlib
@@ -93,8 +93,8 @@ __all__ = [
     "split",
 ]
 
-# Imported on first use, so that `import recometer` stays fast. No module has the name of a
-# function, because it would hide the function.
+# Imported on first use, so that `import recometer` stays fast. No module shares its name with a
+# function, because importing the module would hide the function.
 SUBMODULES = ("baselines", "compat", "integrations", "spark", "split")
 LAZY = {
     "Audit": "auditing",
@@ -138,7 +138,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"recometer.{name}")
     if name in LAZY:
         value = getattr(importlib.import_module(f"recometer.{LAZY[name]}"), name)
-        globals()[name] = value  # bypasses this function next time
+        globals()[name] = value  # later accesses bypass this function
         return value
     import recometer.removed
 

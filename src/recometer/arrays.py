@@ -26,12 +26,12 @@ def plain_number(value: Any) -> Any:
 
 
 def any_of(which: Bool | UInt8 | Int64) -> bool:
-    """Return whether an entry is True or above 0: faster than ``any()`` for small arrays."""
+    """Return whether any entry is True or above 0; faster than ``any()`` for small arrays."""
     return which.size > 0 and bool(which.item(which.argmax()) > 0)
 
 
 def all_of(which: Bool) -> bool:
-    """Return whether all entries are True: faster than ``all()`` for small arrays."""
+    """Return whether all entries are True; faster than ``all()`` for small arrays."""
     return which.size == 0 or bool(which.item(which.argmin()))
 
 
@@ -41,7 +41,7 @@ def all_equal(numbers: Array) -> bool:
 
 
 def largest(numbers: Int64) -> int:
-    """Return the largest number, at least 0: faster than ``max()`` for small arrays."""
+    """Return the largest number, or 0 if that is higher; faster than ``max()`` for small arrays."""
     return max(0, int(numbers.item(numbers.argmax()))) if numbers.size else 0
 
 
@@ -52,14 +52,14 @@ def steps(numbers: Int64) -> Int64:
 
 
 def begins(sorted_numbers: Array) -> Bool:
-    """Return which numbers are the first of a run of equal numbers."""
+    """Return a mask of the numbers that begin a run of equal numbers."""
     found = np.ones(len(sorted_numbers), np.bool_)
     np.not_equal(sorted_numbers[1:], sorted_numbers[:-1], out=found[1:])
     return found
 
 
 def follow(places: Int64) -> bool:
-    """Return whether places are consecutive ascending integers, the first at least 0."""
+    """Return whether places are consecutive ascending integers that start at 0 or above."""
     n = places.size
     if n == 0 or places.item(0) < 0 or places.item(n - 1) - places.item(0) != n - 1:
         return False
@@ -67,13 +67,13 @@ def follow(places: Int64) -> bool:
 
 
 def slices(stop: int, size: int, start: int = 0) -> list[slice]:
-    """Cut range(start, stop) into slices of at most `size` numbers, or of one if that is less."""
+    """Cut range(start, stop) into slices of at most `size` numbers, but at least one number."""
     step = max(1, size)
     return [slice(first, min(first + step, stop)) for first in range(start, stop, step)]
 
 
 def laid_out(array: Array, dtype: npt.DTypeLike | None = None) -> Array:
-    """Return an array in the layout of the kernel, contiguous and aligned; copy only if needed."""
+    """Return an array in the kernel's layout (contiguous and aligned); copy only if needed."""
     fits = array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
     if fits and (dtype is None or dtype == array.dtype):
         return array
@@ -81,7 +81,7 @@ def laid_out(array: Array, dtype: npt.DTypeLike | None = None) -> Array:
 
 
 def read_only(array: Array) -> Array:
-    """Return an array if it is read-only, otherwise a read-only view of it."""
+    """Return the array itself if it is read-only, otherwise a read-only view of it."""
     if not array.flags.writeable:
         return array
     view = array.view()
@@ -90,7 +90,7 @@ def read_only(array: Array) -> Array:
 
 
 def mean_of(values: Float64, weights: Float64) -> float:
-    """Return a weighted mean: NaN if the weights sum to 0, and finite for finite values."""
+    """Return a weighted mean: NaN if the weights sum to 0, and finite if all values are."""
     total = weights.sum()
     if not total > 0:
         return np.nan

@@ -1,7 +1,7 @@
 """``python -m recometer.check``: check this installation, like ``recometer check``.
 
-This module is run and never imported: as an attribute of the package, it would take the place of
-the function `recometer.check`. A module whose import fails does not become an attribute.
+Run this module; do not import it. An import would replace the function `recometer.check` by the
+module, so it raises an exception: then the module does not become an attribute of the package.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""compare and Comparison: whether the difference between models is real, and how large it is."""
+"""compare and Comparison: find out whether models really differ, and by how much."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ Several = Mapping[str, Results | Sequence[Results]] | Sequence[Results]
 
 
 class Comparison(Compared, Tracked, Reported):
-    """The result of `compare`: models side by side, and pairs of them.
+    """The result of `compare`: models side by side, and in pairs.
 
-    ``print(comparison)`` shows the leaderboard; by the primary metrics, or else the first, the
-    differences with intervals and p-values, and how many users gain and lose; and a line for each
-    other metric. `to_markdown`, `to_latex` and `to_html` show the same. `full` has all pairs by all
-    metrics for all of these. `to_json` and `to_csv` always have everything, with all digits.
+    ``print(comparison)`` shows the leaderboard and the comparison by the primary metrics (or the
+    first metric): differences, intervals, p-values, and how many users gain and lose. Every other
+    metric gets a line. `to_markdown`, `to_latex` and `to_html` show the same. With `full`, they all
+    show every pair by every metric. `to_json` and `to_csv` always have everything, with all digits.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Comparison(Compared, Tracked, Reported):
     rows : tuple of PairRow
         One for each metric and pair.
     standings : tuple of Standing
-        The leaderboard: per metric every model, best first, with the ranks that it can have.
+        The leaderboard: for each metric, every model, best first, with its possible ranks.
     correction
     options
         How pairs were compared: `test`, `interval`, `confidence`, ...
@@ -91,10 +91,10 @@ class Comparison(Compared, Tracked, Reported):
     notes : tuple of str
         The inputs and rules that were allowed to differ.
     chosen : bool
-        Whether the primary metrics were chosen; if not, they are all metrics.
+        Whether primary metrics were chosen. If not, all metrics are primary.
     known_users : KnownUsers or None
         Users who count although some models do not know them, and the means without them. None if
-        all models know the same users, and nearly all.
+        all models know the same users, and know nearly all users.
     """
 
     @without("mode")
@@ -113,7 +113,7 @@ class Comparison(Compared, Tracked, Reported):
             the absolute difference. Use ``<=`` if lower values are better; the two ends of the
             interval then change roles.
         undecided
-            How an undecided gate counts in ``passed`` of the report and in JUnit: ``"pass"`` or
+            How an undecided gate counts in JUnit and in ``passed`` of the report: ``"pass"`` or
             ``"fail"``. Its verdict stays ``"undecided"``.
 
         Raises
@@ -121,7 +121,7 @@ class Comparison(Compared, Tracked, Reported):
         InputError
             If a gate cannot be read, or there is no baseline.
         UnknownNameError
-            If a metric or value of `undecided` does not exist.
+            If a metric does not exist, or `undecided` has another value.
         """
         return check_gates(self, gates, undecided)
 
@@ -213,7 +213,7 @@ def compare(
     threads: int | None = None,
     progress: bool | None = None,
 ) -> Comparison:
-    """Test whether models differ, and estimate by how much, from the values of every user.
+    """Test whether models differ, and estimate by how much, from the values of each user.
 
     Models are compared in pairs, on the users with a value from both. Intervals and p-values are
     computed without resampling (`recometer.stats`), except for metrics with one value for all
@@ -223,7 +223,7 @@ def compare(
     ----------
     models
         A dict from the name of a model to its evaluation, or to a file that `Evaluation.save`
-        wrote; a list of either; or a `Leaderboard`. All evaluations must be of the same test data.
+        wrote; a list of either; or a `Leaderboard`. All evaluations must use the same test data.
         A model may be a list of evaluations. If they have the same users, they are seeds (the
         model was trained several times), and the variance between them is added to the variance
         between users (`recometer.stats.over_runs`). If they have different users, they are batches
@@ -234,23 +234,24 @@ def compare(
         The metrics to compare. None compares all metrics, which must then be the same for all
         models.
     primary
-        The metrics that decide: p-values are adjusted over all comparisons by these. None takes
-        all metrics.
+        The metrics that decide. P-values are adjusted for the number of comparisons by these
+        metrics. None takes all metrics.
     test
         {tests}
     interval
-        The interval of the difference. ``"auto"`` takes the interval that belongs to the test, or
-        Gaffke's if the metric has a range and fewer than 30 users differ while at least half are
-        equal, or all differ by the same amount; p then follows from it, too. Others are
-        ``"randomisation"``, ``"gaffke"``, ``"t"``, ``"percentile"``, ``"bca"``.
+        The interval of the difference. ``"auto"`` takes the interval that belongs to the test. It
+        takes Gaffke's interval, and the p-value that follows from it, if the metric has a range
+        and either all users differ by the same amount, or fewer than 30 users differ while at
+        least half are equal. Other values are ``"randomisation"``, ``"gaffke"``, ``"t"``,
+        ``"percentile"`` and ``"bca"``.
     confidence
-        Coverage of the intervals; 1 - confidence is the level of significance. None takes that of
-        the evaluations' protocol.
+        Coverage of the intervals; 1 - confidence is the level of significance. None takes the
+        confidence of the evaluations' protocol.
     correction
         The correction for the number of comparisons: ``"holm"``, ``"benjamini-hochberg"``,
         ``"bonferroni"`` or ``"none"``. ``"tukey"`` is Tukey's honestly significant difference by
-        randomisation over all models (`recometer.stats.tukey`), for each metric, times the number
-        of primary metrics.
+        randomisation over all models (`recometer.stats.tukey`), for each metric; p-values are then
+        multiplied by the number of primary metrics.
     margin
         A number, or one for each metric: differences smaller than this do not matter. It adds two
         one-sided tests of equivalence.
@@ -258,16 +259,16 @@ def compare(
         What may differ between the evaluations: ``"test"``, ``"train"``, ``"candidates"``,
         ``"exclude"``, ``"protocol"``, or a rule of the protocol.
     cluster
-        The cluster of each user, given like groups in `Evaluation.by`, if users are not
-        independent of each other (such as sessions of one person). Tests and intervals then treat
-        whole clusters as independent. If test has sessions of users
-        (``user=["user", "session"]``), None takes the users as clusters, and False takes every
+        The cluster of each user, in the same forms as groups in `Evaluation.by`. Use it if users
+        are not independent of each other, such as sessions of one person: tests and intervals then
+        treat whole clusters as independent. If test has sessions of users
+        (``user=["user", "session"]``), None takes the users as clusters, and False treats every
         session as independent.
     chance
-        Whether to add a random order of the same candidates as the model ``"chance"``, from
-        ``rm.evaluate(..., chance=True)`` of the first model. Metrics that have no value for it
-        (coverage, ...) leave it out, and the result says so. It is not ranked, and comparisons with
-        it do not count among those that p-values are adjusted over, unless it is the baseline.
+        Whether to add a random order of the same candidates as the model ``"chance"``. Its values
+        are from ``rm.evaluate(..., chance=True)`` of the first model. Metrics that have no value
+        for it (coverage, ...) leave it out, and the result says so. It is not ranked. Unless it is
+        the baseline, comparisons with it do not count when p-values are adjusted.
     seed
         Seed for drawing users, for metrics with one value for all of them.
     threads
@@ -284,19 +285,19 @@ def compare(
     Raises
     ------
     InputError
-        If there are fewer than two models, or no user in common, or if metrics, test data,
-        candidates or protocols differ.
+        If there are fewer than two models, if they have no user in common, or if metrics, test
+        data, candidates or protocols differ.
     InputTypeError
-        If the models are not evaluations, user ids have different types, or an argument is of a
-        type that it cannot have.
+        If the models are not evaluations, user ids have different types, or an argument has a
+        type that is not supported.
     UnknownNameError
         If a baseline, metric, test, interval or correction does not exist.
 
     Warns
     -----
     DataWarning
-        If only one of two models has a value for some users, who are left out. If two models are
-        in another order over the users known to all models than over all users.
+        If only one of two models has a value for some users, who are left out. Also if two models
+        change places when only the users known to all models count.
 
     Examples
     --------
@@ -377,16 +378,15 @@ def power(
     wanted: float = POWER_WANTED,
     alpha: float | None = None,
 ) -> Power:
-    """Return how many users it takes to detect a difference, and which one a test set can show.
+    """Return how many users it takes to detect a difference, and how small one can be detected.
 
     Parameters
     ----------
     of
-        A comparison, which tells how much the differences vary between users. A single evaluation
-        does not tell this. For it, two models are assumed whose values vary as much between users
-        and are independent of each other, so that their difference has √2 times its standard
-        deviation. The values of two models for the same users are mostly correlated, so that fewer
-        users are needed than computed.
+        A comparison, which shows how much the differences vary between users. A single evaluation
+        does not. For it, assume two models with independent values that vary as much between users
+        as its own: their difference has √2 times its standard deviation. In practice, the values
+        of two models for the same users are mostly correlated, so fewer users are needed.
     metric
         A metric with a value for each user.
     difference
@@ -401,14 +401,14 @@ def power(
     Returns
     -------
     recometer.stats.Power
-        Has `users_needed` and its range from `fewest_users` to `most_users` (the spread of the
+        Has `users_needed`, its range from `fewest_users` to `most_users` (because the spread of the
         differences is only estimated), `power` at the present number of users, and
         `smallest_difference`; ``print`` puts these into a sentence.
 
     Raises
     ------
     InputError
-        If no difference is given for a single evaluation, or the metric does not have a value for
+        If a single evaluation comes without a difference, or the metric does not have a value for
         each user.
     UnknownNameError
         If the metric does not exist.
@@ -449,7 +449,7 @@ def power(
 
 
 def _metrics(models: Sequence[Model], asked: str | Iterable[str] | None) -> list[str]:
-    """Return the metrics to compare; a random order may have no value for some of them."""
+    """Return the metrics that all models have; the model ``"chance"`` may lack some of them."""
     models = [model for model in models if not model.by_chance]
     first = models[0]
     own = [str(metric) for metric in first.first.metrics]
@@ -483,9 +483,9 @@ def _metrics(models: Sequence[Model], asked: str | Iterable[str] | None) -> list
 def _with_chance(
     metrics: list[str], models: Sequence[Model], counted: Sequence[Model]
 ) -> tuple[list[str], list[str]]:
-    """Return the metrics to compare, and notes on those without a value for a random order.
+    """Return the metrics to compare, with notes on metrics that have no value for a random order.
 
-    `counted` are the models whose comparisons count in the adjustment of p-values.
+    Only comparisons of the models in `counted` count when p-values are adjusted.
 
     Raises
     ------
@@ -535,7 +535,7 @@ def _compare_all(
 ) -> tuple[list[PairRow], list[Standing]]:
     """Return the rows of the comparison, and the leaderboard.
 
-    Metrics are resolved one at a time, so that only the values of one of them are copied.
+    Metrics are handled one at a time, so that only one metric's values are copied at once.
     """
     names = [model.name for model in models]
     pairs = list(itertools.combinations(names, 2))
@@ -564,7 +564,7 @@ def _compare_all(
 
 
 def _check_users(rows: Sequence[PairRow]) -> None:
-    """Refuse pairs of models without a common user by any metric."""
+    """Refuse pairs of models if no metric has a value from both for any user."""
     for pair in dict.fromkeys((row.model, row.other) for row in rows):
         own = [row for row in rows if (row.model, row.other) == pair]
         per_user = [row for row in own if not row.for_all_users]

@@ -1,4 +1,4 @@
-"""Random numbers that are hashes of their purpose, and the draws of the tie rule ``"random"``."""
+"""Random numbers by hashing, and the random places of tied items under ``ties="random"``."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def mix(bits: UInt64) -> UInt64:
 
 
 def mixed_seed(seed: int) -> UInt64:
-    """Return the seed, scrambled: consecutive seeds are unrelated."""
+    """Scramble a seed, so that consecutive seeds give unrelated numbers."""
     return mix(np.array([seed % 2**64], dtype=np.uint64))
 
 
 def seed_of(seed: int) -> int:
-    """Return the seed as an int."""
+    """Check a seed and return it as an int."""
     whole = isinstance(seed, numbers.Integral) and not isinstance(seed, bool)
     if not whole or not 0 <= seed < 2**63:
         raise InputError(
@@ -38,9 +38,9 @@ def seed_of(seed: int) -> int:
 
 
 def drawn_places(ranks: Ranks, user: Int64, seed: int, user_keys: UInt64 | None) -> Int64:
-    """Return a place for every judged item, tied ones in one random order per user.
+    """Return a place for every judged item; a user's tied items are in one random order.
 
-    A draw is a hash of the seed, the user's key, the group's `above` and the item's number
+    A draw is a hash of the seed, the user's key, the tie group's `above` and the item's number
     among the judged items of the group.
     """
     place = ranks.above.copy()
@@ -72,10 +72,10 @@ def _shuffled(key: UInt64, size: Int64, count: Int64) -> Int64:
 
 
 def _distinct(group: Int64, index: Int64, key: UInt64, size: Int64) -> Int64:
-    """Draw distinct places: draw again for items that share a place.
+    """Draw distinct places; draw again for items that share a place.
 
-    At most half of a group's places are given away, so each round settles at least about
-    half of the items. No place is preferred, so every outcome is equally likely.
+    Items take at most half of a group's places, so each round settles at least about half of the
+    items. No place is preferred, so every outcome is equally likely.
     """
     place = np.zeros_like(index)
     pending = np.arange(len(index))
@@ -94,9 +94,9 @@ def _distinct(group: Int64, index: Int64, key: UInt64, size: Int64) -> Int64:
 
 
 def find_runs(user: Int64, above: Int64) -> tuple[Int64, Int64]:
-    """Find runs of rows with equal user and equal `above`: the members of a tie group.
+    """Find runs of rows with the same user and the same `above`: the members of a tie group.
 
-    Returns the first row and the number of rows of each.
+    Returns the first row and the number of rows of each run.
     """
     new = np.ones(len(user), bool)
     new[1:] = (user[1:] != user[:-1]) | (above[1:] != above[:-1])
@@ -105,6 +105,6 @@ def find_runs(user: Int64, above: Int64) -> tuple[Int64, Int64]:
 
 
 def number_runs(count: Int64) -> tuple[Int64, Int64]:
-    """Return, for rows of runs with given numbers of rows, the run and the number in the run."""
+    """Return the run of each row, and its number within the run, from the lengths of the runs."""
     run = np.repeat(np.arange(len(count)), count)
     return run, np.arange(len(run)) - (np.cumsum(count) - count)[run]

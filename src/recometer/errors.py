@@ -42,18 +42,18 @@ __all__ = [
 ]
 
 
-OPTIONS = {"groups": "by"}  # options whose name differs from that of the argument
-RULE_OPTIONS = ("ties", "relevant_from")  # rules with an option of their own
-LONGEST = 8_000  # characters of a message, because a name may have millions
-# Characters that control a terminal or are invisible: control characters, direction marks, lone
-# surrogates.
+OPTIONS = {"groups": "by"}  # arguments whose option has another name
+RULE_OPTIONS = ("ties", "relevant_from")  # rules that have their own option
+LONGEST = 8_000  # maximum length of a message, because a name may have millions of characters
+# Control characters, direction marks and lone surrogates, which control a terminal or are
+# invisible.
 UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
 
 
 class RecometerError(Exception):
-    """Base class of every error that recometer raises on purpose.
+    """Base class of all errors that recometer raises deliberately.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class RecometerError(Exception):
         What to do about it, or an empty text.
     """
 
-    # KeyError would show the repr of its argument, quotes and escapes included.
+    # KeyError would show the repr of its argument, with quotes and escapes.
     def __str__(self) -> str:
         text = visible(" ".join(str(argument) for argument in self.args))
         half = LONGEST // 2
@@ -105,7 +105,7 @@ class MissingExtraError(RecometerError, ImportError):
 
 
 class ModelError(RecometerError, RuntimeError):
-    """A function or model of the user raised an exception, which is the cause of this one."""
+    """A function or model of the user raised an exception, which caused this one."""
 
 
 class InternalError(RecometerError, RuntimeError):
@@ -113,16 +113,16 @@ class InternalError(RecometerError, RuntimeError):
 
 
 class DataWarning(UserWarning):
-    """A warning about something in the data that a rule decided, and that the user should know."""
+    """A warning about something in the data that the user should know and that a rule decided."""
 
 
 def visible(text: str) -> str:
     r"""Escape the characters of a string that control a terminal or are invisible.
 
-    Names of models, users and items are not trusted: unescaped, they could colour the text after
-    them, delete the text before them, or look like a separate line.
+    Names of models, users and items are not trusted. If not escaped, they could colour the text
+    after them, delete the text before them, or look like a separate line.
     """
-    if text.isprintable():  # almost always
+    if text.isprintable():
         return text
     return UNSEEN.sub(lambda one: one[0].encode("unicode_escape").decode(), text)
 
@@ -140,9 +140,9 @@ def brief(value: object) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str], listed: str = "") -> str:
-    """Return a hint with the most similar known names, ignoring case, and the list of all names.
+    """Return a hint with the most similar known names (ignoring case), and a list of all names.
 
-    If there are too many names for a message, `listed` names the call that lists them.
+    If there are too many names for a message, `listed` replaces the list by the call that has it.
     """
     import difflib  # only needed for messages
 
@@ -154,14 +154,14 @@ def did_you_mean(name: str, known: Iterable[str], listed: str = "") -> str:
 
 
 def python_or_command(python: str, command: str) -> str:
-    """Return the variant of a phrase for Python, or for the command line if it is running."""
+    """Return the command line's variant of a phrase if it is running, otherwise Python's."""
     return command if _options.get() else python
 
 
 def argument_text(name: str, value: object = ...) -> str:
-    """Return an argument as its user writes it: ``time=False``, or ``--time none``.
+    """Return an argument as the user writes it: ``time=False``, or ``--time none``.
 
-    Without a value: ``train=``, or ``--train``.
+    If it has no value, return ``train=``, or ``--train``.
     """
     if not _options.get():
         return f"{name}={'' if value is ... else brief(value)}"
@@ -172,20 +172,20 @@ def argument_text(name: str, value: object = ...) -> str:
 
 
 def rule_text(name: str, value: object) -> str:
-    """Return a rule as its user writes it: ``seen='excluded'``, or ``--rule seen=excluded``."""
+    """Return a rule as the user writes it: ``seen='excluded'``, or ``--rule seen=excluded``."""
     if name in RULE_OPTIONS or not _options.get():
         return argument_text(name, value)
     return f"--rule {name}={option_value(value)}"
 
 
 def option_value(value: object) -> str:
-    """Return the value of a rule as the command line takes it: ``false``, for instance."""
+    """Return the value of a rule as the command line takes it, for instance ``false``."""
     return str(value).lower() if isinstance(value, bool | None) else str(value)
 
 
 @contextlib.contextmanager
 def naming_options() -> Iterator[None]:
-    """Let messages name options of the command line in place of Python's arguments."""
+    """Make messages name options of the command line instead of Python arguments."""
     token = _options.set(True)
     try:
         yield
@@ -214,7 +214,7 @@ def need(module: str, what: str, extra: str, package: str | None = None) -> Any:
 
 
 def warn(message: str) -> None:
-    """Issue a DataWarning that points at the user's line, which is the first outside recometer."""
+    """Issue a DataWarning that points at the user's line: the first outside recometer."""
     package = os.path.dirname(__file__) + os.sep
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
@@ -224,7 +224,7 @@ def warn(message: str) -> None:
 
 @contextlib.contextmanager
 def naming(model: str) -> Iterator[None]:
-    """Begin the messages of warnings and errors with the name of the model that they are about."""
+    """Put the name of the model that warnings and errors concern at the start of their messages."""
     token = _model.set(f"{model}: ")
     try:
         yield

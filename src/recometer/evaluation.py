@@ -1,4 +1,4 @@
-"""evaluate: from model output and test to an Evaluation, or several; load reads one."""
+"""evaluate turns model output and test data into an Evaluation; load reads a saved one."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
     ----------
     values : mapping of str to float64 [n_users]
         For each metric with a value per user: the values. An undefined value is NaN, or the
-        number of the rule ``undefined``.
+        number that the rule ``undefined`` sets.
     reasons : mapping of str to uint8 [n_users]
         For each metric: why it is undefined (`Reason`), or 0 if it is defined.
     user_ids : [n_users] or None
         The ids, in the order of all other arrays. None if users are positions.
     n_relevant, n_candidates, n_excluded, depth : int64 [n_users]
-        Numbers of relevant items, of items that were ranked, of items that were not because they
-        are in train, and of places that are known (the length of a list). The last three are -1
-        if they are unknown, or no metric reads them.
+        The number of the user's relevant items, of ranked items, of items excluded because they
+        are in train, and of known places (the length of a list). The last three are -1 if they are
+        unknown, or no metric reads them.
     flags : uint32 [n_users]
         `UserFlag` bits.
     metrics
-        The requested metrics, in this order.
+        The metrics, in the order of the request.
     protocol
         The rules that the numbers depend on.
     seed
@@ -70,28 +70,29 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
         For source, test, train and candidates: a description, the SHA-256 of the arrays, and in
         some cases a warning.
     over_rows
-        Metrics of ratings over the rows (for fcp, pairs) of all users together. They are the `mean`
-        unless the rule ``average`` or weights differ; ``mean(weights="users")`` is over users.
+        Metrics of ratings over the rows (for fcp, the pairs) of all users together. `mean` returns
+        them unless the rule ``average`` or weights say otherwise; ``mean(weights="users")`` is the
+        mean over users.
     negative_gains : bool
-        Whether a gain is below 0; if not, intervals of ndcg are not below 0 either.
+        Whether any gain is below 0. If none is, intervals of ndcg do not go below 0 either.
     binary_gains : bool
         Whether every value of test is 0 or 1, so that the range of dcg is known. Files of older
-        versions contain neither, and give True and False.
+        versions contain neither of these two; `load` then sets them to True and False.
     activity : int64 [n_users] or None
         The number of training items of each user. None without train.
     popularity : float64 [n_users] or None
-        The mean number of training users of these items; NaN without any.
+        The mean number of training users of these items; NaN for users without training items.
     by_popularity : recometer.results.profiles.FoundByPopularity or None
         Relevant and found items by their popularity. None without train, or without ranks.
     over_users : mapping of str to float
-        Metrics with one value for all users, such as ``"coverage@10"``; `mean` has them as well.
+        Metrics with one value for all users, such as ``"coverage@10"``; `mean` returns them, too.
     chance : mapping of str to float64 [n_users]
         Expected values for a random order of the same candidates; empty without ``chance=True``.
     lists : TopLists or None
         The first places of each user's ranking, if a metric of lists was requested. Not saved.
     inputs_kept : mapping or None
-        The arguments of `evaluate`, so that `recometer.explain` can repeat it. Not saved. None
-        if they take more than 256 MB, or the scores are a function.
+        The arguments of `evaluate`, so that `recometer.explain` can repeat the evaluation. Not
+        saved. None if they take more than 256 MB, or the scores are a function.
     """
 
     def _tags(self) -> dict[str, str]:
@@ -106,12 +107,12 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
 
 
 class FoldedEvaluation(FoldedRecord, Evaluation):
-    """Several folds pooled: the value of a user is the mean over the folds that define it.
+    """Several folds, pooled: the value of a user is the mean over the folds that define it.
 
     Every user counts once, no matter how many folds test the user. Intervals of means are therefore
-    over users, who are independent of each other, whereas folds are not. Numbers of relevant items
-    are added up over folds; for other numbers of a user, the largest is kept. A metric of all users
-    together is the mean over folds. `save` stores the pooled values.
+    over users, who are independent of each other, unlike folds. Numbers of relevant items are added
+    up over folds; other numbers of a user are the largest of any fold. A metric with one value for
+    all users is the mean over folds. `save` stores the pooled values.
 
     Attributes
     ----------
@@ -121,12 +122,13 @@ class FoldedEvaluation(FoldedRecord, Evaluation):
 
 
 def load(path: str | os.PathLike[str]) -> Evaluation:
-    """Read an evaluation that `Evaluation.save` wrote to a Parquet file, the same to the last bit.
+    """Read an evaluation that `Evaluation.save` wrote to a Parquet file, exactly as it was.
 
     Raises
     ------
     FileError
-        If the file does not exist, has another content, or is of a newer version of recometer.
+        If the file does not exist, is not an evaluation, or was written by a newer version of
+        recometer.
     """
     return Evaluation.read(path)
 
@@ -222,42 +224,42 @@ def evaluate(
         one with a method ``recommend(users, k)``, which is called for the users of test. For
         folds, pass a function that fits a model to ``split.train`` (and ``split.remainder``) and
         returns a source, or a list of sources, one per fold. A dict from the names of models to any
-        of these evaluates them all, and prepares only once what they share: test, train, ...
+        of these evaluates them all, and prepares the shared data (test, train, ...) only once.
     test
         The items that should have been recommended: an `Interactions`, or anything that
         `Interactions.of` takes (a SciPy sparse matrix, a data frame, a file, ...). Use None if
         the source contains the truth, as in ``rm.Pairs(frame, ...)``. A `Split` contains train
-        as well. For `Folds`, or a list of `Split`, the result has the evaluation of each fold in
-        ``.folds``, and pools all of them.
+        as well. For `Folds`, or a list of `Split`, the result pools all folds, and has the
+        evaluation of each fold in ``.folds``.
     train
         Interactions to exclude from the ranking, in any form that `test` takes. None excludes
         nothing.
     candidates
         The items that may be recommended. None stands for the whole catalogue. A list of items
-        (ids, or positions if the source has no ids; also the only column of a data frame)
-        applies to all users. An `Interactions`, or anything that `Interactions.of` takes, has a
-        set for each user (its values do not matter), as does an array of positions [n_users, n],
-        padded with -1. `Negatives` adds the items of test to such sets, and `SampledCandidates`
-        draws others. A relevant item that is not a candidate is a miss, and the result counts
-        it. If the sets of users are a sample, the values differ from those on the whole
+        (ids, or positions if the source has no ids), or a data frame with a single column, applies
+        to all users. An `Interactions`, or anything that `Interactions.of` takes, has a set of
+        candidates for each user (its values do not matter), as does an array of positions
+        [n_users, n], padded with -1. `Negatives` adds the items of test to such sets, and
+        `SampledCandidates` draws them. A relevant item that is not a candidate is a miss, and the
+        result counts it. If the sets are samples, the values differ from those on the whole
         catalogue, and the result says so; see the rule `correction`.
     exclude
         A list of items that must not be recommended to any user.
     metrics
         Names with cut-offs, for instance ``"ndcg@10 recall@5,10,50 ap@1..10 roc_auc"``, or a
-        dict, such as ``{"ndcg": [5, 10], "recall": range(1, 11), "roc_auc": None}``. Other names
-        of a metric work as well: ``"MRR@10"`` is rr@10. Under a convention you can also use the
-        names of its library, such as ``"LinkPredMAP@10"``.
+        dict, such as ``{"ndcg": [5, 10], "recall": range(1, 11), "roc_auc": None}``. Synonyms work
+        as well: ``"MRR@10"`` is rr@10. Under a convention, you can also use the names of its
+        library, such as ``"LinkPredMAP@10"``.
     protocol
         The rules that the numbers depend on; pass ``other.protocol`` to repeat an evaluation.
-        The name of a convention, such as ``"trec_eval"``, selects the rules of another library
-        and its names of metrics; see `recometer.conventions`.
+        The name of a convention, such as ``"trec_eval"``, selects the rules and metric names of
+        another library; see `recometer.conventions`.
     catalogue
-        Data about the items: a `Catalogue`, or anything that one can be made from (the number of
-        items, their ids, a data frame, a file). Metrics of lists read their categories, features
-        and propensities. `Lists` also read how many items could have been recommended; rules
-        that need the number of candidates apply only if it is known. Sources that score every
-        item know this number, and do not read it here.
+        Data about the items: a `Catalogue`, or anything that `Catalogue` takes (the number of
+        items, their ids, a data frame, a file). Metrics of lists read categories, features and
+        propensities from it. For `Lists`, it also tells how many items could have been
+        recommended; rules that need the number of candidates apply only if it is known. Sources
+        that score every item already know this number.
     baseline
         Lists to compare with, for metrics that need them (unexpectedness@k, overlap@k, rbo@k,
         serendipity@k): another source, or an evaluation that has `lists`.
@@ -286,10 +288,11 @@ def evaluate(
     InputError
         If data do not fit, test is empty, a cut-off is below 1, no user of test is known, or no
         scores can be ranked because they are all NaN or infinite. Also if the source cannot
-        provide a metric (of the whole ranking, if lists end early; of ratings, if there are
-        none), or if its side data are missing (categories, a baseline, ...). The message names
-        the metric and the argument. Also if ids of the source look like positions of those of test
-        and train (see the rule `shifted_ids`).
+        provide a metric (lists that end early have no metrics of the whole ranking, and sources
+        without ratings have no metrics of ratings), or if the metric's side data are missing
+        (categories, a baseline, ...). The message names the metric and the argument. Also if the
+        ids of the source look like positions of the ids of test and train (see the rule
+        `shifted_ids`).
     InputTypeError
         If the type of an object is not supported, or ids cannot be matched.
     UnknownNameError
@@ -298,11 +301,10 @@ def evaluate(
     Warns
     -----
     DataWarning
-        If, among others, a rule that you pass has no effect on the result, such as
-        ``duplicates`` for `Factors`. There is no such warning for the rules of a convention.
-        Also if more than a tenth of the users of test, or of the relevant rows, are unknown to the
-        source: with examples, and with what seems to be written differently on both sides, if
-        anything does.
+        Among others, if a rule that you pass has no effect on the result, such as ``duplicates``
+        for `Factors`. There is no such warning for the rules of a convention. Also if the source
+        does not know more than a tenth of the users of test, or of the relevant rows. That warning
+        gives examples, and says how the two sides seem to spell ids differently, if they do.
 
     Examples
     --------
@@ -346,7 +348,7 @@ def evaluate(
 
 
 def _evaluate_one(source: object, test: object, train: object, prepared: Prepared) -> Evaluation:
-    """Evaluate a model, perhaps on folds."""
+    """Evaluate one model, on a single test set or on folds."""
     if are_folds(test):
         check_no_train(test, train)
         made = each_fold(source, test)
@@ -358,9 +360,9 @@ def _evaluate_one(source: object, test: object, train: object, prepared: Prepare
 
 
 def _are_models(given: object) -> TypeGuard[Mapping[Any, Any]]:
-    """Return whether the argument is a dict from names to outputs of models, or to functions.
+    """Return whether the argument is a dict from names to model outputs or functions.
 
-    A dict from users to lists of items is not.
+    A dict from users to lists of items does not count.
     """
     return isinstance(given, Mapping) and any(map(_is_output, given.values()))
 
@@ -406,6 +408,6 @@ def _evaluated(preparation: Preparation, source: object) -> Evaluation:
 
 
 def _named(name: str, function: Callable[..., Made], *given: object) -> Made:
-    """Call a function for a model, so that warnings and errors begin with its name."""
+    """Call a function; its warnings and errors begin with the name of the model."""
     with naming(name):
         return function(*given)

@@ -1,4 +1,4 @@
-"""Evaluator: an evaluation that is prepared once, for many models; Stream: one in batches."""
+"""Evaluator prepares an evaluation once for many models; Stream evaluates output in batches."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from recometer.sources.streams import (
 if TYPE_CHECKING:
     from recometer.sources.models import Recommender
 
-INDICES = (np.dtype(np.int64), np.dtype(np.int32))  # the types of item positions in the kernel
+INDICES = (np.dtype(np.int64), np.dtype(np.int32))  # dtypes of item positions that the kernel takes
 Repeated = Literal["error", "first"]
 KINDS: dict[type[Streamed], str] = {
     StreamedScores: "scores",
@@ -61,27 +61,27 @@ class Evaluator(Preparation):
     ``rm.Evaluator(test, ...)(source)`` returns the same as ``rm.evaluate(source, test, ...)``, to
     the last bit. Work that does not depend on the model is done only once: test and train are read,
     checked, matched with each other and hashed, and the lists of the baseline and the data for
-    metrics of lists are prepared. Sources with the same ids as the previous one are not matched
+    metrics of lists are prepared. A source with the same ids as the previous one is not matched
     with test and train again.
 
-    Several threads may use an evaluator at the same time. You can copy and pickle it if its
-    arguments can be; matches with sources are not included.
+    Several threads may use an evaluator at the same time. You can copy and pickle it if you can
+    copy and pickle its arguments; matches with sources are not included.
 
     Parameters
     ----------
     test, train, candidates, exclude, metrics, protocol, catalogue, baseline, seed, threads, \
     progress, chance, **rules
-        As for `recometer.evaluate`. Their data are shared, not copied, and must not be changed
-        while the evaluator is in use: an error says so if a change is noticed, and a change of a
-        few numbers may not be. Without `test`, each source must contain the truth, and less is
-        prepared. `test` may be a `Split`.
+        As for `recometer.evaluate`. Their data are shared, not copied. Do not change them while
+        the evaluator is in use: it raises an error if it notices a change, but it may not notice
+        the change of a few numbers. Without `test`, each source must contain the truth, and less
+        is prepared. `test` may be a `Split`.
 
     Raises
     ------
     InputError, InputTypeError, UnknownNameError
-        As for `recometer.evaluate`: here for faults of the arguments above, and in a call for
-        faults of the source, or if the data of an argument were changed. After refusing a source,
-        an evaluator can be used for the next one.
+        As for `recometer.evaluate`. The constructor raises errors about the arguments above. A call
+        raises errors about the source, or if the data of an argument were changed. An evaluator
+        that has refused a source can be used for the next one.
 
     Warns
     -----
@@ -92,9 +92,9 @@ class Evaluator(Preparation):
     Attributes
     ----------
     arguments
-        All arguments except test, after reading.
+        All arguments except test, as they were read.
     sides
-        Test after reading, and everything that follows from it. None if the sources contain it.
+        Test as it was read, and everything derived from it. None if the sources contain the truth.
 
     Examples
     --------
@@ -131,24 +131,24 @@ class Evaluator(Preparation):
 
 
 class Stream:
-    """An evaluation of model output that arrives in batches. `Evaluator.stream` makes it.
+    """An evaluation of model output that arrives in batches; made by `Evaluator.stream`.
 
-    Only the positions of the judged items of each batch are kept, and no scores. The memory
+    A stream keeps the positions of the judged items of each batch, but no scores. The memory
     therefore grows with the number of judged items, but not with the number of items (if you ask
     for a metric of lists, it grows with the lists as well). The order and the sizes of batches have
-    no effect: `compute` returns what `evaluate` returns for the whole, to the last bit.
+    no effect: `compute` returns what `evaluate` returns for the whole output, to the last bit.
 
     Parameters
     ----------
     evaluator
-        It has the metrics and rules. If it has a test, batches are scores of all items, or lists;
-        otherwise they are candidates together with the truth.
+        Has the metrics and rules. If it has a test, batches are scores of all items, or lists;
+        otherwise, batches are candidates together with their truth.
     item_ids
-        The ids of the columns of scores, and of the numbers in arrays of items. Required if test
-        has item ids.
+        The item ids of the columns of scores, and of the positions in arrays of items. Required if
+        test has item ids.
     repeated
         What happens if a user occurs again: ``"error"`` raises an error; ``"first"`` keeps the
-        first occurrence, for samplers that repeat some users to give all processes equal numbers.
+        first occurrence, for samplers that repeat some users to give every process equally many.
     ignore_label
         A number, or several: candidates with this truth are padding, as in `Pairs`.
 
@@ -190,7 +190,7 @@ class Stream:
                 "leave such rows out of test."
             )
         self._places = None if sides is None else UserPlaces(sides.test)
-        # Whether users and items in arrays are their positions in test.
+        # Whether arrays give users and items as positions in test.
         self._by_position = (
             item_ids is None and self._places is not None and self._places.are_positions
         )
@@ -214,31 +214,32 @@ class Stream:
         ----------
         scores
             If the evaluator has a test: scores [batch, n_items] of all items, as `Scores` takes
-            them, with `users`; or lists that contain their users, as a data frame, a dict or
-            `Lists`. Tensors of torch are counted on their device.
+            them, with `users`; or lists with their users, as a data frame, a dict or `Lists`. Torch
+            tensors are counted on their device.
 
             Otherwise: scores of candidates [batch, n], with `relevance`; or scores [n] of all
-            candidates of the batch, for which `users` gives the user of each; or a data frame, or
+            candidates of the batch, with the user of each candidate in `users`; or a data frame, or
             `Pairs`.
         relevance
             The truth for these scores, in the same shape. Candidates with NaN have no truth, and
             are left out.
         users : [batch]
-            The user of each row: ids if test has user ids, and otherwise positions. For candidates
-            with the truth, any ids. With None, the users are unknown and are numbered in the order
-            of their arrival.
+            The user of each row: ids if test has user ids, otherwise positions. For candidates with
+            their truth, any ids. With None, the users are unknown and are numbered in the order of
+            their arrival.
         items : [batch, k]
             Lists of items, best first, padded with -1, instead of `scores`.
         padding
-            Which entries are not candidates: bool in the shape of `relevance`, or the number that
-            marks them there.
+            Marks entries that are not candidates: a bool array in the shape of `relevance`, or the
+            number that stands for padding in `relevance`.
 
         Raises
         ------
         InputError
             If the batch does not fit, or a user occurs again (see `repeated`).
         InputTypeError
-            If the type of an argument is not supported, or users have another type than in test.
+            If the type of an argument is not supported, or differs between these users and the
+            users of test.
         """
         lists = items is not None and scores is relevance is padding is None
         if lists and self._take_indices(items, users):
@@ -307,7 +308,7 @@ class Stream:
         counted.add(batch, named[rows], places[rows])
 
     def _take_indices(self, items: Any, users: Any) -> bool:
-        """Add lists of positions if they are plain, valid arrays; return whether they were."""
+        """Add lists of positions if these are plain, valid arrays; return whether it added them."""
         counted = self._counted
         if (
             self._by_position
@@ -321,7 +322,7 @@ class Stream:
             return False
         items = to_numpy(items) if is_tensor(items) else items
         users = to_numpy(users) if is_tensor(users) else users
-        if type(items) is not np.ndarray or type(users) is not np.ndarray:  # or a masked array
+        if type(items) is not np.ndarray or type(users) is not np.ndarray:
             return False
         if items.dtype not in INDICES or items.ndim != 2 or not items.flags.c_contiguous:
             return False
@@ -337,13 +338,13 @@ class Stream:
         return bool(counted.take_indices(items, users))
 
     def _new(self, users: Array, places: Int64, came: Array) -> Int64:
-        """Return the rows of users who were not added before; refuse repeated users if required."""
+        """Return the rows of new users; with ``repeated="error"``, refuse users who occur again."""
         numbers = np.arange(len(places))
         if follow(places):  # all known and distinct
             place = int(places[0])
             if not any_of(came[place : place + len(places)]):
                 return numbers
-        # Only the last row of each user keeps its number, which reveals users with two rows.
+        # For each user, only the number of the last row remains: this reveals users with two rows.
         if self._latest is None:
             self._latest = np.empty(len(came) + 1, np.int64)
         self._latest[places] = numbers
@@ -394,7 +395,7 @@ class Stream:
         own_sets = self._evaluator.arguments.as_given["candidates"] is not None
         if self._request is None or own_sets:
             request = request_of(self._evaluator.case(batch))
-            # Cached results of one batch are useless for the next.
+            # The cached results of one batch are useless for the next.
             self._request = dataclasses.replace(request, progress=False, memory=Memory())
         return self._request
 
@@ -430,22 +431,22 @@ class Stream:
     def compute(self) -> Evaluation:
         """Return the evaluation of all batches, as `evaluate` returns it for the whole.
 
-        Users of test who are in no batch are users that the source does not know: the rule
-        ``no_list`` decides how they count, and ``counts["users_unknown"]`` is their number.
+        Users of test who are in no batch count as unknown to the source: the rule ``no_list``
+        decides how, and ``counts["users_unknown"]`` is their number.
 
         Raises
         ------
         InputError
-            If there was no batch, or `evaluate` raises the error.
+            If there was no batch, or in the cases in which `evaluate` raises it.
         """
         return Evaluation(**self._evaluator.fields(self._source(), time.perf_counter()))
 
     def mean(self) -> dict[str, float]:
-        """Return only the means, as ``compute().mean()`` does, in less time."""
+        """Return only the means: the same as ``compute().mean()``, in less time."""
         return self._evaluator.mean(self._source())
 
     def _source(self) -> Source:
-        """Return the counts so far as a source."""
+        """Return a source with everything counted so far."""
         counted = self._counted
         if counted is None:
             raise InputError(
@@ -460,7 +461,7 @@ class Stream:
         self._n_batches = self._n_again = 0
 
     def state(self) -> dict[str, Any]:
-        """Return all counts as numbers, texts and arrays, which you can pickle or send."""
+        """Return everything counted so far as numbers, strings and arrays, to pickle or send."""
         counted, of = self._counted, dict(self._identity)
         found: dict[str, Any] = {"batches": self._n_batches, "again": self._n_again, "of": of}
         if counted is None:
@@ -470,11 +471,11 @@ class Stream:
 
     @cached_property
     def _identity(self) -> dict[str, str]:
-        """The properties that must agree for streams to be merged, with digests of the data."""
+        """The properties that must be equal for streams to be merged; data are given as digests."""
         return identity_of(self._evaluator.arguments, self._evaluator.sides)
 
     def merge(self, other: Stream | Mapping[str, Any]) -> None:
-        """Add the batches of another stream, for instance of another process.
+        """Add the batches of another stream, for instance from another process.
 
         Parameters
         ----------
@@ -541,12 +542,12 @@ class Stream:
 
     @property
     def nbytes(self) -> int:
-        """The memory of the data that are kept, in bytes."""
+        """The memory that the stream takes, in bytes."""
         return 0 if self._counted is None else self._counted.nbytes
 
     @property
     def n_users(self) -> int:
-        """The number of evaluated users in the batches."""
+        """The number of users in the batches that are evaluated."""
         return 0 if self._counted is None else self._counted.n_users
 
     def __repr__(self) -> str:
@@ -559,7 +560,7 @@ class Stream:
 
 
 class UserPlaces:
-    """The places of users in test, by their ids or positions."""
+    """Finds the places of users in test by their ids or positions."""
 
     def __init__(self, test: Interactions) -> None:
         self._ids, self._n_users = test.user_ids, test.n_users
@@ -567,11 +568,11 @@ class UserPlaces:
 
     @property
     def are_positions(self) -> bool:
-        """Whether users have no ids, and their positions are their places."""
+        """Whether test has no user ids, so that positions are places."""
         return self._ids is None
 
     def of(self, users: Array) -> Int64:
-        """Return the place of each user, as `ids.as_ids` returns them; -1 if not in test."""
+        """Return the place of each user, or -1 if not in test; `users` are from `ids.as_ids`."""
         if self._ids is None:
             return self._positions(users)
         if self._ids.dtype != object and users.dtype != object:
@@ -609,7 +610,7 @@ class UserPlaces:
 
 
 def user_ids_of(users: object, n: int) -> Array:
-    """Read the users of the n rows of a batch."""
+    """Read the users of a batch of n rows."""
     found: Array
     if type(users) is np.ndarray and users.dtype == np.int64 and users.ndim == 1:
         found = users
@@ -647,7 +648,7 @@ def are_lists(given: object) -> bool:
 
 
 def lists_of(given: object, users: object, item_ids: object) -> Lists:
-    """Read lists: a table or a dict, which name users; or items [batch, k], best first."""
+    """Read lists: a table or dict that names users, or items [batch, k], best first."""
     if isinstance(given, Lists) or are_lists(given):
         if users is not None:
             raise InputError(
@@ -742,7 +743,7 @@ def _rows(users: object, score: Array) -> Array | None:
 
 
 def came_twice(user: str, where: str) -> InputError:
-    """Return the error for a user who came in two places."""
+    """Return the error for a user who occurs twice; `where` says in which two places."""
     return InputError(
         f"The user {user} came in {where}. Hint: every user may come once; if a sampler repeats "
         "some, as DistributedSampler does, evaluator.stream(repeated='first') keeps what came "
@@ -761,7 +762,7 @@ def _numbers(given: object, what: str) -> Array:
 
 
 def _padding(padding: object, relevance: Array) -> Bool:
-    """Return which entries are padding: bool, in the shape of the relevance."""
+    """Return a mask of the entries that are padding, in the shape of the relevance."""
     if padding is None:
         return np.zeros(relevance.shape, bool)
     if isinstance(padding, numbers.Real) and not isinstance(padding, bool):
@@ -778,7 +779,7 @@ def _padding(padding: object, relevance: Array) -> Bool:
 
 
 def identity_of(arguments: Arguments, sides: Sides | None) -> dict[str, str]:
-    """Return the metrics and rules of an evaluator, and digests of its data, by argument."""
+    """Return the metrics and rules of an evaluator, and a digest of each data argument."""
     if sides is None:
         prints = _prints(arguments, arrays_beside_test(arguments, None))
         texts = {} if arguments.catalogue is None else {"catalogue": arguments.catalogue.describe()}
@@ -820,7 +821,7 @@ def _prints(
 
 
 def _digest(description: str, prints: Mapping[str, str]) -> str:
-    """Return a short digest of an argument: of its fingerprints, or else of its description."""
+    """Return a short digest of an argument's fingerprints or, without any, of its description."""
     # A description may contain a path or an address, which differs for equal data.
     text = json.dumps(prints, sort_keys=True) if prints else description
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""explain: why two conventions give different numbers, step by step on the user's data."""
+"""explain shows, step by step on the user's data, why two conventions give different numbers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Side:
     formula
         The formula as text, with its parameters.
     rules
-        Sentences on the rules that differ from recometer's.
+        Sentences about the rules that differ from recometer's defaults.
     mean
         The mean on the data at hand.
     counted
@@ -70,8 +70,8 @@ class Step:
     mean
         The mean after this step.
     users
-        The number of users whose value, or part in the mean, changes. It is 0 for a metric
-        with one value for all users.
+        The number of users whose value changes, or who enter or leave the mean. It is 0 for a
+        metric with one value for all users.
     """
 
     name: str
@@ -100,13 +100,13 @@ class Explanation(Printed):
     user_ids : [n_users] or None
         None if users are positions.
     values : float64 [n_users, n_steps + 1]
-        Each user's value before the first step and after each step. It is NaN if it does not
-        count, or for a metric with one value for all users.
+        Each user's value before the first step and after each step. It is NaN where the user does
+        not count, and for a metric with one value for all users.
     n_shown : int or None
-        How many of the users who differ are shown. None shows all of them, and CSV then has only
-        these users.
+        How many of the users whose values differ are shown. None shows all of them, and CSV then
+        has only these users.
     notes : tuple of str
-        Defects of the other library that affect the data, which no step shows.
+        Defects of the other library that affect these data, and that no step shows.
     """
 
     left: Side
@@ -118,7 +118,7 @@ class Explanation(Printed):
     notes: tuple[str, ...] = ()
 
     def frame(self) -> polars.DataFrame:
-        """Return a Polars frame of all users, with both values and the step of largest change."""
+        """Return a Polars frame of all users: both values, and the step that changes them most."""
         import polars as pl
 
         users = np.arange(len(self.values)) if self.user_ids is None else self.user_ids
@@ -135,7 +135,7 @@ class Explanation(Printed):
         )
 
     def most_different(self, n: int | None = N_USERS) -> Int64:
-        """Return the positions of the n users whose values differ most; None returns all."""
+        """Return the positions of the n users whose values differ most; None for all users."""
         first, last = self.values[:, 0], self.values[:, -1]
         size = _difference(first, last)
         order = np.argsort(-size, kind="stable")[:n]
@@ -152,7 +152,7 @@ class Explanation(Printed):
         return np.where(changes.max(axis=1) > 0, changes.argmax(axis=1), -1)
 
     def table(self) -> Table:
-        """Return the steps below both means and formulas. CSV contains only this table."""
+        """Return the table of the steps, which stands below both means; CSV has only this table."""
         felt: list[Step] = []
         idle: list[Step] = []
         before = self.left.mean
@@ -173,7 +173,7 @@ class Explanation(Printed):
         return [self.table(), users] if users.rows else [self.table()]
 
     def data(self) -> Table:
-        """Return the steps, or the users if all of them are shown."""
+        """Return a table of the steps, or of the users if all of them are shown."""
         return self.table() if self.n_shown is not None else self._users()
 
     def _users(self) -> Table:
@@ -226,12 +226,12 @@ def explain(
     test: Any = None,
     **options: Any,
 ) -> Explanation:
-    """Explain why a number differs from the one that another library prints for the same data.
+    """Explain why a number differs from what another library prints for the same data.
 
-    One definition is changed into the other, one rule or parameter at a time, and everything is
-    computed again at each step, so that the changes of the mean add up to the difference. The way
-    in which a number is computed is never a step: threads, instruction sets, and the scores that
-    metrics with cut-offs leave out do not change a value, to the last bit.
+    One definition is changed into the other, one rule or parameter at a time. Each step computes
+    everything again, so the changes of the mean add up to the difference. How a number is computed
+    is never a step: the number of threads, the instruction set, and skipping the scores that a
+    cut-off does not need never change a value, not even in the last bit.
 
     Parameters
     ----------
@@ -240,12 +240,11 @@ def explain(
     metric
         One of its metrics, for instance ``"ndcg@10"``.
     protocol
-        The other rules: the name of a convention (see `recometer.conventions`), or a
-        `Protocol`. The metric is the one that this convention calls by the name, or else the one
-        that recometer calls so.
+        The other rules: the name of a convention (see `recometer.conventions`), or a `Protocol`.
+        The metric's name is looked up in this convention first, and then in recometer.
     source, test, options
         The arguments of `evaluate` (``train=...``, ``catalogue=...``). Pass them if the result does
-        not contain its inputs, because it was loaded from a file, or the inputs take more than
+        not contain its inputs, because it was loaded from a file or the inputs take more than
         256 MB.
 
     Returns
@@ -255,8 +254,8 @@ def explain(
     Raises
     ------
     InputError
-        If the result does not contain its inputs, and you do not pass them; or if the other rules
-        have ``defects=True``, and refuse the data.
+        If the result does not contain its inputs and you do not pass them, or if the other rules
+        have ``defects=True`` and refuse the data.
     InputTypeError
         If the result is not an evaluation.
     UnknownNameError
@@ -304,7 +303,7 @@ def explain(
 
 
 def _defects_shown(again: Evaluate, metric: Metric, protocol: Protocol) -> tuple[str, ...]:
-    """Describe the defects of a library that affect these data, which no step shows."""
+    """Describe the defects of a library that affect these data but that no step shows."""
     convention = find(protocol.name)
     refused = None if convention is None else convention.refused_for(metric)
     if convention is None or refused is None:
@@ -334,7 +333,7 @@ def walk(
         results.append(again(metric, rules))
         named.append((name, change))
 
-    # A correction requires ties="expected", so add it last, but remove it first.
+    # A correction requires ties="expected", so it is added last but removed first.
     steps = list(STEPS)
     if last_rules.correction == "none":
         steps.sort(key=lambda step: step != "correction")
@@ -371,7 +370,7 @@ def _side(metric: Metric, protocol: Protocol, mean: float, result: Evaluation) -
 
 
 def _metric_steps(metric: Metric, last: Metric) -> Iterator[tuple[str, str, Metric]]:
-    """Change the metric, or its parameters one at a time."""
+    """Yield steps that change the metric, or its parameters one at a time."""
     if metric.name != last.name or metric.cutoff != last.cutoff:
         yield "formula", f"{metric} becomes {last}.", last
         return
@@ -389,31 +388,31 @@ def _metric_steps(metric: Metric, last: Metric) -> Iterator[tuple[str, str, Metr
 
 
 def _counterpart(metric: Metric, protocol: Protocol) -> Metric:
-    """Return the metric that has this name, or our name for it, under the other rules."""
+    """Return the metric that has this name under the other rules, or else recometer's name."""
     if find(protocol.name) is None and not metric.label:
         return metric
     plain = metric.name if metric.cutoff is None else f"{metric.name}@{metric.cutoff}"
     for name in (metric.label, plain):
         with contextlib.suppress(UnknownNameError, InputError):
             return parse_under(name, protocol)[0]
-    return parse_under(plain, protocol)[0]  # raises the error for the user
+    return parse_under(plain, protocol)[0]  # raises an error that the user sees
 
 
 def _plain(metric: Metric) -> Metric:
-    """Return the metric under our own name, without rules."""
+    """Return the metric under recometer's name, without rules."""
     return dataclasses.replace(metric, label="", rules=())
 
 
 def _own_rules(metric: Metric, protocol: Protocol) -> Protocol:
-    """Return the rules, including those implied by the metric, but without the convention."""
-    # A version marks rules of another library, for which `evaluate` replaces input order as the
-    # rule for ties if the source has no order.
+    """Return the rules, with the metric's own rules but without the name of the convention."""
+    # A version marks the rules as those of another library. `evaluate` then replaces ties="input"
+    # for a source that has no input order.
     own = rules_of(metric, protocol)
     return dataclasses.replace(own, name="", version="explained", defects=False)
 
 
 def _together(results: list[Evaluation]) -> tuple[Array | None, Float64]:
-    """Return the values that count in each result's mean, with a row per user."""
+    """Return a row per user, with the value that counts in the mean of each result."""
     # Some rules add users who are not in test, so the results may have different users.
     largest = max(results, key=len)
     columns = []
@@ -430,21 +429,21 @@ def _together(results: list[Evaluation]) -> tuple[Array | None, Float64]:
 
 
 def _counted_values(result: Evaluation) -> Float64:
-    """Return the values of the users who count in the mean of the only metric."""
+    """Return the values that count in the mean of the result's only metric."""
     if result.together:
         return np.full(len(result), np.nan)
     return result.counted_values(result.metrics[0])
 
 
 def _counted(result: Evaluation) -> int:
-    """Count the users who are in the mean of the only metric."""
+    """Count the users in the mean of the result's only metric."""
     if result.together:
         return int(np.count_nonzero(result.reasons[str(result.metrics[0])] == 0))
     return int(np.count_nonzero(~np.isnan(_counted_values(result))))
 
 
 def _difference(before: Float64, after: Float64) -> Float64:
-    """Return absolute differences, infinite if only one of the two values is NaN."""
+    """Return absolute differences; infinity if only one of the two values is NaN."""
     one_missing = np.isnan(before) != np.isnan(after)
     return np.where(one_missing, np.inf, np.nan_to_num(np.abs(after - before)))
 

@@ -1,4 +1,4 @@
-"""exposure() and fairness(): how much attention groups of items get, and whether it is fair."""
+"""exposure() and fairness() measure how much attention groups of items get, and how fairly."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def exposure(
     threads: int | None = None,
     **rules: Unpack[Rules],
 ) -> polars.DataFrame:
-    """Compare the exposure of groups of items with their share of all and of relevant items.
+    """Compare groups' shares of the exposure with their shares of all items and of relevant items.
 
     Parameters
     ----------
@@ -67,7 +67,8 @@ def exposure(
         each of them with the same share). None means that the item has no group.
     test
         The items that should have been recommended, and the users whose lists are read. For an
-        evaluation, pass its own test; without it there are no columns of relevant items.
+        evaluation, pass the test it was computed with; without test, the columns about relevant
+        items are missing.
     train
         Interactions to exclude from the ranking, in any form that `test` takes.
     k
@@ -83,11 +84,11 @@ def exposure(
     Returns
     -------
     polars.DataFrame
-        A row per group, sorted, and one for items without a group (null) if any is listed,
-        relevant or in the catalogue:
+        A row per group, sorted, and a row for items without a group (null) if any of them is
+        listed, relevant or in the catalogue:
 
         ``items``, ``listed``
-            The number of items of the group, and the number of places that they have in the lists.
+            The number of items of the group, and the number of places in the lists that they take.
         ``exposure``, ``catalogue``, ``relevant``
             The group's shares of the exposure, of the items, and of the users' relevant items.
             Each column adds up to 1.
@@ -99,7 +100,8 @@ def exposure(
     Raises
     ------
     InputError
-        If k is beyond the lists of an evaluation, only one side has ids, or there are no groups.
+        If the lists of an evaluation have fewer than k places, only one side has ids, or there are
+        no groups.
     InputTypeError
         If the type of the groups or lists is not supported.
 
@@ -127,16 +129,16 @@ class Fairness:
     Attributes
     ----------
     ratio : float
-        The lowest of the groups' shares of the attention, divided by their shares of the target,
-        relative to the highest: 0 to 1. 1 means that all groups get attention in proportion to the
-        target. Groups whose share of the target is 0 are left out.
+        For each group, its share of the attention divided by its share of the target; `ratio` is
+        the lowest of these quotients divided by the highest: 0 to 1. 1 means that all groups get
+        attention in proportion to the target. Groups with a target share of 0 are left out.
     difference : float
-        Half of the sum of the absolute differences between shares of the attention and shares of
-        the target: the share of attention that would have to go to other groups, 0 to 1.
+        Half the sum of the absolute differences between shares of the attention and shares of the
+        target: the share of the attention that would have to move to other groups, 0 to 1.
     rank_fairness : float
         Attention-weighted rank fairness: the mean over users of 1 minus the Jensen-Shannon
-        divergence, in bits, between the shares in the user's own list and those of the target.
-        1 means that every list has the shares of the target.
+        divergence, in bits, between the shares in the user's own list and the target shares.
+        1 means that every list has the target shares.
     disparity : float
         Expected-exposure disparity (EE-D): the mean over users of the sum over items of e^2, where
         e is the attention that the item gets. Randomised lists lower it.
@@ -170,13 +172,13 @@ def fairness(
     threads: int | None = None,
     **rules: Unpack[Rules],
 ) -> Fairness:
-    """Compute how fairly attention is distributed, as single numbers.
+    """Measure how fairly attention is distributed.
 
     Parameters
     ----------
     lists
-        A source, or an evaluation that has `lists`. Several of them are lists that a randomised
-        model showed the same users at different times: their attention is averaged.
+        A source, or an evaluation that has `lists`. Pass several of them for a randomised model
+        that showed the same users different lists: the attention is averaged over them.
     item_groups, test, train, k, discount, patience, protocol, threads, **rules
         As for `exposure`. Items without a group are left out of the numbers of groups.
     target
@@ -187,14 +189,14 @@ def fairness(
     Returns
     -------
     Fairness
-        NaN stands for a number that is undefined because no list has an item with a group, no
-        group has a share of the target, or no user has a relevant item.
+        A number is NaN if it is undefined because no list has an item with a group, no group has a
+        share of the target, or no user has a relevant item.
 
     Raises
     ------
     InputError
-        If `target` is not one of these or does not have a share for each group, several lists are
-        not about the same users, or as for `exposure`.
+        If `target` is none of these or lacks the share of a group, if several lists have different
+        users, or in the cases in which `exposure` raises it.
 
     References
     ----------
@@ -306,7 +308,7 @@ def _aligned(lists: list[TopLists]) -> list[TopLists]:
 
 
 class _Read:
-    """The arguments that `exposure` and `fairness` have in common, checked and read."""
+    """The arguments that `exposure` and `fairness` share, checked and read."""
 
     def __init__(
         self,
@@ -340,7 +342,7 @@ class _Read:
         self.removes_train = True
 
     def lists(self, given: Source | Evaluation) -> TopLists:
-        """Return the lists of a source or an evaluation; read the test data if not yet read."""
+        """Return the lists of a source or an evaluation; the first call reads the test data."""
         if isinstance(given, Evaluation):
             if self.truth is None and self.given_test is not None:
                 self.truth = self._counted(read_interactions(self.given_test, "test"))
@@ -357,10 +359,10 @@ class _Read:
         return as_counted(test, (), self.protocol)
 
     def data(self, lists: TopLists, *, of_train: bool = False) -> ListData:
-        """Return lists with the groups, the relevant items, and the items excluded by train."""
+        """Return lists together with the groups, relevant items, and items that train excludes."""
         truth = self.truth
         excludes = self.removes_train and self.train is not None
-        # Metrics that need the same data: the groups and, with test, the relevant items.
+        # These metrics read the same data: the groups and, with test, the relevant items.
         reads = [Metric("category_entropy" if truth is None else "subtopic_recall", self.k)]
         if of_train and excludes:
             reads.append(Metric("popularity", self.k))
@@ -452,7 +454,7 @@ def _frame(catalogue: Catalogue, found: Any) -> polars.DataFrame:
 
 
 def _sizes(catalogue: Catalogue) -> Float64:
-    """Return how many items each group has; the last entry is items without a group."""
+    """Return the number of items in each group; the last entry counts items without a group."""
     groups = needed(catalogue.categories)
     width = np.diff(groups.indptr)
     part = np.repeat(1 / np.maximum(width, 1), width)

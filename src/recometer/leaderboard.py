@@ -32,16 +32,16 @@ SUMMARY_FIELDS = tuple(Table([MODEL, *columns(Protocol())], []).fields())
 class Leaderboard(Tracked, Printed):
     """Models that were evaluated on the same test data, ordered by the first metric, best first.
 
-    ``print(leaderboard)`` shows a row per model and a column per metric, and ``to_latex()`` is a
-    table for a paper with the best means in bold. `to_csv` and `to_json` have all digits, and a row
-    per model and metric. A single model is shown like an `Evaluation`, with a row per metric.
+    ``print(leaderboard)`` shows a row per model and a column per metric, and ``to_latex()`` returns
+    a table for a paper with the best means in bold. `to_csv` and `to_json` write all digits, and a
+    row per model and metric. A single model is shown like an `Evaluation`, with a row per metric.
 
     Attributes
     ----------
     results : mapping of str to Evaluation
         The evaluation of each model, by its name.
     seconds : mapping of str to mapping of str to float
-        For each model, the seconds that each step took, which become columns. It may be empty.
+        For each model, the seconds that each step took; each step becomes a column. May be empty.
     with_users : bool
         Whether to show the values of every user as well; CSV then has only these.
     groups : object
@@ -100,7 +100,7 @@ class Leaderboard(Tracked, Printed):
 
     @cached_property
     def rows(self) -> dict[str, dict[str, SummaryRow]]:
-        """The summary of each model by the names of metrics, in the order of the models."""
+        """For each model, best first, the rows of its summary by the names of metrics."""
         summaries = {
             model: {row.metric: row for row in result.summary()}
             for model, result in self.results.items()
@@ -119,7 +119,7 @@ class Leaderboard(Tracked, Printed):
         return self._tables()[-1]
 
     def tables(self, width: int | None = None) -> list[Table]:
-        """Return the tables of users, means and groups, at most `width` wide if possible."""
+        """Return the tables of users, means and groups, no wider than `width` if possible."""
         return [*self._tables(width), *side_by_side(self.segments, width)]
 
     def _tables(self, width: int | None = None) -> list[Table]:
@@ -198,7 +198,7 @@ class Leaderboard(Tracked, Printed):
     def _best_first(
         self, summaries: Mapping[str, Mapping[str, SummaryRow]], metric: str
     ) -> list[str]:
-        """Sort models by a metric's mean; undefined ones come last."""
+        """Sort models by a metric's mean; models with an undefined mean come last."""
         higher = self._first.known_metric(metric).definition.higher_is_better
 
         def place(model: str) -> tuple[bool, float]:
@@ -208,7 +208,7 @@ class Leaderboard(Tracked, Printed):
         return sorted(summaries, key=place)
 
     def _means(self, metrics: Sequence[str]) -> Table:
-        """Return the table of some metrics, the best mean of each highlighted."""
+        """Return the table of some metrics, with the best mean of each highlighted."""
         steps = self._steps
         lines, best = [], set()
         for model, of_model in self.rows.items():
@@ -229,7 +229,7 @@ class Leaderboard(Tracked, Printed):
         return Table([MODEL, *map(metric_column, shown)], lines, best=best)
 
     def _by_chance(self, metrics: Sequence[str]) -> list[dict[str, Any]]:
-        """Return a line with the values of a random order; one per model if they differ."""
+        """Return a line with the values of a random order, or a line per model if they differ."""
         found = {
             model: {metric: of_model[metric].chance for metric in metrics}
             for model, of_model in self.rows.items()
@@ -246,7 +246,7 @@ class Leaderboard(Tracked, Printed):
         return [{"model": f"(chance, {name})", **empty, **line} for name, line in texts.items()]
 
     def _users(self, people: bool) -> Table:
-        """Return a row per model and user, with numbers formatted for people or in full."""
+        """Return a row per model and user; numbers are formatted for people, or have all digits."""
 
         def show(value: float | None) -> str:
             return "undefined" if value is None else number(value)
@@ -287,7 +287,7 @@ class Leaderboard(Tracked, Printed):
         ]
 
     def _scope(self, where: Sequence[tuple[str, str]]) -> str:
-        """Say for which models and metrics something holds; empty if it holds for all."""
+        """Name the models and metrics for which something holds; empty if it holds for all."""
         if len(where) == len(self.rows) * len(self._metrics):
             return ""
         by_models: dict[tuple[str, ...], list[str]] = {}
@@ -317,7 +317,7 @@ class Leaderboard(Tracked, Printed):
         return [f"protocol: {self._by_model(lambda one: describe(one.protocol))}"]
 
     def _by_model(self, find: Callable[[Evaluation], Any]) -> str:
-        """Return each value with the names of its models, unless all models have it."""
+        """Return each value with the models that have it, unless all of them do."""
         found: dict[str, list[str]] = {}
         for model, result in self.results.items():
             value = find(result)
@@ -331,7 +331,7 @@ class Leaderboard(Tracked, Printed):
 
 
 def side_by_side(segments: Mapping[str, Segments], width: int | None = None) -> list[Table]:
-    """Return tables with a row per group and model, and a column per metric; none for no model."""
+    """Return tables with a row per group and model, and a column per metric; [] without models."""
     every = list(segments.values())
     if len(every) <= 1:
         return [table for one in every for table in one.tables(width)]

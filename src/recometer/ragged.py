@@ -1,11 +1,11 @@
 """Ragged tables, in which user u has the rows indptr[u]:indptr[u + 1], and records of columns.
 
-The metadata of a record's field say whether it has an entry per row or per user:
+The metadata of a field say whether it has an entry per row or per user:
 
     item: Int64 = field(metadata=PER_ROW)
     depth: Int64 = field(metadata=PER_USER)
 
-Shape checks, selections of users or rows, and merging follow from this. A field that holds a
+From the metadata, records check shapes, select users or rows, and merge. A field that holds a
 record has the same users. A field without metadata applies to all users.
 """
 
@@ -30,7 +30,7 @@ OFFSETS: Final = {"per": "offset"}  # where the rows of each user begin
 COUNTS: Final = {"per": "count"}  # a mapping of counts over all users, summed on merging
 KEPT: Final = {"per": "nothing"}  # a cache, which is not merged
 
-# `sums_of` keeps this many bits of the largest number exact, unless that is below the limit.
+# `sums_of` keeps this many bits of the largest value exact, unless that is below the limit.
 BITS_OF_CUT, SMALLEST_CUT = 26, 1e-280
 
 AnyRecord = TypeVar("AnyRecord", bound="Record")
@@ -38,7 +38,7 @@ AnyTable = TypeVar("AnyTable", bound="Table")
 
 
 def per_row_of(field: str) -> dict[str, str]:
-    """Return the metadata of a column with an entry per row of the `Table` in another field."""
+    """Return the metadata of a column with an entry per row of the `Table` that `field` holds."""
     return {"per": "row", "of": field}
 
 
@@ -48,7 +48,7 @@ def per_user(absent: int) -> dict[str, Any]:
 
 
 class Record:
-    """A frozen dataclass whose fields declare the row, user or item of their entries; see above."""
+    """A frozen dataclass whose fields declare if entries are per row, user or item; see above."""
 
     if TYPE_CHECKING:
 
@@ -93,8 +93,8 @@ class Record:
         Parameters
         ----------
         which
-            A slice of users, which copies nothing; or their positions, int64 [n_taken], where -1
-            stands for a missing user.
+            A slice of users, which copies nothing; or their positions, int64 [n_taken], with -1 for
+            a missing user.
         """
         if isinstance(which, slice) and which == slice(0, self.n_users):
             return self
@@ -143,7 +143,7 @@ class Record:
                 yield field, value
 
     def _table_of(self, field: dataclasses.Field[Any]) -> Table:
-        """Return the table whose rows a field has entries for."""
+        """Return the table for whose rows a field has entries."""
         table = getattr(self, field.metadata["of"]) if "of" in field.metadata else self
         if not isinstance(table, Table):
             raise InternalError(f"{type(self).__name__}.{field.name} belongs to rows of nothing.")
@@ -151,7 +151,7 @@ class Record:
 
 
 class Table(Record):
-    """A record with rows: those of user u are ``indptr[u]:indptr[u + 1]``."""
+    """A record with rows: user u has the rows ``indptr[u]:indptr[u + 1]``."""
 
     if TYPE_CHECKING:
 
@@ -175,8 +175,8 @@ class Table(Record):
         Parameters
         ----------
         which
-            bool [n_rows]: which rows stay; or int64 [n_taken]: the numbers of rows, in ascending
-            order of users. A row may occur several times.
+            bool [n_rows]: a mask of the rows to keep; or int64 [n_taken]: the numbers of rows, in
+            ascending order of users. A row may occur several times.
         """
         changes: dict[str, Any] = {}
         for field, value in self._columns():
@@ -202,7 +202,7 @@ def _fields(record: Any) -> tuple[dataclasses.Field[Any], ...]:
 
 @functools.cache
 def _shaped(record: Any) -> tuple[tuple[dataclasses.Field[Any], str | None], ...]:
-    """Return the fields to check with their kind of entries; None for records and other fields."""
+    """Return the fields to check, and what each has an entry per; None means nothing."""
     each = ((field, field.metadata.get("per")) for field in _fields(record))
     return tuple((field, per) for field, per in each if per in ("row", "user", "item", None))
 
@@ -218,7 +218,7 @@ def _rows_of(indptr: Int64, which: slice | Int64) -> tuple[Int64, slice | Int64]
 
 
 def _taken(column: Array, which: slice | Int64, absent: int) -> Array:
-    """Return the entries of some users, and `absent` for those at -1."""
+    """Return the entries of some users, and `absent` for a user of -1."""
     if isinstance(which, slice):
         return column[which]
     if not len(column):
@@ -286,18 +286,18 @@ def take_or_cut(indptr: Int64, users: Int64) -> tuple[Int64, Int64 | slice]:
 
 
 def lengths(indptr: Int64, users: Int64 | None) -> Int64:
-    """Return the number of rows of each user, 0 for those at -1. `users=None` means all users."""
+    """Return the number of rows of each user, 0 for a user of -1; `users=None` means all users."""
     if users is None:
         return steps(indptr)
     return np.where(users < 0, 0, indptr[users + 1] - indptr[users])
 
 
 def sums_of(numbers: npt.NDArray[np.integer], values: Float64, n: int) -> Float64:
-    """Add up the values of each number, in any order: float64 [n].
+    """Add up the values that have the same number, in any order: float64 [n].
 
-    Plain bins would add a rounding error with each value. Instead, values are split into multiples
-    of a power of two, whose sums are exact (up to 2^26 of the largest), and small remainders, whose
-    rounding errors are negligible relative to the largest value.
+    Plain addition would round with each value. Instead, each value is split into a multiple of a
+    power of two and a small remainder. Sums of up to 2^26 multiples are exact, and the rounding
+    errors of the remainders are negligible relative to the largest value.
     """
     largest = np.abs(values).max(initial=0.0)
     if not np.isfinite(largest) or largest < SMALLEST_CUT:
@@ -310,7 +310,7 @@ def sums_of(numbers: npt.NDArray[np.integer], values: Float64, n: int) -> Float6
 
 
 def column_sums(table: Array) -> Array:
-    """Add up each column pairwise, which is more exact than ``sum(axis=0)``."""
+    """Add up each column pairwise, which is more accurate than ``sum(axis=0)``."""
     return np.array([column.sum() for column in table.T], dtype=table[:0].sum(axis=0).dtype)
 
 
@@ -323,7 +323,7 @@ def indptr_of(counts: Int64 | Bool) -> Int64:
 
 
 def blocks(indptr: Int64, n_rows: int, n_users: int) -> list[slice]:
-    """Cut the users into blocks with a maximum number of rows (or one user) and of users."""
+    """Cut users into blocks of at most `n_users` users and `n_rows` rows, but at least one user."""
     found, start, end = [], 0, len(indptr) - 1
     while start < end:
         most = int(np.searchsorted(indptr, indptr[start] + n_rows, side="right")) - 1
@@ -338,18 +338,18 @@ def users_of(indptr: Int64) -> Int64:
 
 
 def offsets(keep: Bool, indptr: Int64) -> Int64:
-    """Return the indptr of the kept rows."""
+    """Return the indptr of a table after keeping only some of its rows."""
     return indptr if all_of(keep) else indptr_of(keep)[indptr]
 
 
 def pairs(users: Int64, items: npt.NDArray[np.integer], n_items: int) -> Int64:
-    """Return a number for each pair of a user and an item, in the order of the pairs."""
+    """Return a number for each pair of a user and an item; numbers sort like the pairs."""
     numbers: Int64 = users * np.int64(n_items) + items
     return numbers
 
 
 def among(numbers: Int64, ascending: Int64) -> Bool:
-    """Return which numbers are in another array, which must be sorted."""
+    """Return a mask of the numbers that are in another array, which must be sorted."""
     if not len(ascending):
         return np.zeros(numbers.shape, bool)
     at = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
@@ -358,5 +358,5 @@ def among(numbers: Int64, ascending: Int64) -> Bool:
 
 
 def numbered(indptr: Int64, items: npt.NDArray[np.integer], n_items: int) -> Int64:
-    """Return the number of the pair in each row of a table; see `pairs`."""
+    """Return the number of each row's pair, as defined by `pairs`."""
     return pairs(users_of(indptr), items, n_items)

@@ -1,4 +1,4 @@
-"""Ranks, TopLists and Ratings: the hand-over from sources to metrics.
+"""Ranks, TopLists and Ratings, which sources pass to metrics.
 
 Each field declares whether it has an entry per row, per user or neither (see `recometer.ragged`).
 """
@@ -21,7 +21,7 @@ from recometer.remembered import cached_property
 
 
 class UserFlag(enum.IntFlag):
-    """Facts about a user that the rules for undefined values read."""
+    """Facts about a user on which the rules for undefined values depend."""
 
     KNOWN = 1  # the source has a ranking for the user
     TRAINED = 2  # the user has training items
@@ -32,12 +32,12 @@ class UserFlag(enum.IntFlag):
 
 @functools.cache
 def _bits(which: tuple[UserFlag, ...]) -> np.uint32:
-    """Combine several flags into one number; cached, because this is slow."""
+    """Combine several flags into one number; cached, because combining flags is slow."""
     return np.uint32(functools.reduce(operator.or_, which))
 
 
 def raised(flags: UInt32, *which: UserFlag) -> Bool:
-    """Return which users have one of some flags: bool [n_users]."""
+    """Return a mask of the users who have any of some flags: bool [n_users]."""
     found: Bool = (flags & _bits(which)) != 0
     return found
 
@@ -56,10 +56,10 @@ class Ranks(Table):
         Position of the item in the order of the (sorted) item ids.
     above : int64 [n_judged]
         The number of candidates with a strictly higher score. 0 is the top of the list. -1 means
-        that the item is not ranked: the source does not know it, or it is beyond `depth`.
+        that the item is not ranked, because the source does not know it or it is beyond `depth`.
     tied, before : int64 [n_judged]
-        The number of other candidates with exactly the same score, and how many of these come
-        first: those with lower item ids, or under the rule ``ties="input"`` those given before.
+        The number of other candidates with exactly the same score, and how many of them come
+        before the item: by item id, or under the rule ``ties="input"`` by input order.
     gain : float64 [n_judged]
         The value in test, or 1 if test has no values.
     relevant : bool [n_judged]
@@ -70,35 +70,37 @@ class Ranks(Table):
         without a catalogue).
     n_excluded : int64 [n_users]
     depth : int64 [n_users]
-        The number of places that are known for certain: `n_candidates`, or less if only the top
-        of the list was requested or given.
+        The number of known places: `n_candidates`, or less if only the top of the list was
+        requested or passed.
     flags : uint32 [n_users]
         `UserFlag` bits.
     counts : mapping of str to int
-        The decisions of rules, over all users: ``users_unknown``, ``items_unknown``
+        How often rules decided something, over all users: ``users_unknown``, ``items_unknown``
         (distinct items of test), ``relevant_unranked`` (relevant rows of unknown items),
         ``train_test_overlap`` (rows).
     any_cutoff : bool
-        Whether cut-offs up to the number of candidates are meaningful for every metric, because
-        the candidates were given one by one and are not the whole catalogue.
+        Whether every metric allows cut-offs up to the number of candidates, because the candidates
+        were listed individually and are not the whole catalogue.
     pool : int64 [n_users] or None
-        If users have candidates of their own, which may be a sample, the number of items of the
-        catalogue that are neither in train nor in test of the user, from which the candidates
-        that are not judged were taken. None if the whole catalogue was ranked.
+        If each user has a set of candidates, which may be a sample: the number of items of the
+        catalogue that are in neither train nor test of the user. The unjudged candidates were taken
+        from these items. None if the whole catalogue was ranked.
     n_rankable : int64 [n_users] or None
-        The number of relevant items that are candidates, if `depth` hides it.
+        The number of relevant items that are candidates, if it does not follow from the ranked
+        items because lists end at `depth`.
     score : float64 [n_judged] or None
-        The score of each item, if the rule `score_above` reads it; NaN if there is none.
+        The score of each item, or NaN if it has none. Present only for the rule `score_above`.
     repeated : bool [n_judged] or None
-        Whether the item is in an earlier row, because a list repeats it. None if there are no
+        Whether an earlier row has the same item, because a list repeats it. None if there are no
         such rows.
     copies : int64 [n_judged] or None
-        The number of rows of test with the item's pair, if a metric reads it. None means one each.
+        The number of rows of test for this user and item, if a metric reads it. None means one
+        row for each.
     by_rank : bool
         Whether the source has ranks, so that equal scores are equal ranks.
     popularity, propensity : float64 [n_judged] or None
-        The popularity of the item in train, relative to the most popular item, which has 1, and
-        the probability that the item is observed at all. Present only if a metric reads them.
+        The popularity of the item in train (1 for the most popular item), and the probability that
+        the item is observed at all. Present only if a metric reads them.
     item_ids : [n_items] or None
         Sorted ids of the positions in `item`. None if positions identify the items.
     """
@@ -156,9 +158,9 @@ class TopLists(Record):
     known : bool [n_users]
         Whether the source has a list for the user.
     cut_in_ties : bool [n_users]
-        Whether the list ends among equal scores, so that some of them are in it and others not.
+        Whether the end of the list splits a group of equal scores.
     counts : mapping of str to int
-        The decisions of rules, over all users, as in `Ranks`.
+        How often rules decided something, over all users, as in `Ranks`.
     flags : uint32 [n_users]
         `UserFlag` bits. A user with a NaN or an infinite score has an empty list.
     item_ids : [n_items] or None
@@ -166,7 +168,7 @@ class TopLists(Record):
     n_catalogue : int or None
         The number of items that could have been recommended to any user. None if it is unknown.
     uncatalogued : int64 [n_uncatalogued] or None
-        Positions of the listed items that the catalogue lacks, ascending. None if nothing says
+        Positions of the listed items that the catalogue lacks, ascending. None if it is unknown
         which items are in the catalogue.
     """
 
@@ -222,8 +224,8 @@ class Ratings(Table):
         The predicted ratings in the same order. Rows that the rule ``nan_scores`` ranks first or
         last are still NaN.
     threshold : float64 [n_users] or None
-        A row is relevant if its true rating, and recommended if its predicted rating, is at least
-        this number. None if there is no threshold.
+        A row is relevant if its true rating is at least this number, and recommended if its
+        predicted rating is. None if there is no threshold.
     repeats : bool
         Whether rows repeat a pair of user and item; `Source.rank` merges such rows.
     """

@@ -40,7 +40,7 @@ GROUPS = (
     "LightGBM calls group."
 )
 
-# Each entry says what to do instead. First, arguments in Python, by name.
+# Each entry says what to do instead. Here: Python arguments, by name.
 ARGUMENTS: dict[str, str] = {
     "memory": "factors and scores that are larger than memory are ranked in place in .npy files, "
     "rm.Factors('users.npy', 'items.npy') and rm.Scores('scores.npy'); lists and interactions that "
@@ -60,13 +60,13 @@ ARGUMENTS: dict[str, str] = {
     "weights": WEIGHTS,
     "relative": STAKES,
 }
-# Values of rules, each by the rule and the value.
+# Values of rules, by (rule, value).
 VALUES: dict[tuple[str, str], str] = {
     ("repeated_test", "multiplied"): (
         "'joined' counts each row of test that repeats a pair, at the place of the item."
     ),
 }
-# Names of the package, such as Name of recometer.Name and stats.name of recometer.stats.name.
+# Names in the package, without "recometer.".
 NAMES: dict[str, str] = {
     "stats.Friedman": DATA_SETS,
     "stats.Published": PUBLISHED,
@@ -82,7 +82,7 @@ NAMES: dict[str, str] = {
     "testing.rating_mean_over_orders": DEFINITIONS,
     "Until": ALL_USERS,
 }
-# Options of the command line, such as "--option", and commands.
+# Options and commands of the command line.
 OPTIONS: dict[str, str] = {
     "--gate-mode": "one rule decides gates: passed, failed or undecided; --undecided pass or fail "
     "turns the third outcome into one of the others.",
@@ -97,13 +97,13 @@ COMMANDS: dict[str, str] = {"significance": PUBLISHED}
 def no_attribute(name: str, package: str = "") -> AttributeError | ImportError:
     """Return the error for a missing attribute of recometer or of a package in it.
 
-    To be raised by ``__getattr__`` of the package.
+    The package's ``__getattr__`` raises it.
     """
     inside = f"{package}." if package else ""
     hint = f". Hint: {NAMES[inside + name]}" if inside + name in NAMES else ""
     module = f"recometer.{package}".rstrip(".")
-    # `from package import name` replaces the message of an AttributeError, so that the hint would
-    # be lost. Such an import calls this function from `_handle_fromlist`.
+    # `from package import name` would replace the message of an AttributeError and lose the hint.
+    # Such an import reaches this function from `_handle_fromlist`.
     if hint and sys._getframe(2).f_code.co_name == "_handle_fromlist":
         return ImportError(f"{module} has no {name!r} any more{hint}")
     return AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
@@ -112,7 +112,7 @@ def no_attribute(name: str, package: str = "") -> AttributeError | ImportError:
 def without(
     *names: str,
 ) -> Callable[[Callable[Parameters, Returned]], Callable[Parameters, Returned]]:
-    """Make a function refuse removed arguments with a message that says what to use instead."""
+    """Make a function refuse removed arguments, with a message that says what to use instead."""
 
     def decorate(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
         @functools.wraps(function)

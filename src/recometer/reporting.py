@@ -1,4 +1,4 @@
-"""Reported: the base of everything that can be shown as a report and in charts."""
+"""Reported: the base class of results that have a report and charts."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class Plots:
     """The charts of a report, which notebooks draw: ``result.plot.leaderboard()``.
 
-    ``dir(result.plot)`` lists the available charts. Each takes an option of each of its choices,
-    as in ``versus.plot.values("recall@10")``, and shows the first options by default.
+    ``dir(result.plot)`` lists the available charts. A chart takes an option for each of its
+    choices, as in ``versus.plot.values("recall@10")``. The default is the first option of each.
     """
 
     def __init__(self, of: Reported) -> None:
@@ -63,10 +63,10 @@ class Reported:
         threads: int | None = None,
         **more: Any,
     ) -> Report:
-        """Make a report: a page that opens from disk, without a network, or Markdown.
+        """Make a report: an HTML page that opens from disk without a network, or Markdown.
 
-        It says which model wins and how certain that is, shows means, distributions, groups and the
-        lists of single users in charts and tables, and contains the full protocol.
+        It says which model wins and how certain that is. Charts and tables show means,
+        distributions, groups and the lists of some users. It also contains the full protocol.
 
         Parameters
         ----------
@@ -76,7 +76,7 @@ class Reported:
         title
             The title of the page. None makes one from the names of the models.
         lists
-            For each model, the source of its lists. Pass it for results that do not keep their
+            For each model, the source of its lists. Pass them for results that do not keep their
             source, because they were loaded from a file or the source is large.
         test, train, catalogue
             The arguments of `evaluate`. The titles of a `Catalogue` name the items.
@@ -86,15 +86,16 @@ class Reported:
         groups
             Groups of users, as `Evaluation.by` takes them. None groups by activity and popularity.
         users
-            Ids of users whose lists are shown, in addition to those who gain and lose most and to
-            some drawn at random.
+            Ids of users whose lists are shown, in addition to the users who gain and lose most and
+            to users drawn at random.
         n_users
-            The number of users shown who gain most, and of those who lose most; twice as many are
-            drawn at random.
+            How many of the users who gain most, and how many of those who lose most, are shown;
+            twice as many are drawn at random.
         depth
-            The number of places shown of each list. None shows 10, or up to 50 for scored pairs.
+            How many places of each list are shown. None shows 10, or up to 50 for scored pairs.
         item_to_item
-            Whether users are items for which similar items are recommended, and have their titles.
+            Whether users are themselves items, for which similar items are recommended; they are
+            then shown by title.
         seed
             Seed for drawing users.
         threads
@@ -110,11 +111,11 @@ class Reported:
         Raises
         ------
         FileError
-            If the path cannot be written, or has a file that is not a report.
+            If the path cannot be written, or is an existing file that is not a report.
         InputError
-            If the path has another ending, or data do not fit.
+            If the path has another suffix, or data do not fit.
         MissingExtraError
-            If you ask for the page, and the extra ``report`` is not installed.
+            If you ask for the HTML page and the extra ``report`` is not installed.
 
         Examples
         --------

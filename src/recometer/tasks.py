@@ -1,4 +1,4 @@
-"""Work on several Python threads: progress, Ctrl-C and errors for kernels that release the GIL."""
+"""Run tasks that release the GIL on several threads, with progress, Ctrl-C and errors."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
-POLL = 0.1  # seconds between checks of the workers: the delay of bars and of Ctrl-C
+POLL = 0.1  # seconds between checks of the workers, which delays progress bars and Ctrl-C
 LONGEST_START = 2.0  # seconds that a thread may take to start
 BLOCK = 2**15  # rows of a column that fit into the caches of a processor
 ROWS_PER_TASK = 2**18
 ROWS_LOOKED_AT = 2**21  # rows that one thread scans before a second one would help
 BRIEF = 2**15  # rows or places that the kernel finishes before another thread would help
-BRIEF_NUMBERS = 2**17  # the same for numbers that are only read once, such as scores
+BRIEF_NUMBERS = 2**17  # the same for numbers that are read only once, such as scores
 PATIENCE = 0.5  # seconds of work before a bar is worth showing
 
 
@@ -41,9 +41,9 @@ _here = threading.local()  # the ticker of the task that the thread is running
 
 
 def check_wanted() -> None:
-    """Raise Cancelled in a task whose result is no longer wanted; outside of tasks do nothing.
+    """Raise Cancelled in a task whose result is no longer wanted; do nothing outside tasks.
 
-    For long computations that have no access to the ticker.
+    This is for long computations that have no access to the ticker.
     """
     ticker: Ticker | None = getattr(_here, "ticker", None)
     if ticker is not None:
@@ -51,9 +51,9 @@ def check_wanted() -> None:
 
 
 class Ticker:
-    """Lets a running task report progress, and stops it by an exception when cancelled.
+    """Lets a running task report progress, and stops it with an exception when cancelled.
 
-    `report` is called with the share of the task's weight that is newly done.
+    `report` is called with the part of the task's weight that was done since the last call.
     """
 
     def __init__(self, report: Callable[[float], None], cancelled: threading.Event) -> None:
@@ -62,7 +62,7 @@ class Ticker:
         self._cancelled = cancelled
 
     def advance(self, weight: float = 0.0) -> None:
-        """Report that `weight` more of the task's own weight is done, about every 50 ms.
+        """Report that `weight` more of the task's weight is done; call it about every 50 ms.
 
         Raises Cancelled if the work was interrupted or another task failed. Tasks do not catch it.
         """
@@ -97,16 +97,16 @@ def run_tasks(
     Parameters
     ----------
     weights
-        How much work each task is, in any unit. None means that all are the same. Work that
-        a task has not reported is counted when it ends.
+        How much work each task is, in any unit. None means that all tasks are equal. Work that
+        a task has not reported is counted when the task ends.
     threads
-        Maximum number of tasks that run at a time, started in their order.
+        Maximum number of tasks that run at a time. Tasks start in their order.
     progress
         Whether to show a progress bar, labelled `label`. None shows one only if standard error is a
         terminal and the work takes a while.
     brief
-        Whether all of it takes a few milliseconds at most: the calling thread then
-        does a single task itself, because another thread takes longer to start, and Ctrl-C waits.
+        Whether all tasks together take a few milliseconds at most. The calling thread then runs a
+        single task itself, because starting another thread would take longer. Ctrl-C waits for it.
 
     Returns
     -------
@@ -142,7 +142,7 @@ def run_tasks(
             work.run()
         # Thread.join is unsafe: before Python 3.13, Ctrl-C in it marks a running thread as ended.
         while not work.ended.wait(POLL):
-            check_wanted()  # the calling thread may itself run a task
+            check_wanted()  # the calling thread may itself be running a task
             bar.update(work.done)
     finally:
         work.cancelled.set()
@@ -156,7 +156,7 @@ def run_tasks(
 
 
 def was_started(worker: threading.Thread) -> bool:
-    """Start a thread; return whether the system had one left."""
+    """Start a thread; return whether the system allowed it."""
     try:
         worker.start()
     except RuntimeError:  # "can't start new thread"
@@ -165,12 +165,12 @@ def was_started(worker: threading.Thread) -> bool:
 
 
 def _begin(workers: Sequence[threading.Thread]) -> list[threading.Thread]:
-    """Start threads until the system has none left; return those that were started."""
+    """Start threads until the system allows no more; return the started ones."""
     return list(itertools.takewhile(was_started, workers))
 
 
 def _join(worker: threading.Thread) -> None:
-    """Wait for a thread, even if Ctrl-C interrupted its start, because it may still start."""
+    """Wait for a thread, even if Ctrl-C interrupted its start, because it may start late."""
     end = time.monotonic() + LONGEST_START
     while worker in threading.enumerate() and not worker.is_alive() and time.monotonic() < end:
         time.sleep(POLL / 10)
@@ -181,7 +181,7 @@ def _join(worker: threading.Thread) -> None:
 def on_all_threads(function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
     """Call a function on every task, on as many threads as this process has processors.
 
-    It shows no progress; see `run_tasks`.
+    Like `run_tasks`, but without showing progress.
     """
     if len(tasks) == 1:
         return [function(tasks[0])]
@@ -208,8 +208,8 @@ def each_block(
 ) -> list[R]:
     """Return the results of a function on every block of n rows, in order, on all processors.
 
-    Blocks are short enough to stay in the caches between several passes over them. For a single
-    pass, `rows` may be up to `ROWS_PER_TASK`. A thread takes `per_task` rows at a time.
+    By default, blocks are short enough to stay in the processor's caches during several passes.
+    For a single pass, `rows` may be up to `ROWS_PER_TASK`. Threads take `per_task` rows at a time.
     """
     size = BLOCK if rows is None else rows
 
@@ -222,7 +222,7 @@ def each_block(
 
 
 def any_in_blocks(n: int, function: Callable[[slice], Any]) -> bool:
-    """Return whether a function, which returns bools for a slice of rows, finds any of n rows."""
+    """Return whether a function, called on slices of n rows, returns True for any row."""
     found = each_block(n, lambda rows: bool(function(rows).any()), ROWS_PER_TASK, ROWS_LOOKED_AT)
     return any(found)
 
@@ -230,8 +230,8 @@ def any_in_blocks(n: int, function: Callable[[slice], Any]) -> bool:
 def resolve_threads(threads: int | None) -> int:
     """Return the number of threads to use, at least 1.
 
-    None uses all available processors: those of the affinity mask, within the limit of the
-    control group (container).
+    None uses all available processors: the affinity mask, limited by the control group
+    (container).
     """
     if threads is None:
         return _available_processors()
@@ -260,7 +260,7 @@ class _Work(Generic[T, R]):
         self._working = self._n_workers = n_workers
 
     def go_on_with(self, n_workers: int) -> None:
-        """Expect fewer threads, because the others could not be started."""
+        """Go on with fewer threads, because the others could not be started."""
         with self._lock:
             self._working -= self._n_workers - n_workers
             if self._working == 0:
@@ -285,7 +285,7 @@ class _Work(Generic[T, R]):
                 self.results[position] = self._function(task, ticker)
             except BaseException as error:
                 with self._lock:
-                    # Errors after a cancellation are its consequence (mostly Cancelled).
+                    # An error after a cancellation is a consequence of it (mostly Cancelled).
                     if not self.cancelled.is_set():
                         self._error = error
                         self.cancelled.set()
@@ -314,7 +314,7 @@ class _Work(Generic[T, R]):
 
 @contextlib.contextmanager
 def waiting(label: str) -> Iterator[None]:
-    """Show a label on a terminal during work of unknown length, once it takes a while."""
+    """Show a label on a terminal during work of unknown length, if it takes a while."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield
         return
@@ -329,7 +329,7 @@ def waiting(label: str) -> Iterator[None]:
     finally:
         timer.cancel()
         if shown:
-            timer.join()  # it may be starting right now
+            timer.join()  # it may be starting the label right now
         status.stop()
 
 
@@ -358,7 +358,7 @@ class _Bar:
     def close(self, done: float) -> None:
         if self._rich is not None:
             display, bar = self._rich
-            # Rounding may leave the sum just below the total, which would look unfinished.
+            # Rounding may leave the sum just below the total, and the bar would look unfinished.
             ended = math.isclose(done, self._total)
             display.update(bar, completed=self._total if ended else done)
             display.stop()
@@ -393,14 +393,14 @@ def _available_processors() -> int:
 
 @functools.cache
 def _own_limit() -> int:
-    """Return the number of processors that control groups allow this process, cached."""
+    """Return the number of processors that control groups allow this process (cached)."""
     return _control_group_limit(control_groups())
 
 
 def control_groups(
     membership: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")
 ) -> list[Path]:
-    """Return the folders of the Linux control groups (version 2) that this process is in."""
+    """Return the directories of the Linux control groups (version 2) that this process is in."""
     try:
         lines = membership.read_text().splitlines()
     except OSError:

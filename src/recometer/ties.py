@@ -1,7 +1,7 @@
 """Tie rules turn `Ranks` into tie groups, the only form in which metrics read a ranking.
 
-A rule either gives every judged item a separate place, which is a group of one, or keeps tied
-items together (``"expected"``), so that metrics average over all their orders.
+Under ``"expected"``, tied items stay in one group, and metrics average over all orders of the
+group. Every other rule gives each judged item its own place: a group of one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Found = TypeVar("Found")
 PART, LONG = ROWS_OF_PART, ROWS_WITHOUT_PARTS
 """Rows of a user: the size of a part of a long sum, and the most that are summed without parts."""
 
-FEW = 2**12  # numbers that take too little memory to be worth saving
+FEW = 2**12  # with fewer numbers, saving memory is not worthwhile
 SHORT_SORT = 2**11  # up to this many gains, one sort for all users is fastest
 WHOLE = int(np.iinfo(np.int64).max)
 """The cut-off that stands for the whole ranking."""
@@ -39,34 +39,35 @@ WHOLE = int(np.iinfo(np.int64).max)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Groups:
-    """Tie groups that hold an item with the property that is read, in rank order.
+    """Tie groups with at least one item that has the property read by a metric, in rank order.
 
-    A ragged table in CSR layout: the groups of user ``u`` are the rows
+    This is a ragged table in CSR layout: the groups of user ``u`` are the rows
     ``indptr[u]:indptr[u + 1]``. Items that were not ranked are in no group.
 
     Attributes
     ----------
     indptr : int64 [n_users + 1]
     start : int64 [n_groups]
-        Places before the group.
+        The number of places before the group.
     size : int64 [n_groups]
-        Places of the group; 1 throughout under every rule but ``"expected"``.
+        The number of places of the group; always 1 except under the rule ``"expected"``.
     relevant : int64 [n_groups]
-        Items with the property (relevant; or with a gain other than 0), at least 1.
+        The number of items with the property (relevant, or a gain other than 0), at least 1.
     gain : float64 [n_groups]
-        Mean gain per place; where relevance is read, a relevant item's gain is 1.
+        Mean gain per place. If the property is relevance, a relevant item's gain is 1.
     member_gain : float64 [relevant.sum()]
         The gains of the items with the property, group by group.
     n_relevant, depth : int64 [n_users]
         As in `Ranks`.
     n_candidates : int64 [n_users]
-        The same; unknown (-1) only for metrics that do not read it.
+        As in `Ranks`; unknown (-1) only for metrics that do not read it.
     ideal_indptr, ideal_gain : int64 [n_users + 1], float64 [ideal_indptr[-1]]
         The positive gains of each user's judged items, ranked or not, best first.
     listed_ideal, signed_ideal : callable
-        Return the same two arrays for ranked items only, and with the gains that are not positive.
+        Return the same two arrays: for ranked items only, and including gains that are not
+        positive.
     ranks : Ranks
-        The ranks: they have the depth of each ranking, for instance.
+        The ranks from which the groups were made.
     cache : dict
         Intermediate results that metrics share.
     """
@@ -99,7 +100,7 @@ class Groups:
 
     @cached_property
     def hits_before(self) -> Int64:
-        """The items with the property in the user's earlier groups: int64 [n_groups]."""
+        """The number of items with the property in the user's earlier groups: int64 [n_groups]."""
         seen = indptr_of(self.relevant)
         return seen[:-1] - seen[self.indptr[self.user]]
 
@@ -109,9 +110,10 @@ class Groups:
         return all_of(self.size == 1)
 
     def within(self, cutoff: int | Int64) -> tuple[Int64 | slice, Int64]:
-        """Find the groups that begin within a cut-off, or within one per user: int64 [n_users].
+        """Find the groups that begin within a cut-off: one number, or int64 [n_users].
 
-        Returns the rows of the groups, and the number of their places within it: int64 [n_rows].
+        Returns the rows of the groups, and how many of their places are within the cut-off: int64
+        [n_rows].
         """
         if isinstance(cutoff, int) and cutoff == WHOLE:
             return slice(None), self.size
@@ -120,7 +122,7 @@ class Groups:
         return rows, np.minimum(self.size[rows], room[rows])
 
     def parted(self, cutoff: int) -> Int64:
-        """Find the groups that the cut-off splits, in the order of users."""
+        """Find the groups that a cut-off splits, in the order of users."""
         return np.flatnonzero((self.start < cutoff) & (self.size > cutoff - self.start))
 
     def first(self, cutoff: int) -> tuple[Int64 | slice, Int64, Int64]:
@@ -148,9 +150,9 @@ class Reach:
 
     rows: Int64 | slice  # the groups that begin within the deepest cut-off
     parted: Int64  # the groups that each cut-off splits, one cut-off after another
-    places: Int64  # the number of their places within it
-    # For each cut-off: the positions in `rows` of the groups within it, and their users; which of
-    # these it splits, and their slice of `parted`.
+    places: Int64  # how many of their places are within the cut-off
+    # For each cut-off: the positions in `rows` of the groups within it, their users, the groups
+    # among them that it splits, and the slice of `parted` with these.
     cutoffs: Sequence[tuple[Int64 | slice, Int64, Int64, slice]]
 
 
@@ -167,7 +169,7 @@ def _first(groups: Groups, cutoff: int) -> tuple[Int64 | slice, Int64, Int64]:
 
 def _reach(groups: Groups, cutoffs: Int64) -> Reach:
     start, size, user = groups.start, groups.size, groups.user
-    rows: Int64 | slice = slice(None)  # usually narrowed down to a few
+    rows: Int64 | slice = slice(None)  # the next step usually leaves only a few
     deepest = start < cutoffs.max()
     if not all_of(deepest):
         rows = np.flatnonzero(deepest)
@@ -201,17 +203,17 @@ def _reach(groups: Groups, cutoffs: Int64) -> Reach:
 
 
 def _chosen(rows: Int64 | slice, which: Int64) -> Int64:
-    """Return the chosen ones of some rows; a slice stands for all rows."""
+    """Return `rows` at the positions `which`; a slice stands for all rows."""
     return which if isinstance(rows, slice) else rows[which]
 
 
 def sum_by_user(user: Int64, values: Float64, n_users: int) -> Float64:
     """Sum values by user, in the given order: float64 [n_users].
 
-    Up to `LONG` adjacent rows of a user are added one by one. More rows are first summed in parts
-    of `PART` rows, so that the rounding error grows with the logarithm of their number.
+    Up to `LONG` adjacent rows of a user are added one by one. Longer runs are first summed in parts
+    of `PART` rows, which limits the rounding error to the logarithm of their length.
     """
-    # A long run includes two consecutive samples. Usually there is no long run.
+    # A long run includes two consecutive samples. Usually, there is no long run.
     if len(user) > PART and any_of(user[:-PART:PART] == user[PART::PART]):
         run = np.flatnonzero(begins(user))
         length = np.diff(run, append=len(user))
@@ -222,7 +224,7 @@ def sum_by_user(user: Int64, values: Float64, n_users: int) -> Float64:
             part = np.cumsum(heads) - 1
             sums = np.bincount(part, weights=values).astype(np.float64, copy=False)
             return sum_by_user(user[heads], sums, n_users)
-    # Unlike with reduceat or a running sum, a user's sum does not depend on other users' rows.
+    # Unlike reduceat or a running sum, this does not let other users' rows affect a user's sum.
     return np.bincount(user, weights=values, minlength=n_users).astype(np.float64, copy=False)
 
 
@@ -242,23 +244,23 @@ def resolve(
     ranks
         The rank of each judged item.
     ties
-        ``"expected"`` keeps tied items together. ``"optimistic"`` and ``"pessimistic"``
-        put the best tied items first and last: relevant before other items, or higher before
-        lower gains (unjudged items have no gain, and negative gains come after them). ``"random"``
-        draws one order per user. ``"item"`` and ``"item_desc"`` put the lower and the
-        higher item id first; ``"input"`` keeps the input order, in which
-        `Ranks.before` must have been counted; so does ``"as_ranked"``, except for equal ranks.
+        ``"expected"`` keeps tied items together. ``"optimistic"`` puts the best tied items first,
+        ``"pessimistic"`` last: relevant before other items, or higher before lower gains (unjudged
+        items have no gain, and negative gains come after them). ``"random"`` draws one order per
+        user. ``"item"`` puts lower item ids first, ``"item_desc"`` higher ones. ``"input"`` keeps
+        the input order, and needs `Ranks.before` counted in this order; so does ``"as_ranked"``,
+        except for equal ranks.
     by
-        The property of items that the metric reads, see `worth_of`.
+        The property of items that the metric reads; see `worth_of`.
     seed
         Seed of the rule ``"random"``.
     user_keys : uint64 [n_users], optional
-        A number for each user in that draw, so that it does not depend on the other users; by
-        default, the positions of the users.
+        A number per user for the rule ``"random"``, which makes a user's draw independent of the
+        other users. By default, the position of the user.
     relevant_from
         As in `Protocol`.
     within
-        The cut-off of the rule ``"item_desc_within"``. None for the whole ranking.
+        The cut-off of the rule ``"item_desc_within"``. None means the whole ranking.
     """
     indptr = ranks.indptr
     has, every_worth = worth_of(ranks, by, relevant_from)
@@ -307,14 +309,14 @@ def resolve(
 
 @dataclasses.dataclass(frozen=True)
 class _Ideal:
-    """The worths of judged items, best first; an item that a list repeats counts once."""
+    """The worths of judged items, best first; an item that a list repeats counts only once."""
 
     ranks: Ranks
     by: Property
     worth: Float64
 
     def positive(self) -> tuple[Int64, Float64]:
-        """Return the offsets of each user, and the worths above 0."""
+        """Return row pointers and the worths above 0, best first."""
         ranks = self.ranks
         if self.by == "relevance":
             indptr = indptr_of(ranks.n_relevant)
@@ -354,7 +356,7 @@ def places_of(
     ranks, ties, seed, user_keys
         As in `resolve`.
     which : bool [n_judged]
-        Which items.
+        A mask of the items.
 
     Returns
     -------
@@ -378,7 +380,7 @@ def _places(
     user_keys: UInt64 | None,
     within: int | None,
 ) -> Int64:
-    """Return the places of some rows under a rule that gives each item a place."""
+    """Return the places of some rows under a rule that gives each item its own place."""
     if ties == "random":
         return drawn_places(ranks, ranks.user, seed, user_keys)[rows]
     above, tied, before = ranks.above[rows], ranks.tied[rows], ranks.before[rows]
@@ -399,21 +401,25 @@ def _places(
 def worth_of(
     ranks: Ranks, by: Property, relevant_from: RelevantFrom = None
 ) -> tuple[Bool, Float64]:
-    """Return which judged items have a property, and the worth of each item: 0 without it.
+    """Return a mask of the judged items with a property, and each item's worth: 0 without it.
 
-    ``"relevance"``: a relevant item is worth 1. ``"gain"``: its value in test;
-    ``"positive_gain"``: if that is above 0. ``"exponential"``: 2^gain - 1;
-    ``"positive_exponential"``: if that is above 0. ``"shifted"``: 2^(gain - relevant_from + 1) - 1
-    for a relevant item (with a `relevant_from` of 1 by default).
-    ``"relevant_gain"``: the value in test, if it is positive and the item relevant.
-    ``"judgement"``: 1 for a relevant item, -1 for another judged item;
-    ``"judgement_from_zero"``: 0 for an item whose value is below 0, unless it is relevant.
-    ``"inverse_popularity"``, ``"inverse_propensity"``: 1 / the value in `Ranks`, for a
-    relevant item.
+    The worth of an item under each property:
+
+    * ``"relevance"``: 1 for a relevant item.
+    * ``"gain"``: its value in test. ``"positive_gain"``: the same, if above 0.
+    * ``"exponential"``: 2^gain - 1. ``"positive_exponential"``: the same, if above 0.
+    * ``"shifted"``: 2^(gain - relevant_from + 1) - 1 for a relevant item; `relevant_from` is 1 by
+      default.
+    * ``"relevant_gain"``: its value in test, if the item is relevant and the value positive.
+    * ``"judgement"``: 1 for a relevant item, -1 for another judged item.
+      ``"judgement_from_zero"``: the same, but 0 for an item that is not relevant and has a value
+      below 0.
+    * ``"inverse_popularity"``, ``"inverse_propensity"``: for a relevant item, 1 / the value in
+      `Ranks`.
     """
     relevant, gain = ranks.relevant, ranks.gain
     if by == "relevance":
-        # Usually all are relevant, and this takes no memory.
+        # Usually, all items are relevant, and this takes no memory.
         ones = _equal_to(_FEW_ONES, len(relevant))
         return relevant, ones if all_of(relevant) else relevant.astype(np.float64)
     if by in ("judgement", "judgement_from_zero"):
@@ -449,7 +455,7 @@ _FEW_COUNTS = read_only(np.ones(FEW, np.int64))
 
 
 def _equal_to(few: Array, n: int) -> Array:
-    """Return n copies of the first number in `few` without allocating memory."""
+    """Return an array of n times the first number in `few`, without allocating memory."""
     return few[:n] if n <= FEW else np.broadcast_to(few[0], n)
 
 
@@ -459,14 +465,14 @@ def two_to(power: Float64) -> Float64:
         whole = bool((np.abs(power) <= 1000).all()) and bool((power == np.rint(power)).all())
     if whole:
         return np.ldexp(1.0, power.astype(np.int64))
-    # math.pow, because the last bit of np.exp2 differs between instruction sets.
+    # Use math.pow, because the last bit of np.exp2 differs between instruction sets.
     large = power >= 1024
     values = (math.pow(2.0, one) for one in np.where(large, 0.0, power).tolist())
     return np.where(large, np.inf, np.fromiter(values, np.float64, len(power)))
 
 
 def two_to_less_one(power: Float64) -> Float64:
-    """Return 2^power - 1, exactly rounded for small powers as well."""
+    """Return 2^power - 1, accurate for small powers as well."""
     found = two_to(power) - 1
     small = (np.abs(power) < 0.5) & (power != 0)
     if any_of(small):
@@ -476,7 +482,7 @@ def two_to_less_one(power: Float64) -> Float64:
 
 def _sums_of_runs(values: Float64, first: Int64, count: Int64) -> Float64:
     sums = values[first]
-    several = np.flatnonzero(count > 1)  # mostly few
+    several = np.flatnonzero(count > 1)
     run, index = number_runs(count[several])
     members = values[first[several][run] + index]
     sums[several] = sum_by_user(run, members, len(several))
@@ -484,14 +490,14 @@ def _sums_of_runs(values: Float64, first: Int64, count: Int64) -> Float64:
 
 
 def _best_first(gain: Float64, user: Int64, n_users: int) -> tuple[Int64, Float64]:
-    """Return each user's positive gains in descending order, as offsets and values."""
+    """Return each user's positive gains in descending order, as row pointers and values."""
     positive = gain > 0
     best, user = gain[positive], user[positive]
     indptr = indptr_of(np.bincount(user, minlength=n_users))
     if len(best) <= SHORT_SORT:
         best = best[np.lexsort((-best, user))]
     elif best.min() < best.max():
-        # Sort users with equal numbers of gains together: much faster than one long sort.
+        # Sorting users with equal numbers of gains together is much faster than one long sort.
         width = np.diff(indptr)
         for n in np.unique(width[width > 1]):
             rows = indptr[:-1][width == n][:, np.newaxis] + np.arange(n)
@@ -500,7 +506,7 @@ def _best_first(gain: Float64, user: Int64, n_users: int) -> tuple[Int64, Float6
 
 
 def _falling_within(above: Int64, tied: Int64, before: Int64, within: int | None) -> Int64:
-    """Return places by id, but by descending id among the tied items within the cut-off."""
+    """Return places by ascending id, except that tied items within the cut-off are reversed."""
     inside = tied + 1 if within is None else np.clip(within - above, 0, tied + 1)
     return above + np.where(before < inside, inside - 1 - before, before)
 
@@ -508,7 +514,7 @@ def _falling_within(above: Int64, tied: Int64, before: Int64, within: int | None
 def _extreme_places(
     user: Int64, above: Int64, size: Int64, worth: Float64, *, best_first: bool
 ) -> Int64:
-    """Return the places under the best or the worst order of every tie group."""
+    """Return the places in the best or the worst order of every tie group."""
     _, count = find_runs(user, above)
     run, index = number_runs(count)
     rising = -worth if best_first else worth

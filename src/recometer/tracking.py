@@ -1,4 +1,4 @@
-"""Tracked: a result that can be logged by experiment trackers, under flat names."""
+"""Tracked: the base class of results that experiment trackers can log, under flat names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LARGEST_STEP = 2**63 - 1
 
 
 class Tracked:
-    """A result with values by flat names."""
+    """A result whose values have flat names."""
 
     def flat(self, path: str | os.PathLike[str] | None = None) -> dict[str, float | int]:
         """Return means, the ends of their intervals and numbers of users, by flat names.
@@ -24,20 +24,20 @@ class Tracked:
         A name has only ASCII letters, digits and ``_``, so that MLflow, W&B, TensorBoard and DVC
         accept it: ``ndcg_at_10``, ``ndcg_at_10_low``, ``ndcg_at_10_high``, ``ndcg_at_10_counted``,
         ``ndcg_at_10_skipped``, and ``ndcg_at_10_chance`` if it is known.
-        `recometer.results.flat.FlatName` reads names back. With several models, the means are
-        ``ndcg_at_10_of_als``; a comparison has differences, too: ``ndcg_at_10_of_als_versus_bpr``
-        with ``..._p_value`` and ``..._adjusted_p``.
+        `recometer.results.flat.FlatName` parses such names. With several models, a mean is called
+        ``ndcg_at_10_of_als``. A comparison also has differences, called
+        ``ndcg_at_10_of_als_versus_bpr``, with ``..._p_value`` and ``..._adjusted_p``.
 
         Parameters
         ----------
         path
-            Write them to this file as JSON, too, for instance for ``dvc metrics``, with null
-            for undefined values.
+            Also write them to this file as JSON, for instance for ``dvc metrics``. Undefined values
+            are null.
 
         Returns
         -------
         dict of str to float or int
-            NaN where a mean, or an end of its interval, is undefined. Numbers of users are whole.
+            A mean, or an end of its interval, is NaN if undefined. Numbers of users are int.
 
         Raises
         ------
@@ -63,9 +63,9 @@ class Tracked:
         model_id: str | None = None,
         artifact: bool | None = None,
     ) -> None:
-        """Log the values of `flat` as metrics of an MLflow run, and the whole as an artifact.
+        """Log the values of `flat` as metrics of an MLflow run, and the result as an artifact.
 
-        Undefined values are logged as NaN. Tags such as ``recometer.protocol`` tell what the
+        Undefined values are logged as NaN. Tags such as ``recometer.protocol`` record what the
         numbers depend on.
 
         Parameters
@@ -77,18 +77,18 @@ class Tracked:
         run_id
             The run. None takes the active run, or a new one, like ``mlflow.log_metrics``.
         model_id
-            The logged model that is evaluated. None takes the active one.
+            The logged model that was evaluated. None takes the active one.
         artifact
-            Whether to save an evaluation as ``recometer/evaluation.parquet``, which
-            `recometer.load` reads, those of a leaderboard as ``recometer/als.parquet``, ..., and a
-            comparison as ``recometer/comparison.json``. None saves it unless there is a step. The
-            prefix also precedes the names of the files.
+            Whether to save the result as files: an evaluation as ``recometer/evaluation.parquet``,
+            the evaluations of a leaderboard as ``recometer/als.parquet``, ..., and a comparison as
+            ``recometer/comparison.json``. `recometer.load` reads the Parquet files. None saves them
+            unless there is a step. The prefix also precedes the names of the files.
 
         Raises
         ------
         InputError, InputTypeError
-            If `prefix`, `step` or `artifact` is of no use. What MLflow itself refuses, such as a
-            prefix with other characters, or an unknown run, is an exception of MLflow.
+            If `prefix`, `step` or `artifact` is not valid. MLflow raises its own exceptions, for
+            instance for an unknown run or for characters that it does not allow in a prefix.
         MissingExtraError
             If MLflow is not installed.
         """
@@ -112,7 +112,7 @@ class Tracked:
         for name, value in {"recometer.version": __version__, **self._tags()}.items():
             client.set_tag(run_id, name, value)
         if artifact or (artifact is None and step is None):
-            import tempfile  # seldom needed
+            import tempfile  # rarely needed
 
             with tempfile.TemporaryDirectory() as folder:
                 self._save_artifacts(folder, safe_name(prefix))
@@ -132,5 +132,5 @@ class Tracked:
 
 
 def safe_name(text: str) -> str:
-    """Replace the characters of a string that may not occur in file names."""
+    """Replace the characters of a string that are not allowed in file names."""
     return "".join(character if character.isalnum() else "_" for character in text)
