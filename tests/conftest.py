@@ -9,9 +9,9 @@ import pytest
 from frames import FRAMES
 from hypothesis import Phase, settings
 
-# Generated cases are the same in every run, and no test fails because a machine is slow. The
-# nightly run (`nox -s nightly`, or pytest --hypothesis-profile nightly) has more cases, which
-# differ every time. Mutants get more cases too, and a single failure is enough.
+# By default, Hypothesis generates the same cases in every run, and slow machines fail no test. The
+# nightly run (`nox -s nightly`, or pytest --hypothesis-profile nightly) generates more cases, and
+# different ones every time. Mutants are also tested on more cases, but failures are not shrunk.
 settings.register_profile("recometer", deadline=None, derandomize=True, max_examples=12)
 settings.register_profile("nightly", deadline=None, max_examples=200, print_blob=True)
 settings.register_profile(
@@ -19,13 +19,13 @@ settings.register_profile(
 )
 settings.load_profile("recometer")
 
-# If Python may not write bytecode, each process started by a test compiles the whole package again,
+# Without cached bytecode, each process that a test starts would compile the whole package again,
 # which takes longer than the test itself.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# Tests run in parallel, and threads that wait for parts of a small product keep processors busy.
-# NumPy reads this when it is imported, and no plugin imports it.
+# Tests already run in parallel, so BLAS threads would only compete for processors. NumPy reads this
+# variable when it is imported, and no pytest plugin imports NumPy earlier.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
@@ -33,23 +33,24 @@ HERE = pathlib.Path(__file__).parent
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Skip folders named after a marker of all their tests, unless the marker is requested.
+    """Skip the folders live and rivals, unless the marker of the same name is requested.
 
-    Otherwise their modules would be imported and their tests collected, only to be deselected.
+    Without this hook, pytest would import their modules and collect their tests, only to deselect
+    them.
     """
     folder = collection_path.parent == HERE and collection_path.name in ("live", "rivals")
     left_out = f"not {collection_path.name}" in (config.option.markexpr or "")
     return True if folder and left_out else None
 
 
-# Nearly all objects created during collection are kept, so there is no garbage to look for.
+# pytest keeps nearly all objects that it creates during collection, so garbage is rare.
 gc.disable()
 
 
 def pytest_collection_finish():
-    """Keep thousands of collected tests out of every later garbage collection."""
+    """Exclude the thousands of collected tests from later garbage collections."""
     gc.freeze()
-    # There are few cycles and plenty of memory, so collect rarely.
+    # Tests make few reference cycles and memory is plentiful, so collect rarely.
     gc.set_threshold(50_000, 20, 20)
     gc.enable()
 

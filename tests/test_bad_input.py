@@ -1,4 +1,4 @@
-"""Every bad input gets its message; the cases are in tests/bad_input.toml."""
+"""Every bad input raises the expected error. The cases are in tests/bad_input.toml."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ TABLE = tomllib.loads(
 PYTHON, COMMANDS = TABLE["python"], TABLE["commands"]
 CALLED = (rm.evaluate, rm.compare, rm.audit, rm.split, rm.Lists, rm.Pairs, rm.Interactions.of)
 ARGUMENTS = {name for call in CALLED for name in inspect.signature(call).parameters}
-# "--rule seen=excluded" and "user=5,item=3" are values of options.
+# Do not match values of command-line options: "--rule seen=excluded" and "user=5,item=3".
 IN_PYTHON = re.compile(rf"\brm\.|(?<!--rule )\b({'|'.join(ARGUMENTS)})=(?!\d)")
 OPTION = re.compile(r"(?<!\w)--[a-z]")
-# Every message states the expected input or the way out.
+# Every message states what input is expected or how to fix the problem.
 WAY_OUT = re.compile(r"Hint|must|expected|needs?\b|cannot|takes|[Tt]here (is|are)|has no|no(ne)? ")
 
 
@@ -125,7 +125,7 @@ def test_every_public_name_is_in_the_table():
 
 
 def test_expected_messages_are_long_enough():
-    """A fragment with little content would also match other errors."""
+    """A very short fragment would also match other errors."""
     cases = [case for section in PYTHON.values() for case in section["cases"]]
     assert len(cases) >= 300
     assert [case for case in cases if len(case[-1]) < 12] == []

@@ -11,16 +11,16 @@ ROW = re.compile(r"^\| .+ \| ([\d.]+) \| `python .+` \| (\w+\.json): (.+) \|$", 
 ROWS = ROW.findall((ROOT / "COMPARE.md").read_text(encoding="utf-8"))
 
 DROPINS = (ROOT / "docs" / "dropins.md").read_text(encoding="utf-8")
-# | library version | call, maybe with a remark | users | theirs | ours | ratio |
+# | library version | call, possibly with a remark | users | theirs | ours | ratio |
 CALL = re.compile(
     r"^\| [^|]+ [\d.]+ \| ([^|]+) \| [\d,]+ \| [^|]+ \| [^|]+ \| ([\d.]+) \|$", re.MULTILINE
 )
 GUIDES = sorted((ROOT / "docs").glob("from_*.md"))
-NUMBER = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.]*\d)(?! m?s\b)")  # neither versions nor seconds
+NUMBER = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.]*\d)(?! m?s\b)")  # no version numbers or seconds
 
 
 def ratio_of(results, name):
-    """Return a ratio by its name: of a library's call, of two timings, or of a measure."""
+    """Return the ratio with this name: of a call, of two timings, or a named measure."""
     if "libraries" in results:
         library, call = name.split(": ", 1)
         return results["libraries"][library]["calls"][call]["ratio"]
@@ -42,7 +42,7 @@ def round_like(value, shown):
 
 
 def all_ratios():
-    """Return every ratio in the results; ratios of splits are only in the tables."""
+    """Return every ratio in the results. Those of splits come from the tables in the README."""
     found = []
     for path in (ROOT / "benchmarks" / "results").glob("*.json"):
         results = json.loads(path.read_text(encoding="utf-8"))

@@ -17,7 +17,7 @@ OTHER = {"ann": ["e", "b", "a"], "bob": ["c", "d"], "cat": ["a", "d"]}
 
 
 def attention(lists, k, d):
-    """The attention that each user gives to each item, as a dict of dicts."""
+    """Return the attention that each user gives to each item, as a dict of dicts."""
     return {
         user: {item: d(place) for place, item in enumerate(row[:k], 1)}
         for user, row in lists.items()
@@ -25,7 +25,7 @@ def attention(lists, k, d):
 
 
 def ideal(relevant, items, k, d):
-    """The mean over all orders that put relevant items above all others."""
+    """Return the mean attention over all orders with the relevant items first."""
     total, count = dict.fromkeys(items, 0.0), 0
     others = [item for item in items if item not in relevant]
     for above in itertools.permutations(relevant):
@@ -51,7 +51,7 @@ def single_items(draws, items, k, d):
 
 
 def groups_of(lists, target, k, d):
-    """Ratio, difference, and attention-weighted rank fairness."""
+    """Return the ratio, the difference, and attention-weighted rank fairness."""
     total = np.zeros(2)
     alike = []
     for shown in attention(lists, k, d).values():
@@ -171,7 +171,7 @@ def test_items_without_a_group_are_left_out():
 def test_groups_of_an_item_share_its_attention():
     groups = rm.Catalogue({"item_id": ["film", "book"], "genres": ["x|y", "x"]})
     lists, test = rm.Lists({"ann": ["film", "book"]}), {"ann": ["film"]}
-    target = {"x": 3 / 4, "y": 1 / 4}  # each group gets half of the first item's attention
+    target = {"x": 3 / 4, "y": 1 / 4}  # x and y share the attention for film
     result = rm.fairness(lists, groups, test, k=2, discount="none", target=target)
     assert result.rank_fairness == pytest.approx(1, abs=1e-12)
 

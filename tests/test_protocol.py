@@ -24,7 +24,7 @@ TEST = {"ann": {"film": 4.0}, "bob": {"game": 2.0, "song": 5.0}, "eve": {"song":
 @ruled
 @dataclasses.dataclass(frozen=True)
 class Wider(Protocol):
-    """The rules, plus one that is declared only here."""
+    """A protocol with one more rule, which is declared only here."""
 
     reading: Literal["down", "up"] = rule(
         "down",
@@ -68,7 +68,7 @@ def test_explain_has_a_step_for_every_value_of_a_rule(name: str, value: Any) -> 
 
 
 def test_rules_without_a_step_have_a_reason() -> None:
-    """A declaration must state whether `explain` has to know the rule."""
+    """A declaration must name the step of `explain`, or the reason why there is none."""
     says = {False: "Lists are read once.", True: "Lists are read twice."}
     with pytest.raises(TypeError, match="states its step of explain, or else why it has none"):
         rule(False, says)
@@ -91,17 +91,17 @@ def test_declaration_is_enough_for_a_new_rule(monkeypatch: pytest.MonkeyPatch) -
     assert up.describe() == "upwards 1 reading='up'"
     with pytest.raises(rm.InputError, match=r"reading='in'.*reading is one of 'down', 'up'"):
         Wider(reading="in")
-    # In a result and in explain.
+    # The rule appears in a result and in explain.
     result = rm.evaluate(rm.Lists(LISTS), TEST, metrics="rr", protocol=Wider(), reading="up")
     assert result.protocol == Wider(reading="up")
     explanation = rm.explain(result, "rr", protocol=Wider())
     assert [(step.name, step.change) for step in explanation.steps] == [
         ("ranking", "Lists are read downwards.")
     ]
-    # In the text of a convention.
+    # It appears in the description of a convention.
     convention = rm.Convention("upwards", "Upwards", "1", up, ())
     assert "\n  Lists are read upwards." in convention.describe()
-    # In the docstring, and on the command line.
+    # It appears in the docstring and on the command line.
     assert "reading : default 'down'\n    * 'down': Lists are read downwards." in Wider.__doc__
     monkeypatch.setattr(Protocol, "declared", Wider.declared)
     assert complete_rules("rea") == ["reading="]

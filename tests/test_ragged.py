@@ -1,4 +1,4 @@
-"""Records know their own columns: shapes, slices, rows and parts follow from the declaration."""
+"""Records are checked, sliced and concatenated as the declarations of their columns say."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def same(left: Record, right: Record) -> bool:
 
 
 def every_column(ranks: Ranks) -> Ratings:
-    """Fill the mostly unset columns with distinct numbers."""
+    """Fill the optional columns with distinct numbers."""
     n_rows, n_users = len(ranks.item), ranks.n_users
     ranks = dataclasses.replace(
         ranks,
@@ -54,7 +54,7 @@ def every_column(ranks: Ranks) -> Ratings:
 
 @pytest.mark.parametrize("kind", RECORDS)
 def test_every_array_declares_its_axis(kind: type[Record]) -> None:
-    """Slices would leave a new column without this declaration unchanged."""
+    """Slicing a record would leave a column without a declared axis unchanged."""
     for field in dataclasses.fields(kind):
         text = str(field.type)
         array = any(name in text for name in ("Int64", "Float64", "Bool", "UInt32", "csr_array"))
@@ -80,7 +80,7 @@ def test_users_and_rows_in_any_order(case, data) -> None:
     assert same(permuted.users(np.argsort(order)), ratings)
     one_by_one = [ratings.users(slice(user, user + 1)) for user in order]
     assert same(permuted, Ratings.concat(one_by_one))
-    # Rows as a mask, and as row numbers.
+    # Rows can be selected by a mask or by row numbers.
     n_rows = len(ratings.predicted)
     kept = np.array(data.draw(st.lists(st.booleans(), min_size=n_rows, max_size=n_rows)), bool)
     some = ratings.rows(kept)
@@ -146,5 +146,5 @@ def test_mismatched_parts() -> None:
 
 def test_tables_declare_their_row_offsets() -> None:
     for kind in RECORDS:
-        if issubclass(kind, Table) and kind is not Ratings:  # its rows are those of its ranks
+        if issubclass(kind, Table) and kind is not Ratings:  # it uses the row offsets of its ranks
             assert [f.name for f in dataclasses.fields(kind) if f.metadata.get("per") == "offset"]

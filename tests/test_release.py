@@ -1,4 +1,4 @@
-"""What a release promises: saved files are read by later versions, and links lead somewhere."""
+"""A release reads the files that earlier versions saved, and its links work."""
 
 import importlib.util
 import math

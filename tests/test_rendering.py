@@ -29,7 +29,7 @@ def make_evaluation(metrics: str = "rr recall@2") -> rm.Evaluation:
 
 
 def one_of_each_kind() -> dict[str, Shown]:
-    """Return one result of each kind that can be shown."""
+    """Return one result of each kind that can be rendered as tables."""
     import polars as pl
 
     result = make_evaluation()
@@ -102,7 +102,7 @@ def test_an_unknown_format_is_an_error() -> None:
         render(make_evaluation(), "markdwon")
 
 
-# Without digits of other scripts and line breaks, like the cells of results.
+# Like the cells of results, without line breaks and without digits of other scripts.
 TEXTS = st.text(st.sampled_from("aB3 &%$#_{}~^\\<>|±*`\"'-.²Ü"), max_size=12)
 
 
@@ -191,7 +191,7 @@ def test_narrow_lines_keep_names_whole(kind: str, width: int) -> None:
     assert "…" not in text
     for line in text.split("\n"):
         assert len(line) <= width or " " not in line.strip()
-    # A line that was wrapped is complete when its parts are joined.
+    # Wrapping loses no letters: every title is there once line breaks are removed.
     letters = re.sub(r"[\s-]", "", text)
     for table in shown.tables():
         for column in table.shown:
@@ -254,7 +254,7 @@ NASTY = [
 
 
 def test_names_stay_names_in_markdown() -> None:
-    """The rule: no character with a meaning in Markdown appears unescaped."""
+    """Every character that has a meaning in Markdown is escaped."""
     rows = [{"model": name, "rr": "0.5"} for name in NASTY]
     table = Table([Column("model"), Column("rr", number=True)], rows, NASTY, NASTY)
     text = table.to_markdown()

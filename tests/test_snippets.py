@@ -21,7 +21,7 @@ METRICS = "ndcg@10 hit@10"
 
 
 def blocks(path: str, language: str, heading: str = "") -> list[str]:
-    """Return a language's blocks in a page, or below one of its headings, without doctests."""
+    """Return a page's code blocks in a language, without doctests; perhaps only below a heading."""
     text = (ROOT / path).read_text(encoding="utf-8")
     if heading:
         text = text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
@@ -30,7 +30,7 @@ def blocks(path: str, language: str, heading: str = "") -> list[str]:
 
 
 def run_commands(block: str) -> None:
-    """Run each line of a block of shell commands; file patterns are expanded."""
+    """Run each line of a block of shell commands, with file patterns expanded."""
     for line in block.replace("\\\n", " ").strip().splitlines():
         program, *words = shlex.split(line)
         assert program == "recometer"
@@ -47,7 +47,7 @@ def run_commands(block: str) -> None:
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in an empty folder, without the script that only a browser needs."""
+    """Work in an empty folder, without the chart script in pages, which only browsers need."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(page, "vega", lambda: "")
 
@@ -60,7 +60,7 @@ def scores() -> np.ndarray:
 
 @pytest.fixture
 def ratings(scores: np.ndarray) -> pl.DataFrame:
-    """Write ratings.parquet: 15 items of each user, mostly those with high scores."""
+    """Write ratings.parquet: 15 items per user, mostly items with high scores."""
     generator = np.random.default_rng(1)
     noisy = scores + generator.gumbel(size=scores.shape)
     items = np.argsort(-noisy, axis=1)[:, :15]

@@ -11,7 +11,7 @@ MOST_AT_THE_TOP = 21
 
 
 def private_imports(name: str) -> list[str]:
-    """Return which private names of other packages a module imports."""
+    """Return the private names that a module imports from other packages."""
     here = ["recometer", *pathlib.PurePosixPath(name).parts[:-1]]
     found = []
     for node in statements_of(FILES[name]):

@@ -1,4 +1,4 @@
-"""The direction of imports: packages only import earlier ones, and never each other."""
+"""Packages only import packages that come earlier in ORDER, and there are no import cycles."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ ORDER = (
     "check",
     "",
 )
-# Neighbours that must not import each other, whatever the order.
+# Pairs of packages that must not import each other in either direction.
 APART = (("sources", "metrics"), ("sources", "ties"), ("sources", "split"))
 
 
@@ -84,7 +84,7 @@ def imports_that_run(module: str) -> set[str]:
 
 
 def imports_of(nodes: Iterable[ast.AST], module: str) -> set[str]:
-    """Return the recometer modules imported by some nodes of a module."""
+    """Return the recometer modules that these syntax nodes of a module import."""
     found = set()
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -109,7 +109,7 @@ def test_imports_follow_the_order() -> None:
 
 
 def named_in_strings(module: str) -> set[str]:
-    """Return the modules whose names a module contains as strings, to be imported by name."""
+    """Return the modules that a module names in strings, which it may import by name."""
     path = MODULES[module]
     if path.name == "__init__.py":  # a table of lazily imported names
         return set()
@@ -117,7 +117,7 @@ def named_in_strings(module: str) -> set[str]:
 
 
 def reached_in(graph: dict[str, set[str]], module: str) -> set[str]:
-    """Return all modules that a module imports, directly or through others."""
+    """Return all modules that a module imports, directly or indirectly."""
     found: set[str] = set()
     waiting = list(graph[module])
     while waiting:
@@ -129,7 +129,7 @@ def reached_in(graph: dict[str, set[str]], module: str) -> set[str]:
 
 
 def circles_in(graph: dict[str, set[str]]) -> set[frozenset[str]]:
-    """Return the largest sets of modules that all import each other, directly or not."""
+    """Return the largest sets of modules that import each other, directly or indirectly."""
     reached = {module: reached_in(graph, module) for module in graph}
     return {
         frozenset(other for other in reached[module] if module in reached[other])
@@ -139,7 +139,7 @@ def circles_in(graph: dict[str, set[str]]) -> set[frozenset[str]]:
 
 
 def circles() -> list[list[str]]:
-    """Return the import cycles, including imports in functions, for types and by name."""
+    """Return the import cycles, counting imports in functions, for type checking and by name."""
     graph = {
         # The package itself imports its modules lazily.
         module: (imports(module) | named_in_strings(module)) - {module, "recometer"}

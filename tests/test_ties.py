@@ -1,4 +1,4 @@
-"""Tie rules: where they put tied items, and how the random rule draws."""
+"""The places that tie rules assign to tied items, and the draws of the random rule."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_places_by_gain_put_unjudged_items_between_likes_and_dislikes(rule, expe
 
 
 def test_shared_place_is_the_rounded_up_middle_of_the_group():
-    """All five tied items are at the third place, and all four at the second."""
+    """All of five tied items get the third place, and all of four the second."""
     assert resolve(rank(SCORES, GAINS), "shared").start.tolist() == [3, 3, 6]
     assert resolve(rank([9, 5, 5, 5, 5], [NAN, 1, NAN, NAN, 1]), "shared").start.tolist() == [2, 2]
     assert resolve(rank([5, 5, 1], [1, NAN, 1]), "shared").start.tolist() == [0, 2]
@@ -76,14 +76,14 @@ def test_shared_place_is_the_rounded_up_middle_of_the_group():
     [("as_ranked", [1, 1, 6]), ("item", [2, 4, 6]), ("input", [2, 4, 6]), ("shared", [3, 3, 6])],
 )
 def test_given_equal_ranks_share_places(rule, places):
-    """This only applies to `as_ranked`; equal scores keep their input order."""
+    """Equal ranks share a place under `as_ranked`; equal scores keep their input order."""
     ranks = dataclasses.replace(rank(SCORES, GAINS), by_rank=True)
     assert resolve(ranks, rule).start.tolist() == places
     assert resolve(rank(SCORES, GAINS), "as_ranked").start.tolist() == [2, 4, 6]
 
 
 def test_higher_ids_come_first_among_ties_within_the_cutoff():
-    """The lower ids take the first two places, descending; the others follow, ascending."""
+    """Items within the cut-off are in descending order, the others in ascending order."""
     ranks = rank(SCORES, [NAN, 1, 2, 3, 4, 5, NAN])
     for within, gains in (
         (3, [2, 1, 3, 4, 5]),
@@ -209,7 +209,7 @@ def test_every_rule_gives_distinct_places_within_the_tie_group(case: RankingCase
 
 @pytest.mark.parametrize(
     ("n_items", "n_judged"),
-    # Groups with most of their places taken use different code than groups with few.
+    # Groups in which most items are judged take a different code path than groups with few.
     [(4, 3), (4, 4), (6, 2), (7, 3)],
 )
 def test_random_places_are_equally_likely(n_items, n_judged):
@@ -226,7 +226,7 @@ def test_random_places_are_equally_likely(n_items, n_judged):
     mean = n_users / len(outcomes)
     chi_square = sum((seen[outcome] - mean) ** 2 / mean for outcome in outcomes)
     degrees = len(outcomes) - 1
-    # Chi-square has mean d and variance 2d; six standard deviations do not happen by chance.
+    # Chi-square has mean d and variance 2d; chance deviations above six sigma are very rare.
     assert abs(chi_square - degrees) < 6 * np.sqrt(2 * degrees)
 
 
@@ -263,7 +263,7 @@ def test_random_follows_seed_and_key():
 
 
 def splitmix64(value: int) -> int:
-    """Hash with plain integers, so that it is the same everywhere."""
+    """Hash in plain Python integers, independently of the library."""
     value = (value + 0x9E3779B97F4A7C15) % 2**64
     value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 % 2**64
     value = (value ^ value >> 27) * 0x94D049BB133111EB % 2**64

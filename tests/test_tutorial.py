@@ -51,7 +51,7 @@ def lines_of(code: str) -> list[str]:
     return [line for line in code.splitlines() if line.strip()]
 
 
-# implicit warns about its threads and about sparse arrays; there are few users.
+# implicit warns about its threads and about sparse arrays, recometer about few users.
 @pytest.mark.filterwarnings("ignore")
 def test_tutorial_in_python(capsys: pytest.CaptureFixture[str]) -> None:
     code = "".join(blocks(IN_PYTHON, "python"))

@@ -1,4 +1,4 @@
-"""`audit` against a slow audit in plain Python, and on splits whose faults are known."""
+"""`audit` agrees with a slow audit in plain Python, and finds known faults in splits."""
 
 from __future__ import annotations
 
@@ -178,7 +178,8 @@ def test_positions_are_matched_as_ids_are(split):
         positions = [rm.Interactions.of(frame(side), n_users=6, n_items=16) for side in numbers]
     by_id, by_position = audit(*map(frame, numbers)), rm.audit(*positions)
     for one in by_id.findings:
-        if one.name not in ("users_without_candidates", "users_few_relevant"):  # larger catalogue
+        # These two also depend on the catalogue, which is larger by position.
+        if one.name not in ("users_without_candidates", "users_few_relevant"):
             other = by_position[one.name]
             assert (one.count, one.total, one.examples) == (
                 other.count,
@@ -225,7 +226,7 @@ def test_users_that_cannot_be_evaluated_are_those_that_evaluate_skips(
 
 
 def clean_split() -> tuple[pl.DataFrame, pl.DataFrame]:
-    """300 users with 8 items each; each user's last two are in test, later than all of train."""
+    """Draw 300 users with 8 items; the last two of each are in test, later than all of train."""
     generator = np.random.default_rng(3)
     users = np.repeat(np.arange(300), 8)
     items = np.concatenate([generator.choice(50, 8, replace=False) for _ in range(300)])
@@ -313,7 +314,7 @@ def test_without_times_the_order_is_not_checked_and_that_is_said():
         assert not found.leaks
 
 
-# Splits that the library makes
+# Splits made by the library
 
 
 @st.composite
@@ -427,7 +428,7 @@ def test_what_was_settled_before_a_split_is_no_fault_of_its_parts():
         assert rm.audit(kept)["train_duplicates"].examples == ((0, 0), (0, 1), (0, 2))
 
 
-# Times and ids that do not fit
+# Times and ids that do not match
 
 
 def microseconds(dates: list[str]) -> pl.Series:

@@ -48,7 +48,7 @@ def matrix_of(seed: int, n_users: int = 12, n_items: int = 9) -> np.ndarray:
 
 
 def slow_cosine(matrix: np.ndarray, neighbours: int) -> np.ndarray:
-    """Return the similarities that item_knn keeps, with those of item j in row j."""
+    """Return the similarities that item_knn keeps; row j has those of item j."""
     n_items = matrix.shape[1]
     kept = np.zeros((n_items, n_items))
     for j in range(n_items):
@@ -93,7 +93,7 @@ def test_item_knn_does_not_depend_on_its_blocks(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_item_knn_prefers_lower_items_among_equal_similarities() -> None:
-    # Items 1, 2 and 3 have the same users, and item 0 shares them.
+    # Items 1, 2 and 3 have the same two users, who also have item 0.
     matrix = np.array([[1.0, 1, 1, 1], [1, 1, 1, 1], [1, 0, 0, 0]])
     found = baselines.item_knn(rm.Interactions.of(matrix), neighbours=1)
     only_item_0 = scores(found, 3)[2]
@@ -385,7 +385,7 @@ def test_fit_shows_a_progress_bar(
 
 @pytest.mark.parametrize("name", ["item_knn", "truncated_svd", "ease"])
 def test_progress_of_a_fit_adds_up_to_its_work(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reported progress never exceeds the work, and arrives step by step."""
+    """Progress is reported in steps, which never add up to more than the total work."""
     monkeypatch.setattr(_ease, "BLOCK", 3)
     monkeypatch.setattr(_neighbours, "BLOCK_ENTRIES", 8)
     monkeypatch.setattr(_factorisation, "DENSE_SIZE", 0)

@@ -1,4 +1,4 @@
-"""`check` on outputs whose faults are known."""
+"""`check` finds known faults in the output of models."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def good() -> rm.Factors:
 
 
 def scored(change: Any) -> rm.Preflight:
-    """Check scores after some of them were changed."""
+    """Run `check` on scores after changing some of them."""
     scores = FACTORS[0] @ FACTORS[1].T
     change(scores)
     return rm.check(rm.Scores(scores, **IDS), TEST, train=TRAIN)
@@ -82,7 +82,7 @@ def test_a_function_that_changes_its_mind() -> None:
 
 
 class Recommender:
-    """Recommends the best items, but reverses one user's list in every second call."""
+    """A model that recommends the best items, but reverses one list in every second call."""
 
     def __init__(self, restless: int) -> None:
         self.restless, self.calls = restless, 0
@@ -106,7 +106,7 @@ def test_a_model_is_asked_twice() -> None:
 
 
 class Contradicting(rm.Factors):
-    """One user's list is in a different order from the ranks."""
+    """A source that lists one user's items in a different order than it ranks them."""
 
     def top(self, request: Request, k: int) -> TopLists:
         lists = super().top(request, k)
@@ -118,7 +118,7 @@ class Contradicting(rm.Factors):
 
 
 class Shortened(rm.Factors):
-    """One user's list is shorter than k, for no reason."""
+    """A source whose list for one user is shorter than k for no reason."""
 
     def top(self, request: Request, k: int) -> TopLists:
         lists = super().top(request, k)
@@ -242,7 +242,7 @@ def test_positions_are_known() -> None:
         sides.append(matrix)
     sides[0][0] = 0
     found = rm.check(rm.Factors(*FACTORS), sides[0], train=sides[1], n_users=5)
-    assert found.n_checked == N_USERS  # positions cannot be drawn
+    assert found.n_checked == N_USERS  # data by position are not sampled
     assert found["test_users_unknown"].count == 0
     assert found["source_users_untested"].examples == (0,)
     assert found["source_items_untested"].total == N_ITEMS
@@ -289,7 +289,7 @@ def test_few_items_are_no_short_lists() -> None:
 
 
 def test_users_in_another_order() -> None:
-    """The symptoms of a wrong order of rows: items of train and test rank low."""
+    """If the rows of users are in the wrong order, items of train and test rank low."""
     turned = rm.Factors(-FACTORS[0], FACTORS[1], **IDS)
     found = rm.check(turned, TEST, train=TRAIN)
     assert (found["train_items_low"].level, found["train_items_low"].share) == ("warning", 1)
@@ -366,7 +366,7 @@ def test_our_own_sources_never_contradict_themselves(
 
 
 def test_ranks_are_compared_by_ids() -> None:
-    """A second call may number its items differently."""
+    """Two calls of a model may number the same items differently."""
 
     class Growing:
         calls = 0

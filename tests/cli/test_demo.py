@@ -1,4 +1,4 @@
-"""``recometer demo``: the shipped data, a user's own files, and odd files."""
+"""``recometer demo``: the included data, a user's own files, and unusual files."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def rows(header: str, seed: int = 0, n_users: int = 40, n_items: int = 30) -> st
     return "\n".join([header, *lines, ""])
 
 
-# The shipped data
+# The included data
 
 
 def test_shipped_data_is_complete() -> None:
@@ -157,7 +157,7 @@ def test_a_parquet_file_and_other_metrics(tmp_path: pathlib.Path) -> None:
 
 
 def test_demo_reports_leaving_out_ease_for_a_large_catalogue(file, monkeypatch) -> None:
-    # The other models are not under test and would take long on so many items.
+    # The other models are replaced, since they would take long on so many items.
     for model in ("item_knn", "truncated_svd"):
         monkeypatch.setattr(baselines, model, lambda train, **_: baselines.most_popular(train))
     lines = [f"{user},{(user * 40 + k) % 10_001}" for user in range(300) for k in range(40)]
@@ -179,7 +179,7 @@ def test_on_a_terminal_the_best_means_are_highlighted(file) -> None:
     assert "\x1b" not in demo("--data", path).stdout
 
 
-# Odd files
+# Unusual files
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_odd_files_get_a_clear_message(file, text: str, message: str) -> None:
     result = demo("--data", file(text), "--seed", 2)
     assert result.exit_code == 1
     assert re.search(message, result.stderr)
-    # So few users may have no defined values, which gives warnings.
+    # With so few users, undefined values may cause warnings.
     lines = [line for line in result.stderr.splitlines() if not line.startswith("Warning: ")]
     assert len(lines) == 1
     assert lines[0].startswith("Error: ")
@@ -225,17 +225,17 @@ def test_no_interactions_left_for_train(file) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        # A single user: nothing can be learned from others.
+        # With a single user, there is nothing to learn from others.
         (
             "user,item\n" + "".join(f"ann,{item}\n" for item in range(20)),
             r"1 of 1 user: all candidates have the same score, .* \(most popular, item-kNN,",
         ),
-        # Fewer items than the cut-off.
+        # There are fewer items than the cut-off.
         (
             "user,item\n" + "".join(f"{u},{i}\n" for u in range(9) for i in range(6) if u % 5 != i),
             r"no more candidates than the cut-off: every ranking has the same value \(.*recall@10",
         ),
-        # Users with one interaction, and other users.
+        # Some users only have one interaction.
         (
             rows("user,item,value,time", n_users=20) + "".join(f"u{u},item-1,1,5\n" for u in "abc"),
             "Skipped 3 of 23 users: no relevant item to find",

@@ -57,7 +57,7 @@ def folder(
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """Write the files: 20 users and 30 items, whose ids are positions."""
+    """Write files with 20 users and 30 items, which are identified by position."""
     path = tmp_path_factory.mktemp("files")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(path)
@@ -87,7 +87,7 @@ def _write_files() -> None:
 
 
 def _write_lists(scores: np.ndarray) -> None:
-    """Write the top 8 without train items: with scores, with ranks, and of fewer users."""
+    """Write top-8 lists without train items, with scores, with ranks, and for fewer users."""
     train = pl.read_parquet("train.parquet")
     scores = scores.astype(np.float64)
     scores[train["user_id"], train["movieId"]] = -np.inf
@@ -331,7 +331,7 @@ def test_all_formats_and_standard_input_give_the_same(folder, extension: str, by
 
 
 def test_standard_input_needs_a_format(folder) -> None:
-    # A single column with a comma in its name looks like CSV.
+    # A header with more commas than tabs looks like CSV.
     text = (folder / "test.tsv").read_text("utf-8").replace("rating", "a,b,c,d,e")
     arguments = ("--test", "-", *BASIC[2:], *MF, "--format", "json", "--value", "a,b,c,d,e")
     refused = evaluate(*arguments, stdin=text.encode())
@@ -361,7 +361,7 @@ def test_factors_by_position_are_reported(folder) -> None:
 
 
 def ids_files(folder: pathlib.Path) -> dict[str, str]:
-    """Return files of factors and ids, by kind; the items are in a different order."""
+    """Return options for factors with ids, by kind of file; the items are shuffled."""
     order = np.random.default_rng(1).permutation(30)
     items = np.load("items.npy")[order]
     np.save("shuffled.npy", items)
@@ -453,7 +453,7 @@ def test_list_columns_can_be_named(folder) -> None:
         )
         for found in means(result).values():
             assert found == expected_means
-    # The worst item first: an order that cannot be guessed.
+    # The column "better" ranks the worst item first, so it must be named.
     result = evaluate(*LISTS, "--run", "a=odd.csv", "--score", "better", "--format", "json")
     assert means(result)["a"]["ndcg@5"] != expected_means["ndcg@5"]
     assert "a: odd.csv (user 'user_id', item 'movieId', score 'better')" in result.stderr
@@ -798,7 +798,7 @@ def test_closed_output_pipe_gives_no_traceback(folder) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_ctrl_c_leaves_no_copy_of_standard_input(folder) -> None:
-    # A child process inherits an ignored Ctrl-C, as a background job of a shell does.
+    # Restore the handler: a child of a background job inherits an ignored Ctrl-C.
     script = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
         "from recometer.cli import main; main()"

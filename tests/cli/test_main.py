@@ -16,7 +16,7 @@ import recometer
 from recometer import DataWarning, InputError
 from recometer.cli import _app, main
 
-# A child process inherits an ignored Ctrl-C, as a background job of a shell does.
+# Restore the handler: a child of a background job inherits an ignored Ctrl-C.
 INTERRUPTIBLE = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     "from recometer.cli import main; main()"
@@ -54,7 +54,7 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
 
 
 def test_run_as_a_module_with_an_error() -> None:
-    """In a process of its own: no standard output, one line on standard error."""
+    """The process prints nothing to standard output, and one line to standard error."""
     result = run("show", "missing.parquet")
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr.startswith("Error: There is no file 'missing.parquet'. Hint: ")
@@ -158,7 +158,7 @@ except SystemExit:
     assert result.stdout == f"set()\nrecometer {recometer.__version__}\nset() False\n"
 
 
-# Run in a process of its own, with and without buffered output, as under PYTHONUNBUFFERED.
+# Run a process with and without buffered output, as under PYTHONUNBUFFERED.
 FULL = """
 import io, sys
 from recometer.cli import main

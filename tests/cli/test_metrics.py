@@ -1,4 +1,4 @@
-"""``recometer metrics``: the registry, for people."""
+"""``recometer metrics``: the registry as readable tables."""
 
 from __future__ import annotations
 

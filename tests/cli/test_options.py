@@ -1,4 +1,4 @@
-"""Rules for every command: a command that forgets one fails here, whatever its name."""
+"""Rules that every command must follow, including commands that are added later."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMMANDS = {
     name: inspect.signature(command_of(name).callback, eval_str=True).parameters
     for name in _app.COMMANDS
 }
-# The options of evaluate that why lacks, with the reason.
+# Options of `evaluate` that `why` lacks, and the reasons.
 NOT_OF_WHY = {
     "metric": "its --metric is one",
     "protocol": "its protocols are called --from and --to",
@@ -32,7 +32,7 @@ NOT_OF_WHY = {
 }
 WRITES = ("out", "flat", "form", "report")  # options that name an output
 PAGES = ("report",)  # commands that write a page and print no table
-# The names of output files, by the metavar of their option.
+# How to pass an output file to an option, by the metavar of the option.
 WRITTEN = {
     "FILE": "{}",
     "N|FILE": "{}",
@@ -102,7 +102,7 @@ def test_input_file_options_are_marked(command: str, name: str) -> None:
 def test_no_output_replaces_an_input_file(
     command: str, name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The input is where an output would be written."""
+    """An input file is also named as the output."""
     monkeypatch.chdir(tmp_path)
     rows = pl.DataFrame({"user_id": [1, 1, 1, 2, 2, 2], "item_id": [1, 2, 3, 1, 2, 3]})
     for path in ("rows.parquet", "lists.parquet"):

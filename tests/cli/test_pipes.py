@@ -123,7 +123,7 @@ def test_factors_from_pipes_and_their_messages() -> None:
         assert (result.exit_code, result.stdout) == (0, expected.stdout)
         said.append(result.stderr)
     assert "test: /dev/fd/" in said[1]
-    assert "recometer-" not in said[1]  # the names of copies do not appear
+    assert "recometer-" not in said[1]  # messages do not show the names of temporary copies
 
 
 def test_pipes_that_cannot_be_read() -> None:
@@ -165,7 +165,7 @@ def test_saved_evaluations_from_pipes(command: str) -> None:
     more = ["--format", "csv"] if command != "report" else ["--out", "report.md"]
     expected = CliRunner().invoke(app, [command, "a=a.parquet", "b=b.parquet", *more])
     with pipe("a.parquet") as one, pipe("b.parquet") as other:
-        if command == "report":  # it can also read tables
+        if command == "report":  # report also reads other tables
             more += ["--format-in", "parquet"]
         result = CliRunner().invoke(app, [command, f"a={one}", f"b={other}", *more])
     assert (result.exit_code, result.stdout) == (0, expected.stdout)

@@ -53,7 +53,7 @@ def test_formats_and_values_of_users(results: dict[str, rm.Evaluation]) -> None:
 
 
 def test_flat_values_of_one_and_several_results(results: dict[str, rm.Evaluation]) -> None:
-    for _ in range(2):  # the second time replaces the file
+    for _ in range(2):  # the second run replaces the file
         assert show("saved/als.parquet", "--flat", "one.json").exit_code == 0
     assert json.loads(pathlib.Path("one.json").read_text()) == results["als"].flat()
     assert show("saved", "--flat", "all.json").exit_code == 0

@@ -64,7 +64,7 @@ def data() -> pl.DataFrame:
 
 
 def assert_same(made: rm.Split, expected: rm.Split) -> None:
-    """Compare the parts and how they were made, ignoring file names."""
+    """Assert that two splits have equal parts, users and rules, ignoring file names."""
     for part in ("train", "test", "remainder"):
         frames = [getattr(one, part) for one in (made, expected)]
         if frames[1] is None:

@@ -1,4 +1,4 @@
-"""compare: pairs of models, on the users for whom both have a value."""
+"""compare: pairs of models on the users that have a value from both."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def test_saved_evaluations_give_the_same_comparison(
     assert there.row("ndcg@5", "als").interval == here.row("ndcg@5", "als").interval
     whole, paired = there.row("coverage@5", "als"), here.row("coverage@5", "als")
     assert whole.difference == paired.difference
-    # The models' own intervals alone are less precise than their lists.
+    # The models' separate intervals give a wider interval than their lists do.
     assert whole.interval.width >= paired.interval.width
     assert "The lists or rows were not saved" in str(there).replace("\n  ", " ")
 
@@ -288,13 +288,13 @@ def test_seeds_of_metrics_with_one_value_for_all_users(tmp_path: pathlib.Path) -
     assert "There is only one seed" in text
     assert "seeds make up" in text
     assert {row.n for row in compared.standings} == {120}
-    # Repeating a run three times adds neither evidence nor variance between seeds.
+    # Passing the same run three times adds no evidence and no variance between seeds.
     same = rm.compare({"als": [als[0]] * 3, "pop": pop}).rows[0]
     one = rm.compare({"als": als[0], "pop": pop}).rows[0]
     assert same.runs is not None
     assert same.runs.deviation_runs[0] == 0
     assert same.interval.width == pytest.approx(one.interval.width, rel=0.02)
-    # Saved files contain less information.
+    # Saved files lack the lists, so intervals are wider.
     paths = [tmp_path / f"{number}.parquet" for number in range(3)]
     for run, path in zip(als, paths, strict=True):
         run.save(path)
@@ -402,7 +402,7 @@ def test_relative_differences_of_seeds_count_their_variance() -> None:
     assert row.relative_interval.method == "random effects"
     assert 0.0 in row.interval
     assert 0.0 in row.relative_interval
-    # The baseline's mean hardly varies compared with the seeds, so that both intervals agree.
+    # The baseline's mean varies much less than the seeds do, so both intervals agree.
     scaled = np.array(tuple(row.interval)) / row.mean_other
     np.testing.assert_allclose(tuple(row.relative_interval), scaled, rtol=0.1)
     assert (
@@ -675,7 +675,7 @@ def test_tukeys_test_is_over_all_models(results: dict[str, rm.Evaluation]) -> No
         assert f"Tukey's test of {metric} ({expected.method})" in text
         assert f"difference of {expected.critical_difference:.4f} between means" in text
     assert "by Tukey's test of all models by randomisation" in text
-    # Against a baseline, the same test has fewer rows.
+    # With a baseline, the test is the same but shows fewer rows.
     fewer = tukeyed(results, baseline="pop")
     assert fewer.row("ndcg@5", "als").adjusted_p == found.row("ndcg@5", "pop", "als").adjusted_p
 
@@ -884,7 +884,7 @@ def test_nothing_is_tested_again_to_print(
 
 
 def test_the_leaderboard_uses_the_tests_of_the_rows() -> None:
-    """Where some users have a value from only some models, pairs are tested without them."""
+    """Pairs are tested on the users for whom all models have a value."""
     values = np.random.default_rng(3).random((40, 3))
     values[:10, 2] = np.nan
     models = {name: evaluation({"rr": values[:, at]}) for at, name in enumerate("abc")}

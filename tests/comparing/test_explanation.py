@@ -1,4 +1,4 @@
-"""Why two definitions give different numbers: `explain`, `recometer why` and `conventions`."""
+"""`explain`, `recometer why` and `conventions`: why two definitions give different numbers."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_both_ends_are_what_evaluate_gives(name: str, seed: int) -> None:
         ):
             same = np.array_equal(before, after, equal_nan=True)
             assert same == (right.users == 0)
-            # A step that changes no user's value changes no mean, unless it changes the averaging.
+            # A step that changes no user's value can only change the mean through the averaging.
             if same and right.name not in ("average", "population"):
                 np.testing.assert_equal(left.mean, right.mean)
 
@@ -171,7 +171,7 @@ def test_unknown_names(metric: str, protocol: str, message: str) -> None:
         rm.explain(evaluated(), metric, protocol=protocol)
 
 
-# The command line.
+# The command line
 
 
 def run(*arguments: object) -> tuple[int, str, str]:
@@ -304,7 +304,7 @@ def test_a_librarys_names_are_suggested_in_any_case() -> None:
 
 @pytest.mark.parametrize("name", ["coverage@2", "gini@2", "personalization@2", "entropy@2"])
 def test_one_value_for_all_users(name: str) -> None:
-    """Without values per user, only the steps, the means and their changes are shown."""
+    """A metric without values per user only shows steps, means and changes of the mean."""
     lists = rm.Lists({user: [user, user + 1, user + 2] for user in range(6)})
     test = {user: [user + 1] for user in range(6)}
     result = rm.evaluate(lists, test, metrics=name, catalogue=20)
@@ -324,7 +324,7 @@ def test_shares_in_percent_are_a_step() -> None:
 
 @pytest.mark.parametrize("name", ["ndcg@2", "rr", "coverage@2"])
 def test_items_of_train_in_lists_are_a_step(name: str) -> None:
-    """Conventions leave such items in lists, as their libraries do."""
+    """The libraries, and therefore their conventions, keep train items in lists."""
     lists = rm.Lists({"ann": ["a", "b", "c"], "bob": ["b", "a", "d"]})
     test, train = {"ann": ["b"], "bob": ["d"]}, {"ann": ["a"], "bob": ["c"]}
     data = {"train": train, "catalogue": list("abcde"), "metrics": name}
@@ -351,7 +351,7 @@ def test_corrections_are_a_step() -> None:
 
 @pytest.mark.parametrize("metric", ["gini@1", "ild@2", "novelty@2"])
 def test_users_who_are_only_listed_are_no_users_of_test(metric: str) -> None:
-    """A result keeps test as it was given, whichever users count in its means."""
+    """A result keeps the original test, whichever users its means include."""
     lists = rm.Lists({"ann": ["a", "b"], "bob": ["c", "d"], "eve": ["c", "a"]})
     catalogue = rm.Catalogue({"item": list("abcd"), "size": [1.0, 2, 4, 8]}, features=["size"])
     train = {"ann": ["c"], "bob": ["a"], "joe": ["a", "b"]}

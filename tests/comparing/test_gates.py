@@ -1,4 +1,4 @@
-"""Gates: by how much a model may be worse than the baseline."""
+"""Gates, which limit by how much a model may be worse than the baseline."""
 
 from __future__ import annotations
 
@@ -93,12 +93,13 @@ def test_users_needed_follow_from_the_interval_and_the_distance() -> None:
     # The bound is 0.02 below the difference, and the lower end is 0.04 below it:
     # 500 * (0.04 / 0.02)^2 users, and 4 times as many.
     assert users_needed(500, 0.01, interval, -0.01) == (2_000, 8_000)
-    assert users_needed(500, 0.01, interval, 0.03) == (2_000, 8_000)  # above: the upper end counts
+    # This bound is above the difference, so the distance of the upper end counts.
+    assert users_needed(500, 0.01, interval, 0.03) == (2_000, 8_000)
     uneven = Interval(-0.03, 0.03, "t", 0.95, 500)
     assert users_needed(500, 0.01, uneven, 0.02) == (2_000, 8_000)
     assert users_needed(500, 0.01, interval, -0.012) == (1_700, 6_700)  # 1,652.9 and 6,611.6
     assert users_needed(500, 0.01, interval, 0.01) is None
-    # A decision always takes more users than there were when the gate was undecided.
+    # An undecided gate always needs more users than there were.
     assert users_needed(500, 0.01, interval, 0.05) == (510, 2_100)
 
 

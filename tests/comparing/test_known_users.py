@@ -1,4 +1,4 @@
-"""Users and items unknown to some models, which every verdict mentions."""
+"""Every verdict mentions the users and items that are unknown to some of the models."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def evaluated(source: rm.Lists, **options: object) -> rm.Evaluation:
 
 
 def compared(**options: object) -> rm.Comparison:
-    """Popularity knows all 100 users; the other model knows 40, and is perfect for these."""
+    """Compare popularity, which knows all 100 users, with a perfect model that knows 40."""
     results = {"popular": evaluated(lists(OLD + NEW)), "own": evaluated(lists(OLD, "*"))}
     with pytest.warns(rm.DataWarning, match="the order changes"):
         return rm.compare(results, **options)
@@ -99,7 +99,7 @@ def test_users_that_all_models_lack_are_mentioned_only_above_two_percent() -> No
         some = (OLD + NEW)[left_out:]
         results = {"a": evaluated(lists(some)), "b": evaluated(lists(some, "i4"))}
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # the order is the same
+            warnings.simplefilter("error")  # no warning, since the order stays the same
             known = rm.compare(results).known_users
         assert (known is not None) is said
     assert known is not None

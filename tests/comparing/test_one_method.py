@@ -1,4 +1,4 @@
-"""One method gives the interval, p, verdict and gates of a row, which always agree."""
+"""The interval, p, verdict and gates of a row come from one method and always agree."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def compared(
 def drawn(
     seed: int, n: int, share: float, gain: float, levels: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values of two models; `share` of the users differ, and few levels make ties."""
+    """Return the values of two models, which differ for a share of the users.
+
+    The fewer levels, the more ties.
+    """
     generator = np.random.default_rng(seed)
     old = generator.random(n) * (generator.random(n) < 0.6)
     new = np.where(generator.random(n) < share, old + gain + generator.normal(0, 0.3, n), old)
@@ -89,16 +92,16 @@ def test_a_row_never_contradicts_itself(
 
 
 def of_differences(*values: float, ties: int, metric: str = "rr") -> tuple[rm.Comparison, PairRow]:
-    """Return a comparison of two models with these differences, plus `ties` users with 0."""
+    """Compare two models with these differences, plus `ties` users without a difference."""
     new = np.append(0.4 + np.array(values), np.full(ties, 0.4))
     comparison = compared(new, np.full(len(new), 0.4), metric)
     return comparison, comparison.rows[0]
 
 
 def test_few_who_differ_among_many_rest_on_gaffkes_bound() -> None:
-    """24 of 500 users gain 0.3: the sign test has p = 1e-7, and a rare large loss is not excluded.
+    """24 of 500 users gain 0.3, which does not exclude a rare large loss (sign test: p = 1e-7).
 
-    The lower end is 0 at the level P(Σ E·d ≤ E0) per side: (1 / 1.3)^24 for 24 gains of 0.3.
+    The level at which the lower end is 0 is P(Σ E·d ≤ E0) per side: (1 / 1.3)^24 here.
     """
     comparison, row = of_differences(*[0.3] * 24, ties=476)
     assert row.test.test == row.test.method == row.interval.method == "gaffke"
@@ -116,7 +119,7 @@ def test_few_who_differ_among_many_rest_on_gaffkes_bound() -> None:
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
 def test_p_is_the_smallest_level_whose_interval_excludes_0(confidence: float) -> None:
-    """At the level p, an end of the interval is 0."""
+    """The interval at the level p ends at 0."""
     generator = np.random.default_rng(4)
     values = generator.normal(0.15, 0.2, 12).clip(-0.4, 0.5)
     new, old = np.append(0.5 + values, np.zeros(60)), np.append(np.full(12, 0.5), np.zeros(60))
@@ -142,7 +145,7 @@ def test_hits_have_the_p_of_one_more_loss() -> None:
 
 @pytest.mark.parametrize("n", [25, 50])
 def test_topics_that_all_differ_rest_on_the_inverted_test(n: int) -> None:
-    """25 or 50 topics: the bound would detect almost nothing (docs/statistics.md)."""
+    """With 25 or 50 topics, Gaffke's bound would detect almost nothing (docs/statistics.md)."""
     generator = np.random.default_rng(n + 1)
     old = np.full(n, 0.4)
     comparison = compared((old + generator.laplace(0.1, 0.1, n)).clip(0, 1), old)
@@ -294,8 +297,8 @@ def test_a_note_says_that_only_the_adjustment_hides_a_difference() -> None:
 
 
 def test_a_test_is_one_entry_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its name, sentence and hypothesis are declared once; nothing else lists tests."""
-    monkeypatch.setitem(TESTS, "yuen", TESTS["t"])  # so that it is removed again
+    """The table has the name, sentence and hypothesis of every test; no other code lists tests."""
+    monkeypatch.setitem(TESTS, "yuen", TESTS["t"])  # removed again after the test
 
     @tests.paired("yuen", "Yuen's test of trimmed means", "the trimmed mean difference is 0")
     def yuen(differences: np.ndarray) -> tests.Found:

@@ -30,7 +30,7 @@ def example():
 
 
 def separate_ndcg(arguments, options):
-    """recometrics' NDCG at 1, ..., k from separate calls: its cumulative NDCG freezes at rank R."""
+    """Return NDCG at 1, ..., k from separate calls, since its cumulative NDCG stops at rank R."""
     single = request_only("ndcg", "average_precision") | {
         name: options[name] for name in ("item_biases", "consider_cold_start", "nthreads")
     }
@@ -48,7 +48,7 @@ def test_equal_to_recometrics(batch):
         arguments, options = random_case(seed)
         theirs = recometrics.calc_reco_metrics(*arguments, **options)
         if options["cumulative"] and "NDCG@K" in theirs:
-            # If the rules make all columns NaN, they remain NaN.
+            # Where the rules make the whole row NaN, it stays NaN.
             nothing = np.isnan(theirs["NDCG@K"])
             theirs["NDCG@K"] = np.where(nothing, np.nan, separate_ndcg(arguments, options))
         dtype = next(iter(theirs.values())).dtype
@@ -56,7 +56,7 @@ def test_equal_to_recometrics(batch):
 
 
 def test_cases_cover_defined_and_undefined_values():
-    """Half of the values in every column, single and cumulative, are NaN, and half are not."""
+    """About half of the values in every column, single or cumulative, are NaN."""
     share = {}
     for seed in range(N_CASES):
         arguments, options = random_case(seed)
@@ -71,7 +71,7 @@ def test_cases_cover_defined_and_undefined_values():
 
 
 def test_a_thousand_users_and_items_with_real_scores():
-    """Relevant items whose scores are far from all others, so that their order is certain."""
+    """The scores of relevant items are far from all others, so rounding cannot reorder them."""
     rng = np.random.default_rng(5)
     n_users, n_items = 40, 1000
     users = rng.normal(size=(n_users, 16)).astype(np.float32)
@@ -337,7 +337,7 @@ def test_names_of_the_r_package(cumulative):
 
 
 def test_factors_by_columns_as_in_r() -> None:
-    """An error names the wrong orientation and the fix."""
+    """Factors in the wrong orientation raise an error that names the fix."""
     train, test = sp.csr_array(np.eye(3, 6)), sp.csr_array(np.eye(3, 6, 2))
     users, items = np.arange(6.0).reshape(3, 2), np.arange(12.0)[::-1].reshape(6, 2)
     rows = calc_reco_metrics(train, test, users, items, k=2, as_df=False)
@@ -362,7 +362,7 @@ def test_factors_by_columns_as_in_r() -> None:
 @pytest.mark.parametrize("k", [2, 3, 5, 6])
 @pytest.mark.parametrize("least", [2, 3, 5, 7])
 def test_protocol_matches_the_drop_in(k: int, least: int) -> None:
-    """This includes few remaining items, only relevant items, and all metrics in one call."""
+    """Some users have few remaining items or only relevant ones; one call has all metrics."""
     rng = np.random.default_rng(0)
     users, items = rng.normal(size=(6, 3)), rng.normal(size=(8, 3))
     left, relevant = [5, 5, 3, 6, 2, 8], [2, 5, 2, 6, 1, 5]

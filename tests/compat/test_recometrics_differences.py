@@ -55,7 +55,7 @@ def test_any_metric_can_be_requested_alone(name, label):
 
 
 def test_pr_auc_needs_no_roc_auc():
-    """recometrics only sorts the first k items, but computes PR-AUC over all."""
+    """recometrics only sorts the first k items, but computes PR-AUC over all items."""
     theirs = recometrics.calc_reco_metrics(*many_users(), pr_auc=True)
     right = recometrics.calc_reco_metrics(*many_users(), pr_auc=True, roc_auc=True)
     assert (theirs["PR_AUC"] - right["PR_AUC"]).abs().max() > 0.01
@@ -71,7 +71,7 @@ def test_min_pos_test_counts(example):
 
 
 def test_cumulative_ndcg_equals_ndcg_at_each_k(example):
-    """In recometrics, it keeps the value at place R from there on."""
+    """In recometrics, NDCG beyond place R keeps the value at R."""
     theirs = recometrics.calc_reco_metrics(*example, k=3, cumulative=True)
     assert theirs["NDCG@3"][1] == theirs["NDCG@1"][1] == 0.0
     ours = calc_reco_metrics(*example, k=3, cumulative=True)

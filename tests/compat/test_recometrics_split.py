@@ -20,7 +20,7 @@ from recometer.compat.recometrics import (
 
 
 def random_split_case(seed):
-    """Interactions of users with none to all of the items, and options."""
+    """Draw options, and interactions of users who have between none and all of the items."""
     rng = np.random.default_rng(seed)
     n_users, n_items = int(rng.integers(2, 30)), int(rng.integers(6, 25))
     sizes = rng.choice([0, 1, 2, 3, 5, n_items - 2, n_items - 1, n_items], n_users)
@@ -36,7 +36,7 @@ def random_split_case(seed):
 
 
 def both_results(X, *args, **options):
-    """The results of recometrics and of our function; None if no user qualifies."""
+    """Return the results of recometrics and of our function; None if no user qualifies."""
     results = []
     for function, error in (
         (recometrics.split_reco_train_test, RuntimeError),

@@ -53,7 +53,7 @@ def test_labels() -> None:
 
 
 def test_constant_true_ratings() -> None:
-    """The result is that of scikit-learn, whose functions Recommenders calls."""
+    """The result is the same as in scikit-learn, which Recommenders calls."""
     true = TRUE.assign(rating=3.0)
     assert recommenders.rsquared(true, PREDICTED) == 0.0
     assert recommenders.exp_var(true, PREDICTED) == 0.0

@@ -1,4 +1,4 @@
-"""The stubs of drop-ins, which editors and type checkers read, match the functions."""
+"""The stub files of drop-ins, for editors and type checkers, match the functions."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from recometer.compat import surprise
 
 
 class Prediction(NamedTuple):
-    """Like Surprise's own class."""
+    """A stand-in for Surprise's class."""
 
     uid: str
     iid: str

@@ -25,7 +25,7 @@ OF_CLASSES = {
     "FallOut": 1.0,
     "AUROC": 0.3333333432674408,
 }
-# As printed by retrieval_average_precision and so on for the first four and top_k=3.
+# Printed by retrieval_average_precision and so on for the first four rows, with top_k=3.
 OF_FUNCTIONS = {
     "average_precision": 0.3333333432674408,
     "auroc": 0.0,

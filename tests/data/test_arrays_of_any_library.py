@@ -9,7 +9,7 @@ import recometer.split
 
 
 class OfDlpack:
-    """An array that only exposes its memory, as in some libraries."""
+    """An array that only has `__dlpack__`, like those of some libraries."""
 
     def __init__(self, numbers):
         self._numbers = np.asarray(numbers)
@@ -39,7 +39,7 @@ class Guarded(OfDlpack):
 
 
 class Whole(OfNumpy, OfDlpack):
-    """An array with both protocols, like JAX's: its entries are arrays, which have no hash."""
+    """An array with both protocols, like JAX's, whose entries are arrays that cannot be hashed."""
 
     __hash__ = None
 

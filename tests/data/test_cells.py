@@ -1,4 +1,4 @@
-"""Several items in one cell: an error points them out, and `separator` splits them."""
+"""Cells with several items raise an error, unless `separator` says how to split them."""
 
 import json
 import pathlib

@@ -19,7 +19,7 @@ def result(seed: int) -> rm.Evaluation:
     rng = np.random.default_rng(seed)
     scores, test = rng.random((20, 30)), rng.random((20, 30)) < 0.1
     if seed:
-        scores[:, :20] -= 5  # few items are ever listed, so coverage differs
+        scores[:, :20] -= 5  # few items are in any list, so coverage differs
     return rm.evaluate(rm.Scores(scores), test, metrics="rr coverage@5", seed=seed)
 
 
@@ -36,13 +36,13 @@ def split(kind: str, seed: int, folder: pathlib.Path) -> rm.Split:
 
 
 def tens(made: rm.Split) -> set[int]:
-    """Return the seeds of the splits to which the parts of a split belong."""
+    """Return the seeds of the splits that the parts come from, read from the item ids."""
     of_parts = made.interactions()
     return {int(one) // 10 for part in (of_parts.train, of_parts.test) for one in part.item_ids}
 
 
 def damaged(content: bytes) -> Iterator[bytes]:
-    """Yield damaged content: one byte changed at each place, bytes missing, or bytes added."""
+    """Yield damaged versions of the content, with a byte changed, bytes missing, or bytes added."""
     for at in range(len(content)):
         yield content[:at] + bytes([content[at] ^ (0x01, 0x80, 0xFF)[at % 3]]) + content[at + 1 :]
     for at in range(0, len(content), 40):
@@ -52,7 +52,7 @@ def damaged(content: bytes) -> Iterator[bytes]:
         yield content + more
 
 
-# Reading files is slow, so only some of the damaged contents are read from files. The
+# Reading files is slow, so only every 20th damaged content is also read from a file. The
 # checksum is tested for all of them.
 READ = 20
 

@@ -120,11 +120,11 @@ def test_two_units_in_one_column_of_times_are_refused(factor, tmp_path):
     "times",
     [
         [SECONDS, SECONDS + 10**8],
-        [0, -1, SECONDS],  # missing entries, as some programs write them
+        [0, -1, SECONDS],  # how some programs write missing entries
         [SECONDS, 253_402_300_799],  # the year 9999
         [SECONDS * 10**3, 253_402_300_799_000],
         [1, 2, 3],
-        np.arange(0, 4 * 10**12, 10**10),  # nanoseconds since a machine was started
+        np.arange(0, 4 * 10**12, 10**10),  # nanoseconds since the machine was started
         [20240531, 20240601],
         [datetime.datetime(1970, 1, 20), datetime.datetime(2024, 5, 31)],
     ],

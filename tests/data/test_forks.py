@@ -1,4 +1,4 @@
-"""A process forked after Polars has run gets an error, since it would wait forever."""
+"""Work in a process that was forked after Polars ran raises an error instead of hanging."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ def test_encode_numbers_ids_in_their_order(ids):
     ],
 )
 def test_many_strings(make, odd, error, message):
-    """Polars reads many ids at once; ids that it rejects are read like a short column."""
+    """Polars reads long columns; if it rejects an id, the column is read like a short one."""
     words = [f"{number % 997} ä" for number in range(20_000)]
     words[777] = odd
     if error is None:
@@ -249,7 +249,7 @@ def test_user_keys_of_integers_are_their_values():
 
 def test_user_keys_depend_on_the_id_alone():
     assert keys(["b", "a"]) == keys(["a", "b"])[::-1]
-    # Fixed: results with ties="random" must not change between releases or machines.
+    # These keys must not change, or results with ties="random" would differ between releases.
     assert keys(["a", "é"]) == [3405396810240292928, 3394012004367669963]
     assert keys([uuid.UUID(int=1)]) == keys([str(uuid.UUID(int=1))])
     assert user_keys(as_ids([], "ids"), 0).tolist() == []
@@ -268,7 +268,7 @@ def test_user_keys_need_an_id_per_user():
 
 
 def test_a_column_whose_name_holds_a_nul():
-    """Polars would abort the process when exporting such a name."""
+    """Polars aborts the process if it exports such a name."""
     frame = pl.DataFrame({"\0user": ["b", "a"], "item": ["x", "y"]})
     found = Interactions.of(frame, user="\0user")
     assert found.user_ids.tolist() == ["a", "b"]

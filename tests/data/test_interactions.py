@@ -27,7 +27,7 @@ SPARSE_FORMATS = ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
 
 
 def facts(interactions: Interactions) -> dict[str, object]:
-    """Everything that an Interactions holds, as plain values."""
+    """Return the contents of Interactions as plain values."""
     values, times = interactions.values, interactions.times
     return {
         "indptr": interactions.indptr.tolist(),
@@ -761,7 +761,7 @@ def test_edge_index_with_mistakes():
 
 
 class FakeTensor:
-    """The part of torch.Tensor that recometer uses: a copy on the CPU as a NumPy array."""
+    """A stand-in for torch.Tensor, which can be copied to a NumPy array on the CPU."""
 
     device = types.SimpleNamespace(type="cuda")
 
@@ -960,7 +960,7 @@ def test_every_format_of_ids_gives_the_same(data, user_names, item_names, librar
         "value": [row[2] for row in rows],
     }
     assert facts(Interactions.of(FRAMES[library](columns), separator=False)) == expected
-    # A matrix with these ids, without users and items that have no entry.
+    # The same as a matrix with ids, for the users and items that have an entry.
     user_ids, item_ids = sorted(set(columns["user"])), sorted(set(columns["item"]))
     random.shuffle(user_ids)
     random.shuffle(item_ids)

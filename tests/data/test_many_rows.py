@@ -1,4 +1,4 @@
-"""Grouped rows: lists of items in one cell, and tables spread over several files."""
+"""Rows with a list of items in one cell, and tables spread over several files."""
 
 import pandas as pd
 import polars as pl

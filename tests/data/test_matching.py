@@ -1,4 +1,4 @@
-"""The one place where users and items of two sides are matched."""
+"""Users and items are matched in the same way for all kinds of data."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from recometer.data.matching import SourceIndex, in_train, twins
 
 @st.composite
 def two_sides(draw):
-    """Draw pairs of users and items for test and train, whose users and items overlap in part."""
+    """Draw rows of test and train, with some users and items in only one of them."""
     pairs = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 8)), unique=True, max_size=30)
     test = [(f"u{user}", f"i{item}") for user, item in draw(pairs)]
     train = [(f"u{user + 2}", f"i{item + 3}") for user, item in draw(pairs)]

@@ -1,4 +1,4 @@
-"""Tables of several Parquet files: differing types, and columns named by folders."""
+"""Tables of several Parquet files, which may differ in type and get columns from folder names."""
 
 import json
 import pathlib
@@ -17,7 +17,7 @@ TEST = {1: [7], 2: [7]}
 
 @pytest.fixture
 def written(tmp_path):
-    """Write frames into a folder, each by its name."""
+    """Return a function that writes each frame to a file in a subfolder of its name."""
 
     def write(**frames: pl.DataFrame) -> pathlib.Path:
         for number, (name, frame) in enumerate(frames.items()):
@@ -81,7 +81,7 @@ def test_runs_in_folders_as_hive_writes_them(written) -> None:
         }
         assert found == {"als": 1.0, "bpr": 0.5}
     with pytest.warns(rm.DataWarning, match="model"):
-        rm.Lists(folder)  # not one run
+        rm.Lists(folder)  # the folder has two runs
 
 
 def test_runs_in_folders_on_the_command_line(written, tmp_path, monkeypatch) -> None:

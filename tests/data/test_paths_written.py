@@ -1,4 +1,4 @@
-"""Output is written completely, or the earlier file stays."""
+"""Output is either written completely, or leaves the earlier file unchanged."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_device_is_not_replaced(what: str, tmp_path: pathlib.Path) -> None:
     path = tmp_path / f"null{end}"
     try:
         os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
-    except PermissionError:  # only root makes devices; nobody else could replace one
+    except PermissionError:  # only root can make or replace devices
         path.symlink_to("/dev/null")
     write(path)
     assert path.is_char_device()
@@ -136,7 +136,7 @@ def test_a_device_is_not_replaced(what: str, tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 def test_standard_output_that_is_a_file_is_written_into(name: str, tmp_path: pathlib.Path) -> None:
     if not os.path.exists(name):
-        return  # names of Linux
+        return  # only Linux has these names
     code = (
         "import numpy as np, recometer as rm\n"
         "result = rm.evaluate(rm.Scores(np.eye(2)), np.eye(2), metrics='rr')\n"
@@ -164,7 +164,7 @@ def test_a_split_does_not_take_the_place_of_a_pipe(tmp_path: pathlib.Path) -> No
 
 @contextlib.contextmanager
 def full_disk() -> Iterator[None]:
-    """Make the system reject all but small files."""
+    """Limit the size of files, so that writes fail as on a full disk."""
     import resource  # not available on Windows
 
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -220,7 +220,7 @@ def test_a_split_in_a_folder_that_is_no_utf8(kind: str, tmp_path: pathlib.Path) 
 
 
 class Elsewhere:
-    """A path object whose __fspath__ returns the given answer, or raises it."""
+    """A path object with a __fspath__ that returns the given answer or raises it."""
 
     def __init__(self, answer: object) -> None:
         self.answer = answer

@@ -27,7 +27,7 @@ Call = Callable[[Path], object]
 
 @contextlib.contextmanager
 def unprivileged() -> Iterator[None]:
-    """Run as an unprivileged user for a while, since root may read everything."""
+    """Switch to an unprivileged user for a while, since root may read everything."""
     user = os.geteuid()
     if user == 0:
         os.seteuid(NOBODY)
@@ -39,7 +39,7 @@ def unprivileged() -> Iterator[None]:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Make a folder of files that everybody may enter, unlike those of pytest."""
+    """Make a folder of files that every user may enter, unlike the folders that pytest makes."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -131,7 +131,7 @@ def test_commands_and_a_folder_that_may_not_be_entered(
 ) -> None:
     closed = folder / "parts"
     words = [word.format(closed=closed, folder=folder) for word in command]
-    CliRunner().invoke(app, ["show", str(folder / "x.csv")])  # nobody may read its imports
+    CliRunner().invoke(app, ["show", str(folder / "x.csv")])  # import everything while root
     closed.chmod(0)
     with unprivileged():
         result = CliRunner().invoke(app, words)

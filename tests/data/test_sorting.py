@@ -1,4 +1,4 @@
-"""Rows are sorted by their pairs, even if several threads sort a part each."""
+"""Rows are sorted by user and item, also if several threads each sort a part."""
 
 import numpy as np
 import pytest

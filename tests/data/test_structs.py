@@ -8,7 +8,7 @@ import pytest
 
 import recometer as rm
 
-# User 1 has no recommendation, and those of user 2 are not in the order of their ratings.
+# User 1 has no recommendations. Those of user 2 are not sorted by rating.
 FRAME = pl.DataFrame(
     {
         "user_id": [1, 2, 3],

@@ -1,4 +1,4 @@
-"""Small files with huge uncompressed contents are rejected before they fill memory."""
+"""Small files that would unpack to huge contents are rejected before they fill memory."""
 
 import gzip
 import io
@@ -20,7 +20,7 @@ REFUSED = r"unpacks to \d+ GiB or more, and to 200 times its size.*Hint"
 
 @pytest.fixture
 def a_megabyte(monkeypatch):
-    """Lower the limit to one mebibyte."""
+    """Lower the limit for unpacked contents to one mebibyte."""
     monkeypatch.setattr(unpacking, "MOST", 2**20)
     unpacking._check_gzip.cache_clear()
 
@@ -79,7 +79,7 @@ def test_lists_in_a_parquet_file(read, a_megabyte, tmp_path):
 
 
 def test_lists_that_take_the_limit_to_the_byte(monkeypatch, tmp_path):
-    """2**17 entries of 8 bytes are exactly 1 MiB."""
+    """The 2**17 entries of 8 bytes take exactly the limit of 1 MiB."""
     path = tmp_path / "lists.parquet"
     pl.DataFrame({"user_id": [1], "item_id": [[7] * 2**17]}).write_parquet(path)
     monkeypatch.setattr(unpacking, "MOST", 2**20)
@@ -88,7 +88,7 @@ def test_lists_that_take_the_limit_to_the_byte(monkeypatch, tmp_path):
 
 
 def test_a_footer_that_lies_about_its_lists(a_megabyte, tmp_path):
-    """The number of entries comes from the page headers, which readers follow."""
+    """The number of entries is read from the page headers, which Parquet readers follow."""
     path = nested(tmp_path / "nested.parquet", item_id=7)
     content = path.read_bytes()
     length = int.from_bytes(content[-8:-4], "little")

@@ -65,7 +65,7 @@ def test_the_order_of_bytes_changes_nothing_and_is_said() -> None:
 
 
 def test_arrays_whose_entries_share_their_memory() -> None:
-    """All strides are 0."""
+    """The strides of these arrays are all 0."""
     users, scores = np.broadcast_to(0.5, (3, 2)), np.broadcast_to(ITEMS[:, 0], (3, 4))
     given = {"metrics": METRICS, "catalogue": 4}
     expected = rm.evaluate(rm.Factors(users.copy(), ITEMS), TEST, **given)
@@ -83,7 +83,7 @@ def test_arrays_whose_entries_share_their_memory() -> None:
 
 
 def test_marks_that_cannot_be_seen_tell_ids_apart() -> None:
-    """A right-to-left mark, a zero-width space, and an accent written in two ways."""
+    """Ids may only differ by a right-to-left mark, a zero-width space, or the form of an accent."""
     names = ["ann", "ann\u200f", "ann\u200b", "ren\u00e9", "rene\u0301"]
     frame = pl.DataFrame({"user_id": names, "item_id": ["a", "b", "c", "d", "e"]})
     test = rm.Interactions.of(frame)
