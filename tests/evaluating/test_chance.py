@@ -1,4 +1,4 @@
-"""chance=True: the score of a random order of the same candidates."""
+"""chance=True adds the value of a random order of the same candidates."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_chance_changes_no_value_and_covers_the_same_users(result: rm.Evaluation
 
 
 def test_candidates_without_negatives_are_no_better_than_chance() -> None:
-    """A high value means nothing if nearly all candidates are relevant."""
+    """If nearly all candidates are relevant, even a random order has a high value."""
     test = np.ones((30, 5))
     test[:, 0] = 0
     found = rm.evaluate(rm.Scores(RNG.random((30, 5))), test, metrics="precision@3", chance=True)

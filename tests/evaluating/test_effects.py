@@ -1,6 +1,6 @@
-"""No rule is silently ignored: it changes something, is rejected, or causes a warning.
+"""No rule is silently ignored: it changes something, raises an error or causes a warning.
 
-For every rule of `Protocol`, every kind of source, and every kind of metric.
+This is tested for every rule of `Protocol`, every kind of source and every kind of metric.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from recometer.metrics.conventions import OF_THE_CALL
 from recometer.protocol import Protocol
 
 NAN = math.nan
-NAMES = ("name", "version")  # what the rules are called; a version cannot be chosen
+NAMES = ("name", "version")  # not rules: the name of a set of rules, and its version
 
-# Values other than the default. Rules that are missing here get values from their type.
+# A value other than the default per rule. For rules missing here, the type determines it.
 VALUES: dict[str, Any] = {
     "ties": "item_desc",
     "relevant_from": 3.0,
@@ -66,7 +66,8 @@ METRICS = {
     "lists": "epc@1 novelty@2",
     "all users": "coverage@2 user_coverage@2 personalization@2",
 }
-# Seven users: ties, NaN, constant scores, not in train, few candidates, all relevant, unknown.
+# The users have ties, NaN, constant scores, no train items, few candidates, only relevant items;
+# the seventh is unknown.
 SCORES = np.array(
     [
         [3.0, 3, 3, 2, 1, 0],
@@ -84,7 +85,7 @@ INFINITE = np.where(SCORES == 5, math.inf, SCORES)
 TRAIN = {0: [5], 1: [5], 2: [0], 4: [0, 1, 2, 3], 5: [5], 9: [0]}
 
 
-# Other rules that a rule needs to take effect.
+# Rules that only take effect together with other rules, and these other rules.
 COMPANY: dict[str, dict[str, Any]] = {
     "gamma": {"correction": "cv"},
     "defects": {"protocol": "evidently"},
@@ -96,13 +97,13 @@ def frame(rows: list[tuple[Any, ...]], *names: str) -> pl.DataFrame:
 
 
 def make_lists(scores: Any = SCORES) -> rm.Lists:
-    """Lists of all items; one item is repeated, and some users have one of their train items."""
+    """Return lists of all items; one repeats an item, some contain a train item."""
     rows = [(user, item, scores[user, item]) for user in range(6) for item in range(6)]
     return rm.Lists(frame([*rows, (3, 5, -1.0), (0, 1, 2.5)], "user", "item", "score"))
 
 
 def make_pairs(scores: Any = SCORES, **options: Any) -> rm.Pairs:
-    """Pairs with a true rating, except for one pair."""
+    """Return pairs with true ratings, one of which is missing."""
     rows = [
         (user, item, scores[user, item], TEST[user].get(item, 0.0))
         for user, item in itertools.product(range(6), range(6))
@@ -112,7 +113,7 @@ def make_pairs(scores: Any = SCORES, **options: Any) -> rm.Pairs:
 
 
 def cases() -> dict[str, list[tuple[Any, dict[str, Any]]]]:
-    """Return the kinds of sources, each with several further arguments."""
+    """Return several cases for each kind of source: the source and other arguments."""
     ids = {"user_ids": range(6), "item_ids": range(6)}
     arguments = {"test": rm.Interactions.of(TEST), "train": rm.Interactions.of(TRAIN)}
     trained = {"train": arguments["train"]}
@@ -162,12 +163,12 @@ CASES = cases()
 def outcome_without_rule(
     kind: str, number: int, family: str, company: tuple[tuple[str, Any], ...]
 ) -> Outcome:
-    """Return the outcome without the rule."""
+    """Return the outcome of a case if the tested rule has its default."""
     return outcome(*CASES[kind][number], family, **dict(company))
 
 
 class Outcome:
-    """Everything in a result: values, reasons, means, and intervals (lazily, as they are slow)."""
+    """The values, reasons and means of a result, and lazily its intervals, which are slow."""
 
     def __init__(self, result: rm.Evaluation) -> None:
         self._result = result
@@ -199,12 +200,12 @@ class Changed(Exception):
 
 
 def verdict(kind: str, number: int, family: str, rule: str, company: dict[str, Any]) -> Any:
-    """Return what a rule does to the values: "refused", "said", or nothing with both outcomes.
+    """Return "refused" or "said" if a rule raises an error or warns, otherwise both outcomes.
 
     Raises
     ------
     Changed
-        If it changes them.
+        If the rule changes the values.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -223,9 +224,9 @@ def verdict(kind: str, number: int, family: str, rule: str, company: dict[str, A
 
 
 def is_silent(kind: str, family: str, rule: str, company: dict[str, Any]) -> bool:
-    """Whether a rule changes no case, and has no effect at all in one of them."""
+    """Whether a rule changes the values of no case, and has no effect at all in one of them."""
     try:
-        # One case with a change is enough; otherwise, all cases must report the rule.
+        # It is enough if one case changes. Otherwise, all cases must report the rule.
         found = [
             verdict(kind, number, family, rule, company)
             for number, (_, given) in enumerate(CASES[kind])

@@ -1,4 +1,4 @@
-"""An Evaluator gives the values of `evaluate` to the last bit, whatever it evaluated before."""
+"""An Evaluator always gives exactly the same values as `evaluate`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def to_dict(matrix, users=USERS, items=ITEMS):
 
 
 class Data:
-    """Test, train, and models that are created again on each access."""
+    """Test and train data, and models that are made anew on each access."""
 
     def __init__(self, seed=0):
         rng = np.random.default_rng(seed)
@@ -100,7 +100,7 @@ def equal_results(result, other):
 
 
 def comparable(value):
-    """Convert arrays to bytes, which compare as a whole."""
+    """Convert arrays to bytes, so that == compares them as a whole."""
     if isinstance(value, np.ndarray):
         return (
             value.dtype.str,
@@ -127,7 +127,7 @@ def _quiet():
 
 @given(st.integers(0, 2**32), st.lists(st.sampled_from(KINDS), min_size=2, max_size=3))
 def test_evaluator_matches_evaluate(seed, kinds):
-    """The same evaluator evaluates models of different kinds, one by one."""
+    """One evaluator evaluates models of different kinds, one after the other."""
     data = Data(seed)
     options = {"train": to_dict(data.train), "metrics": "ndcg@3 recall@1..4 ap@5 rr@5 coverage@3"}
     options["catalogue"] = ITEMS
@@ -232,7 +232,7 @@ def test_evaluator_with_labelled_sources():
 
 
 def test_evaluator_sees_ids_that_change_in_place():
-    """The evaluator does not copy the user's array, and sees changes of it."""
+    """The evaluator does not copy the caller's array, so it notices changes."""
     data = Data()
     items = np.arange(N_ITEMS)
     test = rm.Interactions.of(sp.csr_array(data.test), user_ids=range(N_USERS), item_ids=items)
@@ -342,7 +342,7 @@ def test_evaluator_knows_its_size():
     rng = np.random.default_rng(0)
     test, train = (sp.random_array((300, 2000), density=0.05, rng=rng).tocsr() for _ in range(2))
     evaluator = rm.Evaluator(test, train=train, metrics="ndcg@10")
-    # The rows of test and train: item and value.
+    # Rows of test and train, as item and value
     at_least = 12 * (test.nnz + train.nnz)
     assert at_least <= evaluator.nbytes < 2 * at_least
     evaluator.mean(rm.Factors(rng.random((300, 4)), rng.random((2000, 4))))
@@ -372,7 +372,7 @@ def test_models_with_other_items_do_not_accumulate():
 
 def test_evaluator_has_the_parameters_of_evaluate():
     ours, theirs = (dict(inspect.signature(one).parameters) for one in (rm.Evaluator, rm.evaluate))
-    del theirs["source"]  # an argument of the call
+    del theirs["source"]  # passed to the call instead
     assert ours == theirs
 
 

@@ -1,4 +1,4 @@
-"""If the system has no more threads, the threads that could start do the work."""
+"""If the system cannot start more threads, the started ones do all the work."""
 
 import threading
 

@@ -18,7 +18,7 @@ METRICS_ASKED = (
     [
         name if definition.cutoff == "none" else f"{name}@1..4,7"
         for name, definition in METRICS.items()
-        if name != "err"  # its largest gain depends on all users
+        if name != "err"  # the largest gain depends on all users
     ]
     + [
         name
@@ -32,7 +32,7 @@ ASKED = parse(METRICS_ASKED)
 
 @st.composite
 def problems(draw):
-    """Integer scores with many ties, graded and negative gains, and training items."""
+    """Draw integer scores with many ties, graded and negative gains, and training items."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n_users, n_items = draw(st.integers(1, 5)), draw(st.integers(2, 12))
     scores = rng.integers(-3, draw(st.sampled_from([-1, 2, 40])), (n_users, n_items))
@@ -44,7 +44,7 @@ def problems(draw):
 
 
 def to_sparse(values):
-    """A sparse array of the entries that are not NaN, including zeros."""
+    """Return a sparse array of the entries other than NaN, with zeros stored."""
     users, items = np.nonzero(~np.isnan(values))
     return sp.coo_array((values[users, items], (users, items)), shape=values.shape).tocsr()
 
@@ -55,7 +55,7 @@ def values(source, test, train, ties):
 
 
 def as_factors(scores):
-    """The same scores as factors, with one factor per item."""
+    """Return the same scores as factors, with one factor per item."""
     return rm.Factors(scores, np.eye(scores.shape[1]))
 
 
@@ -145,7 +145,7 @@ def test_few_users_with_ties_have_the_same_values_alone(ties, seed, graded, last
     rng = np.random.default_rng(seed)
     shape, tied = (40, 9), rng.choice(40, int(rng.integers(1, 7)), replace=False)
     scores = np.argsort(rng.random(shape), axis=1).astype(np.float64)
-    # Ties in groups of three, or at the end: possibly beyond the places that a metric reads.
+    # Ties are in groups of three, or at the end, where some metrics do not read any places.
     scores[tied] = scores[tied] // 3 if last is None else np.maximum(scores[tied], last)
     test = np.where(rng.random(shape) < 0.4, rng.integers(1, 4 if graded else 2, shape), 0)
     test[:, 0] = 1

@@ -76,7 +76,7 @@ LISTS = [name for name, definition in METRICS.items() if definition.record == "l
 
 @pytest.mark.parametrize("name", LISTS)
 def test_missing_side_data_is_named(data, name):
-    """A metric works with all side data; if some are missing, the message names them."""
+    """A metric works if all side data are given, and otherwise raises an error that names them."""
     result = evaluate(data, f"{name}@5")
     assert np.isfinite(result.mean()[f"{name}@5"])
     definition = parse(f"{name}@5")[0].definition
@@ -110,7 +110,7 @@ def test_lists_do_not_know_the_catalogue():
 
 
 class Spy(rm.Scores):
-    """Counts the requests that it receives."""
+    """A source that counts the requests it receives."""
 
     asked: list
 
@@ -159,7 +159,7 @@ def test_evaluation_as_the_baseline(data):
     )
     np.testing.assert_array_equal(result["overlap@5"], again["overlap@5"])
     assert result.inputs["baseline"]["description"].startswith("Scores")
-    # The lists of some users, in another order.
+    # Evaluate only some of the users of the baseline.
     few = {user: data["test"][user] for user in USERS[5:20]}
     part = rm.evaluate(
         data["other"], few, train=data["train"], metrics="overlap@5", baseline=earlier
@@ -250,7 +250,7 @@ def test_interval_resamples_users(data):
 
 @pytest.mark.parametrize(("percent", "most"), [(False, 1), (True, 100)])
 def test_interval_of_a_share_reaches_the_whole(percent, most):
-    """All 4 items are listed once or twice, so resamples have fewer items."""
+    """The lists contain all 4 items, but resamples of users contain fewer."""
     lists = rm.Lists({"ann": ["a", "b"], "bob": ["b", "c"], "eve": ["d", "a"]})
     test = {"ann": ["a"], "bob": ["d"], "eve": ["d"]}
     result = rm.evaluate(lists, test, metrics="coverage@2", catalogue=4, percent=percent)
@@ -293,7 +293,7 @@ def test_items_that_the_source_does_not_know(data):
 
 
 def test_order_of_items_in_a_source_does_not_matter(data):
-    """The items of train, test, catalogue and baseline that it knows do not matter either."""
+    """Nor does it matter which items of train, test, catalogue and baseline it knows."""
     names = " ".join(f"{name}@3" for name in LISTS)
     found = []
     for order in (np.arange(20), np.random.default_rng(5).permutation(20)):
@@ -358,7 +358,7 @@ def test_list_metrics_of_labelled_pairs():
     train = {"b": [3], "c": [1, 2]}
     result = rm.evaluate(pairs, metrics="epc@1 coverage@1 rmse", train=train)
     assert result.over_users == {"coverage@1": pytest.approx(1 / 3)}
-    # The best item of a is relevant; the best item of b (without train items) is not.
+    # The best item of a is relevant. The best one of b outside train is not.
     assert result["epc@1"][0] > 0
     assert result["epc@1"][1] == 0
 
@@ -373,7 +373,7 @@ def test_fingerprints_of_catalogue_and_baseline(data):
 
 
 def test_propensities_of_ranks(data):
-    """Ranking metrics read side data too, and report missing data."""
+    """Metrics with propensities read train or the catalogue, or report that it is missing."""
     names = "ips_recall@5 snips_recall@5 ips_recall@5(propensity=given)"
     result = evaluate(data, "recall@5 " + names)
     # All propensities are equal: the weights are 2.
@@ -385,7 +385,7 @@ def test_propensities_of_ranks(data):
         rm.InputError, match=r"'ips_recall@5\(propensity=given\)' needs .*catalogue="
     ):
         evaluate(data, "ips_recall@5(propensity=given)", catalogue=25)
-    # By popularity, computed by hand.
+    # Compute propensities by popularity by hand.
     lists = expected_lists(data, 5)
     users = np.maximum(data["trained"].sum(axis=0), 1)
     weight = (users / users.max()) ** -0.5
@@ -406,7 +406,7 @@ def test_list_metrics_give_no_warnings(data):
 
 @pytest.mark.parametrize("kind", ["scores", "factors", "lists", "pairs"])
 def test_candidates_per_user_define_the_catalogue(kind):
-    """Candidates given once for all users or for every user are as many items."""
+    """The same candidates for all users, given once or per user, give the same catalogue."""
     items, users = list("abcdef"), ["ann", "bob"]
     scores, named = np.arange(12.0).reshape(2, 6), {"user_ids": users, "item_ids": items}
     frame = pl.DataFrame({"user": np.repeat(users, 6), "item": items * 2, "score": scores.ravel()})
@@ -440,7 +440,7 @@ def test_unused_propensities_are_reported():
 
 
 def test_propensities_of_unknown_items():
-    """They count in the sum over T like other items, whatever the source knows."""
+    """The sum over relevant items includes items that the source does not know."""
     test = {"ann": {"a": 1.0, "b": 1.0}, "bob": {"b": 1.0, "c": 1.0, "z": 0.0}}
     train = {"ann": ["z"], "joe": ["a", "b"], "eve": ["b"], "dan": ["b"], "tom": ["b", "c"]}
     catalogue = rm.Catalogue({"item": list("abcz"), "p": [0.5, 0.25, 1.0, 1.0]}, propensity="p")
@@ -458,12 +458,12 @@ def test_propensities_of_unknown_items():
 
 
 def test_kept_train_items_stay_in_lists_and_test():
-    """List and ranking metrics agree on relevant items under any rule."""
+    """List and ranking metrics count the same relevant items."""
     lists = rm.Lists({"ann": ["a", "b", "c"], "bob": ["b", "c"]})
     test, train = {"ann": ["a", "b"], "bob": ["c"]}, {"ann": ["a"], "bob": ["d"]}
     data = {"train": train, "metrics": "epc@2", "seen": "kept_in_lists"}
     result = rm.evaluate(lists, test, **data)
-    # One of two users has a; none have b or c.
+    # In train, one of two users has a, and nobody has b or c.
     second = 1 / np.log2(3)
     expected = [(0.5 + second) / (1 + second), second / (1 + second)]
     np.testing.assert_allclose(result["epc@2"], expected)
@@ -514,7 +514,7 @@ def test_metrics_without_any_lists():
 
 @pytest.mark.parametrize("kind", ["factors", "scores", "lists", "pairs"])
 def test_repeat_consumption(kind):
-    """Train items stay in rankings, lists and test, and metrics of train read them."""
+    """Under seen="kept", train items stay in rankings, in lists and in test."""
     users, items = ["ann", "bob"], list("abcd")
     scores = np.array([[4.0, 3, 2, 1], [1, 2, 3, 4]])
     rows = [(u, i, scores[n, m]) for n, u in enumerate(users) for m, i in enumerate(items)]
@@ -614,7 +614,7 @@ def test_invented_items_do_not_enlarge_the_catalogue():
     assert result.n_candidates.tolist() == [6, 5, 6, 4]
     np.testing.assert_allclose(
         result["fallout@3"], [2 / 4, 2 / 4, 3 / 5, 1]
-    )  # missing places are misses
+    )  # missing places count as misses
     assert result.counts["list_items_uncatalogued"] == 5
 
 

@@ -1,4 +1,4 @@
-"""A result states how the values of test were read."""
+"""The result says how the values in test were read."""
 
 from collections import namedtuple
 
@@ -8,7 +8,7 @@ import pytest
 
 import recometer as rm
 
-Prediction = namedtuple("Prediction", "uid iid r_ui est details")  # as in Surprise
+Prediction = namedtuple("Prediction", "uid iid r_ui est details")  # the same fields as in Surprise
 SCORES = np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]])
 STARS = np.array([[4.5, 2.0, 0.0], [0.0, 1.0, 5.0]])
 METRICS = "ndcg@2 recall@2"

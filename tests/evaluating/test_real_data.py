@@ -36,7 +36,7 @@ def test_movielens_1m():
     for name, value in ML1M_ALS.items():
         assert result.mean()[name] == pytest.approx(value, abs=5e-9)
         assert not np.isnan(result[name]).any()
-    # The lists have the items that the ranks count.
+    # Hits counted in the lists agree with the precision computed from ranks.
     listed = rm.evaluate(
         rm.Factors(users, items), test, train=train, metrics="coverage@50 user_coverage@50"
     ).lists.items
@@ -47,7 +47,7 @@ def test_movielens_1m():
         np.testing.assert_array_equal(hits[:, :k].sum(axis=1) / k, result[f"precision@{k}"])
 
 
-# Microsoft recommenders' quick start: SAR on MovieLens 100K, k = 10, as published.
+# Values published in the SAR quick start of Microsoft recommenders: MovieLens 100K, k = 10.
 ML100K_SAR = {
     "ap@10": 0.106959,  # divided by the number of relevant items
     "ndcg@10": 0.379533,
@@ -130,7 +130,7 @@ def test_trec_eval(output, by_own_name):
         assert found == pytest.approx(value, abs=5.001e-5), (topic, name)
 
 
-# As published with the data: recall at 3 of object 4 and at 4 of all, precision at 4 of all.
+# Values published with the data: recall@3 of object 4, and the means of recall@4 and precision@4.
 KNOWLEDGE_RECALL = {
     "Random scores": (0.1538, 0.117027, 0.475),
     "KNN scores": (0.2308, 0.226328, 0.875),
@@ -147,7 +147,7 @@ def test_knowledge_recall(scores):
     assert result["recall@3"][4] == pytest.approx(of_object_4, abs=5e-5)
     assert result.mean()["recall@4"] == pytest.approx(recall, abs=5e-7)
     assert result.mean()["precision@4"] == precision
-    # Per object, written out.
+    # Compute both metrics per object.
     for place, rows in enumerate(frame.partition_by("object", maintain_order=True)):
         best = rows.sort(scores, descending=True)["relevant"].head(4).sum()
         assert result.user_ids[place] == rows["object"][0]
@@ -175,7 +175,7 @@ def test_audit_of_movielens_100k():
     }
     assert {name: found[name].count for name in expected} == expected
     assert expected["older_than_own_training"] == 24_450  # a random split
-    # Users were drawn one by one, items at random.
+    # In this split, items were held out at random, but the same share from each user.
     for name, times in (("popularity_shift", 1.0), ("activity_shift", 0.1)):
         statistics = found[name].statistics
         ratio = statistics["total_variation"] / statistics["expected_total_variation"]

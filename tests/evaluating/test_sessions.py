@@ -1,4 +1,4 @@
-"""Users with sessions: evaluated separately, matched with data of users, clustered by user."""
+"""Sessions are evaluated separately, use the train data of their user, and form clusters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""evaluate with several models prepares shared data once."""
+"""evaluate prepares the data only once for several models."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_models_have_the_same_values_as_alone(monkeypatch: pytest.MonkeyPatch) -
         Preparation, "__init__", lambda *a, **o: (made.append(0), original(*a, **o))[1]
     )
     found = rm.evaluate(SOURCES, TEST, **options)
-    assert len(made) == 1  # for any number of models
+    assert len(made) == 1  # data are prepared once
     assert list(found) == ["scores", "factors", "7"]
     for name, result in found.items():
         assert result.mean() == alone[name].mean()

@@ -44,7 +44,7 @@ OF_LISTS = [
 
 
 class Case:
-    """Scores with ties and odd numbers, test and train, users and items with and without ids."""
+    """Scores with ties, NaN and infinities, with test and train, and with or without ids."""
 
     def __init__(self, rng: np.random.Generator, ids: str) -> None:
         self.rng, self.ids = rng, ids
@@ -86,7 +86,7 @@ class Case:
         return rm.Interactions.of(pl.DataFrame(columns), **shape)
 
     def batches(self) -> list[np.ndarray]:
-        """Return batches of the users' rows, in random order and cut at random places."""
+        """Return the users' rows in random order, cut into batches at random places."""
         rows = self.rng.permutation(self.n_users)
         cuts = np.sort(self.rng.integers(0, self.n_users + 1, self.rng.integers(0, 4)))
         return [part for part in np.split(rows, cuts) if len(part)]
@@ -107,7 +107,7 @@ def cases(draw, ids=("int", "str", "none")):
 
 
 def check(one: rm.Evaluation, other: rm.Evaluation) -> None:
-    """Check that evaluations are the same; lists by ids, since numbers of items may differ."""
+    """Check that evaluations are equal. Lists are compared by ids, since positions may differ."""
     plain = [dataclasses.replace(each, lists=None, list_data=None) for each in (one, other)]
     assert_same(*plain)
     assert_same(*(each.summary() for each in (one, other)))
@@ -116,13 +116,13 @@ def check(one: rm.Evaluation, other: rm.Evaluation) -> None:
 
 
 def named_items(lists: rm.TopLists) -> list[list[object]]:
-    assert lists.items.min(initial=-1) == -1  # where a list is shorter
+    assert lists.items.min(initial=-1) == -1  # pads shorter lists
     names = range(lists.n_items) if lists.item_ids is None else lists.item_ids.tolist()
     return [[names[item] if item >= 0 else None for item in row] for row in lists.items]
 
 
 def either(whole, parts):
-    """Return the result of the whole, or None if both calls raise the same error."""
+    """Return the result if both calls give the same, or None if both raise the same error."""
     try:
         expected = whole()
     except InputError as error:
@@ -134,11 +134,11 @@ def either(whole, parts):
 
 
 def halves(stream, evaluator, add, batches, **options):
-    """Fill two streams, and merge the pickled state of one into the other."""
+    """Fill two streams, and merge one into the other by way of its pickled state."""
     other = evaluator.stream(**options)
     for n, rows in enumerate(batches):
         add(other if n % 2 else stream, rows)
-    stream.merge(_plain.loads(pickle.dumps(other.state())))  # without recometer's own classes
+    stream.merge(_plain.loads(pickle.dumps(other.state())))  # without classes of recometer
     return stream.compute()
 
 
@@ -302,7 +302,7 @@ def test_a_truth_below_1_is_no_smaller_than_what_came():
 
 
 def test_what_is_kept_does_not_grow_with_items_or_batches() -> None:
-    """Queries with huge ids keep a few numbers per row, however many items and batches come."""
+    """A stream keeps a few numbers per user, however many items, batches and ids there are."""
     users = np.array([10**15, 5, 2**62])
     stream = rm.Evaluator(metrics="ndcg@10 rr").stream()
     for user in users:
@@ -323,7 +323,7 @@ def test_what_is_kept_does_not_grow_with_items_or_batches() -> None:
 
 @pytest.mark.parametrize("form", ["positions", "dicts", "scores"])
 def test_waiting_batches_are_ranked_first(form) -> None:
-    """Ranks and lists of users are kept separately; waiting batches are ranked first."""
+    """`nbytes` ranks the waiting batches first, and counts both ranks and lists."""
     n_users, rng = 200, np.random.default_rng(4)
     test = rng.random((n_users, 12)) < 0.3
     users = np.arange(n_users)
@@ -359,7 +359,7 @@ def test_all_that_is_kept_of_candidates_is_counted(metrics) -> None:
         stream = rm.Evaluator(metrics=metrics).stream()
         stream.update(scores, scores > 0.5, users=users)
         sizes.append(stream.nbytes)
-    assert 0 < sizes[0] < sizes[1]  # ids take further memory
+    assert 0 < sizes[0] < sizes[1]  # ids take more memory
 
 
 def test_many_small_batches_take_what_a_large_one_takes() -> None:
@@ -495,7 +495,7 @@ def untold() -> object:
 
 
 def test_streams_of_which_one_has_lists_that_repeat_an_item():
-    """The other stream's items do not count as repeated."""
+    """After merging, repeats in one stream's lists do not affect the lists of the other."""
     repeating, plain = {"ann": ["a", "a", "b"]}, {"bob": ["c", "b", "a"], "cid": ["a", "b", "c"]}
     test = {"ann": ["a", "b"], "bob": ["b", "c"], "cid": ["c"]}
     evaluator = rm.Evaluator(test, metrics="recall@2 ap@3", duplicates="first")
@@ -505,7 +505,7 @@ def test_streams_of_which_one_has_lists_that_repeat_an_item():
     stream.merge(other)
     with pytest.raises(InputError, match="came in a batch before"):
         stream.update(rm.Lists({"bob": ["a"]}))
-    # Hits: ann's first place, and none of her second; both of bob's; cid's third.
+    # Hits are at ann's first place (her second repeats the item), at both of bob's, at cid's third.
     assert stream.compute().values["recall@2"].tolist() == [0.5, 1, 0]
     np.testing.assert_allclose(stream.compute().values["ap@3"], [5 / 6, 1, 1 / 3], rtol=1e-15)
 
@@ -670,7 +670,7 @@ def test_of_users_in_both_streams_the_lists_of_the_first_stay() -> None:
     lists = {"ann": ["x", "y"], "bob": ["y", "x"], "cid": ["x", "y"]}
     evaluator = rm.Evaluator({user: ["x"] for user in lists}, metrics="rr")
     stream, other = (evaluator.stream(repeated="first") for _ in range(2))
-    for user in ("ann", "bob"):  # the second waits to be ranked
+    for user in ("ann", "bob"):  # the second batch waits to be ranked
         stream.update({user: lists[user]})
     other.update({user: items[::-1] for user, items in lists.items()})
     stream.merge(other)
@@ -706,7 +706,7 @@ def test_fingerprints_of_lists_tell_which_items_tie() -> None:
 @pytest.mark.parametrize("metrics", ["rr", "coverage@2 unknown_items@2", "rr coverage@2 gini@1"])
 @pytest.mark.parametrize("ids", [False, True])
 def test_items_that_are_not_in_the_catalogue(metrics, ids) -> None:
-    """Such items are in some batches, in test, and in the test rows of a user who never comes."""
+    """Some batches contain such items, and so does test, even for a user in no batch."""
     lists = {0: [0, 4], 1: [5, 4, 1], 2: [1, 0]}
     test = {0: [0, 5], 1: [4, 5], 2: [1], 3: [4]}
     if not ids:
@@ -852,7 +852,7 @@ def test_users_of_lists_that_wait_have_come() -> None:
 @pytest.mark.parametrize("most", [20, 2**18])
 @pytest.mark.parametrize("named", [False, True])
 def test_lists_of_positions_that_wait(monkeypatch, most, named) -> None:
-    """Batches have any length and type, and any number of them wait to be ranked."""
+    """Batches differ in length and dtype, and many or few lists may wait to be ranked."""
     monkeypatch.setattr("recometer.sources.streams.PENDING_ENTRIES", most)
     rng = np.random.default_rng(most)
     lists = np.argsort(rng.random((30, 12)), axis=1)[:, :5]
@@ -879,7 +879,7 @@ def test_lists_of_positions_that_wait(monkeypatch, most, named) -> None:
 
 @pytest.mark.parametrize("most", [6, 2**18])
 def test_lists_of_positions_that_come_in_any_order(monkeypatch, most) -> None:
-    """The buffer has room for all of the waiting lists, or only for some."""
+    """The buffer has room for all of the lists, or only for some of them."""
     monkeypatch.setattr("recometer.sources.streams.PENDING_ENTRIES", most)
     lists = np.array([[0, 1], [1, 2], [2, 3], [3, 0]])
     evaluator = rm.Evaluator(np.eye(4), metrics="rr coverage@1", catalogue=4)
@@ -982,7 +982,7 @@ def test_later_batches_are_refused_as_the_first_is(items, users) -> None:
     ],
 )
 def test_what_no_batch_can_be_measured_with_shows_in_the_first(given, message) -> None:
-    """This includes lists of positions, which may wait for further batches."""
+    """The first batch raises the error, even if its lists could wait for more batches."""
     options = {"test": np.eye(4), "catalogue": 4} | given
     stream = rm.Evaluator(metrics="rr", **options).stream()
     with pytest.raises(RecometerError, match="^" + message):

@@ -18,7 +18,7 @@ RANDOM = np.random.default_rng(5)
 USERS, ITEMS = RANDOM.normal(size=(N_USERS, 4)), RANDOM.normal(size=(N_ITEMS, 4))
 SCORES = USERS @ ITEMS.T
 BEST = np.argsort(-SCORES, axis=1)
-# Each user has the best two items. Every item has a user, and ids begin at 1.
+# Each user has her two best items and one more, so that every item occurs. Ids begin at 1.
 CHOSEN = np.unique(np.concatenate([BEST[:, :2] + 1, np.arange(N_USERS)[:, None] % N_ITEMS + 1], 1))
 TEST = pl.DataFrame(
     {
@@ -128,7 +128,7 @@ def test_rule_accepts_shifted_ids():
     for name, source in sources(*POSITIONS).items():
         kept = rm.evaluate(source, TEST, shifted_ids="kept")
         assert kept.counts["users_unknown"] == 1, name
-        # Reading the rules again does not reject them.
+        # The protocol of such a result can be used again.
         assert rm.evaluate(source, TEST, protocol=kept.protocol).mean() == kept.mean()
         again = {"source": source, "test": TEST}
         assert rm.explain(kept, "ndcg@10", protocol="trec_eval", **again).right
@@ -156,7 +156,7 @@ def test_ids_from_zero_with_gaps_in_test_are_accepted():
             for source in sources(*POSITIONS).values()
         ]
         assert values[1:] == values[:-1]
-    # Train has item 0, but test does not; the source does not know one user.
+    # Test lacks item 0, but train has it. One user of test is unknown.
     stranger = pl.DataFrame({"user": [N_USERS], "item": [3]})
     later = pl.concat([from_zero.filter(pl.col("user") > 0), stranger], how="vertical_relaxed")
     train = from_zero.filter(pl.col("user") < 2)
@@ -179,7 +179,7 @@ def test_item_nodes_begin_at_the_number_of_users():
     n_users, n_items = 20, 30
     scores = SCORES[:n_users]
     nodes = pl.DataFrame({"user": range(n_users), "item": BEST[:n_users, 0] + n_users})
-    nodes = nodes.filter(pl.col("item") != n_items)  # the number of items is not itself an item
+    nodes = nodes.filter(pl.col("item") != n_items)  # no item has this number
     every = pl.DataFrame({"user": [0, 1], "item": [n_users, n_users + n_items - 1]})
     source = rm.Scores(scores, user_ids=range(n_users), item_ids=range(n_items))
     with pytest.raises(rm.InputError, match=r"begin at 20, .* item_offset=n_users for nodes"):
@@ -188,7 +188,7 @@ def test_item_nodes_begin_at_the_number_of_users():
         rm.evaluate(rm.Lists(dict(enumerate(BEST[:n_users].tolist()))), nodes, train=every)
     named = rm.Scores(scores, user_ids=range(n_users), item_ids=np.arange(n_items) + n_users)
     assert rm.evaluate(named, nodes, metrics="hit@1").mean() == {"hit@1": 1}
-    # A small test set whose items happen to begin there is correct.
+    # A small test set can begin with this item by chance.
     few = pl.DataFrame({"user": [3, 4], "item": [n_users, n_users + 1]})
     assert rm.evaluate(source, few, metrics="rr").mean()
 
@@ -203,7 +203,7 @@ SPELLINGS = {
 
 
 def text_ids(name, n):
-    """Return ids that the alternative spellings change."""
+    """Return ids that are changed by this kind of spelling."""
     if "zeros" in name or "decimal" in name:
         return [str(number + 1) for number in range(n)]
     return [f"h\u00e9 {number}" for number in range(n)]
@@ -270,7 +270,7 @@ def test_relevant_rows_with_unknown_items_are_named():
     message = rf"{lost} of {len(TEST)} relevant rows of test .* such as 21, 22, 23, and are misses"
     with pytest.warns(rm.DataWarning, match=message):
         rm.evaluate(few, TEST)
-    # Items missing from lists could have been recommended.
+    # Lists do not show which items the model knows, so missing items cause no warning.
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rm.evaluate(rm.Lists(dict(enumerate(BEST[:, :3] + 1, 1))), TEST, metrics="rr")
@@ -287,7 +287,7 @@ def test_stream_warns_about_few_users():
     by_position.update(items=BEST[:4], users=np.arange(4))
     with pytest.warns(rm.DataWarning, match=message):
         by_position.mean()
-    # A partial request means that the caller knows.
+    # No warning if the caller asked for only the known users.
     part = rm.Evaluator(TEST).of_known_users().stream(item_ids=FROM_ONE[1])
     part.update(SCORES[:4], users=FROM_ONE[0][:4])
     assert part.mean()
@@ -331,7 +331,7 @@ def test_positions_in_data_are_not_mistaken_for_ids_from_one_on(written):
     from_one = TEST.with_columns(pl.col("user", "item").cast(type_of))
     with pytest.raises(rm.InputError, match=f"have no user 0, and have user {N_USERS}: {WORDS}"):
         rm.evaluate(wrong, from_one)
-    # An item missing from test and train does not suggest positions if the model knows it.
+    # Positions are not suspected if the model knows the item that is missing from test and train.
     assert rm.evaluate(right, positions.filter(pl.col("item") != written(0))).mean()
 
 

@@ -1,4 +1,4 @@
-"""The measured cases of the conventions: each recorded library call and our equivalent.
+"""The measured cases of the conventions: recorded library calls and our equivalents.
 
 A record is the output of a library's call on the shared cases. An `Ask` is the call of
 `recometer.evaluate` that must give the same value.
@@ -28,7 +28,7 @@ def load(name: str) -> Any:
 
 
 def number(value: Any) -> float | None:
-    """Read a value of the files, which write NaN and infinity as text; None for other text."""
+    """Read a value from the files, where NaN and infinity are text. Return None for other text."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int | float):
@@ -50,12 +50,12 @@ class Ask:
     test: str = "judged"
     rules: tuple[tuple[str, Any], ...] = ()
     options: tuple[tuple[str, Any], ...] = ()
-    # Other rules for records where the library was called user by user.
+    # Rules to use instead if the library was called separately for each user.
     alone: tuple[tuple[str, Any], ...] = ()
 
     @property
     def call(self) -> tuple[Any, ...]:
-        """Metrics with equal values of this can share one evaluation."""
+        """The arguments except the metric: metrics with equal ones can share an evaluation."""
         return (self.protocol, self.source, self.test, self.rules, self.options)
 
 
@@ -77,7 +77,7 @@ class Cases:
         return {user: facts["train"] for user, facts in self.users.items()}
 
     def in_train(self) -> np.ndarray[Any, Any]:
-        """Return which train users have each item, as features of the items."""
+        """Return features of the items: for each train user, whether the user has the item."""
         table = np.zeros((self.n_items, len(self.users)))
         for column, items in enumerate(self.train().values()):
             table[items, column] = 1
@@ -130,7 +130,7 @@ class Cases:
         return rm.Scores(matrix, user_ids=list(self.users), item_ids=items)
 
     def predictions(self) -> rm.Pairs:
-        """Return the rows of test with the scores of the matrix."""
+        """Return the rows of test with the scores from the matrix."""
         rows = [
             (user, item, gain, self.users[user]["score_row"][item])
             for user, of_user in self.test("rated").items()
@@ -246,9 +246,8 @@ def _torchmetrics(record: Record) -> Ask | None:
         name, action = found[1], found[2]
     empty = {"neg": 0.0, "pos": 1.0, "skip": "undefined"}[action]
     rules: tuple[tuple[str, Any], ...] = () if action == "neg" else (("no_relevant", empty),)
-    if (
-        name == "RetrievalFallOut"
-    ):  # for users without irrelevant items, and there are no such users
+    # Its empty_target_action is about users without irrelevant items; these cases have none.
+    if name == "RetrievalFallOut":
         return Ask("torchmetrics", _at(name, record), record["source"], "binary")
     test = "judged" if record["relevance"] == "graded" else "binary"
     # The functions for one user have no empty_target_action.
@@ -275,7 +274,7 @@ def _evidently(record: Record) -> Ask | None:
 def _recommenders(record: Record) -> Ask | None:
     name, _, threshold = record["impl"].partition("(by_threshold, threshold=")
     if threshold:
-        # Recommenders takes the threshold as the length of the list.
+        # Recommenders uses the threshold as the length of the lists.
         source = f"{record['source']} cut {threshold.rstrip(')')}"
         return Ask("recommenders", _at(name, record), source, "alone")
     name = record["impl"].replace("{'discfun_type': 'log2'}", "")
@@ -330,7 +329,7 @@ def _pyspark(record: Record) -> Ask | None:
 def _rexmex(record: Record) -> Ask | None:
     name = record["impl"].split()[0]
     if name.startswith("normalized"):
-        user = record["impl"].split()[1]  # the library is called for this user
+        user = record["impl"].split()[1]  # the library was called for this user
         others = " ".join(f"u{n}" for n in range(9) if f"u{n}" != user)
         return Ask("rexmex", name, "matrix", f"judged without {others}")
     if name == "mean_reciprocal_rank":
@@ -381,7 +380,7 @@ LIBRARIES: dict[str, Callable[[Record], Ask | None]] = {
 }
 
 
-# The small cases have one user, or one user per item if the record gives the place of tied items.
+# The small cases have one user, or one user per item if the record has the place of tied items.
 
 USER = "u"
 EQUAL_RANKS = [2, 3]
@@ -437,7 +436,7 @@ def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
 
 
 def _concordant_pairs() -> rm.Evaluation:
-    """Three pairs in order, one pair of another user, and one discordant pair of a third user."""
+    """Users a, b and c have three concordant pairs, one discordant, and one concordant pair."""
     rows = [
         ("a", 1, 1.0, 1.0), ("a", 2, 2.0, 2.0), ("a", 3, 3.0, 3.0),
         ("b", 1, 1.0, 2.0), ("b", 2, 2.0, 1.0),
@@ -524,7 +523,7 @@ def _mini_ask(record: Record) -> tuple[str, str, dict[str, Any]] | None:
     if library == "recommenders":
         ask = ask_for({**record, "impl": impl.removesuffix("{}")})
         assert ask is not None
-        # Repeated rows of lists or test are joined with each other.
+        # Its NDCG joins repeated rows of lists with repeated rows of test, which is a defect.
         repeats = record["source"] in ("mini:dup_list", "mini:dup_truth")
         return library, ask.metric, {"defects": repeats and "ndcg" in impl}
     ask = ask_for({**record, "source": "full"})
@@ -580,7 +579,7 @@ RANKS: dict[tuple[str, str], tuple[str, str, Callable[[float], float]]] = {
 
 @dataclasses.dataclass
 class Places:
-    """The places of items under a convention, with the interface of an evaluation."""
+    """The places of items under a convention, in a class with the interface of an evaluation."""
 
     protocol: rm.Protocol
     user_ids: Any
@@ -591,7 +590,7 @@ class Places:
 
 
 def _tied(case: Mapping[str, Any], record: Record) -> tuple[Any, str] | None:
-    """Evaluate one user per item; only that item is relevant to the user."""
+    """Evaluate one user per item, for whom only that item is relevant."""
     impl = record["impl"]
     if impl.startswith("PrecisionTopK"):
         return _all_relevant(case)
@@ -622,7 +621,7 @@ def _tied(case: Mapping[str, Any], record: Record) -> tuple[Any, str] | None:
 
 
 def _all_relevant(case: Mapping[str, Any]) -> tuple[Any, str]:
-    """Return the precision at 1 to 5 with all items relevant."""
+    """Return precision at 1 to 5 if all items are relevant."""
     source = rm.Lists({USER: dict(zip(case["items"], case["scores"], strict=True))})
     test = {USER: dict.fromkeys(case["items"], 1.0)}
     name = "PrecisionTopKMetric@1..5"
@@ -632,7 +631,7 @@ def _all_relevant(case: Mapping[str, Any]) -> tuple[Any, str]:
 
 
 def _short_last_hit() -> tuple[Any, str]:
-    """Return the MAP at a k of two users; one of them only has a hit at the end of three items."""
+    """Return MAP at k for two users; one has a list of three items, with a hit at the end."""
     source = rm.Lists({"a": [0, 1, 2], "b": [0, *range(3, 12)]})
     name, cutoffs = "MAPKMetric@1,3,5,10", ["1", "3", "5", "10"]
     test = {"a": {2: 1.0}, "b": {0: 1.0}}
@@ -642,7 +641,7 @@ def _short_last_hit() -> tuple[Any, str]:
 
 
 def _unseen_positive(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
-    """A user's only relevant item was not in train."""
+    """Evaluate a user whose only relevant item is not in train."""
     metric = record["impl"].split()[1].rstrip(",")
     padded = "exclude_unknowns=False" in record["impl"]
     result = rm.evaluate(
@@ -657,7 +656,7 @@ def _unseen_positive(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] 
 
 
 def _more_places_than_items(record: Record) -> tuple[rm.Evaluation, str]:
-    """Five items, but lists of ten places."""
+    """Evaluate lists with ten places, although there are only five items."""
     name, positive = record["impl"].split(",")[0], int(record["impl"].split("[")[1][0])
     source = rm.Scores([[0.9, 0.8, 0.7, 0.6, 0.5]], user_ids=[USER], item_ids=np.arange(5))
     metric = f"{name}@10"
@@ -665,7 +664,7 @@ def _more_places_than_items(record: Record) -> tuple[rm.Evaluation, str]:
     return rm.evaluate(source, test, metrics=metric, protocol="implicit", defects=True), metric
 
 
-# Metrics of lists.
+# List metrics
 
 # If candidates run out, RecBole lists masked and padding items. These and ties are in the order of
 # torch.topk: here torch 2.13.0 on the CPU, with topk=[5], [1, 3, 5, 10], [20] and [21]. Item 0 is
@@ -694,7 +693,7 @@ LIST_NAMES = {
     ("evidently", "coverage"): "PopularityBias.coverage",
     ("evidently", "gini"): "PopularityBias.gini",
 }
-# The run of LensKit has one more interaction in train, with an item of u4's list.
+# LensKit was run with one more interaction in train, with an item of u4's list.
 LENSKIT_EXTRA = {"somebody": [19]}
 
 
@@ -722,7 +721,7 @@ def of_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
     features, kinds = cases.features, cases.categories
     call = (library, record["impl"], record["source"], record["k"])
     if library == "recommenders" and call not in cases.called:
-        features = cases.in_train()  # of its two records of diversity, the second one uses features
+        features = cases.in_train()  # the second of its two diversity records uses features
     cases.called.add(call)
     catalogue = rm.Catalogue(np.arange(cases.n_items), categories=kinds, features=features)
     metric = f"{name}@{depth}"
@@ -739,7 +738,7 @@ def of_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
 
 
 def _of_filled_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str]:
-    """RecBole fills up lists with masked items, and counts items from 1 on."""
+    """Evaluate like RecBole, which fills lists up with masked items and counts items from 1."""
     depth = max(json.loads(record["impl"].split("topk=")[1].split("]")[0] + "]"))
     odd = TOPK[depth]
     test = cases.test("judged" if "incl. u3" in record["impl"] else "positive")

@@ -39,12 +39,12 @@ def rules_of(convention: str | rm.Protocol) -> rm.Protocol:
 
 
 def evaluate(convention: str | rm.Protocol, case: str, metric: str) -> rm.Evaluation:
-    """Evaluate a case of the file; "binary" and "all items" vary its lists."""
+    """Evaluate a case of the file; "binary" and "all items" are variants of "lists"."""
     given: dict[str, Any] = CASES["lists" if case in ("binary", "all items") else case]
     asked: dict[str, Any] = {"metrics": metric, "protocol": convention}
     if case in ("ratings", "labels"):
         frame = pl.DataFrame({name: given[name] for name in ("user", "item", "rating", "score")})
-        # A convention with its own threshold for relevance takes no other one.
+        # Conventions with a threshold of their own accept no other threshold.
         said = isinstance(rules_of(convention).relevant_from, float)
         threshold = None if said else given["threshold"]
         pairs = rm.Pairs(frame, rating="rating", score="score", threshold=threshold)

@@ -12,8 +12,8 @@ from recometer.metrics import METRICS, Metric
 from recometer.protocol import RelevantFrom
 from recometer.testing.rankings import RankingCase, is_relevant
 
-# With all candidates within the cut-off, these metrics do not depend on the order, so their value
-# would be meaningless.
+# These metrics do not depend on the order if all candidates are within the cut-off. They are then
+# undefined.
 ORDER_FREE = (
     "precision", "tprecision", "recall", "f", "hit", "hits", "fallout", "accuracy", "mcc",
     "ips_recall", "snips_recall",
@@ -22,7 +22,7 @@ ORDER_FREE = (
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """One user's candidates in one order, best first, and facts about all judged items."""
+    """One user's candidates in one order, best first, with all that metrics need to know."""
 
     rel: Sequence[int]  # 1 or 0 for each candidate
     gains: Sequence[float]  # of each candidate; 0 if not judged
@@ -32,7 +32,7 @@ class Order:
     n_relevant: int  # of all judged items, including unranked ones
     n_excluded: int  # training items
     relevant_from: RelevantFrom
-    negative_gains: str  # the rule of this name
+    negative_gains: str  # the rule of the same name
     whole: bool  # whether the metric has no cut-off
 
     @property
@@ -129,9 +129,9 @@ def mean_over_orders(metric: Metric, case: RankingCase, user: int, **rules: Any)
 
 @functools.lru_cache(maxsize=16)  # called once per metric
 def _distinct_orders(case: RankingCase, user: int) -> list[tuple[list[int], int]]:
-    """Return the distinct orders of the tied items, and the number of equivalent orders of each.
+    """Return one of each set of equivalent orders of the tied items, and the size of the set.
 
-    Orders are equivalent if they only swap items with the same gain.
+    Orders are equivalent if they only differ by swapping items with the same gain.
     """
     judged = judged_gains(case, user)
     alike: dict[tuple[float | None, ...], tuple[list[int], int]] = {}
@@ -202,7 +202,7 @@ def _precision_sum(one: Order, k: int) -> float:
 
 
 def _missing(one: Order, k: int) -> int:
-    """Return the number of missing places; each one repeats the value of the last place."""
+    """Return the number of places missing up to k, which repeat the value of the last place."""
     return 0 if one.whole else max(k - one.n, 0)
 
 
@@ -368,7 +368,7 @@ def _log2(value: float) -> float:
 
 
 def _gains(one: Order, kind: str) -> tuple[list[float], list[float]]:
-    """Return the gains in ranked order, and those of all judged items."""
+    """Return the gains in ranked order, and the gains of all judged items."""
     ranked = [
         _gain(one, kind, value, bool(rel)) if judged else 0.0
         for value, rel, judged in zip(one.gains, one.rel, one.judged, strict=True)

@@ -1,4 +1,4 @@
-"""Write the stubs that editors read for drop-ins whose functions are made from rows."""
+"""Write stubs for editors, for the drop-ins that make their functions from tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOLDER = Path(recometer.compat.__path__[0])
 
 
 def names() -> list[str]:
-    """Return the names of the drop-ins that make functions from rows."""
+    """Return the names of the drop-ins that make their functions from tables."""
     found = sorted(FOLDER.glob("[!_]*.py"))
     return [path.stem for path in found if "_rows import" in path.read_text(encoding="utf-8")]
 
@@ -45,7 +45,7 @@ def stub_of(name: str) -> str:
 
 
 def _shown(tree: ast.Module, name: str, function: Any) -> ast.FunctionDef:
-    """Return the definition of a function with its name, its defaults and its docstring."""
+    """Return the definition of a public function, with its own name, defaults and docstring."""
     line = function.__code__.co_firstlineno
     shown = next(
         node
@@ -53,7 +53,8 @@ def _shown(tree: ast.Module, name: str, function: Any) -> ast.FunctionDef:
         if isinstance(node, ast.FunctionDef)
         and line in (node.lineno, *(one.lineno for one in node.decorator_list))
     )
-    shown = ast.parse(textwrap.dedent(ast.unparse(shown))).body[0]  # rows share one definition
+    # Copy the definition, since several functions share it.
+    shown = ast.parse(textwrap.dedent(ast.unparse(shown))).body[0]
     assert isinstance(shown, ast.FunctionDef)
     shown.name, shown.decorator_list = name, []
     shown.args.defaults = [ast.Constant(default) for default in function.__defaults__ or ()]

@@ -1,8 +1,8 @@
-"""The number of Hypothesis cases for tests that need fewer or more than others."""
+"""Settings for tests that need fewer or more Hypothesis cases than others."""
 
 from hypothesis import settings
 
 
 def examples(share: float) -> settings:
-    """Return settings for a share of the profile's number of cases; see `conftest.py`."""
+    """Return settings with a multiple of the profile's number of cases; see `conftest.py`."""
     return settings(max_examples=max(round(share * settings.default.max_examples), 1))

@@ -1,7 +1,7 @@
-"""The problems that `recometer check` gives to the kernel, and the results of its twin.
+"""The problems that `recometer check` passes to the kernel, and the results of the twin.
 
 ``python tests/helpers/kernel_problems.py`` writes them to the file in the package. Scores are sums
-of small integers, which are exact whether a processor fuses multiply and add or not.
+of small integers, which are exact with and without fused multiply-add.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHAPES = ((1, 7, 3), (13, 64, 16), (6, 257, 5), (29, 511, 17))  # users, items, 
 
 
 class Draws:
-    """Integers that do not depend on the version of NumPy."""
+    """Random integers that are the same in every version of NumPy."""
 
     def __init__(self) -> None:
         self.seeds = itertools.count()
@@ -57,7 +57,7 @@ def of_vectors(
     """Return problems for the functions that are compiled per instruction set."""
     rule, order = NanRule(number % 3), TieOrder(number % 3)
     users, items = (draw(-4, 4, n, n_factors).astype(dtype) for n in (n_users, n_items))
-    if number % 4 > 1:  # some scores of all users are not finite
+    if number % 4 > 1:  # every user has scores that are not finite
         items[draw(0, n_items - 1, 3), 0] = np.nan, np.inf, -np.inf
     own: dict[str, Any] = {"users": users, "items": items, "bias": None, "rows": None}
     if number % 2:
@@ -144,7 +144,7 @@ def solved() -> Iterator[Call]:
 
 
 def content() -> bytes:
-    """Return the contents of the package's file, uncompressed: all calls, and each array once."""
+    """Return the uncompressed contents of the file: all calls, and each distinct array once."""
     arrays: dict[str, int] = {}
 
     def named(value: object) -> object:

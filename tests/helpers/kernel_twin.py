@@ -84,7 +84,7 @@ def rank_factors(
     flags: UInt32,
     finished: UInt8,
 ) -> int:
-    """Add the counts of the items at places [first, last); here no user leaves early."""
+    """Add the counts of the items at places [first, last), for all users to the end."""
     scores = _all_scores(users, items, bias, rows)
     here = slice(first, last) if by_place is None else by_place[first:last]
     candidates = _candidates(len(users), scores.shape[1], excluded_indptr, excluded, here)
@@ -149,7 +149,7 @@ def top_factors(
     flags: UInt32,
     finished: UInt8,
 ) -> None:
-    """Add the items at places [first, last) to the top lists; here no user leaves early."""
+    """Add the items at places [first, last) to the top lists, for all users to the end."""
     scores = _all_scores(users, items, bias, rows)
     here = slice(first, last) if by_place is None else by_place[first:last]
     candidates = _candidates(len(users), scores.shape[1], excluded_indptr, excluded, here)
@@ -213,7 +213,7 @@ def rank_lists(
     """Find the judged items in given lists, and the top items; see `cpp/lists.hpp`."""
     for user in range(len(begin)):
         train = set(excluded[excluded_indptr[user] : excluded_indptr[user + 1]].tolist())
-        # Per item: its best score, and the entry with that score.
+        # The best score of each item, and the entry with that score.
         kept: dict[int, tuple[float, int]] = {}
         given[user] = removed[user] = repeated[user] = 0
         for entry in range(begin[user], end[user]):
@@ -319,7 +319,7 @@ def _keep_best(
 
 
 def _settle(scores: Array, candidate: Bool, nan_rule: NanRule) -> int:
-    """Apply the NaN rule in place; return the flags of the remaining scores."""
+    """Apply the NaN rule in place, and return the user's score flags."""
     nan = candidate & np.isnan(scores)
     flags = ScoreFlag.INFINITE_SCORE if (candidate & np.isinf(scores)).any() else 0
     if nan_rule == NanRule.UNDEFINED:
@@ -382,7 +382,7 @@ def take_lists(
     taken: Int32,
     taken_users: Int64,
 ) -> bool:
-    """Take a batch of lists of new users if it is valid; see `cpp/lists.hpp`."""
+    """Store a batch of lists of new users, if it is valid; see `cpp/lists.hpp`."""
     where = slice(first, first + len(items))
     if not len(items) or taken[where].shape != items.shape or len(users) != len(items):
         return False
@@ -462,7 +462,7 @@ def best_first(indptr: Int64, above: Int64, before: Int64 | None, order: Int64) 
 
 
 def longest_first(lengths: Float64, order: Int32, bounds: Float64) -> None:
-    """Write the order of descending lengths, nearly, and the largest length from each place on."""
+    """Write the order by descending rounded length, and the largest length from each place on."""
     largest = lengths.max(initial=0.0, where=np.isfinite(lengths))
     shares = np.minimum(lengths, largest) / largest if largest > 0 else np.zeros(len(lengths))
     order[:] = np.argsort(-np.floor((2**16 - 1) * shares), kind="stable")
@@ -530,7 +530,7 @@ def hold_first(
     sizes: Int64,
     held: UInt8,
 ) -> bool:
-    """Mark the first rows of each user of a range."""
+    """Mark the first rows of each user in a range of users."""
     arguments = (users, items, user_draws, item_draws, times, float_times, values, order)
     for user, size in enumerate(sizes):
         rows, _ = _in_order(first + user, *arguments)
@@ -552,7 +552,7 @@ def number_rows(
     order: RowOrder,
     places: UInt32,
 ) -> bool:
-    """Write the place of each row among the rows of its user or its pair."""
+    """Write the place of each row among the rows of its user, or of its user and item."""
     arguments = (users, items, user_draws, item_draws, times, float_times, values, order)
     for user in range(len(counts)):
         rows, heads = _in_order(first + user, *arguments)
@@ -572,7 +572,7 @@ def _in_order(
     values: Array | None,
     order: RowOrder,
 ) -> tuple[Int64, Bool]:
-    """Return a user's rows in order, and the rows at which places restart from 0."""
+    """Return a user's rows in order, and mark the rows at which places restart from 0."""
     rows = np.flatnonzero(users == user)
     item = item_draws[items[rows]]
     draw = mix(user_draws[user] ^ item)
@@ -627,7 +627,7 @@ def trim_core(
     backwards: bool,
     kept: UInt8,
 ) -> int:
-    """Remove rows of users and items with too few, all at once: passes may remove fewer rows."""
+    """Remove the rows of users and items that have too few rows, all at once."""
     enough = (user_counts[users] >= least_user) & (item_counts[items] >= least_item)
     gone = (kept == 1) & ~enough
     kept[gone] = 0

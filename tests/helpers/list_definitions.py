@@ -1,4 +1,4 @@
-"""The definitions of the list metrics, written out for one user or for all users."""
+"""The definitions of the list metrics, computed directly for one user or for all users."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values) if values else math.nan
 
 
-# Metrics with one value for all users.
+# Metrics with one value for all users
 
 
 def _coverage(case: ListCase, k: int, numerator: str, denominator: str, users: str) -> float:
@@ -73,7 +73,7 @@ def _user_coverage(case: ListCase, k: int, least: str) -> float:
 
 
 def _catalogued(case: ListCase, found: dict[int, float], of: str) -> dict[int, float]:
-    """Return the items of the catalogue; padded catalogues count other items as -1."""
+    """Return the counts of items in the catalogue; a padded one adds up all others as item -1."""
     if of not in ("catalogue", "padded"):
         return found
     inside = {item: x for item, x in found.items() if item not in case.uncatalogued}
@@ -140,7 +140,7 @@ def _personalization(case: ListCase, k: int, overlap: str) -> float:
     return 1 - _mean([alike(one, other) for one, other in itertools.combinations(rows, 2)])
 
 
-# Metrics per user, or over the rows of all users.
+# Metrics per user, or over the rows of all users
 
 
 def _over(
@@ -450,7 +450,7 @@ def _serendipity(
 
 
 def _hits_of(case: ListCase, user: int, k: int, repeated: bool) -> float:
-    """Return the share of hits that are in the user's train items, or that are not."""
+    """Return the share of hits in the user's train items (repeated) or outside them (new)."""
     hits = [item for item in case.lists[user][:k] if item in relevant_items(case, user)]
     known = [item for item in hits if (item in case.train[user]) == repeated]
     return len(known) / len(hits) if hits else math.nan

@@ -10,18 +10,18 @@ METRICS = (*TOP, "ndcg", "hit", "rr", "roc_auc", "pr_auc")
 
 
 def request_only(*names):
-    """Arguments that request only these metrics."""
+    """Return arguments that request only these metrics."""
     return {name: name in names for name in METRICS}
 
 
 def random_user(rng, kind, n_items, k):
-    """Training and test items of a user of the given kind (item ids, disjoint)."""
+    """Draw disjoint training and test items of a user of this kind."""
     items = rng.permutation(n_items)
     if kind == "nothing":
         return items[:0], items[:0]
     if kind == "no test":
         return items[: rng.integers(1, n_items)], items[:0]
-    # The number of items to rank: around k, or most of the items.
+    # The number of items to rank is close to k, or includes most of the items.
     around_k = int(np.clip(k + rng.integers(-1, 2), 1, n_items))
     n_candidates = {"tight": around_k, "tight full": around_k, "cold": n_items}.get(
         kind, int(rng.integers(max(1, n_items // 2), n_items + 1))
@@ -52,7 +52,7 @@ KINDS = (
 
 
 def random_values(rng, kind, size):
-    """Values of test items, which determine gains."""
+    """Draw the values of test items, which determine their gains."""
     values = {
         "ones": np.ones(size),
         "graded": rng.integers(1, 6, size).astype(float),
@@ -68,7 +68,7 @@ VALUES = ("ones", "graded", "stored zeros", "some negative", "not positive", "re
 
 
 def as_csr(rows, n_items, dtype=float):
-    """Sparse array from (items, values) per row; keeps stored zeros."""
+    """Return a sparse array from (items, values) per row, keeping stored zeros."""
     indptr = np.cumsum([0] + [len(items) for items, _ in rows])
     order = [np.argsort(items) for items, _ in rows]
     items = np.concatenate([items[o] for (items, _), o in zip(rows, order, strict=True)])
@@ -80,7 +80,7 @@ def as_csr(rows, n_items, dtype=float):
 
 
 def random_factors(rng, n_users, n_items, scores, dtype):
-    """User factors, item factors and biases (any of them None) without ties.
+    """Draw user factors, item factors and biases that give no ties; any of the three may be None.
 
     With "exact" scores, every product and sum is exact in float32. With "real" ones, no two scores
     of a user are close enough for the order of additions to swap them.
@@ -106,13 +106,13 @@ def random_factors(rng, n_users, n_items, scores, dtype):
 
 
 def random_metrics(rng):
-    """Metrics to request, chosen so that recometrics does not read uninitialised memory."""
+    """Draw metrics to request with which recometrics does not read uninitialised memory."""
     if rng.random() < 0.3:
         return {"all_metrics": True}
     wanted = {name: bool(rng.random() < 0.4) for name in METRICS}
     if not any(wanted[name] for name in (*TOP, "ndcg")):
         wanted[str(rng.choice(["precision", "average_precision", "ndcg"]))] = True
-    # Its check for an empty request forgets four of the metrics.
+    # recometrics rejects requests without these as empty, even if they have other metrics.
     if not any(wanted[name] for name in ("precision", "average_precision", "ndcg", "roc_auc")):
         wanted["roc_auc"] = True
     wanted["roc_auc"] |= wanted["pr_auc"]
@@ -124,14 +124,14 @@ def spoil_some_scores(rng, users, items, noise):
     first, second, third = rng.choice(len(users), 3, replace=False)
     users[first] = 0
     users[second, 0] = np.nan
-    if noise:  # without noise, it only looks at the first k scores
+    if noise:  # without noise, recometrics only checks the first k scores
         users[third, 0] = np.inf
         if rng.random() < 0.3:
             items[rng.integers(len(items)), 0] = np.nan
 
 
 def random_case(seed):
-    """Positional and keyword arguments for calc_reco_metrics."""
+    """Draw positional and keyword arguments for calc_reco_metrics."""
     rng = np.random.default_rng(seed)
     scores = str(rng.choice(["exact", "exact", "real", "real", "biases"]))
     dtype = np.dtype(rng.choice(["float32", "float64"]))
@@ -173,7 +173,7 @@ def random_case(seed):
 
 
 def six_items():
-    """Three users with 2, 1 and 3 of six items in test, and five distinct scores each."""
+    """Return three users with 2, 1 and 3 of six items in test, and five distinct scores each."""
     test = sp.csr_array(
         np.array([[1, 0, 2, 0, 0, 0], [0, 0, 0, 1, 0, 0], [0, 3, 0, 0, 1, 1]], dtype=float)
     )
@@ -186,7 +186,7 @@ def six_items():
 
 
 def many_users(seed=0, n_users=30, n_items=40):
-    """Users with a few training and test items each, and real scores."""
+    """Return users with a few training and test items each, and real scores."""
     rng = np.random.default_rng(seed)
     pairs = [random_user(rng, "some", n_items, 5) for _ in range(n_users)]
     return (
@@ -200,7 +200,7 @@ def many_users(seed=0, n_users=30, n_items=40):
 
 
 def assert_equal(ours, theirs, dtype):
-    """Assert equal columns: names, types, shapes, NaN, and values as precise as the type allows."""
+    """Assert equal names, types, shapes and NaN, and values equal up to the type's precision."""
     assert list(ours) == list(theirs)
     tolerance = 1e-6 if dtype == np.float32 else 1e-12
     for label, expected in theirs.items():

@@ -38,7 +38,7 @@ def evaluation(values: dict[str, list[float]], **changes: object) -> Evaluation:
     return Evaluation(**(fields | changes))  # type: ignore[arg-type]
 
 
-# Fields that depend on the form of a source, the clock or kept inputs, and computed intervals.
+# Fields that depend on the form of the source, the time or kept inputs, and cached intervals.
 OF_THE_CALL = ("inputs", "inputs_kept", "timings", "_intervals")
 
 

@@ -1,4 +1,4 @@
-"""Lists whose items have groups, and the attention that each place gets."""
+"""Lists with grouped items, and the attention that each place gets."""
 
 from __future__ import annotations
 

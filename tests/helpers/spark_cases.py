@@ -10,7 +10,7 @@ MARKS = [
     pytest.mark.spark,
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::UserWarning:pyspark"),
-    pytest.mark.filterwarnings("ignore:.*values of train are 0"),  # some values of `data` are 0
+    pytest.mark.filterwarnings("ignore:.*values of train are 0"),  # `data` has some values of 0
 ]
 
 N_USERS, N_ITEMS = 60, 40
@@ -82,7 +82,7 @@ def factors(rng, dtype, users, items):
 
 
 def both_factors(table, rng, dtype, users, items, known=slice(None)):
-    """Return the same factors as a source on Spark and as a local one, for the `known` users."""
+    """Return the factors of the `known` users as a source on Spark and as a local source."""
     of_users, of_items = factors(rng, dtype, users, items)
     number = {"float32": "float", "float64": "double"}[dtype]
     kind = f"id {'string' if isinstance(users[0], str) else 'bigint'}, features array<{number}>"

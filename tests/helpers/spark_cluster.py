@@ -9,7 +9,7 @@ import sys
 import time
 
 HOST = "127.0.0.1"
-# Most of the time goes into compiling Java, of which these tests need little.
+# These tests run little Java code, so compile it quickly and barely optimise it.
 JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SETTINGS = {
     "spark.driver.extraJavaOptions": JAVA,
@@ -17,7 +17,7 @@ SETTINGS = {
     "spark.driver.bindAddress": HOST,
     "spark.driver.host": HOST,
     "spark.executor.memory": "1g",
-    "spark.sql.shuffle.partitions": "2000",  # must not matter
+    "spark.sql.shuffle.partitions": "2000",  # results must not depend on it
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
@@ -59,7 +59,7 @@ def session(address, **settings):
 
 
 def _start(stack, log, environment, name, *options):
-    import pyspark  # may be missing while other tests are collected
+    import pyspark  # only imported here, since it may be missing
 
     home = pathlib.Path(pyspark.__file__).parent
     command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}"]

@@ -1,4 +1,4 @@
-"""Comparisons on Spark and on a single machine give the same results."""
+"""Check that comparisons give the same results on Spark as on a single machine."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The real trackers, training loops and searches. A missing one is an error, never a skip."""
+"""The libraries that the integrations need. Tests fail if one is missing; none are skipped."""
 
 import importlib
 import os
@@ -18,7 +18,7 @@ PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 
 def load(name):
-    """Import a library; its own warnings do not matter here."""
+    """Import a library, ignoring its warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return importlib.import_module(name)
@@ -75,7 +75,7 @@ def geometric(torch):
 
 @pytest.fixture
 def wandb(tmp_path, monkeypatch):
-    """Return W&B without the setup of earlier tests; it writes to the test's folder."""
+    """Return W&B, reset after earlier tests and writing to the folder of this test."""
     monkeypatch.setenv("WANDB_SILENT", "true")
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))
     library = load("wandb")

@@ -78,7 +78,7 @@ def test_lists_of_a_neighbour_search(torch, geometric, graph, embeddings, evalua
 
 
 def test_a_labelled_batch_of_edges(torch, geometric, embeddings):
-    """Labelled edges, with all edges of a user in one batch: candidates with labels."""
+    """Labelled edges are candidates with labels; all edges of a user are in the same batch."""
     rng = np.random.default_rng(1)
     users = np.repeat(np.arange(N_USERS), 6)
     items = np.concatenate([rng.choice(N_ITEMS, 6, replace=False) for _ in range(N_USERS)])

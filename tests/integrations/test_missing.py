@@ -1,4 +1,4 @@
-"""The message of an integration whose library is not installed."""
+"""The error message of an integration if its library is not installed."""
 
 from __future__ import annotations
 

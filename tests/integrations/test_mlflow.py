@@ -1,4 +1,4 @@
-"""MLflow: runs in a SQLite store, and MLflow's own call of the evaluator."""
+"""MLflow: runs in a SQLite store, and the evaluator called by MLflow."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ WORDS = [
 
 @pytest.fixture(scope="module")
 def model(torch, sentence_transformers):
-    """Return a bag of words with random vectors."""
+    """Return a bag-of-words model with random vectors."""
     modules = sentence_transformers.models
     words = modules.tokenizer.WhitespaceTokenizer(WORDS, stop_words=[])
     weights = np.random.default_rng(0).standard_normal((len(WORDS), 6)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""RankingMetrics with the real library: states, collections, two processes."""
+"""RankingMetrics with the real TorchMetrics: states, collections, two processes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_batches_give_the_evaluation_of_the_whole(torch, ranking_metrics, case):
 
 
 def test_labelled_candidates_in_a_collection(torch, torchmetrics, case):
-    """A collection that also has one of the library's own metrics, with the same arguments."""
+    """The collection also contains a metric of TorchMetrics that takes the same arguments."""
     from recometer.integrations.torchmetrics import RankingMetrics
 
     scores, truth, _ = case
@@ -117,7 +117,7 @@ def test_copies_and_states_keep_past_updates(torch, ranking_metrics, case):
 
 
 def test_copies_in_one_collection_are_all_updated(torchmetrics, ranking_metrics, case):
-    """Compute groups merge metrics with equal states, but must never merge ours."""
+    """TorchMetrics merges metrics with equal states in compute groups, but must not merge ours."""
     scores, _, evaluator = case
     metric = ranking_metrics(evaluator)
     collection = torchmetrics.MetricCollection({"one": metric, "two": metric.clone()})
@@ -231,7 +231,7 @@ def load_state_into(ranking_metrics, evaluator, other, change=lambda state: stat
     ],
 )
 def test_state_of_another_evaluator_is_rejected(ranking_metrics, case, changes, message):
-    """Otherwise, the results would be wrong."""
+    """Loading such a state would give wrong results."""
     _, _, evaluator = case
     options = {
         "test": evaluator.sides.given,

@@ -93,7 +93,7 @@ def trainer(lightning, tmp_path):
 
 
 class Names:
-    """Records the names logged at the end of each validation."""
+    """A callback that records the names logged at the end of each validation."""
 
     def __init__(self, lightning):
         self.values = values = []
@@ -240,7 +240,7 @@ PROCESSES = """
 
 
 def test_lightning_in_two_processes(lightning, tmp_path):
-    """31 users in two processes: the sampler repeats one user, which must not matter."""
+    """With 31 users in two processes, the sampler repeats one user, which must not matter."""
     script = tmp_path / "train.py"  # Lightning starts it again for the second process
     script.write_text(textwrap.dedent(PROCESSES), encoding="utf-8")
     subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, timeout=300)

@@ -1,6 +1,6 @@
-"""Deliberate mistakes that the sanitizers must find: `python deliberate.py race` or `read`.
+"""Make a mistake that the sanitizers must find: `python deliberate.py race` or `read`.
 
-`.ci/check_sanitizers` runs this script and fails if it succeeds: a sanitizer without findings might
+`.ci/check_sanitizers` runs this script and expects it to fail. A sanitizer without findings might
 just not be active.
 """
 
@@ -13,14 +13,14 @@ from recometer import _kernel
 
 
 def race() -> None:
-    """Let threads count into the same array."""
+    """Let several threads add to the same array."""
     codes, counts = np.zeros(1_000_000, np.uint32), np.zeros(1, np.int64)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: _kernel.count_codes(codes, counts), range(16)))
 
 
 def read() -> None:
-    """Read an item's factors beyond the end of an array whose shape is wrong."""
+    """Read factors beyond the end of an array by claiming a larger shape."""
     items = np.ones((5, 4), np.float32)
     _kernel.score_items(
         instruction_set="plain",

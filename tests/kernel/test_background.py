@@ -17,7 +17,7 @@ BYTES = np.zeros(9, np.uint8)
 
 
 def hashing_arrays(rng, n_arrays=20):
-    """Arrays, output arrays for their hashes, and the expected hashes."""
+    """Return arrays, output arrays for their hashes, and the expected hashes."""
     arrays = [rng.integers(0, 256, n, dtype=np.uint8) for n in rng.integers(0, 100, n_arrays)]
     rooms = [np.zeros(-(-len(one) // PIECE), np.uint64) for one in arrays]
     expected = [np.zeros_like(room) for room in rooms]
@@ -27,7 +27,7 @@ def hashing_arrays(rng, n_arrays=20):
 
 
 def counting_arrays():
-    """A table of items, and output arrays for the counts."""
+    """Return a table of items, and output arrays for the counts."""
     rng = np.random.default_rng(0)
     return counting(rng, rng.integers(0, 5, 30).tolist())
 
@@ -85,7 +85,7 @@ def test_stopped_or_deleted_background_writes_only_its_arrays():
 
 
 def processors_of_threads():
-    """Return which processors each thread of this process may use, in Linux's notation."""
+    """Return the processors that each thread of this process may use, in Linux's notation."""
     found = {}
     for task in pathlib.Path("/proc/self/task").iterdir():
         try:

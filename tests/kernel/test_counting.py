@@ -26,7 +26,7 @@ NOT_FUSED = ("plain",)  # these round a product before adding
 
 
 def ragged(rng, n_users, n_items, most, avoid=None):
-    """Random ascending items per user, disjoint from those of the table `avoid`."""
+    """Draw ascending items per user, other than those in the table `avoid`."""
     rows = []
     for user in range(n_users):
         pool = np.arange(n_items)
@@ -55,7 +55,7 @@ class Problem:
         self.excluded = ragged(rng, n_users, n_items, most_excluded, avoid=self.judged)
 
     def longest_first(self):
-        """The items by descending length, which bounds the scores."""
+        """Return the items by descending length, with the bounds on scores that follow."""
         bias = np.zeros(len(self.items)) if self.bias is None else self.bias
         lengths = np.sqrt((self.items.astype(float) ** 2).sum(axis=1) + bias.astype(float) ** 2)
         lengths = lengths if self.rows is None else lengths[self.rows]
@@ -64,7 +64,7 @@ class Problem:
         return in_order(order, lengths[order] * (1 + 1e-9), own)
 
     def shuffled(self):
-        """The items in random order, without bounds on their scores."""
+        """Return the items in random order, without bounds on their scores."""
         order = np.random.default_rng(len(self.items)).permutation(len(self.items))
         infinite = np.full(len(self.items), np.inf)
         return in_order(order, infinite, np.full(len(self.users), np.inf))
@@ -160,7 +160,7 @@ def test_thousands_of_judged_and_excluded_items_agree(judged, excluded):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_counters_are_kept_over_blocks_of_items(dtype):
-    """Each block is a chunk, and there are more blocks than fit between two flushes."""
+    """Each block of items is a chunk, and there are more blocks than fit between two flushes."""
     problem = Problem(3, 16, 9001, 600, dtype, 2, 40, 30, how=1)
     expected = problem.twin()
     for instruction_set in SETS:
@@ -171,7 +171,7 @@ def test_counters_are_kept_over_blocks_of_items(dtype):
 @pytest.mark.parametrize("instruction_set", SETS)
 @given(seed=st.integers(0, 2**31), most=st.sampled_from([1, 2, 10]), how=st.integers(0, 29))
 def test_blocks_of_users_are_slices_of_the_tables(instruction_set, seed, most, how):
-    """Users in the middle of a block without judged or excluded items are handled too."""
+    """Some users in the middle of the block have no judged or excluded items."""
     problem = Problem(seed, 7, 50, 3, np.float32, 2, most, most, how)
     _, *counts, _ = problem.twin()
     judged, scores = problem.judged, np.empty(len(problem.judged[1]), np.float32)
@@ -208,7 +208,7 @@ N_MANY = 150_000
 
 
 def many_scores(constant):
-    """Scores of a catalogue too long to be counted between two flushes."""
+    """Return scores of a catalogue that is too long to be counted between two flushes."""
     scores = np.zeros(N_MANY) if constant else np.arange(N_MANY) % 7.0
     judged = np.concatenate([[0, 6], np.arange(40, 110), [N_MANY - 1]]).astype(np.int32)
     scores[judged[2:-1]] = -np.arange(1, 71)
@@ -303,7 +303,7 @@ def test_counts_within_a_limit_do_not_change(seed, limit, how, shape):
 @pytest.mark.parametrize("limit", [None, 0, 1, 40, 1200])
 @pytest.mark.parametrize(("dtype", "high"), [(np.float32, 40), (np.float64, 40), (np.float64, 9)])
 def test_users_with_many_distinct_scores(dtype, high, limit):
-    """Such users are counted differently from users with few scores in the same block."""
+    """The kernel counts them differently than users with few scores in the same block."""
     problem = Problem(5, 6, 2100, 9, dtype, high, 1500, 60, how=1)
     few = Problem(6, 3, 2100, 9, dtype, high, 12, 60, how=1).judged
     problem.users = np.concatenate([problem.users, problem.users[:3]])
@@ -362,7 +362,8 @@ def test_given_scores(nan_rule, seed, n_items, dtype, permuted):
     excluded = ragged(rng, 6, n_items, 10, avoid=judged)
     users = np.repeat(np.arange(6), np.diff(judged[0]))
     judged_scores = scores[users, judged[1] if columns is None else columns[judged[1]]]
-    judged_scores[np.isneginf(judged_scores)] = np.nan  # as the source does: not candidates
+    # Sources mark judged items that are not candidates with NaN.
+    judged_scores[np.isneginf(judged_scores)] = np.nan
     keep = ~np.isnan(judged_scores)
     offsets = np.concatenate([[0], np.cumsum(keep)])
     judged = offsets[judged[0]], judged[1][keep]
@@ -426,7 +427,7 @@ def test_longest_first(seed, n, kind):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_fused_instruction_sets_give_the_same_bits(dtype):
-    """Scores of random factors are rounded; ranks must not depend on the vectors' width."""
+    """Scores of random factors are rounded, but in the same way for every vector width."""
     rng = np.random.default_rng(3)
     problem = Problem(3, 40, 3000, 37, dtype, 3, 30, 30, how=0)
     problem.users = rng.standard_normal(problem.users.shape).astype(dtype)

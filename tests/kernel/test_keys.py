@@ -22,8 +22,8 @@ def single(values):
 
 
 def thresholds(rng, n, kind):
-    """Scores of judged items: ascending, mostly distinct."""
-    if kind == "neighbours":  # adjacent numbers, which all have the same key
+    """Draw the scores of judged items, ascending and mostly distinct."""
+    if kind == "neighbours":  # nearly adjacent numbers with the same key
         first = np.float32(rng.choice([1e-40, 1.0, 3e7, -1e12]))
         steps = np.arange(n) * rng.integers(1, 4)
         return (first.view(np.int32) + steps.astype(np.int32)).view(np.float32)
@@ -37,7 +37,7 @@ def thresholds(rng, n, kind):
 
 
 def candidates(rng, own, dense):
-    """Scores within a few steps of the thresholds, and scores from the whole range."""
+    """Draw scores within a few steps of the thresholds, and scores from the whole range."""
     width = np.float64(own.max()) - own.min()
     near = rng.choice(own, N_ITEMS) + rng.normal(0, 1, N_ITEMS) * width / STEPS
     far = rng.normal(own.mean(dtype=np.float64), width, N_ITEMS) * rng.choice([1, 1, 1e3, 1e12])

@@ -14,7 +14,7 @@ SOON = 60.0  # seconds
 
 
 def banded(rng, lengths, n_items=4, n_bands=3):
-    """Judged items, some of them unranked."""
+    """Draw judged items, some of them unranked."""
     indptr = indptr_of(lengths)
     n = int(indptr[-1])
     with_band = rng.permutation(n_items)[: rng.integers(0, n_items + 1)]
@@ -55,7 +55,8 @@ def test_count_items(seed, lengths, n_bands, same):
 
 
 def test_equal_counts_share_a_band():
-    # 5 + 2 + 2 + 1 rows: no rows are above the 5, half above the 2s, and nine tenths above the 1.
+    # Items have 5 + 2 + 2 + 1 rows. Items with more rows than the 5, the 2s and the 1 have no rows,
+    # half and nine tenths of all rows.
     numbers = [5, 2, 0, 2, 1]
     case = counting(np.random.default_rng(0), [sum(numbers)])
     items = np.repeat(np.arange(5, dtype=np.int32), numbers)

@@ -1,7 +1,7 @@
-"""Counts and lists that grow call by call, in any order of calls, agree with the kernel's twin.
+"""Counts and lists that calls fill bit by bit agree with the kernel's twin, whatever the order.
 
-A Hypothesis state machine: ranges of items come in any order, each with its own instruction set and
-order. In between come invalid calls, which must be rejected and change nothing.
+A Hypothesis state machine passes ranges of items in any order, each with its own instruction set.
+In between, it makes invalid calls, which must be rejected and change nothing.
 """
 
 import kernel_twin
@@ -38,7 +38,7 @@ class Written:
 
 
 class Ranges(RuleBasedStateMachine):
-    """Users whose judged items are ranked range by range while their lists fill up."""
+    """Users who are ranked by one range of items after another, while their lists fill up."""
 
     @initialize(
         seed=st.integers(0, 2**31),
@@ -57,7 +57,7 @@ class Ranges(RuleBasedStateMachine):
         self.bias = rng.integers(-2, 3, n_items).astype(dtype)
         if special and n_items:
             self.bias[rng.integers(n_items, size=3)] = [np.nan, np.inf, -np.inf]
-        # Judged and excluded items of a user are disjoint.
+        # A user's judged and excluded items are disjoint.
         taken = [rng.permutation(n_items)[: rng.integers(0, 60)] for _ in range(n_users)]
         self.judged, self.excluded = (
             self.table([one[part::2] for one in taken]) for part in (0, 1)
@@ -68,7 +68,7 @@ class Ranges(RuleBasedStateMachine):
             rng.permutation(n_items), np.full(n_items, np.inf), np.full(n_users, np.inf)
         )
         self.mine, self.twins = (Written(n_users, len(self.judged[1]), k, dtype) for _ in range(2))
-        # All ranges must be in the same order, since they are ranges of places.
+        # All calls need the same order, since ranges are ranges of places in it.
         self.order = self.shuffled if seed % 2 else OWN_ORDER
         self.left = [(0, n_items)]
         self.scores = np.zeros(len(self.judged[1]), dtype)

@@ -16,7 +16,7 @@ orders = st.sampled_from(RowOrder)
 
 @st.composite
 def problems(draw):
-    """Rows of few users and items, so that pairs and times repeat."""
+    """Draw rows of few users and items, so that pairs and times repeat."""
     n, n_users, n_items = draw(st.integers(0, 60)), draw(st.integers(1, 5)), draw(st.integers(1, 6))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     whole = rng.integers(-3, 4, n)
@@ -38,7 +38,7 @@ def problems(draw):
 
 
 def ranges(problem):
-    """All users in two ranges, with their counts."""
+    """Split the users into two ranges, with the number of rows of each user."""
     counts = np.bincount(problem["users"], minlength=len(problem["user_draws"]))
     middle = len(counts) // 2
     return [

@@ -22,7 +22,7 @@ with_cases = given(
 
 
 def draw_places(rng, lengths):
-    """Rows of users at places; some places are empty, some have several rows."""
+    """Draw the places of each user's rows; some places are empty, some have several rows."""
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     rows = [np.sort(rng.integers(0, 2 * n + 1, n)) for n in lengths]
     return indptr, np.concatenate([*rows, []]).astype(np.int64)
@@ -50,7 +50,7 @@ def test_long_sums_are_computed_in_parts():
     cutoffs = np.array([whole, 3000, 1, 2 * ROWS_WITHOUT_PARTS])
     found = sums_within(_kernel, indptr, place, terms, cutoffs)
     np.testing.assert_array_equal(found, sums_within(kernel_twin, indptr, place, terms, cutoffs))
-    # A cut-off can split a group of ties; its sum uses the same parts.
+    # Rows within the cut-off have the same sum as if there were no other rows.
     user = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     for column, cutoff in enumerate(cutoffs):
         rows = place < cutoff

@@ -10,7 +10,7 @@ from recometer import _kernel
 
 
 def table(rng, n_users, n_items, ascending=True):
-    """Items of each user, often none."""
+    """Draw the items of each user, often none."""
     rows = [
         rng.choice(n_items, int(rng.integers(0, min(20, n_items) + 1)), replace=False)
         for _ in range(n_users)

@@ -17,7 +17,7 @@ BLOCKS = [slice(first, first + N_USERS // THREADS) for first in range(0, N_USERS
 
 
 def run_concurrently(function, tasks):
-    """Call a function on several tasks; all of them start before any can end."""
+    """Call a function on several tasks at the same time."""
     with ThreadPoolExecutor(THREADS) as pool:
         return list(pool.map(function, tasks))
 
@@ -27,7 +27,7 @@ def factors(rng, n, dtype):
 
 
 def tables(rng):
-    """Judged and excluded items, disjoint for each user and ascending."""
+    """Return judged and excluded items, which are disjoint for each user and ascending."""
     rows = [rng.permutation(N_ITEMS)[: N_JUDGED + N_EXCLUDED] for _ in range(N_USERS)]
     sides = np.split(np.array(rows, np.int32), [N_JUDGED], axis=1)
     return [
@@ -36,7 +36,7 @@ def tables(rng):
 
 
 class Ranking:
-    """The inputs that threads share, and the outputs; each thread writes a part of these."""
+    """The inputs that threads share, and the outputs, of which each thread writes a part."""
 
     def __init__(self, instruction_set, dtype, shuffled):
         rng = np.random.default_rng(5)
@@ -113,7 +113,7 @@ class Ranking:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_blocks_of_users(instruction_set, dtype, shuffled):
-    """Blocks of the same tables, writing to parts of the same arrays."""
+    """Threads read blocks of the same tables, and write to parts of the same arrays."""
     together, alone = (Ranking(instruction_set, dtype, shuffled) for _ in range(2))
     for method in ("rank", "top"):
         run_concurrently(getattr(together, method), BLOCKS)
@@ -127,7 +127,7 @@ def test_blocks_of_users(instruction_set, dtype, shuffled):
 
 
 def test_concurrent_ranges_of_users_of_the_same_rows():
-    """Splits give each thread a range of users, whose rows come in any order."""
+    """Splits give each thread a range of users. The rows of these users are in any order."""
     rng = np.random.default_rng(3)
     n, n_users = 4000, 64
     rows = {

@@ -21,7 +21,7 @@ SETS = _kernel.instruction_sets()
 
 
 def ragged(rng, n_users, n_items, most):
-    """Distinct ascending items per user."""
+    """Draw distinct ascending items per user."""
     sizes = np.minimum(rng.integers(0, most + 1, n_users), n_items)
     rows = [np.sort(rng.choice(n_items, size, replace=False)) for size in sizes]
     indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -29,7 +29,7 @@ def ragged(rng, n_users, n_items, most):
 
 
 class Lists:
-    """Empty lists to be filled by a call."""
+    """Empty lists that calls fill."""
 
     def __init__(self, n_users, k, dtype):
         self.scores = np.full((n_users, k), -9, dtype)
@@ -168,7 +168,7 @@ def test_top_scores(seed, n_items, dtype, permuted, k, order, nan_rule):
 @pytest.mark.parametrize("order", TieOrder)
 @pytest.mark.parametrize("shape", ["rising", "falling", "constant", "few"])
 def test_long_catalogues(instruction_set, order, shape):
-    """Scores in the worst possible order, and more ties than a shelf can hold."""
+    """Scores are in the worst possible order, or have more ties than a shelf can hold."""
     n, k = 50_000, 7
     scores = {
         "rising": np.arange(n),

@@ -1,4 +1,4 @@
-"""Third-party libraries. A missing one is an error here, never a skip."""
+"""Third-party libraries. Tests fail if one is missing; none are skipped."""
 
 import importlib
 import os
@@ -12,7 +12,7 @@ DEVICE = os.environ.get("RECOMETER_TORCH_DEVICE", "cpu")
 
 
 def load(name):
-    """Import a library; its own warnings do not matter here."""
+    """Import a library, ignoring its warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return importlib.import_module(name)
@@ -25,7 +25,7 @@ def torch():
 
 @pytest.fixture
 def device(torch, monkeypatch):
-    """Return a device whose tensors torch ranks without moving them."""
+    """Return a device; if it is the CPU, its tensors are treated like those of a GPU."""
     if DEVICE == "cpu":
         monkeypatch.setattr(tensors, "CPU", "none")
     return torch.device(DEVICE)

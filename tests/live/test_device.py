@@ -21,7 +21,7 @@ from recometer.sources._top_lists import Shelf
 pytestmark = [pytest.mark.live, pytest.mark.integrations]
 
 LIMIT = 2**30  # bytes above the inputs
-SMALLER = 64  # times smaller than the blocks outside of tests
+SMALLER = 64  # blocks are this many times smaller than outside of tests
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_memory_of_a_block_of_scores(torch, peak, monkeypatch, dtype, in_order):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_size_of_a_block_is_bounded(torch, device, monkeypatch, dtype):
-    """No product is larger than the block, whichever part requests it."""
+    """No product is larger than the block, neither for ranks nor for lists."""
     monkeypatch.setattr(_torch, "BLOCK_BYTES", 8 * 7 * 50)
     users, items = (torch.ones(n, 2, dtype=getattr(torch, dtype), device=device) for n in (30, 50))
     blocks, scorer = [], _torch.scorer
@@ -94,7 +94,7 @@ def test_size_of_a_block_is_bounded(torch, device, monkeypatch, dtype):
 
 @pytest.mark.parametrize("set_to", ["ieee", "tf32", "none"])
 def test_torch_multiplies_in_the_requested_precision(torch, set_to):
-    """PyTorch's own setting does not matter, and is restored even after an error."""
+    """PyTorch's own setting has no effect on products, and is restored even after an error."""
     places = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
     before, seen = [place.fp32_precision for place in places], []
 
@@ -117,7 +117,7 @@ def test_torch_multiplies_in_the_requested_precision(torch, set_to):
 
 
 def test_inherited_precision_stays_inherited(torch):
-    """After an evaluation, a change of the parent setting is still followed."""
+    """The inherited setting still follows its parent setting after an evaluation."""
     backends, before = torch.backends, torch.backends.fp32_precision
     assert backends.cuda.matmul.fp32_precision == before == "none"
     try:
@@ -139,7 +139,7 @@ def test_older_torch_versions_use_the_older_setting(torch, monkeypatch):
 
 
 def test_concurrent_evaluations_wait_for_the_setting(torch):
-    """The setting applies to the whole process: no product may use another evaluation's."""
+    """The setting applies to the whole process, so an evaluation waits until it is free."""
     matmul, entered, seen = torch.backends.cuda.matmul, threading.Event(), []
 
     def other():
@@ -194,7 +194,7 @@ def test_tf32_without_effect(torch, device):
 
 
 def test_float64_on_a_device_without_it(torch, device, monkeypatch):
-    """MPS has no float64, but integers would become float64."""
+    """MPS has no float64, and integers would be converted to float64."""
     monkeypatch.setattr(_torch, "MPS", device.type)
     ones = torch.ones(3, 2, device=device)
     refused = f"which would be ranked in float64, and the device {ones.device} .* Hint: .* float32"

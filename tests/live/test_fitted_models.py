@@ -1,4 +1,4 @@
-"""Each guide to a library's models runs as written, with the real library."""
+"""The guides to models of other libraries run as written, with the real libraries."""
 
 from __future__ import annotations
 

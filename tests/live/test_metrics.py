@@ -73,8 +73,8 @@ def compare(result: rm.Evaluation, expected: dict[str, list[float]]) -> None:
         np.testing.assert_allclose(result[name], values, rtol=2e-6, atol=1e-7, err_msg=name)
 
 
-# torchmetrics looks at relevance among the given rows. (For ROC-AUC it applies a sigmoid to scores
-# outside [0, 1], and it counts scores that are not positive as misses.)
+# torchmetrics only knows the relevant items among the given rows. Scores are positive, since it
+# counts others as misses, and at most 1, since its ROC-AUC applies a sigmoid to larger ones.
 
 TORCHMETRICS = {
     "precision@{}": "precision",
@@ -106,13 +106,13 @@ def test_torchmetrics_of_all_items(torch, torchmetrics, seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_torchmetrics_of_lists(torch, torchmetrics, seed):
-    """TorchMetrics only sees relevant items in lists, for recall and the ideal of NDCG."""
+    """For recall and ideal NDCG, TorchMetrics only knows the relevant items in the lists."""
     case, depth = make_case(seed), 8
     best = np.argsort(-case.scores, axis=1)[:, :depth]
     rows = np.arange(len(best))[:, None]
     scores = torch.tensor(case.scores[rows, best])
     gains = torch.tensor(case.gains[rows, best]).clamp(min=0)
-    seen = (gains > 0).any(dim=1).numpy()  # without a relevant item in the list, it returns 0
+    seen = (gains > 0).any(dim=1).numpy()  # it returns 0 for lists without one
     names = {
         "precision@{}(denominator=list)": ("precision", {"adaptive_k": True}),
         "recall@{}(denominator=list)": ("recall", {}),
@@ -135,7 +135,7 @@ def test_torchmetrics_of_lists(torch, torchmetrics, seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_torchmetrics_with_ties(torch, torchmetrics, seed):
-    """Its NDCG averages over all orders of ties, like ours; its ROC-AUC counts them half."""
+    """Its NDCG averages over all orders of ties, as ours does; its ROC-AUC counts ties half."""
     case = make_case(seed, ties=True)
     gains = torch.tensor(case.gains).clamp(min=0)
     expected: dict[str, list[float]] = {f"ndcg@{k}": [] for k in CUTOFFS} | {"roc_auc": []}
@@ -216,7 +216,7 @@ def test_ranx(ranx, seed):
         found = ranx.evaluate(
             ranx.Qrels(qrels), ranx.Run(run), list(names.values()), return_mean=False, threads=1
         )
-    # Its RBP sums the grades themselves; ours divides them by the largest gain.
+    # The RBP of ranx adds up grades. Ours first divides them by the largest gain.
     shares = {theirs: 3 if theirs.startswith("rbp") else 1 for theirs in found}
     result = rm.evaluate(rm.Lists(run), qrels, metrics=list(names))
     compare(result, {ours: found[theirs] / shares[theirs] for ours, theirs in names.items()})

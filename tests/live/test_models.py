@@ -33,7 +33,7 @@ def hits_in(lists, test):
 
 
 def check(result, lists, test):
-    """Compare precision at K with lists that the library made."""
+    """Compare precision at K with the hits in lists that the library made."""
     defined = ~np.isnan(result[f"precision@{K}"])
     assert defined.sum() > N_USERS / 2
     expected = hits_in(lists, test) / K
@@ -73,7 +73,7 @@ def test_implicit_without_factors(implicit, data):
     )
     lists, _ = model.recommend(np.arange(N_USERS), train, N=K, filter_already_liked_items=True)
     check(rm.evaluate(source, test, train=train, metrics=f"precision@{K}"), lists, test)
-    # The model itself, and its lists made by hand.
+    # Also pass the model itself, and its lists from from_model.
     for one in (model, rm.from_model(model, n=K, user_items=train)):
         check(rm.evaluate(one, test, train=train, metrics=f"precision@{K}"), lists, test)
 
@@ -101,7 +101,7 @@ def test_lightfm(lightfm, data, features):
 
 @pytest.fixture(scope="module")
 def ratings(surprise):
-    """Return a trainset with its own ids, and rows of ratings held out for test."""
+    """Return a Surprise trainset, and rows of ratings held out for test."""
     rng = np.random.default_rng(1)
     scores = np.clip(rng.normal(3, 1, (20, 15)).round(), 1, 5)
     rows = [

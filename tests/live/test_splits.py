@@ -1,4 +1,4 @@
-"""Splits agree with those of LensKit and RecTools that have the same definition."""
+"""Splits agree with the splits of LensKit and RecTools that have the same definition."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.live
 
 
 def interactions(seed=0, n_users=60, n_items=40):
-    """A pandas frame of distinct pairs; the times of a user are distinct."""
+    """Return a pandas frame with distinct pairs, and distinct times for each user."""
     rng = np.random.default_rng(seed)
     pairs = rng.permutation(np.flatnonzero(rng.random(n_users * n_items) < 0.3))
     return pd.DataFrame(
@@ -28,7 +28,7 @@ def pairs(frame):
     return set(zip(frame["user_id"].tolist(), frame["item_id"].tolist(), strict=True))
 
 
-# RecTools returns positions of rows.
+# RecTools, which returns positions of rows
 
 
 def by_rectools(rectools, data, splitter_name, *arguments):
@@ -66,7 +66,7 @@ def test_windows_as_in_rectools(rectools):
         assert sorted(train) == ours.train.index.sort_values().tolist()
 
 
-# LensKit returns a data set, and item lists per user.
+# LensKit, which returns a data set and item lists per user
 
 
 def dataset(lenskit, data):

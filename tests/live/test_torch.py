@@ -129,7 +129,7 @@ def test_ranks_and_lists_match_the_cpu_on_exact_scores(torch, device, monkeypatc
     if data.draw(st.booleans()):
         left = torch.stack([left, -left], dim=2)[:, :, 0]
     there, here = rm.Factors(left, right, **options), rm.Factors(users, items, **options)
-    # The number of users per block must not matter.
+    # Results must not depend on the number of users per block.
     monkeypatch.setattr(_torch, "BLOCK_BYTES", data.draw(st.sampled_from([1, 8 * 2000, 2**26])))
     assert_same_ranks(there.rank(request), here.rank(request))
     found, expected = (source.top(request, depth or 7) for source in (there, here))
@@ -139,7 +139,7 @@ def test_ranks_and_lists_match_the_cpu_on_exact_scores(torch, device, monkeypatc
 
 
 def test_ranks_of_random_factors_against_double_precision(torch, device):
-    """Scores may be rounded, within a known error bound."""
+    """Ranks agree except where scores are closer than the known error bound."""
     rng = np.random.default_rng(7)
     n_users, n_items = 40, 300
     users, items = (rng.normal(size=(n, 24)).astype(np.float32) for n in (n_users, n_items))
@@ -157,7 +157,7 @@ def test_ranks_of_random_factors_against_double_precision(torch, device):
     fewest, most = (rows > own + error).sum(1), (rows > own - error).sum(1) - 1
     above, tied = ranks.above[ranked], ranks.tied[ranked]
     assert ((fewest <= above) & (above + tied <= most)).all()
-    clear = fewest == most  # no other score is near
+    clear = fewest == most  # no other score is within the error bound
     assert clear.mean() > 0.9
     np.testing.assert_array_equal(above[clear], fewest[clear])
     assert not tied[clear].any()
@@ -165,7 +165,7 @@ def test_ranks_of_random_factors_against_double_precision(torch, device):
 
 @pytest.mark.parametrize("ties", ["item", "item_desc", "random"])
 def test_lists_agree_with_ranks(torch, device, ties):
-    """Nearly equal scores are the same numbers in both."""
+    """Ranks and lists use exactly the same scores, so nearly equal scores cannot disagree."""
     rng = np.random.default_rng(7)
     users, items = (rng.normal(size=(n, 8)).astype(np.float32) for n in (30, 200))
     items[150:] = items[:50]
@@ -293,7 +293,7 @@ def test_nan_and_infinite_factors_on_a_device(torch, device, case, nan_scores):
 
 @given(data=st.data())
 def test_counts_match_the_kernel(torch, data):
-    """Scores can have few distinct values, NaN, infinities, exclusions, and permuted columns."""
+    """Scores have ties, NaN, infinities, excluded items and perhaps permuted columns."""
     n_users, n_items = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 12))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     values = [0.0, -0.0, 1.0, 2.0, np.nan, np.inf, -np.inf]

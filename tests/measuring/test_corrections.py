@@ -29,7 +29,7 @@ def first_places(k):
 
 
 def estimate(n, m, f, correction, gamma=0.1, head=1):
-    """The estimate for each possible number x of sampled items above."""
+    """Return the estimate for each possible number x of sampled items above."""
     x = np.arange(m + 1)
     full = np.full(m + 1, 1)
     return estimates(x, m * full, n * full, head * full, (n + head) * full, f, correction, gamma)
@@ -37,21 +37,21 @@ def estimate(n, m, f, correction, gamma=0.1, head=1):
 
 @functools.cache
 def hypergeometric(n, m):
-    """P(x | X) of m distinct items out of n."""
+    """Return P(x | X) if m distinct items out of n are drawn."""
     return np.array(
         [[comb(X, x) * comb(n - X, m - x) / comb(n, m) for x in range(m + 1)] for X in range(n + 1)]
     )
 
 
 def binomial(n, m):
-    """P(x | X) of m items drawn with replacement, as in the paper."""
+    """Return P(x | X) if m items are drawn with replacement, as in the paper."""
     p = np.arange(n + 1)[:, np.newaxis] / n
     x = np.arange(m + 1)
     return np.array([comb(m, one) for one in x]) * p**x * (1 - p) ** (m - x)
 
 
 def paper(conditional, f, gamma, head=1):
-    """((1 - g) A'A + g diag(c))^-1 A'b, written out."""
+    """Compute ((1 - g) A'A + g diag(c))^-1 A'b directly."""
     p = np.full(len(conditional), 1 / len(conditional))
     a = np.sqrt(p)[:, np.newaxis] * conditional
     b = np.sqrt(p) * f(head + np.arange(len(p)))
@@ -123,7 +123,7 @@ def problems(draw):
 @given(problem=problems(), relevant_from=st.sampled_from([None, 2]))
 @examples(0.5)
 def test_complete_samples_need_no_correction(correction, problem, relevant_from):
-    """With ties, grades and irrelevant judged items, the corrected value equals the exact one."""
+    """The corrected value equals the exact value, even with ties, grades and judged misses."""
     scores, test, train = problem
     options = {"train": train, "metrics": f"{ASKED} {WHOLE}", "relevant_from": relevant_from}
     expected = rm.evaluate(rm.Scores(scores), test, **options)
@@ -142,9 +142,9 @@ def test_complete_samples_need_no_correction(correction, problem, relevant_from)
 
 @pytest.mark.parametrize("ties", [False, True])
 def test_unbiased_over_all_samples(ties):
-    """The mean over every possible sample equals the value over the whole catalogue.
+    """The mean over all possible samples equals the value over the whole catalogue.
 
-    With all but one item sampled, this holds for any metric: the estimate is unbiased.
+    This holds for every metric if the sample lacks only one item.
     """
     rng = np.random.default_rng(0)
     scores = rng.integers(0, 3 if ties else 1000, 9) * 1.0
@@ -169,7 +169,7 @@ def test_unbiased_over_all_samples(ties):
 
 
 def test_unbiased_estimates_of_ties_and_several_relevant_items():
-    """The mean over every sample equals the projection that defines the estimate."""
+    """The mean over all samples equals the projection that defines the estimate."""
     scores = np.array([[3.0, 2, 2, 2, 1, 2, 3, 0, 1, 2, 2]])
     test = rm.Interactions.of({0: [1, 4, 6, 9]}, n_users=1, n_items=11)
     others = [0, 2, 3, 5, 7, 8, 10]
@@ -215,7 +215,7 @@ def test_users_do_not_depend_on_each_other(correction):
 
 
 def simulated():
-    """A catalogue of 1,000 items; the model ranks each user's four relevant items high."""
+    """Simulate 1,000 items, and a model that ranks each user's four relevant items high."""
     rng = np.random.default_rng(7)
     n_users, n_items = 2_000, 1_000
     scores = rng.normal(size=(n_users, n_items)).astype(np.float32)
@@ -228,7 +228,7 @@ def simulated():
 
 
 def distances(source, test, train, n, metrics):
-    """How far the mean over users is from the one over the whole catalogue."""
+    """Return how far each corrected mean is from the mean over the whole catalogue."""
     options = {"train": train, "metrics": metrics}
     exact = rm.evaluate(source, test, **options).mean()
     found = {}
@@ -270,9 +270,9 @@ ESTIMATORS = {
 def test_bias_and_spread_on_movielens_1m():
     """Corrected means come close to exact ones, with Krichene & Rendle's variance weights.
 
-    The plug-in estimator removes part of the bias. The bias-variance estimators remove most of it,
-    and more the less they weigh the variance. Least squares alone is of no use: its variance is
-    too large.
+    The plug-in estimator removes part of the bias. The bias-variance estimators remove most of it;
+    the less weight they give to the variance, the more they remove. The variance of plain least
+    squares is too large to be useful.
     """
     folder, n_users = SHARED / "data" / "ml1m_als", 500
     users, items = (np.load(folder / f"ml-1m_{name}_factors.npy") for name in ("user", "item"))
@@ -314,7 +314,7 @@ def test_undefined_values_over_the_whole_catalogue():
     result = rm.evaluate(
         rm.Scores(scores), test, candidates=sets, metrics="recall@10 ndcg@10", correction="plug_in"
     )
-    # More than there are candidates, but not more than there are items.
+    # The cut-off exceeds the number of candidates, but not the number of items.
     assert result["recall@10"][0] == 0
     assert np.isnan(result["recall@10"][1])
     reason = "no candidate but the items of test, so there is nothing to correct with"
@@ -351,13 +351,11 @@ def test_messages():
     for name in METRICS.keys() - set(CORRECTABLE):
         metric = name if METRICS[name].cutoff == "none" else f"{name}@5"
         none = f"does not exist for '{metric}'.*precision, tprec"
-        with pytest.raises(
-            InputError, match=f"{none}|'{metric}' needs "
-        ):  # checks its inputs first
+        # Metrics that lack an input report that first.
+        with pytest.raises(InputError, match=f"{none}|'{metric}' needs "):
             evaluate(metric)
-    source = rm.Lists(
-        np.tile(np.arange(30), (3, 1))
-    )  # lists all items, but does not know the number of candidates
+    # The lists have all items, but the number of candidates is unknown.
+    source = rm.Lists(np.tile(np.arange(30), (3, 1)))
     with pytest.raises(InputError, match=r"needs the ranks of all candidates, and the number"):
         evaluate(catalogue=30)
     source = rm.Scores(np.random.default_rng(0).random((3, 30)))

@@ -1,4 +1,4 @@
-"""List metrics: values computed by hand, and when they are undefined."""
+"""Values of list metrics, computed by hand, and the cases in which they are undefined."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NOBODY = ListCase(
 
 
 def value(metric, protocol=None, **changes):
-    """The first user's value, or the value for all users."""
+    """Return the first user's value, or the value for all users."""
     return values(metric, protocol, **changes)[0]
 
 
@@ -78,7 +78,7 @@ def test_ranking_and_list_metrics_keep_the_requested_order():
         ("gini@2(complement)", 10 / 24),
         # x = 1 1 2: (-2 + 0 + 4) / (3 * 4)
         ("gini@2(support=listed)", 2 / 12),
-        # A single item: 1 - 1/n, and 1 with the divisor n - 1.
+        # A single listed item gives 1 - 1/n, or 1 with the divisor n - 1.
         ("gini@1", 5 / 6),
         ("gini@1(divisor=others)", 1),
         ("entropy@2", 1.5),  # shares 1/2, 1/4, 1/4
@@ -91,7 +91,7 @@ def test_metrics_over_all_users(metric, expected):
     assert value(metric, **TWO) == pytest.approx(expected)
 
 
-# Four users of train have item 0, two have item 1, one has item 2.
+# In train, four users have item 0, two have item 1, and one has item 2.
 KNOWN = {"others": [[0, 1, 2], [0, 1], [0], [0]]}
 
 
@@ -159,7 +159,7 @@ def test_opposite_directions_have_distance_2():
 
 
 def test_categories():
-    # Clarke et al. 2008: one relevant item of each of two categories, then a second of the first.
+    # Clarke et al. 2008: ideally an item of each of two categories, then a second of the first.
     changes = {"test": [{0: 1.0, 1: 1.0, 3: 1.0}], "lists": [[0, 3, 1]]}
     best = 1 + 1 / math.log2(3) + 0.5 / 2
     assert value("alpha_ndcg@3", **changes) == pytest.approx((1 + 0.5 / math.log2(3) + 0.5) / best)
@@ -179,7 +179,7 @@ def test_categories():
     ],
 )  # fmt: skip
 def test_ideal_order_prefers_the_lowest_id_among_equal_gains(source):
-    """This holds regardless of what the source ranks first and of whether it knows the item."""
+    """This holds whatever the source ranks first, and even if it does not know the item."""
     catalogue = rm.Catalogue(["a", "b", "c"], categories=[["w", "x"], ["x", "y"], ["y", "z"]])
     test = None if isinstance(source, rm.Pairs) else {"ann": ["a", "b", "c"]}
     result = rm.evaluate(source, test, metrics="alpha_ndcg@2", catalogue=catalogue)
@@ -188,7 +188,7 @@ def test_ideal_order_prefers_the_lowest_id_among_equal_gains(source):
 
 
 def test_better_order_than_the_greedy_one_counts_as_1():
-    """Item 0, ranked first by the greedy order, leaves less to others than item 1 or 2."""
+    """The greedy order begins with item 0, after which the other items gain less."""
     names = [frozenset({1, 2}), frozenset({0, 1}), frozenset({2, 3}), *[frozenset()] * 3]
     changes = {"categories": names, "n_categories": 4, "test": [{0: 1.0, 1: 1.0, 2: 1.0}]}
     assert value("alpha_ndcg@3", lists=[[0, 1, 2]], **changes) == 1
@@ -237,7 +237,7 @@ def test_rank_biased_overlap():
 
 def test_surprise():
     changes = {"baseline": [[1, 0, 7, 6]], "test": [{0: 1.0, 2: 1.0, 3: 1.0}]}
-    assert value("unexpectedness@1", **changes) == 1  # the baseline has another first item
+    assert value("unexpectedness@1", **changes) == 1  # the baseline has a different first item
     assert value("unexpectedness@4", **changes) == 1 / 2
     assert value("serendipity@1", **changes) == 1
     assert value("serendipity@4", **changes) == 2 / 4
@@ -306,7 +306,7 @@ def test_list_metrics_of_unranked_users(flag, reason):
     found, reasons = compute(ListedUsers(data), parse("novelty@1"), Protocol())
     assert reasons["novelty@1"].tolist() == [reason, 0]
     assert found["novelty@1"].tolist()[1] == 1
-    # These users do not count in metrics over all users either.
+    # Metrics over all users also leave out these users.
     assert compute_for_all(ListedUsers(data), parse("coverage@1"), Protocol()) == {
         "coverage@1": 0.5
     }
@@ -324,7 +324,7 @@ def test_list_metrics_of_unknown_users():
 
 
 def test_resampling_users_who_do_not_count_has_no_effect():
-    """Resamples can draw such users any number of times."""
+    """Resamples may draw users who do not count any number of times."""
     known = np.array([False, True, True])
     lists = TopLists(np.array([[0], [1], [-1]]), 4, known, np.zeros(3, bool))
     users = ListedUsers(ListData(lists, n_catalogue=4))
@@ -351,7 +351,7 @@ def test_users_count_as_often_as_they_are_resampled(name):
     assert compute_for_all(ListedUsers(data), parse(name), Protocol(), weights) == pytest.approx(
         expected
     )
-    # The same in parts, as on several machines.
+    # Adding up parts, as on several machines, gives the same.
     (metric,) = parse(name)
     assert value_of(metric, data, add_up(metric, data, weights)) == pytest.approx(expected[name])
 
@@ -403,7 +403,7 @@ def test_items_outside_the_catalogue_have_no_features() -> None:
         metrics="category_entropy@2 ild@2",
         catalogue=rm.Catalogue(frame, features="vector"),
     )
-    entropy = 2 - 0.75 * math.log2(3)  # of y, and of half x, half y
+    entropy = 2 - 0.75 * math.log2(3)  # one item has category y, the other x and y
     np.testing.assert_allclose(result["category_entropy@2"], [math.nan, entropy])
     np.testing.assert_allclose(result["ild@2"], [math.nan, 1.0])
     assert result.reasons["category_entropy@2"].tolist() == [Reason.NO_CATEGORY, 0]
@@ -430,7 +430,7 @@ def test_columns_that_do_not_match_the_lists_are_rejected():
 def test_custom_metric_reads_propensities():
     @metric(formula="the propensity of the first item", record="lists", side=("propensity",))
     def likely(data, cutoffs):
-        """Propensity of the first item."""
+        """Return the propensity of the first item."""
         return np.repeat(data.propensity[data.lists.items[:, :1]], len(cutoffs), axis=1)
 
     frame = {"item_id": ["b", "a"], "propensity": [0.25, 0.5]}

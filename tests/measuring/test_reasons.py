@@ -4,7 +4,7 @@ from recometer.measuring.reasons import Reason
 
 
 def test_reason_codes_match_saved_evaluations():
-    """Saved files contain the codes: existing reasons keep theirs, new reasons get new ones."""
+    """Saved files contain the codes, so existing reasons must keep theirs."""
     of_rankings = [
         *("DEFINED", "UNKNOWN_USER", "NO_RELEVANT", "FEW_CANDIDATES", "FEW_RELEVANT"),
         *("COLD_START", "NAN_SCORE", "INFINITE_SCORE", "CONSTANT_SCORES", "CUTOFF_TOO_DEEP"),

@@ -1,4 +1,4 @@
-"""The rule repeated_test, for rows of test that repeat a pair of user and item."""
+"""The rule repeated_test, about rows of test with the same user and item."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def values(test: pl.DataFrame, metric: str, rule: str, **options: Any) -> list[f
 @pytest.mark.parametrize(
     ("rule", "precision", "recall", "ndcg"),
     [
-        # Ranked 4, 0, 2, 1; test has 4, 4, 4 and 6: R is 2 or 4.
+        # The ranking is 4, 0, 2, 1. Test has 4, 4, 4 and 6, so R is 2 or 4.
         ("once", 0.5, 1 / 2, 1 / (1 + 1 / np.log2(3))),
         ("counted", 0.5, 1 / 4, 1 / (1 + 1 / np.log2(3))),
         ("joined", 1.5, 3 / 4, 3 / (1 + 1 / np.log2(3))),
@@ -61,7 +61,7 @@ def test_rules_agree_without_repeated_rows(rows: list[tuple[int, int]], rule: st
 
 @given(ROWS, st.sampled_from(["Lists", "Scores", "Factors"]))
 def test_recall_matches_its_formula(rows: list[tuple[int, int]], kind: str) -> None:
-    """This also holds for unknown items, and with train items left out."""
+    """Recall matches its formula even with unknown items and with train items left out."""
     rows = [*rows, (2, 4)]  # sources need at least one item
     test, train = frame(rows), {0: [0], 1: [5]}
     matrix = np.tile([3.0, 1.0, 2.0, 0.0, 4.0], (3, 1))
@@ -106,7 +106,7 @@ def test_repeated_rows_average_unless_they_count_once() -> None:
 
 
 def test_ideal_order_of_a_list_has_repeated_items_once() -> None:
-    """By hand: 3 + 3/log2(3) + 1/2 for a, a and b; the ideal is 3 + 1/log2(3) for a and b."""
+    """The list a, a, b has DCG 3 + 3/log2(3) + 1/2. The ideal order a, b has 3 + 1/log2(3)."""
     result = rm.evaluate(
         rm.Lists({"ann": ["a", "a", "b"]}), {"ann": {"a": 3.0, "b": 1.0, "c": 2.0}},
         metrics="ndcg@3(ideal=list)", duplicates="counted",
@@ -116,12 +116,12 @@ def test_ideal_order_of_a_list_has_repeated_items_once() -> None:
 
 
 def test_rows_of_unknown_items_and_rows_in_train() -> None:
-    """Item 4 is a hit; 9 is unknown and repeated; 0 is in train, so there is no need to find it."""
+    """Item 4 is a hit, item 9 is unknown and repeated, and item 0 is left out as a train item."""
     test = frame([(0, 4), (0, 9), (0, 9), (0, 0)])
     scores = rm.Scores([[3.0, 1.0, 2.0, 0.0, 4.0]], user_ids=[0], item_ids=range(5))
     actual = values(test, "recall@2", "counted", source=scores, train={0: [0]})
     assert actual == pytest.approx([1 / 3])
-    # With train items kept, the repeated item 9 counts twice although it is in train; 0 is a hit.
+    # If train items are kept, item 0 is a hit, and item 9 counts twice although it is in train.
     kept = values(test, "recall@2", "counted", source=scores, train={0: [9]}, seen="kept")
     assert kept == pytest.approx([2 / 4])
 
@@ -131,7 +131,7 @@ def scores_of_one_user(scores: list[float]) -> rm.Scores:
 
 
 def test_repeated_rows_of_tied_items_are_rejected() -> None:
-    """Items 0, 1 and 2 are tied; test repeats item 1, or items without ties."""
+    """Test repeats item 1, which is tied with 0 and 2, or an item without ties."""
     source = scores_of_one_user([1.0, 1.0, 1.0, 0.5, 0.0, -1.0])
     for ties in ("expected", "optimistic", "pessimistic", "random"):
         with pytest.raises(rm.InputError, match=r"rows of a pair .* ties='item' does"):
@@ -162,7 +162,7 @@ RATINGS = pl.DataFrame(
 
 
 def as_files(tmp_path: Path) -> Iterator[Any]:
-    """The same rows, in every form that can repeat a pair."""
+    """Yield the same rows in every form that can repeat a pair."""
     yield RATINGS
     yield RATINGS.to_pandas()
     yield RATINGS.to_arrow()
@@ -219,7 +219,7 @@ def test_repeated_positions_with_a_threshold_need_a_rule() -> None:
             rm.evaluate(scores, test, metrics="rr", protocol=rm.Protocol(relevant_from=4.0))
         result = rm.evaluate(scores, test, metrics="rr", relevant_from=4, repeated_test="largest")
         assert result["rr"].tolist() == [1 / 3, 1]
-        # Numbers of plays are summed, as in the conventions of libraries.
+        # Play counts are summed, as in the conventions of some libraries.
         for rules in ({}, {"protocol": "trec_eval"}, {"relevant_from": -np.inf}):
             options: dict[str, Any] = {"metrics": "rr", **rules}
             assert rm.evaluate(scores, test, **options)["rr"].tolist() == [1 / 2, 1]

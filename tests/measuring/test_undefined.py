@@ -43,7 +43,7 @@ def flagged(flag, ranks=GOOD):
 
 
 def unknown_user():
-    """A user unknown to the source: only misses, and nothing to rank."""
+    """Return the ranks of a user unknown to the source, who only has misses."""
     ranks = rank([0, 0, 0], [1, 1, NAN], unranked=[True, True, True])
     return dataclasses.replace(ranks, flags=np.zeros(1, np.uint32))
 
@@ -127,7 +127,7 @@ def test_unranked_relevant_items_do_not_count_as_candidates():
 
 
 def test_every_given_candidate_is_relevant():
-    """Relevant items that are not candidates do not change this."""
+    """A relevant item that is not a candidate makes no difference."""
     scores, test = rm.Scores([[4.0, 3.0, 2.0, 1.0]]), np.array([[1, 1, 0, 1]])
     for candidates, reason in (([0, 1], Reason.ALL_RELEVANT), ([0, 1, 2], Reason.DEFINED)):
         result = rm.evaluate(scores, test, metrics="recall@1", candidates=candidates)
@@ -221,7 +221,7 @@ def test_value_is_nan_exactly_if_there_is_a_reason(case, metric):
 
 @pytest.mark.parametrize("rules", [{}, {"ties": "item"}, {"no_relevant": 0.5, "min_positives": 2}])
 def test_users_do_not_depend_on_each_other(rules):
-    """Values are the same in a block and alone, for any number of candidates and relevant items."""
+    """A user's values are the same alone as in a block with others."""
     generator = np.random.default_rng(2)
     shape = (9, 6)
     gains = np.where(generator.random(shape) < 0.5, generator.integers(-1, 3, shape), NAN)
@@ -242,7 +242,7 @@ def test_users_do_not_depend_on_each_other(rules):
 
 @pytest.mark.parametrize("undefined", ["nan", 0.25])
 def test_formula_without_a_value_has_a_reason(undefined):
-    """The first two places are all relevant, or mixed."""
+    """The first two places have only relevant items, or relevant and irrelevant ones."""
     ranks = rank([[4, 3, 2, 1], [4, 2, 3, 1]], [[1, 1, NAN, NAN], [1, 1, NAN, NAN]])
     name = "roc_auc@2(domain=list,one_kind=undefined)"
     values, why = compute(RankedUsers(ranks), parse(name), Protocol(undefined=undefined))
@@ -295,7 +295,7 @@ def test_threads_share_blocks_silently(monkeypatch, capfd):
 
 
 def test_gains_count_even_if_no_item_is_relevant():
-    """This also holds if all gains are 1."""
+    """Gains count even if relevant_from makes no item relevant."""
     result = rm.evaluate(
         rm.Scores([[2.0, 1.0]]), np.array([[1.0, 1.0]]), metrics="dcg@1 hits@1", relevant_from=2,
         no_relevant="computed",

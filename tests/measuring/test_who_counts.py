@@ -1,4 +1,4 @@
-"""The rules for undefined values and means, compared with a literal reading of their sentences."""
+"""Rules for undefined values and means, compared with what their descriptions say literally."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import recometer as rm
 METRICS = ("recall@2", "popularity@2")
 K, N_ITEMS = 2, 5
 ITEMS = st.lists(st.integers(0, N_ITEMS - 1), min_size=1, max_size=3, unique=True)
-# A user: the list, the values of the test items, and whether the user is in train.
+# A user has a list, values of test items, and a flag for being in train.
 USER = st.tuples(
     st.none() | ITEMS,
     st.dictionaries(st.integers(0, N_ITEMS - 1), st.sampled_from([0.0, 1.0]), max_size=3),
@@ -36,12 +36,12 @@ RULES: Mapping[str, st.SearchStrategy[Any]] = {
     "missing": st.sampled_from(["skip", "zero", "nan"]),
     "decimals": st.sampled_from([None, 0, 1]),
 }
-# Always included, so that nothing is empty and every listed item but 0 has one user in train.
+# Users that are always included, so that test, train and the lists are never empty.
 KNOWN = [([0, 1], {1: 1.0}, True), ([0], {}, True), ([N_ITEMS], {0: 1.0, N_ITEMS: 1.0}, True)]
 
 
 def expected(metric: str, user: Any, rules: Mapping[str, Any]) -> tuple[float, str, bool]:
-    """The user's value, why it is undefined, and whether it counts in the mean."""
+    """Return the user's value, why it is undefined, and whether it counts in the mean."""
     listed, judged, trained = user
     relevant = [item for item, value in judged.items() if value]
     of_test = metric == "recall@2"
@@ -66,7 +66,7 @@ def expected(metric: str, user: Any, rules: Mapping[str, Any]) -> tuple[float, s
     value = float(value)
     if rules["decimals"] is not None:
         value = round(value, rules["decimals"])
-    # Users without test items count in means of metrics that only read the lists.
+    # Means of metrics that only read the lists include users without test items.
     in_test = bool(judged) or not of_test or rules["no_relevant"] == "undefined"
     counts = {
         "test": in_test,

@@ -50,7 +50,7 @@ class Mutant:
 
     @property
     def source(self) -> str:
-        """The whole module with the mistake."""
+        """The source of the whole module, with the mistake."""
         parts = (self.right[: self.span.start], self.wrong.encode(), self.right[self.span.stop :])
         return b"".join(parts).decode()
 
@@ -62,8 +62,8 @@ def mutants_of(source: str) -> list[Mutant]:
     """Return all mutants of a module, in the order of its lines.
 
     Some code is never changed: strings, types, docstrings, decorators (other tests check what
-    metrics declare), values that are examples for tests, raised exceptions, asserts,
-    `strict=True`, which is an assertion too, and `copy=False`, which only saves memory.
+    metrics declare), example values for tests, raised exceptions, assertions including
+    `strict=True`, and `copy=False`, which only saves memory.
     """
     tree = ast.parse(source)
     whole, starts = source.encode(), [0]
@@ -99,7 +99,7 @@ BRANCHES = (ast.If, ast.IfExp, ast.While)
 
 
 def _code(node: ast.AST) -> Iterator[Node]:
-    """Walk through the code that computes."""
+    """Walk through the code that computes something, and skip the rest."""
     if isinstance(node, ast.expr | ast.stmt):
         yield node
     for field, value in ast.iter_fields(node):
@@ -126,7 +126,7 @@ def _left_alone(node: ast.AST) -> bool:
 def _changes(node: Node, tested: set[int]) -> Iterator[Node]:
     for change in CHANGES:
         yield from change(node)
-    # Other conditions are changed by mutating their parts.
+    # Negate only plain conditions, since mutations of their parts change the others.
     plain = not isinstance(node, ast.Compare | ast.BoolOp | ast.UnaryOp | ast.Constant)
     if id(node) in tested and plain and isinstance(node, ast.expr):
         yield ast.UnaryOp(ast.Not(), node)
@@ -182,7 +182,7 @@ def _name(node: Node) -> Iterator[Node]:
         return
     changed = copy.deepcopy(node)
     if ast.unparse(node).startswith(("np.zeros(0, ", "np.ones(0, ")):
-        pass  # without entries, there is no difference
+        pass  # empty arrays of zeros and ones are equal
     elif isinstance(changed.func, ast.Attribute) and changed.func.attr in OTHER:
         changed.func.attr = OTHER[changed.func.attr]
         yield changed

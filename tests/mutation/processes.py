@@ -1,4 +1,4 @@
-"""Run tests in a process in which an import hook adds a mistake to a module of recometer."""
+"""Run tests in a process where an import hook adds a mistake to a module of recometer."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ OPTIONS = (
 def run(path: str, source: str, tests: Sequence[str], cpu: int) -> tuple[str, str]:
     """Run tests on a mutant, given by its module's path in the package and its source.
 
-    Returns the outcome (killed, survived, endless, or unloaded if no test imports the module) and
-    the test that noticed. Without a path, the tests run without a mistake.
+    Return the outcome (killed, survived, endless, or unloaded if no test imports the module) and
+    the test that failed. Without a path, the tests run without a mistake.
     """
     with tempfile.TemporaryDirectory() as folder:
         mutant = Path(folder) / "mutant.py"
@@ -69,7 +69,7 @@ UNLOADED, NO_TESTS = 10, 11
 
 
 class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds one module and loads it from a different source."""
+    """An import hook that loads one module from a different source."""
 
     def __init__(self, path: str, source: str) -> None:
         self.file, self.source = PACKAGE / path, source
@@ -106,7 +106,7 @@ class Notice:
 
 
 def main(path: str, mutant: str, cpu: int, tests: Sequence[str]) -> int:
-    """Run as the child process."""
+    """Run the tests in the child process."""
     import resource  # not available on Windows
 
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 10))

@@ -30,13 +30,13 @@ else:
     import tomli as tomllib
 
 HERE = Path(__file__).parent
-WIDER = "wider"  # a key of nearest.toml that is not a path
+WIDER = "wider"  # a key of nearest.toml, next to paths
 NEEDED = 0.78  # README.md says why
 
 
 @dataclasses.dataclass(frozen=True)
 class Drawn:
-    """A mutant of a module."""
+    """A mutant that was drawn, and the tests for it."""
 
     area: str
     path: str  # within the package
@@ -109,7 +109,7 @@ def draw(
 ) -> list[Drawn]:
     """Draw mutants of each area, in a random order.
 
-    Each mutant is drawn by a hash of itself, so a change elsewhere does not affect it.
+    Mutants are drawn by their hash, so other changes to the code do not affect the draw.
     """
     found = []
     for area, nearest in areas.items():
@@ -148,7 +148,7 @@ def _of_module(area: str, path: str, tests: Mapping[str, Sequence[str]]) -> list
 
 
 def _verdict(one: Drawn, cpu: int, deadline: float) -> tuple[str, str]:
-    """Return the outcome for a mutant, and the test that noticed."""
+    """Return the outcome for a mutant, and the test that failed."""
     if time.monotonic() > deadline:
         return "late", ""
     found = processes.run(one.path, one.mutant.source, one.tests, cpu)

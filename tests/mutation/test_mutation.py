@@ -1,4 +1,4 @@
-"""Tests of the mutation testing tool: its mutants are as stated, and it detects survivors."""
+"""Tests of the mutation testing tool: it makes the stated mutants and detects survivors."""
 
 from __future__ import annotations
 
