@@ -10,7 +10,7 @@ from convention_numbers import evaluate, our_value, printed_values
 
 import recometer as rm
 
-# These print numbers in single precision.
+# Libraries that print numbers in single precision
 SINGLE_PRECISION = {"keras_rs", "warprec"}
 
 

@@ -1,4 +1,4 @@
-"""Conventions: names, parameters and rules of other libraries, and the effect of each rule."""
+"""Conventions: the names, parameters and rules of other libraries, and what the rules do."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def convention(name: str) -> rm.Convention:
 
 
 def example(name: str) -> str:
-    """Write a name of the table as in a request."""
+    """Return a name as it would be written in a request."""
     return name.replace("[", "").replace("]", "").replace("{k}", "5").replace("{x}", "0.5")
 
 
@@ -43,7 +43,7 @@ def test_every_name_stands_for_one_metric(convention: rm.Convention) -> None:
             (metric,) = convention.parse(text, protocol)
             assert str(metric) == text.replace(" ", "") or str(metric) == text
             assert parse(metric.ours) == [Metric(metric.name, metric.cutoff, metric.parameters)]
-            # This entry is found, not an earlier one.
+            # The name finds this entry, not an earlier one.
             assert convention.entry(text)[0] is entry
     assert len({entry.name for entry in convention.entries}) == len(convention.entries)
 
@@ -71,7 +71,7 @@ def test_defects_are_described_next_to_the_documented_behaviour() -> None:
     text = convention("evidently").describe()
     assert text.count("\n    With defects=True:") == 2
     assert "\n    With defects=True: ap@k(repeat_last)\n" in text
-    assert "repeat_last:" not in text  # explains the defect's parameter
+    assert "repeat_last:" not in text  # this would explain the parameter
 
 
 def test_rejections_under_defects_are_described() -> None:
@@ -124,10 +124,10 @@ def test_names_of_the_library_and_ours() -> None:
     assert metrics[0].ours == "ndcg@5(gain=binary,discount=original)"
     assert metrics[2].ours == "ndcg@3(gain=binary,discount=original)"
     assert metrics[5].ours == "rbp@4(p=0.5)"
-    # Brackets replace the library's parameters, even with our defaults.
+    # Parameters in brackets replace those of the library, even if they are our defaults.
     (ours,) = lenskit.parse("ndcg@3(discount=standard)")
     assert (str(ours), ours.ours) == ("ndcg@3", "ndcg@3(gain=binary)")
-    # Names that the library does not have are ours.
+    # Names that the library lacks are read as ours.
     assert lenskit.parse("tprecision@5") == parse("tprecision@5")
 
 
@@ -200,7 +200,7 @@ def test_result_keeps_its_convention(tmp_path) -> None:
     assert result["Precision@2"].shape == (4,)
 
 
-@pytest.mark.parametrize("name", ["NDCG@2", "Precision@2"])  # the latter also changes rules
+@pytest.mark.parametrize("name", ["NDCG@2", "Precision@2"])  # Precision also changes rules
 def test_metrics_of_one_library_keep_their_meaning_under_another(name: str) -> None:
     found = convention("lenskit").parse(name)
     assert convention("elliot").parse([*found, *found]) == found
@@ -233,7 +233,7 @@ def test_defects_are_only_reproduced_on_request() -> None:
     computed = rm.evaluate(source, test, **asked, defects=True)
     assert documented.mean()["MAPKMetric@10"] == pytest.approx((1 / 3 + 1) / 2)
     assert computed.mean()["MAPKMetric@10"] == pytest.approx(1.8333, abs=1e-4)
-    # Our own name stands for the documented metric.
+    # Our own name stands for the metric as documented, without the defect.
     with pytest.warns(rm.DataWarning, match="defects=True changes nothing here: these metrics are"):
         ours = rm.evaluate(source, test, metrics="ap@10", protocol="evidently", defects=True)
     assert ours.mean()["ap@10"] == documented.mean()["MAPKMetric@10"]
@@ -439,7 +439,7 @@ def test_minus_infinity_makes_all_rows_relevant(tmp_path) -> None:
     ],
 )
 def test_protocol_reproduces_names_with_their_own_rules(name: str, metric: str) -> None:
-    """A source without an order replaces ties="input", but not the rules of a metric's name."""
+    """If a source has no order, ties="input" is replaced, but the rules of metric names stay."""
     source = rm.Scores(np.array([[1.0, 1.0, 1.0, 0.0], [2.0, 1.0, 1.0, 0.0]]))
     test = np.array([[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
     first = rm.evaluate(source, test, metrics=metric, protocol=name)
@@ -452,7 +452,7 @@ def test_protocol_reproduces_names_with_their_own_rules(name: str, metric: str) 
 @pytest.mark.filterwarnings("ignore:.*repeat an item", "ignore:.*beyond every list")
 @pytest.mark.parametrize("duplicates", ["removed", "first", "counted", "joined"])
 def test_repeated_items_that_are_not_candidates(duplicates: str) -> None:
-    """Item 0, listed twice, is not a candidate, so item 1 comes first."""
+    """The repeated item 0 is not a candidate, so item 1 comes first."""
     result = rm.evaluate(
         rm.Lists({0: [0, 0, 1, 3]}),
         {0: [0, 1, 2]},
@@ -474,7 +474,7 @@ def test_weighted_metrics_of_lists_with_repeated_items(metric: str) -> None:
     once = rm.evaluate(rm.Lists({0: [0, 1, 2]}), test, **options)
     assert rm.evaluate(lists, test, **options)[f"{metric}@4"][0] == once[f"{metric}@4"][0]
     first = rm.evaluate(lists, test, duplicates="first", **options)
-    # The repetition takes a place and adds nothing.
+    # The repeated item takes a place but is not a hit.
     assert 0 < first[f"{metric}@4"][0] <= once[f"{metric}@4"][0]
     counted = rm.evaluate(lists, test, duplicates="counted", **options)
     assert counted[f"{metric}@4"][0] > first[f"{metric}@4"][0]
@@ -516,12 +516,12 @@ def test_padding_counts_as_an_item_in_recbole(
 
 
 DEFECTS = [
-    # recpack 0.3.6: negative values, which can determine the result.
+    # recpack 0.3.6: negative values, which can affect the result.
     ("recpack", "RecallK@3", [-1, 2, 0, 3, -2], 1.0),
     ("recpack", "NDCGK@3", [-1, 2, 0, 1, -2], 0.8613531161467861),
     ("recpack", "DCGK@3", [-1, 2, 0, 1, -2], 0.8613531161467861),
     ("recpack", "ReciprocalRankK@3", [-1, 2, 0, 1, -2], 0.25),
-    # rectools 0.19.0: more places than items.
+    # rectools 0.19.0: a list with more places than there are items.
     ("rectools", "Accuracy@8", [0, 1, 0, 1, 0], -0.2),
     ("rectools", "MCC@5", [0, 1, 0, 1, 0], 0.0),
 ]
@@ -532,7 +532,7 @@ DEFECTS = [
 def test_defects_of_one_list(
     protocol: str, metric: str, truth: list[float], expected: float
 ) -> None:
-    """Items 0 to 4 are ranked in this order."""
+    """Items 0 to 4 are ranked in the order of their numbers."""
     result = rm.evaluate(
         rm.Scores(np.array([[0.9, 0.8, 0.7, 0.6, 0.5]])),
         np.array([truth], float),
@@ -544,7 +544,7 @@ def test_defects_of_one_list(
 
 
 def test_undefined_logarithm_gives_nan() -> None:
-    """recpack 0.3.6 prints NaN for a value of -1 at rank 2, and for the mean including it."""
+    """recpack 0.3.6 prints NaN for a user with a value of -1 at rank 2, and for the mean."""
     scores, test = rm.Scores(np.array([[0.9, 0.8], [0.9, 0.8]])), np.array([[2.0, -1.0], [1.0, 0]])
     result = rm.evaluate(scores, test, metrics="DCGK@2", protocol="recpack", defects=True)
     assert np.isnan(result["DCGK@2"]).tolist() == [True, False]
@@ -568,7 +568,7 @@ BEYOND = pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list
     ],
 )
 def test_equal_ranks_of_rectools(metric: str, expected: float) -> None:
-    """rectools 0.19.0 prints this for the ranks 1, 2, 2, 2, the last two of them relevant."""
+    """rectools 0.19.0 prints these values for ranks 1, 2, 2, 2 if the last two are relevant."""
     ranks = pl.DataFrame({"user": ["a"] * 4, "item": [0, 1, 2, 3], "rank": [1, 2, 2, 2]})
     result = rm.evaluate(rm.Lists(ranks), {"a": [2, 3]}, metrics=metric, protocol="rectools")
     assert result.mean()[metric] == pytest.approx(expected)
@@ -674,7 +674,7 @@ CUMULATIVE = [0.0, 0.0, 0.190047, 0.175669, 0.228124, 0.228124, 0.228124, 0.2281
 
 
 def test_columns_of_recometrics() -> None:
-    """recometrics 0.1.6.post13: with cumulative=True the sum ends at place R."""
+    """In recometrics 0.1.6.post13, the sum ends at place R with cumulative=True."""
     order = [3, 1, 7, 8, 9, 4, 10, 0, 2, 11, 5, 6]  # best first
     scores = np.empty((1, 12))
     scores[0, order] = -np.arange(12)
@@ -690,7 +690,7 @@ def test_columns_of_recometrics() -> None:
 
 
 def test_recometrics_ignores_min_pos_test() -> None:
-    """recometrics 0.1.6.post13: min_pos_test=6 excludes no user with 4 or 5 relevant items."""
+    """In recometrics 0.1.6.post13, min_pos_test=6 keeps users with 4 or 5 relevant items."""
     scores, test = rm.Scores(np.arange(24.0).reshape(2, 12)), np.eye(2, 12)
     test[1, :6] = 1
     asked: dict[str, Any] = {"metrics": "P@2", "protocol": "recometrics", "min_positives": 4}
@@ -716,7 +716,7 @@ def test_own_names_get_the_parameters_of_the_library(name: str) -> None:
 
 
 def test_own_names_get_the_rules_of_the_library() -> None:
-    """The library's average precision only counts the first of repeated items."""
+    """The average precision of the library only counts the first occurrence of an item."""
     recmetrics = find("recmetrics")
     assert recmetrics is not None
     (found,) = parse_under("ap@3", recmetrics.protocol)
@@ -726,7 +726,7 @@ def test_own_names_get_the_rules_of_the_library() -> None:
     of_cutoffs = parse_under("ap ap@3", convention("recometrics").protocol)
     rules = [(("all_relevant", "undefined_beyond"),)] * 2
     assert [metric.rules for metric in of_cutoffs] == rules
-    # As many candidates as the cut-off of the call, and at least one.
+    # Users need as many candidates as the cut-off, or one if there is none.
     (area,) = parse_under("roc_auc", convention("recometrics").protocol)
     assert area.rules == (("min_candidates", 1),)
 
@@ -744,7 +744,7 @@ def test_invalid_cutoff_is_named_as_written(protocol, name, said):
 def test_implicit_defects_reject_auc_with_unlisted_relevant_items() -> None:
     arguments = {"metrics": "auc@5", "protocol": "implicit", "defects": True, "catalogue": 4}
     everything = rm.Lists({"a": [1, 2, 0, 3]})
-    # No miss or hit beyond the last item could change the value.
+    # Nothing beyond the last item could change this value.
     assert rm.evaluate(everything, {"a": [0]}, **arguments).mean() == {"auc@5": 1 / 3}
     for items in ([1, 2, 0], [1, 2, 3]):
         with pytest.raises(rm.InputError, match=r"auc@5: defects=True is refused for users"):

@@ -1,4 +1,4 @@
-"""Every measured value of other libraries is reproduced under the libraries' names."""
+"""Every measured value of other libraries is reproduced under the name the library uses."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ OF_LISTS = (
     "personalization", "unexpectedness", "ils",
 )  # fmt: skip
 NO_METRIC = ("all", "env")
-# Users with constant scores in the cases. These libraries order them arbitrarily (torch.topk, which
-# differs between calls).
+# A user with constant scores, whose items these libraries order arbitrarily: torch.topk gives a
+# different order in each call.
 ARBITRARY = {("recbole", "matrix"): "u6", ("torchmetrics", "matrix"): "u6"}
 
 UNSTABLE = "unstable: a sort puts equal scores in an order of no rule"
@@ -82,8 +82,8 @@ EXCEPTIONS = (
     ("elliot", "GAUC", "", "read from the source; a pair too many in the denominator"),
     ("lightfm", "", "", "read from the source; a tied item counts all of its group as above it"),
 )  # fmt: skip
-# Records that are not reproduced because they result from defects, so defects=True rejects their
-# input: library, call, source and k, and what the library counts.
+# Records that are not reproduced because they result from defects: library, call, source and k, and
+# what the library counts. defects=True rejects their input.
 AGAIN = "item 0 once more at each place beyond the last item"
 GIVEN_UP = {
     ("implicit", "ranking_metrics_at_k['precision']", "matrix", 25): AGAIN,
@@ -138,7 +138,7 @@ def kind(record: Record) -> str:
 
 
 def blocking_defect(record: Record) -> str | None:
-    """Return what a defective library counts, if that prevents reproducing the record."""
+    """Return what the library wrongly counts, if that makes the record irreproducible."""
     return GIVEN_UP.get((record["library"], record["impl"], record["source"], record["k"]))
 
 
@@ -156,13 +156,13 @@ def exception(record: Record) -> str | None:
 
 @dataclasses.dataclass
 class Outcome:
-    """The reproduced records by kind and library, and the problems of the others."""
+    """Counts of reproduced records by kind and library, and the problems with the others."""
 
     covered: collections.Counter[tuple[str, str]]
     known: collections.Counter[tuple[str, str]]
     failures: list[str]
     refused: list[str]  # the error messages for records with defects
-    # The convention's names for which a library that was run printed a number.
+    # Convention and name of each metric for which the library printed a number.
     compared: set[tuple[str, str]]
 
     @classmethod
@@ -221,7 +221,7 @@ class Outcome:
 def evaluation_of(
     evaluations: dict[tuple[Any, ...], rm.Evaluation], record: Record
 ) -> tuple[Any, ...] | None:
-    """Return the record's evaluation, its metric, and its evaluation user by user."""
+    """Return the evaluation for a record, its metric, and the evaluation of each user alone."""
     ask = ask_for(record)
     if ask is None or not has_metric(ask):
         return None
@@ -242,13 +242,13 @@ def has_metric(ask: Ask) -> bool:
 
 
 def user_by_user(ask: Ask) -> Ask:
-    """Return the call that evaluates user by user."""
+    """Return the call that evaluates each user alone."""
     rules = tuple((dict(ask.rules) | dict(ask.alone)).items())
     return dataclasses.replace(ask, rules=rules)
 
 
 def evaluate_all(cases: Cases, records: list[Record]) -> dict[tuple[Any, ...], rm.Evaluation]:
-    """Evaluate all metrics of equal calls together."""
+    """Evaluate all records, with one evaluation for all metrics of the same call."""
     wanted: dict[tuple[Any, ...], tuple[Ask, dict[str, None]]] = {}
     for record in records:
         if kind(record) in ("accuracy", "read") and blocking_defect(record) is None:
@@ -288,7 +288,7 @@ def difference(record: Record, result: Any, metric: str, alone: Any = None) -> s
     if np.isclose(mean, theirs, rtol=0, atol=tolerance, equal_nan=True):
         return None
     if arbitrary is not None:
-        # Check that the other user's implied value is possible.
+        # The mean implies a value for the user with arbitrary order; check that it is possible.
         n_users = next(row.counted for row in result.summary() if row.metric == metric)
         own = dict(zip(result.user_ids.tolist(), result[metric].tolist(), strict=True))[arbitrary]
         implied = (theirs - mean) * n_users + own
@@ -328,7 +328,7 @@ def test_exceptions_are_few_and_documented(outcome: Outcome, records: list[Recor
 
 
 def test_no_exception_is_outdated(records: list[Record]) -> None:
-    """Exceptions that are not needed are outdated."""
+    """Each exception is needed for some record."""
     unused = [
         one
         for one in EXCEPTIONS
@@ -367,7 +367,7 @@ def test_every_advertised_name_was_compared(outcome: Outcome) -> None:
             names[convention].add(entry.name)
     same = {one.name: convention_of(one.name) for one in rm.conventions()}
     for convention in same.values():
-        # A convention that inherits everything is compared with its parent.
+        # A convention that inherits everything is compared under the name of its parent.
         for other in same.values():
             if other.entries == convention.entries and not convention.protocol.differing(
                 other.protocol

@@ -23,7 +23,7 @@ from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.ties import LONG, PART, resolve, sum_by_user
 
 MANY = 1_000_000
-# A naive sum of these is off by 1e-11, and by more with every further million.
+# A naive sum of these has an error of 1e-11, which grows with the number of terms.
 TENTHS = np.full(MANY, 0.1)
 
 
@@ -82,7 +82,7 @@ def test_column_sums_of_integers_are_exact() -> None:
 
 @given(data=st.data(), part=st.integers(2, 5))
 def test_sums_of_users_match_their_rows(data: st.DataObject, part: int) -> None:
-    """Integers add up exactly, for any division into parts."""
+    """Integers add up exactly, whatever the size of the parts."""
     lengths = data.draw(st.lists(st.integers(0, 40), min_size=1, max_size=8))
     user = np.repeat(np.arange(len(lengths)), lengths)
     values = np.random.default_rng(sum(lengths)).integers(-9, 9, len(user)).astype(float)
@@ -156,9 +156,9 @@ def correctly_rounded(number: int) -> float:
 
 def test_logarithms_to_the_last_bit() -> None:
     size = 2**20
-    # Numbers whose logarithms some libraries round incorrectly, and neighbours of powers of two.
+    # Some libraries round the logarithms of these incorrectly, or those around powers of two.
     awkward = [1621, 3242, 57803, 104703, 107177, 110806, SMALLEST - 1, SMALLEST, SMALLEST + 1]
-    awkward += [3393, 7957]  # their logarithms are close to the middle between two floats
+    awkward += [3393, 7957]  # their logarithms are nearly halfway between two floats
     awkward += [2**power + step for power in range(13, 20) for step in (-1, 0, 1)]
     drawn = np.random.default_rng(3).integers(1, size, 1500).tolist()
     numbers = [*range(1, 1000), *awkward, *drawn, size]
@@ -206,8 +206,8 @@ N = 10_000_000
 
 
 def test_roc_auc_of_ten_million_items() -> None:
-    """Values match fractions: cancellation loses nothing, however close to 0, 1/2 or 1."""
-    some = np.arange(0, N, 9_973)  # practically random
+    """Values match exact fractions, without cancellation even close to 0, 1/2 and 1."""
+    some = np.arange(0, N, 9_973)  # spread like a random draw
     behind, first = np.arange(N - 1000, N), np.arange(1000)
     nearly = np.append(np.arange(999), N - 1)
     for above in (some, behind, first, nearly, np.append(N // 2, behind)):
@@ -254,7 +254,7 @@ def test_gains_of_many_items() -> None:
 
 
 def test_means_over_many_users() -> None:
-    """Half a million users with the same value have this mean, over users and over rows."""
+    """The mean of half a million equal values is that value, over users and over rows."""
     n_users = 500_000
     items = np.tile(np.array([[1, 2, 0]]), (n_users, 1))
     truth = rm.Interactions(

@@ -24,7 +24,7 @@ SMOOTHING = Parameter("Added to k.", above=0, examples=(2,))
 
 
 def test_every_module_of_metrics_is_imported():
-    """A metric in a module that is never imported would be missing."""
+    """A metric in a module that nothing imports would be missing from the registry."""
     script = (
         "import pkgutil, recometer.metrics as metrics; before = set(metrics.METRICS)\n"
         "for each in pkgutil.walk_packages(metrics.__path__, 'recometer.metrics.'):\n"
@@ -86,7 +86,7 @@ def test_definitions_are_complete(name):
     for parameters in variants(name):
         given = definition.given(parameters.items())
         assert given.lower < given.upper
-    # A metric that does not depend on the order within the cut-off is only meaningful with one.
+    # Metrics that ignore the order within the cut-off are meaningless without a cut-off.
     assert not (definition.order_free and definition.cutoff == "none")
 
 

@@ -1,4 +1,4 @@
-"""Evaluations to report on, with names that would run if they were not escaped."""
+"""Evaluations for reports, with names that would run as code if they were not escaped."""
 
 from __future__ import annotations
 
@@ -62,5 +62,5 @@ def comparison(results: dict[str, rm.Evaluation]) -> rm.Comparison:
 
 @pytest.fixture
 def _no_vega(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave Vega out of pages that no browser opens: bundling it takes seconds."""
+    """Leave Vega out of pages that no browser opens, since bundling it takes seconds."""
     monkeypatch.setattr(page, "vega", lambda: "window.vegaEmbed = null;")

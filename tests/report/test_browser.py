@@ -1,4 +1,4 @@
-"""Reports in a browser: Chromium, from disk, without network."""
+"""Reports opened in Chromium, from disk and without a network."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        # As root, Chromium starts without its sandbox alone.
+        # As root, Chromium only starts without its sandbox.
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium") or shutil.which("chromium-browser"),
             args=["--no-sandbox"] if os.geteuid() == 0 else [],
@@ -177,7 +177,7 @@ def test_axe_finds_nothing_serious(
 
     opened = Opened(chromium, request.getfixturevalue(name), DESK, scheme)
     opened.draw_all()
-    # The scan is a separate script, which the page's policy would block in a script tag.
+    # Evaluate the scan's script, since the page's policy would block it in a script tag.
     found = Axe().run(opened.page).response["violations"]
     serious = [
         (one["id"], [node["html"] for node in one["nodes"]][:3])

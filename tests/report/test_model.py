@@ -1,4 +1,4 @@
-"""The model of a report, from which all formats are made."""
+"""The content of reports, from which all formats are made."""
 
 from __future__ import annotations
 
@@ -303,7 +303,7 @@ def test_folds_and_seeds_are_dots(results: dict[str, rm.Evaluation]) -> None:
 def test_baseline_and_chance_are_said_beside_the_best_two_models(
     results: dict[str, rm.Evaluation],
 ) -> None:
-    # By mean, bpr comes last here, below the baseline.
+    # Here bpr has the lowest mean, below the baseline.
     names = {MODEL: MODEL, "random": "bpr", "bpr": "random"}
     renamed = {names[name]: result for name, result in results.items()}
     versus = rm.compare(renamed, baseline="random", metrics="ndcg@5 roc_auc", chance=True)

@@ -1,4 +1,4 @@
-"""Pages, Markdown and single charts, and files that they are written to."""
+"""Reports as pages and Markdown, single charts, and writing them to files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODEL = "<b>als</b> & co"
 
 
 class Tags(html.parser.HTMLParser):
-    """Collects the tags of a page, and the contents of scripts and styles."""
+    """A parser that collects the tags of a page, and the contents of scripts and styles."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""All sections of the page as they were when they were last reviewed."""
+"""All sections of the page are as they were when they were last reviewed."""
 
 from __future__ import annotations
 

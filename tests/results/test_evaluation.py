@@ -46,11 +46,11 @@ def random_case(seed: int = 0, n_users: int = 12, n_items: int = 9) -> tuple[Sor
     )
 
 
-# Reading a result.
+# Reading a result
 
 
 class Packed(Sorting):
-    """Returns columns of a packed table, whose numbers can begin at any byte."""
+    """A source that returns columns of a packed table, where numbers may begin at any byte."""
 
     def rank(self, request: Request) -> Ranks:
         ranks = super().rank(request)
@@ -307,7 +307,7 @@ def test_bootstrap_interval_only_depends_on_the_seed() -> None:
         ("mcc@10", [-1.0, 1.0, -1.0], (-1, 1)),
         ("mean_rank", [1.0, 1.0, 30.0], (1, math.inf)),
         ("rmse", [0.1, 5.0], (0, math.inf)),
-        # The extreme value exceeds a bound, so a rule must be the cause.
+        # If a rule gives values beyond a bound, that bound does not apply.
         ("rr", [-1.0, 1.0, 1.0], (-math.inf, 1)),
         ("precision@2", [3.0, 0.0, 0.0], (0, math.inf)),
     ],
@@ -331,7 +331,7 @@ def test_dcg_has_bounds_with_binary_gains(discount: str) -> None:
     binary, linear = f"dcg@3(gain=binary,discount={discount})", f"dcg@3(discount={discount})"
     names = [binary, linear, f"dcg(discount={discount})", "hits@3"]
     result = rm.evaluate(rm.Scores(scores), test, metrics=names)
-    # Three relevant items at the first three places give the largest possible value.
+    # Relevant items at all three places give the largest possible value.
     best_first = np.arange(12.0)[::-1].reshape(1, 12)
     best = rm.evaluate(rm.Scores(best_first), best_first > 8, metrics=linear)[linear][0]
     assert result.bounds(linear) == pytest.approx((0, best))
@@ -376,7 +376,7 @@ def test_default_interval_is_gaffkes() -> None:
     text = str(result).replace("\n  ", " ")
     assert "95% interval: Gaffke's (rr); Clopper and Pearson's (hit@1)" in text
     assert "rmse: The metric has no known range" in text
-    # Three equal values do not imply certainty.
+    # Three equal values do not make the mean certain.
     constant = evaluation({"rr": [1.0, 1.0, 1.0]}).interval("rr")
     assert constant.low == pytest.approx(0.025 ** (1 / 3))
     assert constant.high == 1
@@ -400,7 +400,7 @@ def test_every_kind_of_interval_can_be_chosen(kind: Any) -> None:
     assert result.interval("rr").method == kind
 
 
-# What evaluate requests of the source, and keeps.
+# What evaluate requests from the source and keeps
 
 
 @pytest.mark.parametrize(
@@ -481,7 +481,7 @@ def test_a_saved_result_equals_itself(tmp_path, threads: int | None) -> None:
         )
 
 
-# Wrong input.
+# Wrong input
 
 
 @pytest.mark.parametrize(
@@ -570,7 +570,7 @@ def test_no_known_user() -> None:
         evaluate(source, np.ones((5, 4)))
 
 
-# Fingerprints of the inputs.
+# Fingerprints of the inputs
 
 
 def test_fingerprint_depends_on_the_values() -> None:
@@ -655,7 +655,7 @@ def test_fingerprinting_passes_errors_on() -> None:
         fingerprinting.result()
 
 
-# Complete evaluations.
+# Complete evaluations
 
 
 def test_error_of_the_source_leaves_no_thread() -> None:
@@ -704,7 +704,7 @@ def test_ctrl_c_ends_an_evaluation() -> None:
 
 
 def test_other_spellings_of_metrics() -> None:
-    """Every method accepts the names that indexing accepts."""
+    """Every method accepts the same spellings as indexing."""
     lists = Lists({"ann": ["a", "b"], "bob": ["b"]})
     metrics = "rbp f@2(beta=2,denominator=list) coverage@2(denominator=padded,users=relevant)"
     result = evaluate(lists, {"ann": ["a"], "bob": ["c"]}, metrics=metrics, catalogue=5)

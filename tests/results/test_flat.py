@@ -1,4 +1,4 @@
-"""Metrics as flat names that experiment trackers accept, and back."""
+"""Conversion of metrics to flat names that experiment trackers accept, and back."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_names_of_other_libraries_can_be_parsed():
         assert FlatName.read(name) == FlatName(label, "low")
 
 
-# The characters and words that occur in names, so that random strings resemble names.
+# Characters and words that occur in names, so that random strings look like names.
 LIKE_NAMES = st.lists(
     st.sampled_from([*"_@()=,-+. 5aÉx", "_at_", "_of_", "_low", "_x5f_", "_versus_", "with"])
 ).map("".join)

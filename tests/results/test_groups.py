@@ -1,4 +1,4 @@
-"""Metrics per group of users: `Evaluation.by`, and the ways to average."""
+"""Metrics per group of users (`Evaluation.by`), and ways to average."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ CLUSTERS = np.arange(60) // 6
 
 
 def evaluate_clustered_users(**options: Any) -> Evaluation:
-    """Return an evaluation of users who are similar within each cluster of `CLUSTERS`."""
+    """Return an evaluation where users in the same cluster are similar."""
     generator = np.random.default_rng(3)
     test = generator.random((60, 20)) < 0.2
     strength = generator.random(10)[CLUSTERS, None]
@@ -301,7 +301,7 @@ def test_intervals_are_over_whole_clusters(tmp_path: pathlib.Path) -> None:
     for kind in ("t", "percentile", "bca", "bootstrap"):
         asked = result.summary(interval=kind, cluster=CLUSTERS)[0]
         assert asked.high - asked.low > plain.high - plain.low
-    # A saved file has no lists, so clusters cannot be resampled; it must not use the user interval.
+    # Without lists, a loaded file cannot resample clusters, and must not show the user interval.
     result.save(tmp_path / "result.parquet")
     loaded = rm.load(tmp_path / "result.parquet").summary(cluster=CLUSTERS)
     assert loaded[0] == row

@@ -1,4 +1,4 @@
-"""Relevant items that were found, by their popularity in train."""
+"""The share of relevant items found, by popularity in train."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def data() -> dict[str, Matrix]:
 
 
 def _band_of(train: Matrix) -> npt.NDArray[np.int64]:
-    """Return the band of each item by a straightforward computation."""
+    """Return the band of each item, computed in a simple way."""
     users = train.sum(axis=0)
     above = np.array([users[users > own].sum() for own in users])
     return np.minimum((N_BANDS * above / users.sum()).astype(int), N_BANDS - 1)
@@ -49,7 +49,7 @@ def test_bands_match_tests_with_only_their_items(data: dict[str, Matrix], ties: 
         alone = data["test"] * (bands == band)
         result = _evaluate(data, alone, ties=ties, undefined=0.0)
         np.testing.assert_array_equal(found.relevant[:, band], alone.sum(axis=1))
-        # Recall times its denominator.
+        # The number of hits is recall times its denominator.
         expected = result["recall@4"] * result.n_relevant
         np.testing.assert_allclose(found.found[:, band], expected, rtol=1e-6)
         assert found.ranges[band] == (users[bands == band].min(), users[bands == band].max())
@@ -70,7 +70,7 @@ def test_bands_add_up_to_recall(data: dict[str, Matrix], ties: str) -> None:
 def test_items_just_beyond_the_cutoff_are_not_found(ties: str) -> None:
     scores, train = rm.Scores([[6.0, 5.0, 4.0, 3.0, 2.0, 1.0]]), np.array([[0, 0, 0, 0, 0, 1.0]])
     test = np.array([[0, 0, 0, 1, 1, 0]])
-    metrics = "recall@4 roc_auc"  # one of these reads the whole ranking
+    metrics = "recall@4 roc_auc"  # roc_auc reads the whole ranking
     result = rm.evaluate(scores, test, train=train, metrics=metrics, ties=ties).by_popularity
     assert result is not None
     assert result.cutoff == 4

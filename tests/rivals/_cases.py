@@ -14,7 +14,7 @@ CUTOFFS = (1, 3, 5, 10)
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """Recommendations and relevant items, in the forms that libraries take.
+    """Recommendations and relevant items, in forms that libraries accept.
 
     Attributes
     ----------

@@ -10,8 +10,8 @@ import pytest
 
 import recometer as rm
 
-# Per metric of the library: the users' values (None if it only gives a mean), and the mean (None
-# if it does not give one).
+# For each metric of the library, the values of users (None if it only gives a mean) and the mean
+# (None if it gives none).
 Found = Mapping[str, tuple[Mapping[Any, float] | None, float | None]]
 
 

@@ -15,14 +15,14 @@ in_parts = pytest.mark.parametrize("part", range(N_PARTS))
 
 
 def numbers(part: int) -> Iterator[tuple[int, np.random.Generator]]:
-    """Yield the numbers of the cases of a part, each with its generator."""
+    """Yield the numbers of a part's cases, each with a random generator of its own."""
     size = N_CASES // N_PARTS
     for number in range(part * size, (part + 1) * size):
         yield number, np.random.default_rng([2028, number])
 
 
 def outcome(call: Callable[..., Any], *given: Any, **options: Any) -> Any:
-    """Return the result of a call, or that it raised an error."""
+    """Return the result of a call, or a marker if it raised an error."""
     try:
         return call(*given, **options)
     except Exception:

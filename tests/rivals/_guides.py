@@ -18,9 +18,9 @@ def page(library: str) -> str:
 
 
 def run(text: str) -> dict[str, Any]:
-    """Run all Python code of a guide in order, including the other library's; return its names.
+    """Run all Python code of a guide, also of the other library; return the names it defines.
 
-    Blocks without a prompt that define a function or a class run too, since readers copy them.
+    This includes blocks without a prompt that define a function or class, since readers copy them.
     """
     names: dict[str, Any] = {"__name__": "guide"}
     runner, parser = doctest.DocTestRunner(), doctest.DocTestParser()
@@ -35,7 +35,7 @@ def run(text: str) -> dict[str, Any]:
 
 
 def lines(text: str) -> list[tuple[str, str, str, str]]:
-    """Return the rows of the tables: the convention, and the contents of the three columns."""
+    """Return the convention and the three columns of each row of the tables."""
     found = []
     convention = ""
     for line in text.splitlines():

@@ -21,7 +21,7 @@ from _guides import lines, page, run
 
 import recometer as rm
 
-PAGES = {"pyspark": "spark", "pytrec_eval": "trec_eval"}  # other pages have the library's name
+PAGES = {"pyspark": "spark", "pytrec_eval": "trec_eval"}  # other pages are named after the library
 pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
 Names = dict[str, Any]
 TOLERANCE = 1e-6  # some libraries compute in single precision
@@ -100,7 +100,7 @@ def _lenskit(names: Names, convention: str, metric: str) -> float:
 
 @pytest.fixture
 def _small_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let Spark's workers import recometer, and use few partitions for a guide's few rows."""
+    """Let Spark's workers import recometer, and use few partitions, since guides have few rows."""
     settings = {"sql.shuffle.partitions": 2, "ui.enabled": "false", "driver.host": "127.0.0.1"}
     given = " ".join(f"--conf spark.{name}={value}" for name, value in settings.items())
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{given} pyspark-shell")
@@ -115,8 +115,8 @@ def _recometrics(names: Names, convention: str, metric: str) -> float:
     return float(names["values"][metric].mean())
 
 
-# Per library of noxfile.py: the function that computes the first column, and the guide's names for
-# the source and for test.
+# For each library of noxfile.py, the function that computes the first column, and the names of the
+# source and of test in the guide.
 GUIDES: dict[str, tuple[Callable[[Names, str, str], float], str, str | None]] = {
     "implicit": (_implicit, "source", "test"),
     "lenskit": (_lenskit, "lists", "test"),
@@ -141,7 +141,7 @@ def test_predictions_are_pairs(library: str) -> None:
 
 @pytest.mark.parametrize("library", ["r"])
 def test_r(library: str) -> None:
-    """R, with Matrix and reticulate, prints the guide's output; needs Rscript."""
+    """R prints the output in the guide. This needs Rscript with Matrix and reticulate."""
     blocks = re.findall(r"^```(r|text)\n(.*?)^```$", page(library), re.DOTALL | re.MULTILINE)
     code = "".join(block for kind, block in blocks if kind == "r")
     shown = "".join(block for kind, block in blocks if kind == "text")

@@ -21,7 +21,7 @@ def test_implicit(case: Dense, signed: bool) -> None:
 
 @pytest.mark.parametrize("case", dense_cases(), ids=str)
 def test_ties(case: Dense) -> None:
-    """Ties, but none across the last place of a list."""
+    """Compare rankings with ties, but none across the end of a list."""
     items = case.items.copy()
     items[0] = items[22]
     _compare(case.users, items, case.train, case.truth)

@@ -21,7 +21,7 @@ def matrices(number: int, generator: np.random.Generator) -> tuple[Any, Any]:
     train = share < generator.choice([0, 0.1, 0.4, 0.8], (shape[0], 1))
     share = share if number % 5 else generator.random(shape)
     test = share > generator.choice([0.5, 0.8, 1.0], (shape[0], 1))
-    # implicit cannot evaluate a user whose items are all relevant.
+    # implicit cannot evaluate users for whom every item is relevant.
     test[test.all(axis=1), 0] = False
     test[0, 1] |= not test.any()
     grades = generator.integers(1, 4, shape) * test
@@ -29,7 +29,7 @@ def matrices(number: int, generator: np.random.Generator) -> tuple[Any, Any]:
 
 
 def model_of(number: int, generator: np.random.Generator, train: Any) -> Any:
-    """Make a factor model, often with tied scores, or a neighbour model, with short lists."""
+    """Make a factor model, often with ties, or a neighbour model, which makes short lists."""
     from implicit.als import AlternatingLeastSquares
     from implicit.nearest_neighbours import ItemItemRecommender
 

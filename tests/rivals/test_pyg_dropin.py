@@ -16,7 +16,7 @@ N_ITEMS = 20
 
 
 def batch(generator: np.random.Generator) -> tuple[Any, Any, Any]:
-    """Draw lists, some of them short, and edges, some repeated; every source has an edge."""
+    """Draw lists, some of them short, and edges, some repeated; every source node has an edge."""
     import torch
 
     n, length = int(generator.integers(1, 6)), int(generator.integers(1, 9))
@@ -47,7 +47,7 @@ def collection(library: Any, generator: np.random.Generator, padded: bool) -> An
     k = [int(k) for k in generator.integers(1, 12, 2)]
     metrics = [getattr(library, f"LinkPred{name}")(one) for name in NAMES for one in {*k}]
     metrics += [library.LinkPredRecall(k[0], weighted=True), library.LinkPredNDCG(k[1], True)]
-    if not padded:  # the drop-in rejects -1 or does not count it as an item
+    if not padded:  # with -1, the drop-in raises an error or ignores the place
         metrics += [library.LinkPredCoverage(k[0], N_ITEMS), library.LinkPredPersonalization(k[0])]
         category = torch.tensor(generator.integers(0, 3, N_ITEMS))
         popularity = torch.tensor(generator.integers(0, 50, N_ITEMS))

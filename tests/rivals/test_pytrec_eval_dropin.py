@@ -13,7 +13,7 @@ DOCUMENTS = [f"d{number}" for number in range(24)]
 
 
 def case(generator: np.random.Generator) -> tuple[dict, dict, dict]:
-    """Draw qrels, a run with ties, and options; some queries are only in one of the two."""
+    """Draw options, qrels and a run with ties; qrels and the run may each lack some queries."""
     qrels: dict[str, dict[str, int]] = {}
     run: dict[str, dict[str, float]] = {}
     for query in ("q1", "q2", "q3", "q4"):

@@ -35,7 +35,7 @@ def test_recometrics(case: Dense, values: tuple[int, ...] | None) -> None:
             nthreads=1,
         )
         for name, column in frame.items():
-            # The areas depend on k too: users with fewer candidates are left out.
+            # Areas depend on k too, since users with fewer candidates are left out.
             label = name if "@" in name else f"{name}@{k}"
             found[label] = (column.to_dict(), None)
     assert len(found) == 10 * len(CUTOFFS)

@@ -39,7 +39,7 @@ def test_sklearn(case: Dense, ties: bool) -> None:
 
 @pytest.mark.parametrize("case", dense_cases(), ids=str)
 def test_negative_labels(case: Dense) -> None:
-    """Negative gains in DCG, and labels of -1 and 1; NDCG rejects negative gains."""
+    """Compare DCG with negative gains, and other metrics with labels of -1 and 1."""
     from sklearn import metrics
 
     scores, odd = np.round(case.scores / 500), np.arange(case.truth.shape[1]) % 2 == 1

@@ -18,9 +18,9 @@ CLASSES += ["RPrecision"]
 
 
 def case(generator: np.random.Generator, *, graded: bool, n_queries: int = 1) -> tuple[Any, ...]:
-    """Draw distinct scores (NDCG: with ties), some not positive; targets; queries in any order."""
+    """Draw scores (with ties only for NDCG), targets and queries, in any order."""
     n = int(generator.integers(n_queries, 25 * n_queries))
-    # TorchMetrics takes the sigmoid of scores. Small scores stay distinct.
+    # Scores are small, so they stay distinct after TorchMetrics applies a sigmoid.
     preds = (generator.permutation(4 * n)[:n] - n / 2) / (8 * n_queries)
     target = (generator.random(n) < generator.choice([0, 0.2, 0.6, 1])).astype(int)
     if graded:
@@ -52,7 +52,7 @@ def test_same_numbers_of_functions(part: int) -> None:
 
 @in_parts
 def test_areas_with_ties(part: int) -> None:
-    """Include scores that are equal in single precision, and logits whose sigmoids are equal."""
+    """Compare areas with scores, or sigmoids of scores, that are equal in single precision."""
     import torch
     from torchmetrics.functional import retrieval as theirs
 
@@ -76,7 +76,7 @@ def in_halves(metric: Any, tensors: list[Any]) -> float:
 
 @in_parts
 def test_same_numbers_of_classes(part: int) -> None:
-    """Run a tenth of the cases: each has many queries, and TorchMetrics loops over queries."""
+    """Run only a tenth of the cases, since they have many queries and TorchMetrics is slow."""
     import torch
     from torchmetrics import retrieval as theirs
 

@@ -38,7 +38,7 @@ def test_warprec(case: Dense) -> None:
     of_lists = {name: found.pop(name) for name in list(found) if name.startswith(tuple(OF_LISTS))}
     given: dict[str, Any] = {"train": train, "catalogue": catalogue, "tolerance": TOLERANCE}
     check("warprec", rm.Scores(case.scores), truth, found, **given)
-    # The library only makes lists for users with a row in test; others are used for training only.
+    # WarpRec only makes lists for users with a row in test.
     scores = np.full_like(case.scores, -np.inf)
     scores[evaluated] = case.scores[evaluated]
     means = {name: (None, mean) for name, (_, mean) in of_lists.items()}
@@ -66,7 +66,7 @@ def without_cutoff(name: str) -> str:
 
 
 def with_everything_in_train(case: Dense) -> tuple[np.ndarray, np.ndarray]:
-    """Give every user and every item a row in train: WarpRec knows no others."""
+    """Give every user and every item a row in train, since WarpRec knows no others."""
     train = case.train.copy()
     train[np.arange(N_ITEMS) % len(train), np.arange(N_ITEMS)] = True
     return train, np.where(train, 0.0, case.truth)

@@ -26,7 +26,7 @@ def test_xgboost(case: Queries) -> None:
 
 @pytest.mark.parametrize("case", queries(), ids=str)
 def test_negative_labels(case: Queries) -> None:
-    """Slightly negative gains, so that every ideal DCG is positive; XGBoost rejects others."""
+    """Labels are slightly negative, since XGBoost rejects queries without a positive ideal DCG."""
     unseen = (case.label == 0) & np.isin(case.query, case.query[case.label > 0])
     label = np.where(unseen & (np.arange(len(unseen)) % 2 == 0), -1 / 16, case.label)
     linear = values(case, label, "rank:ndcg", ["ndcg", "ndcg@5"], ndcg_exp_gain=False)
@@ -45,7 +45,7 @@ def names(metric: str) -> list[str]:
 def values(
     case: Queries, label: np.ndarray, objective: str, asked: list[str], **parameters: object
 ) -> dict[str, float]:
-    """Let XGBoost evaluate scores, given as the initial scores of a model without trees."""
+    """Let XGBoost evaluate scores, passed as initial scores to a model without trees."""
     import xgboost
 
     data = xgboost.DMatrix(np.zeros((len(label), 1)), label=label, base_margin=case.score)

@@ -68,7 +68,7 @@ def stored(values):
 
 @given(kind=st.sampled_from(KINDS), ties=st.sampled_from(RULES), problem=problems())
 def test_what_is_no_candidate_is_as_if_masked(kind, ties, problem):
-    """-inf in Scores takes a code path of its own; whitelists, sets and exclusion must agree."""
+    """Whitelists, sets and exclusion agree with scores of -inf, which use other code."""
     scores, test, train, chosen = problem
     options = {"train": train, "metrics": METRICS, "ties": ties}
     listed = np.flatnonzero(chosen[0])
@@ -150,7 +150,7 @@ def test_lists_of_everything_agree_with_scores(ties, problem, as_ids):
 @given(ties=st.sampled_from(["expected", "pessimistic", "item", "item_desc"]), problem=problems())
 @examples(0.5)
 def test_pairs_of_everything_agree_with_scores(ties, problem):
-    """The true relevance is a column of the pairs, or comes from test."""
+    """Relevance is either a column of the pairs or comes from test."""
     scores, test, train, chosen = problem
     n_users, n_items = scores.shape
     ids = {"user_ids": range(n_users), "item_ids": range(100, 100 + n_items)}
@@ -163,7 +163,7 @@ def test_pairs_of_everything_agree_with_scores(ties, problem):
     rows = {"user": users, "item": items + 100, "score": scores.ravel()}
     beside = rm.Pairs(pl.DataFrame(rows | {"relevance": truth.ravel()}))
     metrics = "ap rr roc_auc pr_auc ndcg"
-    # Scores only detects that all scores are equal if one of the items is judged.
+    # Scores only notices constant scores if one of the items is judged.
     options = {"train": train, "metrics": metrics, "ties": ties, "constant_scores": "ties"}
     for limits in (
         {"candidates": np.flatnonzero(chosen[0]) + 100},
@@ -191,7 +191,7 @@ def test_pairs_are_narrowed_by_their_items():
     pairs = rm.Pairs(pl.DataFrame(frame))
     with pytest.raises(InputError, match="names items, but these Pairs have none"):
         rm.evaluate(rm.Pairs.of([1, 0], [0.5, 0.2]), exclude=[0], metrics="rr")
-    # The remaining rows are candidates: predictions of 1 and 2 for ratings of 3 and 4.
+    # The remaining rows have predictions of 1 and 2 for ratings of 3 and 4.
     assert rm.evaluate(pairs, exclude=[3], metrics="rmse").mean() == {"rmse": 2}
 
 
@@ -201,7 +201,7 @@ def test_short_lists_among_candidates():
     result = rm.evaluate(lists, test, exclude=["x", "y"], metrics="rr@3 recall@1")
     assert result["rr@3"].tolist() == [0.5, 0, 0]
     assert result.n_candidates.tolist() == [-1, -1, -1]
-    # The number of candidates is now known; bob's list still counts, although it is now empty.
+    # Now the number of candidates is known. Bob still counts, although his list becomes empty.
     with pytest.warns(rm.DataWarning, match="beyond every list, the longest of which has 3 items"):
         result = rm.evaluate(lists, test, candidates=list("abcde"), metrics="rr@3 recall@5")
     assert result["rr@3"].tolist() == [0.5, 0, 0]
@@ -258,7 +258,7 @@ def test_order_and_duplicates_of_a_whitelist_change_nothing(case):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_blocks_and_threads_change_nothing(case, dtype, monkeypatch):
-    """Sets differ widely in size; a set of all items gives the same results as no sets."""
+    """Sets differ widely in size. A set of all items gives the same results as no sets."""
     users, items, test, train = case
     factors = rm.Factors(users.astype(dtype), items.astype(dtype), item_bias=np.arange(300) / 300)
     rng = np.random.default_rng(2)
@@ -292,7 +292,7 @@ COLUMNS = {
 
 
 def narrowed(items):
-    """Return the numbers of candidates left by `items` as candidates, exclude and catalogue."""
+    """Return how many candidates `items` leaves as candidates, exclude and catalogue."""
     among = rm.Scores([[1.0, 5.0, 0.0]], user_ids=["ann"], item_ids=["a", "b", "c"])
     test, lists = {"ann": ["a"]}, rm.Lists({"ann": ["a", "b"]})
     results = (
@@ -429,7 +429,7 @@ def test_nan_and_infinite_scores(kind, candidates):
             items if candidates == "whitelist" else np.isin(np.arange(4), items) * np.ones((3, 1))
         )
         factors = rm.Factors(np.eye(3), scores.T)
-        # 0 x NaN is NaN: as factors, a NaN or infinite score affects every user.
+        # With factors, a NaN or infinite score affects every user, since 0 x NaN is NaN.
         among = rm.Scores(scores) if kind == "scores" else factors
         return rm.evaluate(among, test, candidates=chosen, metrics="rr", **rules)["rr"]
 
@@ -503,7 +503,7 @@ def test_a_draw_does_not_depend_on_other_users(case, by):
     together, _ = drawn(50, by, test=test, train=train, user_ids=ids)
     chosen = np.array([3, 11, 40])
     some = sp.csr_array(test.toarray()[chosen])
-    # Popularity counts all of train, so only uniform draws can be repeated with some of its rows.
+    # Draws by popularity read all of train, so only uniform ones are the same for some rows.
     if by == "uniform":
         alone, _ = drawn(
             50, by, test=some, train=sp.csr_array(train.toarray()[chosen]), user_ids=ids[chosen]
@@ -520,7 +520,7 @@ def test_a_draw_does_not_depend_on_other_users(case, by):
 
 
 def test_popularity_that_was_counted_elsewhere_draws_the_same():
-    """Parts of users receive such counts; unknown items in them, and their order, do not matter."""
+    """Some users can be evaluated with counts over all; unknown items and order do not matter."""
     names = [f"i{number}" for number in range(9)]
     scores = rm.Scores(np.random.default_rng(1).random((20, 9)), item_ids=names)
     test = rm.Interactions.of(np.eye(20, 9, 3), item_ids=names)
@@ -542,7 +542,7 @@ def test_popularity_that_was_counted_elsewhere_draws_the_same():
 
 
 def test_draws_are_the_same_for_ever():
-    """Every machine, every version and every order of the data must draw these items."""
+    """These items must be drawn on every machine, by every version, for any order of the data."""
 
     def items(n, by, seed, train):
         table, _ = drawn(n, by, seed, test=test, train=train)
@@ -554,14 +554,14 @@ def test_draws_are_the_same_for_ever():
     popular = np.vstack([np.tile(np.arange(40) % 7 == 0, (2, 1)), np.arange(40) % 3 == 0]) * 1.0
     expected = [[3, 18, 27, 36], [1, 3, 6, 12, 36], [2, 7, 14, 28, 35]]
     assert items(4, "popularity", 9, popular) == expected
-    # So many items that the race decides about some. The items listed here are not drawn.
+    # With so many items, the race draws some of them. These are the items that are not drawn.
     left_out = [sorted({*range(40)} - {*row}) for row in items(33, "uniform", 0, train)]
     assert left_out == [
         [6, 9, 20, 22, 28, 39],
         [6, 9, 13, 21, 32, 38],
         [11, 21, 22, 26, 34, 37],
     ]
-    # So many that the race compares nearly equal times.
+    # With so many users, the race compares times that are nearly equal.
     test = np.tile(np.eye(40), (25, 1))
     train = (np.arange(1000)[:, None] % np.arange(1, 41) ** 2 == 1) * 1.0
     for by, known in (("uniform", 713900790), ("popularity", 3922416098)):
@@ -571,7 +571,7 @@ def test_draws_are_the_same_for_ever():
 
 @pytest.mark.parametrize("n", [5, 28])
 def test_uniform_draws_are_uniform(n):
-    """This also holds if enough items are drawn that the race decides."""
+    """Draws are uniform even if so many items are drawn that the race draws some."""
     n_users, n_items = 20_000, 30
     test = np.zeros((n_users, n_items))
     test[:, 0] = 1
@@ -579,7 +579,7 @@ def test_uniform_draws_are_uniform(n):
     share = table[:, 1:].mean(axis=0)
     expected = n / 29
     assert np.abs(share - expected).max() < 4.5 * np.sqrt(expected * (1 - expected) / n_users)
-    # Pairs too: drawing without replacement, each pair is as likely as any other.
+    # Items are drawn without replacement, so all pairs are equally likely too.
     both = (table[:, 1:-1] & table[:, 2:]).mean(axis=0)
     expected = n * (n - 1) / (29 * 28)
     assert np.abs(both - expected).max() < 4.5 * np.sqrt(expected * (1 - expected) / n_users)
@@ -588,7 +588,7 @@ def test_uniform_draws_are_uniform(n):
 @pytest.mark.filterwarnings("ignore:train has none of the")
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_draws_by_popularity_are_successive_draws(n):
-    """Frequencies match the chance of every set when items are drawn in turn."""
+    """Each set is drawn as often as if items were drawn one after the other."""
     weights = np.array([0, 1, 2, 3, 4, 90])
     n_users = 20_000
     test = np.zeros((n_users, 6))
@@ -596,7 +596,7 @@ def test_draws_by_popularity_are_successive_draws(n):
     train = np.zeros((100, 6))
     for item, weight in enumerate(weights):
         train[:weight, item] = 1
-    # The users of train are not those of test, so both have ids.
+    # Train and test have different users, so both need ids.
     train = rm.Interactions.of(train, user_ids=range(n_users, n_users + 100))
     request = Request(
         rm.Interactions.of(test, user_ids=range(n_users)),
@@ -745,7 +745,7 @@ def test_messages(case):
 
 
 def negatives_alone(n_users=40, n_items=60, n=20):
-    """Return a good model's scores, one test item per user, and negatives sampled from the rest."""
+    """Return scores of a good model, one test item per user, and sampled negatives."""
     rng = np.random.default_rng(2)
     scores = rng.normal(size=(n_users, n_items))
     test = np.zeros((n_users, n_items))
@@ -777,7 +777,7 @@ def test_negatives_by_id():
     users, items = [f"u{n:02}" for n in range(40)], [f"i{n:02}" for n in range(60)]
     source_ = rm.Scores(scores, user_ids=users, item_ids=items)
     truth = {user: [items[row.argmax()]] for user, row in zip(users, test, strict=True)}
-    # Some users of test have no negatives, and some negatives no user of test.
+    # One user of test has no negatives, and some negatives belong to a user who is not in test.
     sets = {u: [items[i] for i in row] for u, row in zip(users[1:], negatives[1:], strict=True)}
     sets["nobody"] = ["i01"]
     frame = pl.DataFrame([{"user": u, "item": i} for u, row in sets.items() for i in row])
@@ -805,7 +805,7 @@ def test_arrays_of_positions():
     first = rm.evaluate(rm.Scores(scores), test, candidates=negatives, metrics="rr")
     assert (first.n_candidates == 20).all()
     same(rm.evaluate(rm.Scores(scores), test, candidates=padded, metrics="rr"), first)
-    # Repeated items count once, as in a frame. An array with a column per item might hold counts.
+    # Repeated items count once, as in a frame. Arrays with a column per item could hold counts.
     twice = np.concatenate([negatives, negatives[:, :2]], axis=1)
     rows = np.repeat(np.arange(40), twice.shape[1])
     frame = rm.Interactions.of(
@@ -891,7 +891,7 @@ def test_other_columns_of_candidates_are_nothing_to_warn_of():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_cut_offs_alone_give_what_all_metrics_give_among_candidates(kind):
-    """Some users have as many relevant items as candidates, but they are different items."""
+    """For some users, the numbers of relevant items and of candidates agree, but not the items."""
     scores = np.random.default_rng(3).random((30, 9))
     test = np.random.default_rng(4).random((30, 9)) < 0.6
     candidates = np.random.default_rng(5).random((30, 9)) < 0.4
@@ -909,7 +909,7 @@ def test_cut_offs_alone_give_what_all_metrics_give_among_candidates(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_cut_offs_alone_tell_who_has_only_relevant_candidates(kind):
-    """The places of these candidates do not matter, nor whether there is more than one."""
+    """It does not matter where these candidates rank, or how many there are."""
     scores = np.random.default_rng(6).random((4, 5))
     test = np.array([[1, 1, 1, 1, 1], [1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 1, 1, 1, 1]])
     for chosen in (None, [0, 1], [0]):
@@ -921,7 +921,7 @@ def test_cut_offs_alone_tell_who_has_only_relevant_candidates(kind):
 
 
 def test_what_the_model_itself_leaves_out_is_not_in_the_pool():
-    """Items with a score of -inf, items of test and items of train are not in the pool."""
+    """The pool lacks items with a score of -inf, and items of test and train."""
     generator = np.random.default_rng(8)
     scores = generator.random((6, 30))
     scores[:, 10:20] = -np.inf
@@ -930,8 +930,8 @@ def test_what_the_model_itself_leaves_out_is_not_in_the_pool():
     scores[:, 0] = -np.inf
     data = rm.Interactions.of(test), rm.Interactions.of(train), rm.Protocol()
     wanted = rm.SampledCandidates(5)
-    # Of 30 items, two are in test, two in train, and eight more have no score. Excluding some of
-    # these items again changes nothing.
+    # Of 30 items, two are in test, two in train, and eight others have no score. Excluding these
+    # changes nothing.
     for exclude, left in ((None, 18), ([2, 13, 14], 17), ([0, 1, 12], 18)):
         left_out = None if exclude is None else Items("exclude", np.array(exclude))
         request = Request(*data, candidates=wanted, exclude=left_out)

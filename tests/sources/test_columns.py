@@ -1,4 +1,4 @@
-"""Passes over long columns in many blocks and parts agree with NumPy on the whole columns."""
+"""Long columns are processed in blocks and parts, with the same results as NumPy gives."""
 
 from __future__ import annotations
 

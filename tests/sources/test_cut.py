@@ -1,4 +1,4 @@
-"""Lists cut at a depth behave as if their other items had never existed."""
+"""Lists that are cut at a depth behave as if they had never been longer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ORDERED = ("item", "item_desc", "input")
 
 @st.composite
 def lists(draw: st.DrawFn) -> pl.DataFrame:
-    """Return lists of three users, with equal scores, in any order of the rows."""
+    """Draw lists of three users, with equal scores, in any order of the rows."""
     rows = [
         (user, item, float(score))
         for user in range(3)
@@ -35,7 +35,7 @@ def lists(draw: st.DrawFn) -> pl.DataFrame:
 
 
 def shortened(frame: pl.DataFrame, depth: int, ties: str) -> pl.DataFrame:
-    """Return the first rows of each user, the slow and obvious way."""
+    """Return the first rows of each user, in a slow and obvious way."""
     order = {"item_desc": ("item", True), "input": ("row", False)}.get(ties, ("item", False))
     ranked = frame.with_row_index("row").sort(
         ["score", order[0]], descending=[True, order[1]], maintain_order=True
@@ -81,7 +81,7 @@ RULES = {
 
 @st.composite
 def repeating(draw: st.DrawFn) -> pl.DataFrame:
-    """Return lists that repeat items, with equal scores and perhaps NaN."""
+    """Draw lists that repeat items, with equal scores and perhaps NaN."""
     score = st.sampled_from([0.0, 1.0, 1.0, 2.0, np.nan])
     entry = st.tuples(st.integers(0, 2), st.integers(0, 4), score)
     rows = draw(st.lists(entry, min_size=1, max_size=12))
@@ -129,7 +129,7 @@ def test_an_item_that_is_repeated_counts_at_its_first_place(ties: str) -> None:
                 source, {0: [0]}, metrics="recall@1 ndcg@1", ties=ties, duplicates=duplicates
             )
             assert result.mean() == {"recall@1": 1.0, "ndcg@1": 1.0}
-    # Whatever the order of the rows.
+    # The order of the rows does not matter.
     later = pl.DataFrame({"user": [0] * 3, "item": [0, 1, 0], "score": [1.0, 2.0, 3.0]})
     result = rm.evaluate(rm.Lists(later), {0: [0]}, metrics="rr", ties=ties, duplicates="first")
     assert result.mean() == {"rr": 1.0}

@@ -23,7 +23,7 @@ def splitmix64(value: int) -> int:
 def one_by_one(
     n: int, seed: int, user: int, refused: set[int], pool: list[int], weights: list[int]
 ) -> list[int]:
-    """Draw by weight without drawn or refused items; a race decides about the rest."""
+    """Draw items by weight, skipping drawn or refused ones; draw the rest by a race."""
     key = splitmix64(splitmix64(seed ^ int(STREAM)) ^ user)
     ends = list(accumulate(weights))
     found: list[int] = []
@@ -49,7 +49,7 @@ def test_draws(n: int, weighted: bool) -> None:
     pool = sorted(generator.choice(N_ITEMS - 1, 40, replace=False).tolist())
     weights = [1000 if item % 10 == 0 else 1 + item for item in pool] if weighted else [1] * 40
     refused = [set(generator.choice(pool, size, replace=False).tolist()) for size in range(12)]
-    refused[11] |= {N_ITEMS - 1}  # which nobody draws
+    refused[11] |= {N_ITEMS - 1}  # an item outside the pool
     forbidden = [user * N_ITEMS + item for user in range(12) for item in sorted(refused[user])]
     found = draw_items(
         n,

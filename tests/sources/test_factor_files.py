@@ -1,4 +1,4 @@
-"""Factors in files: ranked in place or converted in blocks, with the same results as in memory."""
+"""Factors in files are ranked in place or converted in blocks, with the same results."""
 
 import contextlib
 import dataclasses
@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
 
 
 def drawn(rng, kind, shape, dtype):
-    """Factors with ties and lengths of all kinds, some of them not finite."""
+    """Draw factors with ties and very different lengths, some of them not finite."""
     rows = rng.standard_normal(shape)
     if kind == "whole" or np.dtype(dtype).kind == "i":
         rows = rng.integers(-1, 2, shape)
@@ -63,7 +63,7 @@ def interactions(rng, n_users, n_items, share, named):
 
 
 def found(source, request, k):
-    """Return a source's ranks and lists, with items ordered by length wherever possible."""
+    """Return the ranks and lists of a source, ordering items by length where that is possible."""
     with small_blocks():
         ranks = source.rank(dataclasses.replace(request, depth=k))
         lists = source.top(request, k or 3)
@@ -72,7 +72,7 @@ def found(source, request, k):
 
 @contextlib.contextmanager
 def small_blocks():
-    """Order items by length whatever the size of the problem, and convert few items at once."""
+    """Order items by length for problems of any size, and convert only a few items at a time."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         for name in ("LEAST_ITEMS", "LEAST_USERS"):
             patch.setattr(_factor_ranking, name, 0)
@@ -141,7 +141,7 @@ def test_a_file_changes_nothing(
 
 @pytest.fixture(scope="module")
 def model(folder):
-    """Factors of two dtypes, the same in files, and a test."""
+    """Return factors of two dtypes, the same factors in files, and a test set."""
     rng = np.random.default_rng(1)
     users, items = rng.standard_normal((40, 8)), rng.standard_normal((900, 8))
     users, items = users.astype(np.float32), items.astype(np.float16)
@@ -195,7 +195,7 @@ def test_files_are_ranked_in_place_or_converted_where_they_are_read(
     factors = rm.Factors(*files)._factors
     for kept, converted in zip((factors.users, factors.items), converts, strict=True):
         assert isinstance(kept, Converted if converted else np.memmap)
-    # Arrays in memory are converted at once.
+    # Arrays in memory are converted as a whole.
     factors = rm.Factors(*given)._factors
     assert isinstance(factors.users, np.ndarray)
     assert isinstance(factors.items, np.ndarray)
@@ -280,7 +280,7 @@ def written_anew(path):
 
 
 def written_elsewhere_in_time(path):
-    """The same number of bytes."""
+    """Replace the contents with as many other bytes."""
     stat = path.stat()
     path.write_bytes(bytes(stat.st_size))
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))

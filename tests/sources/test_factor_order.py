@@ -1,4 +1,4 @@
-"""Scoring the items with the longest factors first changes no result, whatever the factors."""
+"""Scoring the items with the longest factors first changes no result."""
 
 import dataclasses
 
@@ -20,14 +20,14 @@ KINDS = ["whole", "skewed", "parallel", "repeated", "tiny", "large", "constant",
 
 
 def drawn(rng, kind, n, n_factors, dtype):
-    """Factors with lengths and ties of all kinds."""
+    """Draw factors with lengths and ties of all kinds."""
     rows = rng.standard_normal((n, n_factors))
     limits = np.finfo(dtype)
     if kind == "whole":
         rows = rng.integers(-1, 2, rows.shape)
     elif kind == "skewed":
         rows *= np.exp(2 * rng.standard_normal((n, 1)))
-    elif kind == "parallel":  # scores that reach the bounds, and differ by single roundings
+    elif kind == "parallel":  # scores reach the bounds and differ by roundings
         rows = np.ones((n, 1)) * rows[:1] * (1 + rng.integers(-2, 3, (n, 1)) * float(limits.eps))
     elif kind == "repeated":
         rows = rows[rng.integers(0, max(n // 3, 1), n)]
@@ -64,7 +64,7 @@ def interactions(rng, n_users, n_items, share):
 
 
 def outcome(source, request, k, *, longest_first):
-    """Return all results, with and without the order."""
+    """Return all ranks and lists, with the longest items first or not."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("LEAST_ITEMS", "LEAST_USERS"):
             patch.setattr(_factor_ranking, name, 0 if longest_first else 2**62)
@@ -123,7 +123,7 @@ def test_no_score_is_above_its_bound(seed, kinds, bias, dtype, n_factors, aligne
     rng = np.random.default_rng(seed)
     users = drawn(rng, kinds[0], 6, n_factors, dtype)
     items = drawn(rng, kinds[1], 50, n_factors, dtype)
-    if aligned and n_factors:  # the cosine is 1: only the rounding margin is left
+    if aligned and n_factors:  # scores reach the bounds up to rounding
         items[:25] = users[0] * rng.choice([1, 1 / 3, 7, 1 - float(np.finfo(dtype).eps)], (25, 1))
     own = drawn_bias(rng, bias, 50, dtype)
     more = 0.0 if own is None else np.maximum(own, 0).astype(np.float64)
@@ -146,7 +146,7 @@ def test_no_score_is_above_its_bound(seed, kinds, bias, dtype, n_factors, aligne
 
 
 def test_users_leave_where_lengths_fall(monkeypatch):
-    """After the kernel's first call all users are finished, for ranks and for lists."""
+    """All users are finished after the first call of the kernel, for ranks and for lists."""
     rng = np.random.default_rng(3)
     lengths = 1 / np.arange(1, 20_001)
     items = (np.abs(rng.standard_normal((20_000, 8))) * lengths[:, np.newaxis]).astype(np.float32)
@@ -198,7 +198,7 @@ def test_lengths_that_are_alike_are_left_in_their_order(spread):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_users_who_leave_early_take_nobody_with_them(dtype):
-    """Items are ranked 2,048 at a time; half of the users need all of them, the others do not."""
+    """Items are ranked 2,048 at a time. Only half of the users need all of them."""
     rng = np.random.default_rng(2)
     items = rng.integers(1, 8, (9000, 2)).astype(dtype)
     items[:30] *= 1000
@@ -221,6 +221,6 @@ def test_an_item_with_a_large_bias_is_found_however_short_its_factors_are():
     bias = np.ones(2000)
     bias[-1] = 50
     test = np.zeros((20, 2000))
-    test[:, 0] = 1  # the longest item, but second by score
+    test[:, 0] = 1  # the longest item has the second-highest score
     source = rm.Factors(np.full((20, 1), 0.001), items, item_bias=bias)
     assert rm.evaluate(source, test, metrics="hit@1 hit@2").mean() == {"hit@1": 0, "hit@2": 1}

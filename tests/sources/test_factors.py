@@ -162,7 +162,7 @@ def test_threads_and_blocks_change_nothing(whole, monkeypatch):
 def test_instruction_sets_change_nothing(whole, monkeypatch):
     data = Data(n_users=50, n_items=3000, n_factors=33, whole=whole)
     sets = _kernel.instruction_sets()
-    # Without fused arithmetic only exact scores must agree.
+    # Without fused multiply-add, only exact scores need to agree.
     results = []
     for name in sets if whole else [s for s in sets if s != "plain"]:
         monkeypatch.setenv("RECOMETER_INSTRUCTION_SET", name)
@@ -268,7 +268,7 @@ def test_strangers_are_counted_and_follow_their_rules():
 @given(st.integers(0, 2**31), st.sampled_from(["expected", "item", "item_desc", "pessimistic"]))
 @examples(0.75)
 def test_exact_scores_agree_with_plain_sorting(seed, ties):
-    """Integer factors give many ties; with ties broken by item, plain sorting gives rr."""
+    """Integer factors give many ties. If ties are broken by item, sorting gives the ranks."""
     data = Data(seed, n_users=6, n_items=40, n_factors=2, whole=True)
     result = rm.evaluate(
         rm.Factors(data.users, data.items), data.test, train=data.train, metrics="rr", ties=ties
@@ -306,7 +306,7 @@ def test_an_unknown_item_is_tied_with_nothing():
     ranks = source.rank(Request(test))
     assert ranks.above.tolist() == [1, -1]
     assert ranks.tied.tolist() == ranks.before.tolist() == [0, 0]
-    # Two candidates whose scores differ are not constant.
+    # The scores of the two candidates differ, so they are not constant.
     assert rm.evaluate(source, test, metrics="rr").mean() == {"rr": 0.5}
 
 
@@ -425,7 +425,7 @@ def test_a_judged_item_with_nan_has_no_rank():
 
 
 def test_a_judged_item_that_does_not_meet_its_own_score(data, monkeypatch):
-    """Simulate a compiler that adds the products in another order."""
+    """Simulate a compiler that adds products in a different order."""
     native = _kernel.score_items
 
     def score_items(*, scores, **options):
@@ -450,7 +450,7 @@ def test_all_users_undefined_is_an_error(data):
 
 
 def test_finite_factors_may_overflow(data):
-    """Scores of 1e39 overflow float32: only users with such scores are undefined."""
+    """Scores of 1e39 overflow float32, which makes only the users with such scores undefined."""
     users = data.users.copy()
     users[4] = 3e38
     result = data.evaluate(rm.Factors(users, data.items * 10))

@@ -10,9 +10,9 @@ from recometer.sources.base import Request
 
 KNOWN, TRAINED, CONSTANT = rm.UserFlag.KNOWN, rm.UserFlag.TRAINED, rm.UserFlag.CONSTANT_SCORES
 
-# The flags of users 0 to 3; no source knows user 4, who is in test.
+# Flags are for users 0 to 3. No source knows user 4, who is in test.
 SCORES = np.array([[1.0, 1, 1, 1], [0, 1, 1, 1], [1, 1, 1, 2], [1, 1, 1, 1]])
-# One item of user 1, two of user 2, and all but one of user 3, who has one candidate left.
+# User 1 has one item in train, user 2 has two. User 3 has three, so one candidate is left.
 TRAIN = {1: [3], 2: [0, 3], 3: [1, 2, 3]}
 TEST = {0: [1], 1: [1], 2: [1], 3: [0], 4: [2]}
 EXPECTED = [KNOWN | CONSTANT, KNOWN | TRAINED, KNOWN | TRAINED | CONSTANT, KNOWN | TRAINED, 0]
@@ -37,7 +37,7 @@ def test_flags(name):
 
 @pytest.mark.parametrize("name", ["scores", "factors"])
 def test_flags_of_the_first_places(name):
-    """All scores are checked, whether or not judged items are among them."""
+    """Flags depend on all scores, even if no item is judged."""
     source, _ = SOURCES[name]()
     test, train = rm.Interactions.of(TEST), rm.Interactions.of(TRAIN)
     assert source.top(Request(test, train, Protocol()), 3).flags.tolist() == EXPECTED

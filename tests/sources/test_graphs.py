@@ -1,4 +1,4 @@
-"""The three-line evaluation of a bipartite graph, compared with a dense adjacency matrix."""
+"""A bipartite graph is evaluated in three lines, and agrees with its dense adjacency matrix."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def graph(seed, n_users=30, n_items=25):
 
 
 def from_adjacency(user_emb, item_emb, edge_index, training, k):
-    """Return R-precision, and precision and recall at k, of every user, literally."""
+    """Return the R-precision, precision and recall at k of every user, computed from the matrix."""
     n_users, n_items = len(user_emb), len(item_emb)
     adjacency = np.zeros((2, n_users, n_items), bool)
     for (user, node), trains in zip(edge_index.T, training, strict=True):

@@ -1,4 +1,4 @@
-"""The rule infinite_scores: infinity ranks as a number above or below all others would."""
+"""The rule infinite_scores can rank infinity like a number above or below all others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ METRICS = "rr roc_auc ndcg@2 novelty@2"
 def source(kind: str, scores: np.ndarray[Any, Any]) -> Any:
     """Return the scores of three users and five items as a source of a kind."""
     if kind == "Scores":
-        # There -inf is not a candidate.
+        # In Scores, -inf means that an item is not a candidate.
         table = np.where(np.isneginf(scores), -5.0, scores)
         return rm.Scores(table, user_ids=range(3), item_ids=range(5))
     if kind == "Lists":
@@ -63,7 +63,7 @@ def test_infinite_scores_are_undefined_unless_it_is_said_how_they_rank() -> None
     ("protocol", "place"), [("recpack", 1), ("torchmetrics", 1), ("ranx", 3), ("recommenders", 3)]
 )
 def test_where_nan_stands_under_conventions(protocol: str, place: int) -> None:
-    """recpack 0.3.6, torchmetrics 1.9.0, ranx 0.3.21, recommenders 1.2.1: NaN first or last."""
+    """As in recpack 0.3.6, torchmetrics 1.9.0, ranx 0.3.21 and recommenders 1.2.1."""
     lists = rm.Lists({0: {1: math.nan, 2: 3.0, 3: 1.0}, 1: {1: 3.0, 2: 2.0, 3: 1.0}})
     test = {0: {1: 1.0}, 1: {1: 1.0}}
     result = rm.evaluate(lists, test, metrics="hits@1 hits@3", protocol=protocol)

@@ -64,7 +64,7 @@ def test_what_is_no_mixture_is_not_told():
     rm.Lists(frame.filter(algorithm="als"))
     # Each user gets the list of one of two models.
     rm.Lists(frame.filter((pl.col("user") == "ann") == (pl.col("algorithm") == "als")))
-    # Ranks as in sports: ties share a rank, and the ranks after it are skipped.
+    # Ties share a rank, and the next ranks are skipped, as in sports.
     ties = {"user": [1] * 4 + [2] * 4, "item": [1, 2, 3, 4] * 2, "rank": [1, 2, 2, 4] * 2}
     assert rm.Lists(pl.DataFrame(ties)).describe() == "Lists: 2 lists, 8 entries, up to 4 each"
 

@@ -1,4 +1,4 @@
-"""Lists: every kind of data, and every rule that settles what a list leaves open."""
+"""Lists: every kind of data, and every rule about what lists leave open."""
 
 import itertools
 import warnings
@@ -25,7 +25,7 @@ USERS = ["ann", "ann", "bob", "bob", "bob"]
 ITEMS = ["x", "y", "z", "x", "w"]
 SCORES = [0.9, 0.5, 0.8, 0.7, 0.1]
 TEST = {"ann": ["y"], "bob": ["w", "z"], "cat": ["x"]}
-# ann: y second; bob: z first, w third; cat has no list.
+# Ann has y second. Bob has z first and w third. Cat has no list.
 EXPECTED = [1 / 2, 1.0, 0.0]
 
 
@@ -34,7 +34,7 @@ def rr(source, test=TEST, **options):
 
 
 def columns(order=range(5), *, ids=str, third="score"):
-    """The columns of a frame, its rows in some order."""
+    """Return the columns of a frame, with its rows in this order."""
     names = {"user_id": USERS, "item_id": ITEMS}
     rows = {name: [values[row] for row in order] for name, values in names.items()}
     if ids is not str:
@@ -60,7 +60,7 @@ def test_frames(frame):
 
 
 def with_a_score(name):
-    """Unordered rows with a score column called `name`."""
+    """Return unordered rows with a score column called `name`."""
     plain = {**columns((4, 1, 2, 0, 3), third=None), "note": list("abcde"), "timestamp": [1] * 5}
     return {**plain, name: [SCORES[row] for row in (4, 1, 2, 0, 3)]}
 
@@ -238,7 +238,7 @@ def test_array_with_ids():
     lists = rm.Lists(ARRAY, user_ids=["bob", "ann", "zoe"], item_ids=["z", "y", "x", "w"])
     # bob: z y; ann: x z w
     assert rr(lists, {"ann": ["w"], "bob": ["y"]}) == [1 / 3, 1 / 2]
-    # An item that no list has comes first, which renumbers the others; bob still has two items.
+    # Item a, which no list has, sorts first and renumbers the others. Bob still has two items.
     assert rr(lists, {"bob": ["a", "w", "x"]}) == [0]
     lists = rm.Lists(ARRAY, user_ids=["bob", "ann", "zoe"], item_ids=["w", "z", "x", "y"])
     assert rr(lists, {"ann": ["y"], "bob": ["z"]}) == [1 / 3, 1 / 2]
@@ -260,7 +260,7 @@ def test_indices_beyond_the_items():
         rr(lists, ARRAY_TEST)
     with pytest.raises(rm.InputError, match="list in row 1 holds the item position 9"):
         rr(rm.Lists(np.array([[0, 1], [9, 2], [3, 8]])), ARRAY_TEST)
-    # The catalogue may have items that nobody has in test.
+    # The catalogue may have items that are not in test.
     assert rr(lists, ARRAY_TEST, catalogue=10) == [1 / 2, 1, 0]
     assert rr(lists, ARRAY_TEST, catalogue=range(10)) == [1 / 2, 1, 0]
     with pytest.raises(rm.InputError, match="positions 0 to 8"):
@@ -411,7 +411,7 @@ def test_dates_and_uuids_are_ids():
 
 
 def test_lists_in_cells():
-    """Users come in any order; items come best first, or with a rank or a score each."""
+    """Users are in any order. Items are in order, best first, or have ranks or scores."""
     frame = pl.DataFrame({"user": [3, 9, 5], "item": [["x", "y"], ["w", "z"], ["z", "x", "w"]]})
     test = {3: ["y"], 9: ["z"], 5: ["x"]}
     assert rr(rm.Lists(frame), test) == [1 / 2, 1 / 2, 1 / 2]
@@ -427,7 +427,7 @@ def test_lists_in_cells():
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_low_scores_of_a_frame(order):
-    """Scores that only confirm the order do not affect the ranking, but score_above reads them."""
+    """score_above reads scores, even if the order of rows gives the same ranking."""
     lists = rm.Lists(pl.DataFrame(columns(ORDERS[order])))
     assert rr(lists, score_above=0.3) == [1 / 2, 1, 0]
     assert rr(lists, {"ann": ["y"], "bob": ["w"]}, score_above=0.3) == [1 / 2, 0]
@@ -527,7 +527,7 @@ def test_infinite_scores():
     lists = rm.Lists({"ann": {"x": 1.0, "y": np.inf}, "bob": {"x": 1.0, "y": -np.inf, "z": 0.5}})
     result = rm.evaluate(lists, {"ann": ["x"], "bob": ["z", "y"]}, metrics="rr recall@2")
     assert result.reasons["rr"].tolist() == [Reason.INFINITE_SCORE, Reason.DEFINED]
-    # Minus infinity marks masked items: they are not recommended, and take no place.
+    # Items with minus infinity are masked: they are not recommended and take no place.
     assert result["rr"][1] == 1 / 2
     assert result["recall@2"][1] == 1 / 2
 
@@ -607,7 +607,7 @@ def test_relevant_items_that_are_no_candidates_are_not_taken_for_repetitions():
     ids=["exclude", "candidates", "sets of candidates", "size of a catalogue", "catalogue"],
 )
 def test_repetitions_are_recommended_where_their_item_may_be(duplicates, options):
-    """Excluded items may as well be absent from lists; repetitions are not additional items."""
+    """Excluding an item is the same as leaving it out of lists, even if it is repeated."""
     test = {"ann": ["b"], "bob": ["a", "b"]}
     options |= {"metrics": "rr ap recall@3 precision@4", "duplicates": duplicates}
     with_x = rm.Lists({"ann": ["x", "x", *"aabb"], "bob": ["b", "b", "x", "a", "x"]})
@@ -686,7 +686,7 @@ def test_test_items_in_train_leave_test_even_where_no_list_has_them():
 def test_without_a_catalogue_the_number_of_candidates_is_unknown():
     lists, test = rm.Lists({"ann": ["a", "b"]}), {"ann": ["a", "b"]}
     result = rm.evaluate(lists, test, metrics="precision@2 precision recall ap", min_candidates=9)
-    # Every listed item is relevant, and no list is longer than the cut-off: still defined.
+    # Values are defined even if all listed items are relevant and no list exceeds the cut-off.
     assert result.mean() == dict.fromkeys(["precision@2", "precision", "recall", "ap"], 1.0)
     assert result.n_candidates.tolist() == [-1]
     constant = rm.Lists({"ann": {"a": 1.0, "b": 1.0}})
@@ -836,7 +836,7 @@ def test_metrics_of_the_whole_ranking(metric):
         rm.evaluate(lists, test, metrics=metric)
     with pytest.raises(rm.InputError, match="user 'ann' ends after 2 of 3 items"):
         rm.evaluate(lists, test, metrics=metric, catalogue=3)
-    # A user without a list only has misses; complete lists rank every item.
+    # A user without a list only has misses. The complete list ranks every item.
     complete = rm.Lists({"bob": ["b", "a", "c"]})
     result = rm.evaluate(complete, test, metrics=metric, catalogue=3)
     worst = {"mean_rank": 4.0, "percentile_rank": 1.0}.get(metric, 0.0)
@@ -878,7 +878,7 @@ def test_depth_within_ties(ties, expected):
         rm.evaluate(lists, {"u": [i]}, metrics="recall", ties=ties)["recall"][0] for i in "abc"
     ]
     assert found == expected
-    # The places within the cut are the same as in a list that was never longer.
+    # Places are the same as in a list that was never longer.
     places = [rr(lists, {"u": [item]}, ties=ties)[0] for item in "abc"]
     assert sorted(places) == [0.0, 1 / 2, 1.0]
 
@@ -937,7 +937,7 @@ def test_two_sources_hint_at_lists():
         rm.evaluate({"ann": ["x"]}, TEST)
 
 
-# Full lists are Scores
+# Lists of all items give the same values as Scores
 
 
 METRICS_ASKED = [
@@ -1010,7 +1010,7 @@ def test_listed_items_outside_of_the_catalogue_are_counted():
 
 @pytest.mark.parametrize("n_again", [0, 1])
 def test_users_who_come_again_after_many_rows(n_again):
-    """The first rows are grouped by user, which suggests that all are; the last may not be."""
+    """The first rows are grouped by user, but the last row may not be."""
     n_users = PROBE // 2 + 1  # of three rows each
     users = np.append(np.repeat(np.arange(n_users), 3), np.zeros(n_again, int))
     items = np.append(np.tile([5, 6, 7], n_users), np.full(n_again, 8))

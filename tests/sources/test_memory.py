@@ -1,4 +1,4 @@
-"""What sources cache between calls: equal inputs are computed once, others are never mixed up."""
+"""The cache of sources: results for equal inputs are reused, and never mixed up with others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from recometer.sources.memory import Memory
 
 
 def made() -> tuple[list[int], Callable[[], int]]:
-    """Return the list of the numbers made so far, and a function that makes the next one."""
+    """Return the list of numbers made so far, and a function that makes the next number."""
     numbers: list[int] = []
 
     def make() -> int:

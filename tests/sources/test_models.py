@@ -1,6 +1,6 @@
 """Fitted models of other libraries: stand-ins are tested here, real models in tests/live.
 
-A stand-in has only the module and the names by which a model is recognised.
+Stand-ins only have the module and the names by which models are recognised.
 """
 
 import sys
@@ -20,7 +20,7 @@ TEST = np.random.default_rng(7).random((N_USERS, N_ITEMS)) < 0.15
 
 
 def of(module, name, *bases, **attributes):
-    """Return an instance of a class that claims to come from a module."""
+    """Return an instance of a class that claims to be defined in a module."""
     return type(name, bases, {"__module__": module, **attributes})()
 
 
@@ -98,7 +98,7 @@ def test_options_of_other_models(model):
 
 
 class Representations:
-    """Representations as in LightFM: sums over features, or the plain rows without features."""
+    """A stand-in for LightFM. Its representations are sums over features, or the plain rows."""
 
     def __init__(self):
         self.item_embeddings, self.item_biases = factors(N_ITEMS, 4), factors(N_ITEMS)
@@ -136,7 +136,7 @@ class PredictionImpossible(Exception):
 
 
 class Estimates:
-    """Estimates in every form that Surprise uses: plain numbers, with details, or impossible."""
+    """A stand-in for Surprise, whose estimates are numbers, may have details or be impossible."""
 
     def fit(self):
         self.trainset = types.SimpleNamespace(
@@ -194,7 +194,7 @@ def test_surprise_that_fails_or_is_not_fitted():
 
 
 class Module:
-    """The parts of torch.nn.Module and of torch that recometer uses."""
+    """A stand-in for torch.nn.Module, with the parts of torch that recometer uses."""
 
     def __init__(self):
         self.training = True
@@ -254,7 +254,7 @@ def test_torch_module():
     assert source.describe() == "Scores: TwoTowers.score_users, 12 users x 30 items"
     same(source, rm.Scores(model.scores))
     assert set(model.states) == {(False, True)}
-    assert model.training  # as it was
+    assert model.training  # unchanged
     assert not model.frozen.training
     assert not NoGrad.active
     with pytest.raises(InputError, match=r"needs n_users=\.\.\."):
@@ -315,17 +315,17 @@ def test_unknown_models():
     assert "Hint: wrap it by hand: rm.Factors(user_factors, item_factors)" in str(error.value)
     with pytest.raises(InputTypeError, match=r"LightFM is a class\. Hint"):
         rm.from_model(type(of("lightfm.lightfm", "LightFM")))
-    # A module whose name only begins like a known one.
+    # The name of this module only begins like a known one.
     with pytest.raises(InputTypeError, match="not recognised"):
         rm.from_model(of("implicitly.mine", "Model"))
 
 
-# Models recognised only by their method recommend(...), which is called.
+# Models that are only recognised by their method recommend
 
 KINDS_OF_IDS = {"positions": (0, 0), "ids": (100, 1000)}
 
 
-# A model's lists of item positions.
+# The lists that a model recommends, by position.
 LISTS = np.argsort(np.random.default_rng(3).random((N_USERS, N_ITEMS)), axis=1)
 SCORES = np.linspace(1, 0, N_ITEMS)
 
@@ -399,7 +399,7 @@ def test_a_model_is_asked_for_texts_in_a_list_and_for_numbers_in_an_array(ids):
     [
         [[1, 2], [0]],
         ([1, 2], [0]),
-        ([[1, 2], [0]], [[0.5, 0.1], [0.9]]),  # beside their scores
+        ([[1, 2], [0]], [[0.5, 0.1], [0.9]]),  # with scores
         ([1, 2], [0, -1]),
         np.array([[1, 2], [0, -1]]),
     ],
@@ -428,7 +428,7 @@ def test_an_array_of_ids_is_padded_with_minus_one_and_lists_are_not():
 
 def test_a_model_that_recommends_what_users_have_already():
     train = np.zeros_like(TEST)
-    np.put_along_axis(train, LISTS[:, :4], True, axis=1)  # its first recommendations
+    np.put_along_axis(train, LISTS[:, :4], True, axis=1)  # only its first recommendations
     model = of("their.library", "Model", recommend=FORMS["array"], first_item=0)
     options = {"train": train, "metrics": "recall@3"}
     found = rm.evaluate(model, TEST & ~train, **options)

@@ -1,4 +1,4 @@
-"""Scored pairs with the truth, through evaluate."""
+"""Scored pairs with true labels or ratings, through evaluate."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def means(source, metrics, **rules):
     return rm.evaluate(source, metrics=metrics, **rules).mean()
 
 
-# The examples of the documentation.
+# Examples from the documentation
 
 
 def test_rating_predictions():
@@ -42,9 +42,9 @@ def test_rating_predictions():
     for undefined in ("nan", math.nan, 0, 1):
         assert means(pairs, asked, undefined=undefined) == {
             "rated_precision@3": pytest.approx(2 / 3),
-            "rated_precision@5": 1 / 2,  # four are recommended, not five
+            "rated_precision@5": 1 / 2,  # only four items are recommended
             "rated_recall@3": pytest.approx(2 / 3),
-            "rated_recall@6": pytest.approx(2 / 3),  # not 1: one is not recommended
+            "rated_recall@6": pytest.approx(2 / 3),  # one is not recommended
         }
 
 
@@ -71,11 +71,11 @@ def test_nothing_recommended_and_nothing_relevant(undefined, value):
     assert result.skipped("rated_recall@2") == {Reason.NO_RELEVANT.sentence: 1}
 
 
-# Cut-offs.
+# Cut-offs
 
 
 def test_cutoffs_up_to_the_number_of_rows_and_beyond():
-    """Recall at all rows is 1 for any ranking, but can still be requested."""
+    """Recall at the number of rows can be requested, although it is always 1."""
     pairs = rm.Pairs.of([1, 0, 1], [3, 2, 1])
     assert means(pairs, "recall@3 precision@3 hit@3 tprecision@3") == {
         "recall@3": 1.0,
@@ -124,7 +124,7 @@ def test_users_with_fewer_rows_than_the_cutoff():
     assert "users with fewer rows than a cut-off (the missing places are misses): 1" in str(result)
 
 
-# What rows are.
+# What rows may contain
 
 
 def test_the_order_of_rows_makes_no_difference():
@@ -151,7 +151,7 @@ def test_the_order_of_rows_makes_no_difference():
 
 
 def test_the_order_of_rows_of_a_single_item_makes_no_difference():
-    """Among equal predictions of one item, the contents of the rows determine the order."""
+    """Rows of the same item with equal predictions are ordered by their ratings."""
     for rows in itertools.permutations([(5.0, 3.0), (1.0, 3.0), (5.0, 3.0), (1.0, 2.0)]):
         frame = pl.DataFrame(
             {"user": 1, "item": 7, "rating": [row[0] for row in rows]}
@@ -187,7 +187,7 @@ def test_repeated_rows_are_those_of_lists_beside_test(duplicates, repeated_test)
         lists = rm.Lists(frame.select("user", "item", "score"))
         given = {"candidates": {u: range(5) for u in range(3)}, "deep_cutoffs": "computed"}
         rules |= {"no_relevant": 0, "min_candidates": 0}
-        # Items that nobody listed are only candidates for lists, and displace no listed item.
+        # Lists have more candidates, but the additional ones rank after the listed items.
         expected = rm.evaluate(
             lists, frame.select("user", "item", "label"), catalogue=5, **given, **rules
         )
@@ -360,7 +360,7 @@ def test_equal_scores_follow_the_rule_for_ties(ties):
     assert 1 / 4 <= rr <= 1 / 2
 
 
-# What is relevant.
+# What is relevant
 
 
 def test_relevant_above_0_by_default():
@@ -411,7 +411,7 @@ def test_thresholds():
 
 
 def test_the_mean_of_equal_ratings_is_not_above_them():
-    ratings = np.repeat([3.3, 0.7, 1.1, 0.1], 3)  # sums are rounded down, and up
+    ratings = np.repeat([3.3, 0.7, 1.1, 0.1], 3)  # some sums are rounded down, some up
     predictions = [Prediction(i // 3, i, r, r, {}) for i, r in enumerate(ratings)]
     result = rm.evaluate(
         rm.Pairs(predictions, threshold="user_mean"), metrics="rated_precision@3 rated_recall@3"
@@ -422,7 +422,7 @@ def test_the_mean_of_equal_ratings_is_not_above_them():
 
 
 def test_surprise_predictions():
-    """Values match the code in Surprise's FAQ: the threshold is 3.5, and undefined ones are 0."""
+    """Values match the code in Surprise's FAQ, with a threshold of 3.5 and 0 for undefined ones."""
     rng = np.random.default_rng(5)
     predictions = [
         Prediction(str(user), str(item), float(rng.integers(1, 6)), float(est), {})
@@ -449,7 +449,7 @@ def test_surprise_predictions():
 
 @pytest.mark.parametrize("ties", ["expected", "optimistic", "pessimistic"])
 def test_tied_predictions(ties):
-    """The value is the mean over all orders of the tied rows."""
+    """The value with ties is the mean over all orders of the tied rows."""
     est, true = np.array([4, 4, 4, 4, 3, 3]), np.array([5, 1, 4, 1, 5, 1])
     precision, recall = [], []
     for order in itertools.permutations(range(6)):
@@ -465,7 +465,7 @@ def test_tied_predictions(ties):
     assert list(found.values()) == pytest.approx([best(precision), best(recall)])
 
 
-# Frames.
+# Frames
 
 
 def test_frames(frame):
@@ -570,7 +570,7 @@ def test_what_does_not_fit(make, error, says):
         make()
 
 
-# With test and train.
+# With test and train
 
 
 def test_a_test_is_needed_once():
@@ -609,7 +609,7 @@ def test_what_is_no_candidate_is_a_miss():
     assert result.counts["relevant_not_candidates"] == 1  # of user 2
     assert result.counts["relevant_unranked"] == 1  # the item 7
     assert result.counts["users_unknown"] == 1
-    np.testing.assert_array_equal(result["rr"], [1 / 2, np.nan, 0])  # one candidate is too few
+    np.testing.assert_array_equal(result["rr"], [1 / 2, np.nan, 0])  # user 2 has too few candidates
     assert result["recall@2"][0] == 1 / 2
     twice = pl.concat([frame, frame])
     with pytest.raises(rm.InputError, match="3 of the 6 rows of Pairs repeat a pair"):
@@ -617,7 +617,7 @@ def test_what_is_no_candidate_is_a_miss():
 
 
 def test_ratings_of_candidates():
-    """Items that are not candidates have no error and are not recommended, but stay relevant."""
+    """Items that are not candidates have no error and are never recommended, but stay relevant."""
     frame = pl.DataFrame(EXAMPLE)
     asked = "rated_precision@2 rated_recall@2 mae fcp rr"
     for options in ({"exclude": ["5", "7"]}, {"candidates": ["10", "2", "2b", "1"]}):
@@ -663,7 +663,7 @@ def test_sampled_candidates(correction):
         assert not np.isnan(pairs[name]).any()
 
 
-# Sources without ratings.
+# Sources without ratings
 
 
 @pytest.mark.parametrize("metric", reading("ratings"))
@@ -679,7 +679,7 @@ def test_a_source_without_ratings(metric):
 
 
 def test_pairs_of_some_users_read_the_columns_that_are_named_alone():
-    """On Spark all columns are named, so further columns with common names are ignored."""
+    """Spark names all columns, so other columns are ignored even if they have common names."""
     frame = pl.DataFrame(EXAMPLE).with_columns(relevance=pl.lit(7.0), weight=pl.lit(1.0))
     columns = {"user": "user", "item": "item", "score": "prediction", "rating": "rating"}
     found = rm.Pairs.of_some_users(frame, **columns, threshold=3.5)
@@ -696,7 +696,7 @@ def test_nan_is_ranked_by_the_rule(nan_scores, expected):
 
 
 def test_rows_that_are_left_out_are_not_in_train():
-    """The previous user's last item in sort order is in train, which must not matter."""
+    """The last item of the user before is in train, which must not affect the next user."""
     columns = {"user": ["ann"] * 3 + ["bob"] * 3, "item": list("acdbcd")}
     frame = pl.DataFrame(
         {**columns, "score": [3.0, 1, 2, 5, 4, 3], "relevance": [1, 0, 0, 0, 1, 0]}
@@ -756,7 +756,7 @@ def test_a_description_says_what_is_relevant(threshold, described):
 
 
 def test_low_scores_of_rows_are_no_hits():
-    """The rows of an item of test come before and after others."""
+    """Rows of relevant items are before and after other rows."""
     columns = {"user": ["ann"] * 3, "item": list("xyz"), "score": [0.5, 3.0, 2.0]}
     frame = pl.DataFrame(columns)
     for above, expected in ((0, 2 / 2), (1, 1 / 2), (2.5, 0)):

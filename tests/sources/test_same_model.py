@@ -16,7 +16,7 @@ RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
 
 @st.composite
 def problems(draw):
-    """Whole-number scores with many ties, graded test, training items."""
+    """Draw integer scores with many ties, a graded test set, and training items."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     shape = draw(st.integers(1, 4)), draw(st.integers(2, 8))
     scores = rng.integers(-3, draw(st.sampled_from([-1, 2, 40])), shape).astype(np.float64)
@@ -28,7 +28,7 @@ def problems(draw):
 
 
 def narrowed(draw_from, shape):
-    """Options of evaluate that leave some items out, for all users or for each."""
+    """Return options of evaluate that leave some items out, for all users or per user."""
     items = list(range(shape[1]))
     kind = draw_from.choice(["all", "whitelist", "sets", "exclude"])
     if kind == "whitelist":
@@ -51,7 +51,7 @@ def test_all_sources_agree(ties, problem, random):
         options["candidates"] = sorted({0, *options["candidates"]})
     ids = {"user_ids": range(n_users), "item_ids": range(n_items)}
     test, train = (rm.Interactions.of(data, **ids) for data in (test, train))
-    if options:  # equal scores are only detected at a judged candidate
+    if options:  # constant scores are only noticed at judged candidates
         options["constant_scores"] = "ties"
     users, items = np.indices(scores.shape).reshape(2, -1)
     rows = pl.DataFrame({"user": users, "item": items, "score": scores.ravel()})
@@ -59,7 +59,7 @@ def test_all_sources_agree(ties, problem, random):
     def evaluated(source, metrics, test=test, **more):
         return rm.evaluate(source, test, train=train, metrics=metrics, ties=ties, **options, **more)
 
-    # With Pairs, cut-offs may reach the number of candidates, but not exceed it.
+    # With Pairs, cut-offs may not exceed the number of candidates.
     most = evaluated(rm.Scores(scores, **ids), "rr").n_candidates.max()
     asked = []
     known = reading("ranks", side=False)
@@ -72,18 +72,18 @@ def test_all_sources_agree(ties, problem, random):
     same(evaluated(rm.Factors(scores, np.eye(n_items), **ids), asked), expected)
     same(evaluated(rm.Lists(rows), asked, catalogue=n_items), expected)
     same(evaluated(rm.Pairs(rows), asked), expected, rule_5_off=True)
-    if ties != "random":  # a draw reads which items were judged
+    if ties != "random":  # random places depend on which items are judged
         truth = test.to_csr().toarray()[users, items]
         beside = rm.Pairs(rows.with_columns(relevance=truth))
         same(evaluated(beside, asked, None), expected, rule_5_off=True, more_judged=True)
 
 
 def same(result, expected, rule_5_off=False, more_judged=False):
-    """Assert equal values; Pairs also have values if the cut-off includes all candidates."""
+    """Assert equal values, except where only Pairs have one: if the cut-off has all candidates."""
     for name in ("n_candidates", "n_excluded", "n_relevant"):
         np.testing.assert_array_equal(getattr(result, name), getattr(expected, name), name)
     for name, values in expected.values.items():
-        if more_judged and name == "bpref":  # the only one that reads irrelevant items
+        if more_judged and name == "bpref":  # it reads judged irrelevant items
             continue
         there = np.ones(len(values), bool)
         if rule_5_off:

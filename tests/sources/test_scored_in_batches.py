@@ -1,4 +1,4 @@
-"""A user's own source that scores some users at a time: a sparse matrix of scores."""
+"""A sparse matrix of scores, as a custom source that scores some users at a time."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ class SparseScores(ScoredInBatches):
 
 
 def stored(scores):
-    """The scores above -inf, 0 included, as a sparse matrix."""
+    """Return the scores above -inf, including 0, as a sparse matrix."""
     cells = np.nonzero(scores > -np.inf)
     return sparse.coo_array((scores[cells], cells), shape=scores.shape)
 

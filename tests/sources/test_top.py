@@ -1,4 +1,4 @@
-"""The first places of a ranking agree with the ranks of the judged items, for every source."""
+"""The lists of every source agree with the ranks of its judged items."""
 
 import numpy as np
 import polars as pl
@@ -138,7 +138,7 @@ def test_judged_items_stand_at_their_places(ties, seed, k, data):
     }
     for name, source in case.sources().items():
         if candidates == "sampled" and name.startswith("lists"):
-            continue  # they draw from the catalogue
+            continue  # lists sample from the catalogue
         check_law(source, case.request(ties, **options), k)
 
 
@@ -217,7 +217,7 @@ def test_constant_scores_are_flagged(seed, sets):
         expected.append(len(found) > 1 and len(set(found)) == 1)
     for name, source in case.sources().items():
         if "lists" in name or "cut" in name:
-            continue  # the number of candidates is unknown; a cut list may have just one of them
+            continue  # the number of candidates is unknown, and a cut list may have a single item
         request = case.request("item", train=False, candidates=case.sets if sets else None)
         flags = source.top(request, 2).flags & rm.UserFlag.CONSTANT_SCORES
         assert (flags != 0).tolist() == expected, name
@@ -243,7 +243,7 @@ def test_threads_and_the_rest_of_test_change_nothing(ties):
 
 
 def test_random_lists_are_drawn_evenly():
-    """Every item of one tie group comes first as often as any other, judged or not."""
+    """All items of a tie group are equally likely to come first, judged or not."""
     n_users, n_items = 6000, 6
     source = rm.Scores(np.zeros((n_users, n_items)))
     test = rm.Interactions.of(np.tile([1, 0, 0, 0, 1, 0], (n_users, 1)))

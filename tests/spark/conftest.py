@@ -32,7 +32,7 @@ def make(kind):
             builder = builder.config(name, value)
         if kind == "classic":
             return builder.master(MASTER).getOrCreate()
-        # The server of Connect takes a free port, so that several suites run side by side.
+        # Let the server of Connect take any free port, so that several suites can run at once.
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("SPARK_TESTING", "1")
             return builder.remote(MASTER).getOrCreate()

@@ -59,7 +59,7 @@ def both(spark, *, n=3, **more):
 
 
 def factors_in_a_file(spark, _):
-    block.IN_CALL = 0  # every job becomes a file
+    block.IN_CALL = 0  # pass every job as a file
     users, items, test, train, rng = data(ids=int)
     factors = [rng.normal(size=(len(ids), 8)).astype(np.float32) for ids in (users, items)]
     schema = "id long, features array<float>"
@@ -78,7 +78,7 @@ def factors_in_a_file(spark, _):
 
 def executor_killed(spark, folder):
     class Killing(evaluation.Job):
-        """After its first rows the first task ends its executor, the Java process."""
+        """A job whose first task kills its executor, the Java process, after its first rows."""
 
         def __call__(self, batches):
             for batch in super().__call__(batches):
@@ -113,7 +113,7 @@ def many_rows_of_a_user(spark, _):
 
 
 def many_partitions(spark, _):
-    found = both(spark, n=64)  # for 58 users: some stay empty
+    found = both(spark, n=64)  # 64 partitions for 58 users, so some are empty
     before = spark.sparkContext.statusTracker()
     assert before is not None
     rows = frame_of(spark, {"user": [1], "item": [1], "rank": [1]}, f"{PAIR}, rank int")

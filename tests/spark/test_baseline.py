@@ -1,4 +1,4 @@
-"""Metrics that compare lists with another model's have the same values as on one machine."""
+"""Metrics that compare lists with those of another model give the same values on Spark."""
 
 import polars as pl
 import pytest

@@ -1,4 +1,4 @@
-"""Spark draws the same candidates as one machine, for every source."""
+"""Spark draws the same candidates as a single machine, for every source."""
 
 import numpy as np
 import polars as pl

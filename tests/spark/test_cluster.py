@@ -1,4 +1,4 @@
-"""A standalone cluster with two workers: whatever happens to executors, values stay the same."""
+"""On a cluster with two workers, values stay the same whatever happens to executors."""
 
 import json
 import os

@@ -39,7 +39,7 @@ def test_factors_are_ranked_as_on_one_machine(table, ids, dtype):
 
 
 def test_factors_travel_as_a_file_or_lie_on_shared_storage(table, monkeypatch, tmp_path):
-    monkeypatch.setattr(block, "IN_CALL", 0)  # every job becomes a file
+    monkeypatch.setattr(block, "IN_CALL", 0)  # pass every job as a file
     users, items, test, _, rng = data(seed=2)
     source, one = both_factors(table, rng, "float32", users, items)
     expected = rm.evaluate(one, pl.DataFrame(test), metrics="ndcg@5 roc_auc")
@@ -86,7 +86,7 @@ def test_arrays_of_structs_are_lists_as_recommend_for_all_users_gives(table):
     result = rs.evaluate(rs.Lists(frame), table(test, schema_of(int)), metrics=metrics)
     one = rm.Lists(pl.DataFrame({"user": users, "item": lists, "score": scores}))
     assert_same(result, rm.evaluate(one, pl.DataFrame(test), metrics=metrics))
-    # Arrays without scores, under a rule that reads their order.
+    # Arrays without scores, under a convention that reads their order.
     plain = table({"user": users, "item": lists}, "user bigint, item array<bigint>")
     given = {"protocol": "pyspark", "metrics": "precisionAt@3 meanAveragePrecisionAt@5 ndcgAt@5"}
     result = rs.evaluate(rs.Lists(plain), table(test, schema_of(int)), **given)
@@ -178,7 +178,7 @@ def test_errors_of_ratings_are_over_the_rows_of_all_users(table, monkeypatch):
     assert [row.counted for row in result.summary()] == [row.counted for row in expected.summary()]
     for name in of_rows.split():
         assert_same_interval(result.interval(name), expected.interval(name))
-    # The same sums, added up in the same order.
+    # Sums are equal, since they are added up in the same order.
     assert dict(result.over_rows) == dict(expected.over_rows)
     with pytest.raises(InputError, match=r"'rmse' is of all users together.*Hint: lists=True"):
         rs.evaluate(rs.Pairs(frame), metrics="rmse")
@@ -202,7 +202,7 @@ def test_more_values_than_the_driver_takes_have_means_from_moments(table, monkey
             other.metric, other.counted, other.skipped,
         )  # fmt: skip
         if row.metric != "coverage@5":
-            width = other.high - other.low  # Student's t is wider for 58 users
+            width = other.high - other.low  # Student's interval is wider for 58 users
             assert [row.low, row.high] == pytest.approx([other.low, other.high], abs=0.05 * width)
     assert "normal interval" in str(result)
     assert result.collect(10**6).mean() == pytest.approx(expected.mean(), rel=1e-12)

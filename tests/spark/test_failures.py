@@ -1,4 +1,4 @@
-"""Workers that die, and arguments and data that are refused."""
+"""Spark workers that die, and arguments and data that are rejected."""
 
 import os
 
@@ -30,7 +30,7 @@ def test_a_worker_that_dies_half_way_changes_nothing(table, monkeypatch, tmp_pat
     marks = str(tmp_path)
 
     class Dying(evaluation.Job):
-        """After its first rows each task ends its process, once."""
+        """A job where each task ends its process once, after its first rows."""
 
         def __call__(self, batches):
             import pyspark

@@ -1,4 +1,4 @@
-"""Splits and folds are evaluated and compared on Spark as on one machine."""
+"""Splits and folds are evaluated and compared on Spark as on a single machine."""
 
 import numpy as np
 import polars as pl

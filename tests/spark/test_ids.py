@@ -41,7 +41,7 @@ def test_positions_are_not_taken_for_ids(table):
     kept = rs.evaluate(ranked(table, zero, one), test, metrics="rr", shifted_ids="kept")
     assert kept.counts["users_unknown"] == 1
     assert rs.evaluate(ranked(table, one, one), test, metrics="rr").mean() == {"rr": 0.5}
-    # The other way round: ids of the data begin at 0, those of the model at 1.
+    # Here the ids of the data begin at 0, and those of the model at 1.
     tested = table({"user": zero, "item": BEST[:, 1]}, IDS)
     with pytest.raises(rm.InputError, match="users of test and train are 0 to 19, but those of"):
         rs.evaluate(ranked(table, one, zero), tested, metrics="rr")

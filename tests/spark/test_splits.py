@@ -1,4 +1,4 @@
-"""Spark puts every row into the same part of a split as one machine."""
+"""Spark puts every row into the same part of a split as a single machine does."""
 
 import time
 

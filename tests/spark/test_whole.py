@@ -1,4 +1,4 @@
-"""Metrics with one value for all users, which are added up by item, equal those of one machine."""
+"""Metrics with one value for all users are added up by item, and equal those of one machine."""
 
 import numpy as np
 import polars as pl
@@ -25,7 +25,7 @@ OF_LISTS = (
 )
 
 
-FEW_RESAMPLES = (8, 8)  # least and most: the comparisons here hold for any number
+FEW_RESAMPLES = (8, 8)  # least and most; enough, since results agree for any number
 
 
 def assert_same_whole(result, expected):

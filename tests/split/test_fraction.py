@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:train is empty")
 
 @st.composite
 def interactions(draw, max_users=8, max_items=12):
-    """Interactions with values, by position."""
+    """Return interactions with values, by position."""
     n_users = draw(st.integers(1, max_users))
     n_items = draw(st.integers(1, max_items))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
@@ -32,7 +32,7 @@ def interactions(draw, max_users=8, max_items=12):
 
 
 def rows(data):
-    """The items and values of each user."""
+    """Return the items and values of each user."""
     values = np.ones(len(data)) if data.values is None else data.values
     return [
         dict(zip(data.items[a:b].tolist(), values[a:b].tolist(), strict=True))
@@ -41,13 +41,13 @@ def rows(data):
 
 
 def by_ids(data):
-    """The pairs of ids."""
+    """Return the pairs of ids."""
     user = np.repeat(np.arange(data.n_users), np.diff(data.indptr))
     return set(zip(data.user_ids[user].tolist(), data.item_ids[data.items].tolist(), strict=True))
 
 
 def held_out(data, fraction, **options):
-    """Train and test, with a share of each user's interactions held out."""
+    """Return train and test, with a share of each user's interactions held out."""
     made = split(data, Fraction(fraction), min_test=0, **options)
     return made.train, made.test
 

@@ -1,4 +1,4 @@
-"""The modes all, separated and joined, checked like recometrics' own tests of its split.
+"""The modes all, separated and joined, tested like recometrics tests its own split.
 
 Those tests are in R (``tests/testthat/test-split.R`` of recometrics 0.1.6). These are new tests
 with the same meaning, for matrices with and without ids and for data frames.
@@ -50,11 +50,11 @@ def test_rows_of_drawn_test_users_are_divided(mode, seed):
     assert len(users) == 30
     assert (np.diff(users) > 0).all()
     others = np.setdiff1d(np.arange(N_USERS), users)
-    # Test users: train and test contain exactly their rows, without overlap.
+    # The rows of test users are in train or test, without overlap.
     np.testing.assert_array_equal((train + test)[users], whole.toarray()[users])
     assert not ((train != 0) & (test != 0)).any()
     assert not test[others].any()
-    # Other users: separate, or in train.
+    # The rows of other users are kept apart, or are in train.
     rest, empty = (remainder, train) if mode == "separated" else (train, remainder)
     np.testing.assert_array_equal(rest[others], whole.toarray()[others])
     assert not empty[others].any()

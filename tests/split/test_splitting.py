@@ -72,7 +72,7 @@ PARTS = ("train", "test", "remainder")
 
 
 def interactions(seed=0, n=240, n_users=18, n_items=12):
-    """A data frame with repeated pairs, and repeated times within users."""
+    """Return a data frame where pairs are repeated, and times are repeated within users."""
     rng = np.random.default_rng(seed)
     return pl.DataFrame(
         {
@@ -86,7 +86,7 @@ def interactions(seed=0, n=240, n_users=18, n_items=12):
 
 
 def split_or_none(data, what, **options):
-    """The split, or None if there are no test users."""
+    """Return the split, or None if there are no test users."""
     try:
         return split(data, what, **options)
     except NoTestUsersError:
@@ -102,7 +102,7 @@ def rows_of(result):
 
 
 def columns_of(result):
-    """The parts without row numbers, so that otherwise equal rows compare equal."""
+    """Return the parts without row numbers, so that rows with equal contents are equal."""
     return {
         part: sorted(getattr(result, part).drop("row").rows())
         for part in PARTS
@@ -120,7 +120,7 @@ def one_row_per_pair(frame):
 def test_laws_of_every_composition(who, what):
     data = interactions()
     tested = 0
-    # Every third filter with each composition, so that it meets every part of it.
+    # Use every third filter per combination, so that each filter meets every who and what.
     first = (WHO.index(who) + WHAT.index(what)) % 3
     for number, filters in list(enumerate(FILTERS))[first::3]:
         untested = ("train", "apart")[number // 3]
@@ -129,7 +129,7 @@ def test_laws_of_every_composition(who, what):
         if result is None:
             continue
         tested += 1
-        # Disjoint and complete: every row is in one part, or counted as left out.
+        # Every row is either in exactly one part, or counted as left out.
         parts = rows_of(result)
         rows = [row for part in parts.values() for row in part]
         assert len(set(rows)) == len(rows)
@@ -137,14 +137,14 @@ def test_laws_of_every_composition(who, what):
         assert {name: counts[name] for name in parts} == {k: len(v) for k, v in parts.items()}
         assert sum(counts.values()) == len(data)
         assert (counts["left_out"] == 0) or filters or what.for_everybody
-        # The rows and columns come from the data.
+        # Parts have the rows and columns of the data.
         for name in parts:
             part = getattr(result, name)
             assert part.columns == data.columns
             assert part["row"].is_sorted()
             if Duplicates("sum") not in filters:
                 assert part.equals(data.filter(pl.col("row").is_in(parts[name])))
-        # The users of test are the test users.
+        # Test contains exactly the test users.
         users = result.users.tolist()
         assert users == sorted(set(result.test["user"]))
         if isinstance(who, GivenUsers):
@@ -152,13 +152,13 @@ def test_laws_of_every_composition(who, what):
         if isinstance(who, UsersNumber):
             assert len(users) == 4 or any(isinstance(one, SeenInTrain) for one in filters)
         if untested == "apart":
-            # Models are fitted to remainder; train only has test users.
+            # Models are fitted to remainder, and train only has test users.
             assert not set(users) & set(result.remainder["user"])
             if not any(isinstance(one, SeenInTrain) for one in filters):
                 assert set(result.train["user"]) <= set(users)
         else:
             assert counts["remainder"] == 0
-        # Other threads give the same parts, shuffled rows the same rows.
+        # Another number of threads gives the same parts, and shuffled data give the same rows.
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("recometer.split.grouping.BRIEF", 0)
             assert rows_of(split(data, what, **options, threads=3)) == parts
@@ -189,7 +189,7 @@ def test_draws_do_not_depend_on_other_users(who, what):
 
 
 def test_users_are_drawn_independently_of_other_users():
-    """A user drawn from all users is also drawn from any subset that includes the user."""
+    """A user who is drawn from all users is also drawn from any subset that contains the user."""
     data = interactions()
     drawn = split(data, Last(1), who=UsersNumber(5)).users
     more = split(data, Last(1), who=UsersNumber(8)).users
@@ -267,7 +267,7 @@ def test_ids_of_any_kind(rename):
         pl.Series("user", [rename(n) for n in data["user"]]),
         pl.Series("item", [rename(n) for n in data["item"]]),
     )
-    # Draws break ties of times, so only distinct times give the same split under other ids.
+    # Draws break ties of times and depend on ids, so times must be distinct here.
     for frame in (data, renamed):
         frame.insert_column(0, pl.Series("moment", np.random.default_rng(0).permutation(len(data))))
     results = [split(frame, Last(2), filters=KCore(3), time="moment") for frame in (data, renamed)]
@@ -351,7 +351,7 @@ def test_share_of_all_interactions_is_met_on_average():
     data = interactions(n=40_000, n_users=2000, n_items=500)
     for fraction in (0.1, 0.5):
         share = len(split(data, Fraction(fraction, per_user=False)).test) / len(data)
-        # Rows of a repeated pair are drawn together, so the standard error is a little larger.
+        # Repeated pairs are drawn together, so the standard error is a little larger.
         assert abs(share - fraction) < 6 * np.sqrt(fraction * (1 - fraction) / len(data))
     tested = len(split(data, Last(1), who=UsersFraction(0.3)).users)
     assert abs(tested / 2000 - 0.3) < 4.5 * np.sqrt(0.21 / 2000)
@@ -430,7 +430,7 @@ def test_dates_are_in_the_time_zone_of_the_times(zone, tmp_path):
     for name, data in given.items():
         for time in ("2024-06-01", day, midnight, np.datetime64(day), pd.Timestamp(day)):
             assert items(split(data, After(time)).test) == [2, 3, 4, 5, 6], name
-        # Times with a time zone keep it.
+        # Times that state a time zone are read in that zone.
         utc = midnight.replace(tzinfo=datetime.timezone.utc)
         assert items(split(data, After(utc)).test) == [3, 4, 5, 6], name
         assert items(split(data, After("2024-06-01T00:00Z")).test) == [3, 4, 5, 6], name
@@ -457,7 +457,7 @@ def test_dates_need_a_time_zone_if_times_have_several():
 
 
 def test_day_that_begins_at_one_o_clock():
-    # In Beirut, clocks went from midnight to 1:00 on that day, which was 22:00 in UTC.
+    # In Beirut, clocks went from midnight to 1:00 on that day, at 22:00 UTC.
     times = pl.Series([datetime.datetime(2021, 3, 27, 21, 59), datetime.datetime(2021, 3, 27, 22)])
     zoned = times.dt.replace_time_zone("UTC").dt.convert_time_zone("Asia/Beirut")
     data = pl.DataFrame({"user": [1, 1], "item": [1, 2], "time": zoned})
@@ -816,7 +816,7 @@ def test_empty_train_gives_a_warning():
         split(data, After(-1), filters=KCore(2))
     with pytest.warns(DataWarning, match="^Fold 0: train is empty"):
         list(folds(data, Windows([-1, 20])))
-    # The rows of other users remain for training.
+    # No warning, since the rows of other users remain for training.
     split(data, Number(99), who=GivenUsers([13]), untested="apart")
 
 
@@ -992,7 +992,7 @@ def test_memory_is_checked_before_splitting(monkeypatch, tmp_path):
         split(tmp_path / "data.parquet", Last(1))
 
 
-# These draws were recorded once; they follow from SplitMix64 and BLAKE2b and hold everywhere.
+# These draws were recorded once. SplitMix64 and BLAKE2b give the same draws everywhere.
 
 
 def test_draws_are_the_same_on_every_platform():
@@ -1044,7 +1044,7 @@ def test_users_without_test_rows_are_separated(who):
 
 
 def test_sums_only_replace_values_of_repeated_pairs_and_stay_integers(tmp_path):
-    exact = 2**60 + 1  # not a float64
+    exact = 2**60 + 1  # float64 cannot hold it
     data = pl.DataFrame(
         {"user": [1, 1, 1], "item": [1, 1, 2], "value": [1, 2, exact], "time": [1, 2, 3]}
     )
@@ -1166,7 +1166,7 @@ def test_text_dates_split_frames(kind, tmp_path):
 def test_split_after_a_share_of_the_interactions():
     times = [5, 1, 1, 1, 2, 3, 4, 4, 4, 6]
     data = pl.DataFrame({"user_id": range(10), "item_id": range(10), "time": times})
-    # The 8th of 10 interactions by time is at 4, and so are two more.
+    # The 8th of 10 interactions has the time 4, like two others.
     for share, first in ((0.7, 4), (0.8, 5), (0.9, 6), (0.4, 3)):
         made = split(data, After(share=share))
         expected = sorted(times)[int(share * 10)]
@@ -1191,7 +1191,7 @@ def test_split_package_is_callable() -> None:
 
 
 def test_type_declarations_cover_every_name_of_the_package() -> None:
-    """Modules cannot be called, so type checkers find ``rm.split.Last`` in a class."""
+    """Modules cannot be called, so type checkers take ``rm.split.Last`` from a class."""
     tree = ast.parse(Path(calling.__file__).read_text(encoding="utf-8"))
     (named,) = (node for node in ast.walk(tree) if getattr(node, "name", "") == "Splitting")
     assert isinstance(named, ast.ClassDef)

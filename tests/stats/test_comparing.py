@@ -1,4 +1,4 @@
-"""Two models on the same users: randomisation without resampling, its interval, other tests."""
+"""Comparisons of two models on the same users: the randomisation test and other tests."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ UNIT = (0.0, 1.0)
 
 
 def enumerated(differences: Float64) -> float:
-    """Return the share of all sign assignments whose sum is at least as far from 0."""
+    """Return the share of sign assignments with a sum at least as far from 0 as observed."""
     sums = np.zeros(1)
     for difference in differences[differences != 0]:
         sums = np.concatenate([sums - difference, sums + difference])
@@ -44,7 +44,7 @@ def enumerated(differences: Float64) -> float:
 
 
 def models(n: int, seed: int = 0, share: float = 0.4, gain: float = 0.0) -> tuple[Float64, Float64]:
-    """Return two models whose values are like those of ndcg; the first is better by a gain."""
+    """Return values like NDCG for two models, the first of which is better by `gain`."""
     generator = np.random.default_rng(seed)
     common = generator.random(n)
     found = []
@@ -98,7 +98,7 @@ def test_the_saddlepoint_is_near_to_enumeration(monkeypatch: pytest.MonkeyPatch,
 
 @pytest.mark.parametrize(("n", "shift"), [(400, 0.02), (1_000, 0.03), (1_000, 0.002)])
 def test_exact_and_approximated_meet_for_many_users(n: int, shift: float) -> None:
-    """Multiples of a unit are counted exactly; with a little noise, the saddlepoint is used."""
+    """Multiples of a unit have an exact p; with a little noise, p is approximated."""
     generator = np.random.default_rng(n)
     differences = np.round(generator.normal(shift, 0.3, n), 1)
     exact = randomisation(differences)
@@ -114,7 +114,7 @@ def test_one_unit_is_the_binomial_far_into_the_tail() -> None:
     assert found.method == "binomial"
     assert expected < 1e-150
     assert found.p_value == pytest.approx(expected, rel=1e-9)
-    # The same by convolution: two differences of two units add -4, 0 or 4 to the binomial sum.
+    # Two differences of two units need a convolution: they add -4, 0 or 4 to the binomial sum.
     nearly = randomisation(np.append(differences, [0.2, -0.2]))
     assert nearly.method == "convolution"
     assert nearly.p_value == pytest.approx(
@@ -123,7 +123,7 @@ def test_one_unit_is_the_binomial_far_into_the_tail() -> None:
 
 
 def test_resampling_agrees_on_users_of_several_thousands() -> None:
-    """SciPy draws signs; the tolerance is 3 standard errors of 1,000 draws."""
+    """SciPy draws 1,000 sign assignments; the tolerance is 3 standard errors."""
     first, second = models(5_000, gain=0.008)
     found = compare(first, second, bounds=UNIT)
     drawn = scipy.stats.permutation_test(
@@ -164,7 +164,7 @@ def test_p_of_skewed_differences_moved_by_an_end_is_the_level(clusters: Float64)
 
 
 def test_a_level_that_p_just_reaches_excludes_0() -> None:
-    """The p of five users who differ in one direction is 1/16."""
+    """Five users who all differ in the same direction have p = 1/16."""
     found = compare([0.1, 0.4, 0.2, 0.7, 0.3], np.zeros(5), confidence=15 / 16)
     assert found.test.p_value == 1 / 16
     assert 0 < found.interval.low < found.difference < found.interval.high < np.inf
@@ -212,7 +212,7 @@ def test_students_t_is_scipys() -> None:
     expected = scipy.stats.ttest_rel(first, second)
     hits = [1.0, 1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0, 0.0]
     assert compare(*hits).unit == 1
-    assert compare(*hits, test="t").unit == 0  # only the randomisation test is coarse
+    assert compare(*hits, test="t").unit == 0  # only the randomisation test uses the unit
     assert found.test.p_value == pytest.approx(expected.pvalue, rel=1e-9)
     np.testing.assert_allclose(tuple(found.interval), tuple(expected.confidence_interval()))
 
@@ -311,7 +311,7 @@ def test_the_relative_difference_is_a_ratio_of_means() -> None:
 
 
 def test_a_ratio_whose_divisor_few_users_make_up_has_no_upper_end() -> None:
-    """The divisor is one user's value, which may change sign or be missing from a resample."""
+    """Resamples may lack the one user who makes up the divisor."""
     second = np.zeros(20)
     second[0] = 1.0
     value, found = relative_difference(np.ones(20), second)
@@ -329,7 +329,7 @@ def test_effects_by_definition() -> None:
     assert found.standardised == pytest.approx(differences.mean() / differences.std(ddof=1))
     assert (found.n_better, found.n_worse) == ((differences > 0).sum(), (differences < 0).sum())
     assert found.n_equal == (differences == 0).sum()
-    # As many users are better as are worse, but the mean is not 0.
+    # One user is better and one is worse, but the mean is not 0.
     even = compare([2.0, 0.0, 0.0], [0.0, 1.0, 0.0]).effects
     assert even.standardised == pytest.approx((1 / 3) / np.std([2, -1, 0], ddof=1))
     better = (np.sign(differences) + 1) / 2
@@ -339,7 +339,7 @@ def test_effects_by_definition() -> None:
 
 
 def test_clusters_change_signs_together() -> None:
-    """Copies of a user's row add no information."""
+    """Copies of a user's row in the same cluster add no information."""
     first, second = models(40, gain=0.2, share=0.9)
     once = compare(first, second, bounds=UNIT)
     clusters = np.tile(np.arange(40), 3)
@@ -482,7 +482,7 @@ def test_nobody_and_nothing_to_compare_is_said(test) -> None:
 
 def test_constant_differences() -> None:
     found = compare(np.full(40, 0.75), np.full(40, 0.5), bounds=UNIT)
-    # Gaffke's bound, as for the interval: an additional user at -1 could outweigh 40 at 0.25.
+    # p is from Gaffke's bound, like the interval: one more user at -1 could outweigh 40 at 0.25.
     assert found.test.p_value == pytest.approx(2 * 1.25**-40)
     assert found.interval.low < 0.25 < found.interval.high
     assert "exact bound" in found.interval.note
@@ -557,21 +557,21 @@ def test_most_changed_users() -> None:
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("rounding", [0.0, 5e-13, -5e-13])
 def test_all_differences_in_one_direction_are_one_assignment(sign: int, rounding: float) -> None:
-    """The chance is 2^-30 for any sizes, even if their sum is rounded; zeros do not count."""
+    """Only one of the 2^30 sign assignments gives this sum; zeros have no sign."""
     sizes, counts = np.array([0.0, 1.0, 2.0, 4.0]), np.array([7.0, 10.0, 10.0, 10.0])
     found = quantile_of(sizes, counts, sign * 70.0 * (1 + rounding))
     assert found == pytest.approx(-sign * scipy.stats.norm.ppf(2.0**-30), rel=1e-12)
 
 
 def test_p_is_at_most_1_where_chances_are_rounded() -> None:
-    """Of the sums of an odd number of ±1, half are at least 1."""
+    """The sum of an odd number of ±1 is at least 1 with probability 1/2, so p is 1."""
     for n in range(1, 60, 2):
         assert 1 - 1e-12 < randomisation((-1.0) ** np.arange(n)).p_value <= 1
 
 
 @pytest.mark.parametrize("total", [1.0, 3.0, 5.0, 7.0])
 def test_the_chance_of_a_sum_of_multiples(total: float) -> None:
-    """Compare with the sums of all 16 sign assignments of ±1 ±1 ±2 ±3."""
+    """Compare with all 16 sums ±1 ±1 ±2 ±3."""
     sums = np.array([sum(one) for one in itertools.product((1, -1), (1, -1), (2, -2), (3, -3))])
     found = of_multiples(np.array([1, 2, 3]), np.array([2.0, 1.0, 1.0]), total)
     assert found == pytest.approx(np.mean(sums >= total))
@@ -586,9 +586,9 @@ def test_the_chance_of_a_sum_of_multiples(total: float) -> None:
         ([0.1, 0.1 + 1e-5], None),  # the unit is too small to help
         ([1e-5, 1.0], None),
         ([1e-5, 2e-5, 1.0], None),
-        ([3 + 9e-8, 151 + 45e-7, 200.0], None),  # 151 is 50 times as far off as 3
+        ([3 + 9e-8, 151 + 45e-7, 200.0], None),  # 151 is too far off
         ([1.0, math.pi], None),
-        ([0.1 + 1e-11, 0.3, 0.7 - 1e-11], [1, 3, 7]),  # except for rounding
+        ([0.1 + 1e-11, 0.3, 0.7 - 1e-11], [1, 3, 7]),  # multiples up to rounding
         ([0.1 + 1e-7, 0.3, 0.7], None),
     ],
 )

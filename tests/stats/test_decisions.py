@@ -47,7 +47,7 @@ def test_adjusted_p_values_are_those_of_statsmodels(correction) -> None:
 
 @given(st.lists(st.floats(0, 1), max_size=12), st.floats(0.001, 0.999))
 def test_holm_rejects_step_by_step(p_values: list[float], alpha: float) -> None:
-    """The definition: from the smallest p on, p ≤ alpha / (number left), until one is not."""
+    """Holm rejects in ascending order of p while p ≤ alpha / (number of p-values left)."""
     adjusted = adjust(p_values)
     rejected = np.zeros(len(p_values), bool)
     for step, place in enumerate(np.argsort(p_values, kind="stable")):
@@ -77,13 +77,13 @@ def test_what_cannot_be_adjusted_is_refused() -> None:
 
 
 def test_few_who_differ_can_never_be_resolved_among_many_comparisons() -> None:
-    """12 users differ: p cannot fall below 0.0005, nor below 0.02 after 40 comparisons."""
+    """If 12 users differ, p is at least 0.0005, or 0.02 after correction for 40 comparisons."""
     found = randomisation(np.repeat([1.0, 0.0], [12, 88]))
     assert found.p_value == found.smallest_p == pytest.approx(0.000488, rel=1e-3)
     assert adjust([found.smallest_p] * 40).min() == pytest.approx(0.0195, rel=1e-2)
 
 
-# The reference, scipy.stats.nct, needs no simulation.
+# The reference is scipy.stats.nct, without simulation.
 @pytest.mark.parametrize(
     ("n", "effect"), [(5, 1.0), (20, 0.5), (200, 0.1), (1_500, 0.06), (30, 1.2)]
 )
@@ -109,7 +109,7 @@ def test_larger_differences_have_more_power(n: int, alpha: float) -> None:
 def test_power_meets_the_normal_approximation_where_it_begins() -> None:
     below, above = (power_of(0.06, 1.0, n) for n in (2_000, 2_001))
     assert above - below == pytest.approx(0.0002, abs=0.0002)
-    # Both tails count here. scipy.stats.nct 1.17 with 2,000 degrees of freedom.
+    # scipy.stats.nct 1.17 with 2,000 degrees of freedom; both tails matter here.
     assert power_of(0.01, 1.0, 2_001, alpha=0.3) == pytest.approx(0.3468187, abs=8e-5)
     # scipy.stats.nct 1.17 with 4,999 degrees of freedom, and with one.
     assert power_of(2.5 / np.sqrt(5_000), 1.0, 5_000) == pytest.approx(0.705252, abs=1e-4)
@@ -129,19 +129,19 @@ def test_users_and_differences_that_are_needed() -> None:
         assert enough is not None
         assert power_of(0.02, 0.3, enough) >= wanted > power_of(0.02, 0.3, enough - 1)
     assert users_needed(1e-9, 1.0) is None
-    # (1.96 + 0.84)² users per squared effect: 5e11, and more than a trillion.
+    # (1.96 + 0.84)² / effect² users are needed: 5e11 here, and then more than the limit of 1e12.
     assert users_needed(4e-6, 1.0) == pytest.approx(2.8016**2 / 1.6e-11, rel=1e-3)
     assert users_needed(2.6e-6, 1.0) is None
     assert power_of(0.0, 1.0, 50) == pytest.approx(0.05)
     assert np.isnan(smallest_difference(1.0, 1))
     assert power_of(9.0, 1.0, 1) == 0
     assert power_of(smallest_difference(1.0, 2), 1.0, 2) == pytest.approx(0.8)
-    # The smallest detectable difference is proportional to the deviation, however large it is.
+    # The smallest detectable difference is proportional to the deviation, even if that is large.
     assert smallest_difference(3e6, n) == pytest.approx(1e7 * least, rel=1e-8)
 
 
 def test_power_holds_on_drawn_differences() -> None:
-    """600 samples: a standard error of 2 %."""
+    """The power over 600 samples has a standard error of 2 %."""
     generator = np.random.default_rng(0)
     samples = generator.random((600, 120)) * generator.choice([-1.0, 0.0, 1.0, 1.0], (600, 120))
     plan = power(samples.ravel(), 1 / 8)
@@ -153,11 +153,11 @@ def test_power_holds_on_drawn_differences() -> None:
 @pytest.mark.parametrize(("n", "differ"), [(50, 0.4), (100, 0.16), (200, 0.16), (1_000, 0.05)])
 @pytest.mark.parametrize("effect", [1.0, 2.0, 3.0])
 def test_power_of_hits_is_that_of_the_exact_test(n: int, differ: float, effect: float) -> None:
-    """Both counts are binomial: users who differ, and those of them who are better off."""
+    """The number of users who differ is binomial, and so is the number of better users."""
     difference = effect * np.sqrt(differ / (n + effect**2))
     up = (1 + difference / differ) / 2
     n_differ = np.arange(n + 1)
-    # The test rejects if the smaller of the counts of better and worse users is at most this.
+    # The test rejects if at most this many users are better, or at most this many are worse.
     most = scipy.stats.binom.ppf(0.025, n_differ, 0.5)
     most -= 2 * scipy.stats.binom.cdf(most, n_differ, 0.5) > 0.05
     rejected = scipy.stats.binom.cdf(most, n_differ, up) + scipy.stats.binom.sf(
@@ -208,7 +208,7 @@ def test_the_plan_of_a_comparison() -> None:
 
 def test_equivalence_is_two_one_sided_tests() -> None:
     differences = np.random.default_rng(2).normal(0.01, 0.1, 200)
-    for margin in (0.005, 0.03):  # the first is less than the mean
+    for margin in (0.005, 0.03):  # the first is smaller than the mean
         found = equivalence(differences, margin, test="t")
         sides = [
             scipy.stats.ttest_1samp(differences, -margin, alternative="greater").pvalue,
@@ -236,7 +236,7 @@ def test_models_are_equivalent_where_the_interval_lies_within(test, n: int, seed
 
 @pytest.mark.parametrize("test", ["randomisation", "t"])
 def test_equivalence_keeps_clusters_together(test) -> None:
-    """Copies of users add no information."""
+    """Copies of users in the same cluster add no information."""
     differences = np.random.default_rng(2).normal(0.01, 0.1, 60)
     once = equivalence(differences, 0.03, test=test)
     thrice = equivalence(
@@ -272,7 +272,7 @@ def test_equivalence_over_runs_counts_their_variance() -> None:
     assert found.equivalent == (inside.low > -0.05 and inside.high < 0.05)
     assert tuple(found.interval) == tuple(inside)
     assert found.p_value > equivalence((one - two).mean(axis=1), 0.05).p_value
-    far = over_runs(one + 0.3 - 0.05, two)  # beyond the margin: one side is all but sure
+    far = over_runs(one + 0.3 - 0.05, two)  # beyond the margin, so one side has p near 1
     p = equivalence_over_runs(one + 0.3, two, 0.05).p_value
     assert p == pytest.approx(1 - far.p_value / 2)
     tight = max(abs(end) for end in inside)
@@ -311,7 +311,7 @@ def test_the_range_of_normal_numbers_is_scipys(n: int) -> None:
     )
     np.testing.assert_allclose(normal_range_tail([0.0, 30.0], n)[1], normal_range_tail(30.0, n))
     assert normal_range_tail(0.0, n) == 1  # even if rounding adds to it
-    # Quantiles can be below 1: half of all pairs of normal numbers are closer than this.
+    # Some quantiles are below 1: the median distance of two normal numbers is.
     near = normal_range_quantile(0.5, 2)
     assert near == pytest.approx(np.sqrt(2) * scipy.stats.norm.ppf(0.75), rel=1e-6)
     two = normal_range_tail(np.array([20.0]), 2)
@@ -323,7 +323,7 @@ def test_tukey_of_two_models_is_the_randomisation_test() -> None:
     found = tukey(values)
     assert found.method == "studentised range"
     expected = randomisation(values[:, 0] - values[:, 1]).p_value
-    # Its variance is the same, without the small terms of higher order.
+    # Both use the same variance, but Tukey's test omits small terms of higher order.
     assert found.p_values[0, 1] == pytest.approx(expected, rel=0.05)
 
 
@@ -364,7 +364,7 @@ def test_tukey_of_few_users() -> None:
     assert found.n == 2
     default = tukey(values, n_resamples=10_000)
     np.testing.assert_array_equal(tukey(values).p_values, default.p_values)
-    # Two users have 36 orders; in the largest range, the best values meet, and so do the worst.
+    # Two users have only 36 orders of three models, so p cannot be small.
     assert found.p_values[0, 1] > 0.1
     np.testing.assert_array_equal(found.p_values, found.p_values.T)
     with pytest.raises(InputError, match="at least two models"):
@@ -409,7 +409,7 @@ def test_ranks_follow_from_adjusted_pairs() -> None:
 
 
 def test_users_needed_from_a_pilot_are_a_range() -> None:
-    """The range has the truth for about 95 of 100 pilots of 100 users, a fifth of whom differ."""
+    """The range is right for about 95 of 100 pilots with 100 users, a fifth of whom differ."""
     generator, held = np.random.default_rng(7), 0
     needed = users_needed(0.03, np.sqrt(0.2 * (0.1**2 + 0.4**2) - 0.02**2))
     for _ in range(100):

@@ -47,7 +47,7 @@ SKEWED = [0.0, 0.0, 0.1, 0.02, 0.05, 0.9]
 def test_gaffkes_interval_is_a_quantile_of_random_weights(
     values: list[float], confidence: float
 ) -> None:
-    """The weights are drawn from a Dirichlet distribution; some values are skewed."""
+    """Draw the weights from a Dirichlet distribution."""
     draws = np.random.default_rng(0).dirichlet(np.ones(len(values) + 1), 50_000)
     found = interval(values, "gaffke", bounds=UNIT, confidence=confidence)
     for end, bound, level in ((found.high, 1.0, 1 + confidence), (found.low, 0.0, 1 - confidence)):
@@ -56,7 +56,7 @@ def test_gaffkes_interval_is_a_quantile_of_random_weights(
 
 
 def test_bca_moves_the_levels_by_a_sixth_of_the_skewness() -> None:
-    """Efron 1987: both constants are a sixth of the mean's skewness, the first one by Edgeworth."""
+    """Both constants of Efron (1987) are a sixth of the mean's skewness."""
     values = np.random.default_rng(11).random(25) ** 3
     deviations = values - values.mean()
     sixth = (deviations**3).sum() / (deviations**2).sum() ** 1.5 / 6
@@ -70,7 +70,7 @@ def test_bca_moves_the_levels_by_a_sixth_of_the_skewness() -> None:
 
 @pytest.mark.parametrize("unit", [1e-3, 1e3])
 def test_gaffkes_interval_in_other_units(unit: float) -> None:
-    values = np.array([*SKEWED, 0.0004, 0.9996])  # close to the ends, but not at them
+    values = np.array([*SKEWED, 0.0004, 0.9996])  # close to the ends of the range
     found = interval(values, "gaffke", bounds=UNIT, confidence=0.3)
     moved = interval(values * unit, "gaffke", bounds=(0, unit), confidence=0.3)
     assert tuple(moved) == pytest.approx((found.low * unit, found.high * unit), rel=1e-8)
@@ -116,13 +116,13 @@ def test_the_same_ratio_of_all_users_has_no_width() -> None:
     second = np.linspace(0.1, 0.25, 8)
     ratio, ends = relative_difference(2 * second, second)
     assert (ratio, *ends) == (1.0, 1.0, 1.0)
-    ratio, ends = relative_difference([0.2, 0.5], [0.1, 0.25])  # p of two users is at least 1/2
+    ratio, ends = relative_difference([0.2, 0.5], [0.1, 0.25])  # two users have p >= 1/2
     assert (ratio, *ends) == (1.0, -1.0, np.inf)
 
 
 @pytest.mark.parametrize(("n", "alpha", "centre"), [(3, 1e-4, 31.0), (10, 1e-9, 35.0)])
 def test_the_power_of_few_users_who_differ_by_much(n: int, alpha: float, centre: float) -> None:
-    """Here, the noncentral t is approximated by a normal with the variance of its denominator."""
+    """Here, a normal distribution approximates the noncentral t."""
     found = power_of(centre / np.sqrt(n), 1.0, n, alpha=alpha)
     expected = scipy.stats.nct.sf(scipy.stats.t.isf(alpha / 2, n - 1), n - 1, centre)
     assert found == pytest.approx(expected, abs=0.01)
@@ -191,7 +191,7 @@ def test_p_is_1_next_to_a_mean_of_0() -> None:
 
 @pytest.mark.parametrize("margin", [0.0055, 0.006, 0.008, 0.02])
 def test_the_interval_at_p_reaches_the_margin(margin: float) -> None:
-    """Few users differ, so p is that of Gaffke's intervals."""
+    """Since few users differ, p comes from Gaffke's intervals."""
     differences = np.zeros(400)
     differences[:4] = [1.0, -0.5, 0.75, 0.1]
     found = equivalence(differences, margin, bounds=UNIT)
@@ -308,7 +308,7 @@ def test_many_equal_values_are_one_group(most: float) -> None:
 
 
 def test_only_the_interval_of_its_own_test_agrees_with_p() -> None:
-    """An exact p of 1/16 does not reject, but the interval of an approximated test excludes 0."""
+    """The exact p of 1/16 does not reject, although intervals of approximate tests exclude 0."""
     differences = [0.75, 0.0, 0.75, 0.5, 1.0, 0.25]
     lows = {
         test: compare(differences, np.zeros(6), test=test, interval="randomisation").interval.low

@@ -1,4 +1,4 @@
-"""Intervals of means: Gaffke's, Clopper and Pearson's, the bootstrap's and Student's."""
+"""Intervals of means by Gaffke, Clopper and Pearson, the bootstrap, and Student's t."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UNIT = (0.0, 1.0)
 
 
 def sparse(n: int, seed: int = 0, share: float = 0.4) -> Float64:
-    """Return values between 0 and 1 like those of ndcg: most are 0."""
+    """Return values between 0 and 1, most of them 0, like those of NDCG."""
     generator = np.random.default_rng(seed)
     return generator.random(n) * (generator.random(n) < share)
 
@@ -38,8 +38,8 @@ def sparse(n: int, seed: int = 0, share: float = 0.4) -> Float64:
 def share_below(knots: Float64, c: float) -> float:
     """Return P(Σ W·knots ≤ c) for W ~ Dirichlet(1, ..., 1) and distinct knots, without rounding.
 
-    A divided difference of the truncated power. Curry & Schoenberg, Journal d'Analyse Mathématique
-    17, 1966.
+    This is a divided difference of the truncated power (Curry & Schoenberg, Journal d'Analyse
+    Mathématique 17, 1966).
     """
     exact = [Fraction(float(knot)) for knot in knots]
     total = Fraction(0)
@@ -78,7 +78,7 @@ def test_zeros_and_ones_have_clopper_and_pearsons_interval(k: int, n: int) -> No
 
 
 def test_the_approximation_is_close_where_the_exact_form_is_known() -> None:
-    """A value close to 0 or 1 is not treated as such, but hardly changes the interval."""
+    """With a value close to 0, the method changes but the interval hardly does."""
     values = np.repeat([0.0, 1.0], [997, 3])
     values[0] = 1e-6
     found = interval(values, bounds=UNIT)
@@ -104,7 +104,7 @@ def test_constants_have_the_exact_bound_of_the_rule_of_three() -> None:
 def test_gaffke_moves_with_the_values(
     values: list[float], scale: float, shift: float, random
 ) -> None:
-    """The interval changes with the unit of the values and not with their order."""
+    """The interval scales with the unit of the values, and does not depend on their order."""
     low, high = interval(values, "gaffke", bounds=UNIT)
     assert 0 <= low <= np.mean(values) + 1e-12
     assert np.mean(values) - 1e-12 <= high <= 1
@@ -193,7 +193,7 @@ def test_cells_change_nothing(monkeypatch: pytest.MonkeyPatch, kind, what: str) 
         assert found.exact == (what != "continuous")
         if what == "few kinds":
             np.testing.assert_array_equal(found.values, np.unique(one))
-        # Cells hide little variance, even relative to the variance without the farthest users.
+        # Grouping into cells loses little variance, even relative to that of the inner users.
         inner = np.clip(one, *np.sort(one)[[FAR_USERS, -1 - FAR_USERS]]) - found.estimate
         assert found.sum_of_squares - found.counts @ found.residuals**2 <= 2e-6 * inner @ inner
     monkeypatch.setattr("recometer.stats.grouping.SORTED_UP_TO", n)
@@ -265,7 +265,7 @@ def test_without_a_range_there_is_the_bootstrap(bounds) -> None:
     found = interval([0.1, 0.4, 1.0], bounds=bounds)
     assert found.method == "bca"
     assert "has no known range" in found.note
-    # Nor do such bounds limit the interval of values beyond them.
+    # Such bounds do not limit the interval of values beyond them either.
     assert tuple(interval([-0.4, 0.5, 1.4], bounds=bounds)) == tuple(interval([-0.4, 0.5, 1.4]))
 
 
@@ -289,7 +289,7 @@ def test_resampled_means_of_what_is_symmetric_are_normal(kind, confidence: float
 def test_the_middle_of_resampled_means_of_skewed_values_is_below_their_mean() -> None:
     low, high = interval([0.0] * 19 + [1.0], "percentile", confidence=0.01)
     assert 0.03 < low < high < 0.05
-    # The median is κ3 / 6 = 0.154 deviations below the mean; this end is 0.011 below, near 0.05.
+    # The median is κ3 / 6 = 0.154 deviations below the mean of 0.05. This end is only 0.011 below.
     assert 0.049 < interval([0.0] * 19 + [1.0], "percentile", confidence=0.1137).high < 0.0499
 
 
@@ -302,7 +302,7 @@ def test_the_unit_of_the_values_is_that_of_the_interval(kind) -> None:
 
 
 def test_the_skewness_of_a_sum() -> None:
-    """Three 0s and a 1: the cubes of the residuals add up to 3/8, their squares to 3/4."""
+    """For three 0s and a 1, the cubes of the residuals add up to 3/8, the squares to 3/4."""
     assert group([0.0, 0.0, 1.0, 0.0]).skewness == pytest.approx((3 / 8) / (3 / 4) ** 1.5)
     assert group([0.5, 0.5, 0.5]).skewness == 0
 
@@ -337,7 +337,7 @@ def test_groups_leave_out_who_has_no_value_or_no_size() -> None:
 @pytest.mark.parametrize("n", [3, SORTED_UP_TO + 1])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_rounding_is_neither_above_nor_below_0(n: int, sign: int) -> None:
-    """Values of 1e-13 times the largest one count as 0, even if their sign differs."""
+    """Values below 1e-13 times the largest count as 0, whatever their sign."""
     x = sign * 1e3 * np.append(np.linspace(0.0, 1.0, n), [1e-13, -1e-13, -1e-3])
     for found in (group(x), of_counts(x, np.ones(len(x)))):
         assert (found.n_above, found.n_below) == ((n - 1, 1) if sign > 0 else (1, n - 1))
@@ -358,11 +358,11 @@ def test_a_value_beyond_the_range_is_named() -> None:
     found = interval(values, bounds=UNIT)
     assert found.method == "bca"
     assert "1.5 lies outside" in found.note
-    # A range that a value exceeds does not truncate the interval, however far the value is off.
+    # If a value is outside the range, the range does not limit the interval.
     for values, bounds in (([0.0, 5.0, 15.0, 2.0], UNIT), ([0.0, 0.0, 2.0], (1.0, 5.0))):
         assert tuple(interval(values, "bca", bounds=bounds)) == tuple(interval(values, "bca"))
     assert interval([0.0, 0.5, 1 + 1e-12], bounds=UNIT).method == "gaffke"
-    # The rounding tolerance is relative to the width of the range, wherever the range lies.
+    # The tolerance for rounding is relative to the width of the range, not to its values.
     assert interval([-5.0, -4.5, -4 + 1e-12], bounds=(-5, -4)).method == "gaffke"
     assert interval([1000.0, 1000.5, 1001 + 1e-7], bounds=(1000, 1001)).method == "bca"
 
@@ -385,7 +385,7 @@ def test_what_cannot_be_is_refused() -> None:
 
 
 def test_an_end_without_bound_is_explained() -> None:
-    """In many resamples nobody has a weight above 0."""
+    """In many resamples, all weights are 0."""
     weights = np.zeros(60)
     weights[:2] = 1.0
     values = np.zeros(60)

@@ -1,4 +1,4 @@
-"""The package: light to import, and its names."""
+"""The names of the package, and what importing it loads."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_no_rows_have_no_clusters() -> None:
 
 
 def test_a_sequence_says_who_was_read() -> None:
-    """Users without a value belong to the population if `some_undefined` is set."""
+    """The population includes users without a value if `some_undefined` is set."""
     sequence = ConfidenceSequence((-1.0, 3.0), population=10, some_undefined=True)
     assert math.isnan(sequence.mean)
     sequence.update([0.0, np.nan, 1.0, 2.5])
@@ -138,10 +138,10 @@ def test_a_sequence_says_who_was_read() -> None:
 
 
 def test_values_that_are_too_skewed_for_bca() -> None:
-    """z0 = a = κ3/6 = 0.166 for a single 1: 1 - a (z0 + z) is above 0 up to z = 5.86."""
+    """A single 1 gives z0 = a = κ3/6 = 0.166, and 1 - a (z0 + z) is positive up to z = 5.86."""
     values = np.zeros(1000)
     values[0] = 1.0
-    # Chances of 1e-8 and 1e-9 on both sides have z = 5.73 and 6.11.
+    # Two-sided levels of 1e-8 and 1e-9 have z = 5.73 and 6.11.
     assert interval(values, "bca", confidence=1 - 1e-8).note == ""
     found = interval(values, "bca", confidence=1 - 1e-9)
     assert math.isnan(found.high)

@@ -20,9 +20,9 @@ UNIT = (0.0, 1.0)
 
 
 def excluded(x: Float64, m: float, alpha: float, population: int | None = None) -> bool:
-    """Return whether a candidate was ever excluded, step by step as in the article."""
+    """Return whether the mean m was ever excluded, computed step by step as in the article."""
     goals = np.array([16.0 * 4**k for k in range(12) if 16 * 4**k <= (population or 10**8)])
-    plus = minus = np.ones(len(goals))  # a player for each
+    plus = minus = np.ones(len(goals))  # a player per goal
     total, squares = 0.0, 0.0
     for t, value in enumerate(x.tolist(), start=1):
         drift, rest = 1.0, m
@@ -74,9 +74,9 @@ def test_units_and_direction() -> None:
 
 
 def test_false_alarms_over_a_hundred_looks_stay_below_5_percent() -> None:
-    """200 experiments under the null: sparse paired differences of mean 0.
+    """In 200 experiments, differences have mean 0 and many are 0.
 
-    Student's interval, inspected as often, errs in more than a fifth of them.
+    If inspected as often, Student's interval raises a false alarm in more than a fifth of them.
     """
     generator = np.random.default_rng(3)
     alarms, naive = 0, 0
@@ -133,7 +133,7 @@ def test_one_run_is_students_interval_and_says_so() -> None:
 
 
 def test_tiny_values_of_runs_have_an_interval_without_width() -> None:
-    """The variances can be represented, but their squares underflow."""
+    """Doubles can hold these variances, but their squares underflow."""
     found = over_runs((crossed(50, 3, 0) - 0.5) * 1e-100)
     assert tuple(found.interval) == (found.mean, found.mean)
     assert "the interval has no width" in found.note + found.interval.note
@@ -163,12 +163,15 @@ def test_runs_that_differ_by_noise_alone_leave_users() -> None:
 
 @pytest.mark.parametrize("compared", [False, True])
 def test_intervals_over_users_and_runs_cover(compared: bool) -> None:
-    """300 experiments with 4 seeds: a standard error of 1.3 %. Users alone cover far too rarely."""
+    """Over 300 experiments, coverage has a standard error of 1.3 %.
+
+    Intervals over users alone cover the mean far too rarely.
+    """
     covered, of_users = [], []
     for seed in range(300):
         first = second = crossed(60, 4, seed)
         if compared:
-            # The same users, other runs: the users' effects cancel.
+            # Both models have the same users but other runs, so the effects of users cancel.
             generator = np.random.default_rng(10_000 + seed)
             user = generator.normal(0, 0.2, (60, 1))
             first, second = (
@@ -196,7 +199,7 @@ def test_a_difference_over_runs_pairs_users() -> None:
     swapped = over_runs(second, first)
     np.testing.assert_allclose(tuple(swapped.interval), (-found.interval.high, -found.interval.low))
     assert swapped.deviation_runs == found.deviation_runs[::-1]
-    # Users with values from only one model, or from only some of the runs, are left out.
+    # Users without a value from every run of both models are left out.
     first[:2], second[2:5, 0] = np.nan, np.nan
     assert over_runs(first, second) == over_runs(first[5:], second[5:])
 
@@ -206,7 +209,7 @@ def test_folds_with_users_of_their_own() -> None:
     means = 0.5 + np.array([-0.2, -0.1, 0.0, 0.1, 0.2])
     folds = [generator.normal(mean, 0.1, 400) for mean in means]
     found = over_folds(folds)
-    # The folds differ far more than their users explain: this is nearly a t interval of 5 means.
+    # Folds differ far more than their users explain, so this is nearly a t interval of 5 means.
     of_means = np.array([fold.mean() for fold in folds])
     np.testing.assert_allclose(tuple(found.interval), tuple(interval(of_means, "t")), atol=1e-3)
     assert found.deviation_runs[0] == pytest.approx(of_means.std(ddof=1), rel=0.02)
@@ -215,8 +218,8 @@ def test_folds_with_users_of_their_own() -> None:
     error = scipy.stats.t.ppf(0.975, 4) * 0.1 / np.sqrt(2_000)
     assert alike.interval.width >= 2 * error * 0.95
     assert over_folds([[0.5, 0.5], [0.5, 0.5]]).interval.width == 0
-    # One fold has no variance within. The variance between folds is the variance of the means, less
-    # the mean of the variances within.
+    # The first fold has no variance within. The variance between folds is the variance of the means
+    # minus the mean variance within.
     apart = over_folds([[0.5, 0.5], [0.1, 0.3], [0.9, 0.7]])
     within = (0 + 0.01 + 0.01) / 3  # variances of the folds' means: 0.02 / 2 users
     assert apart.deviation_runs[0] == pytest.approx(
@@ -225,11 +228,11 @@ def test_folds_with_users_of_their_own() -> None:
     between = apart.deviation_runs[0] ** 2
     assert apart.share_of_runs == pytest.approx(between / (between + within))
     assert over_folds([[0.5, 0.5], [0.4, 0.6], [0.3, 0.7]]).deviation_runs == (0.0,)
-    # If all folds have the same weight, the interval is no narrower than that over users.
+    # If all folds have equal weights, the interval is at least as wide as the one over users.
     alike = over_folds([[0.5, 0.5], [0.2, 0.8], [0.4, 0.6]])
     half = scipy.stats.t.ppf(0.975, 2) * np.sqrt((0 + 0.09 + 0.01) / 9)
     assert tuple(alike.interval) == pytest.approx((0.5 - half, 0.5 + half))
-    # Folds whose means happen to agree are no more precise than their users.
+    # If means of folds happen to agree, the interval is still as wide as the one over users.
     same = over_folds([[0.0, 1.0], [0.1, 0.9], [0.2, 0.8]])
     squares = np.array([0.25, 0.16, 0.09])
     half = scipy.stats.t.ppf(0.975, 2) * np.sqrt(1 / (1 / squares).sum())
@@ -255,7 +258,7 @@ def test_folds_have_the_interval_of_hartung_and_knapp(spread: float) -> None:
         half = scipy.stats.t.ppf(0.975, 3) * math.sqrt(max(variance, least))
         found = over_folds(folds).interval
         np.testing.assert_allclose(tuple(found), (mean - half, mean + half), rtol=1e-9)
-    assert floors or not spread  # folds that vary more than their users, but are close by chance
+    assert floors or not spread  # folds that differ, but are close by chance
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.05, -0.3])
@@ -272,10 +275,10 @@ def test_the_p_value_of_folds_is_where_their_interval_ends_at_0(shift: float) ->
 
 
 def by_hand(tables: list[NDArray[np.float64]], confidence: float) -> tuple[float, ...]:
-    """Return interval ends and p for the mean of one table or a difference of two, and deviations.
+    """Return the interval, p and deviations of the mean of one table or of the difference of two.
 
-    The error of the mean, squared, is a sum of mean squares, whose degrees of freedom are those of
-    Welch and Satterthwaite.
+    The squared error of the mean is a sum of mean squares. Its degrees of freedom follow Welch and
+    Satterthwaite.
     """
     n = len(tables[0])
     of_users = [
@@ -338,7 +341,7 @@ def test_values_of_runs_vary_as_means_of_users_do() -> None:
     assert found.share_of_runs == pytest.approx(expected.share_of_runs)
     ratio = over_values(*means, error / 0.4, 300, relative=True)
     assert ratio.mean == pytest.approx(means[0].mean() / means[1].mean() - 1)
-    # The variance of a ratio of independent means, linearised; degrees of freedom by Satterthwaite.
+    # Linearise the ratio of independent means; Satterthwaite gives the degrees of freedom.
     one, two = np.array([0.5, 0.6, 0.8]), np.array([2.0, 2.5])
     parts = [
         (one.var(ddof=1) / two.mean() ** 2 / 3, 2),
@@ -350,7 +353,7 @@ def test_values_of_runs_vary_as_means_of_users_do() -> None:
     assert ratio.interval.width / 2 == pytest.approx(
         scipy.stats.t.ppf(0.975, degrees) * np.sqrt(variance)
     )
-    # Users count with their degrees of freedom, which matter if there are few.
+    # The degrees of freedom of the error over users matter if there are few users.
     error = 0.05
     for n in (2, 5):
         parts = [(error**2, n - 1), (one.var(ddof=1) / 3, 2), (two.var(ddof=1) / 2, 1)]

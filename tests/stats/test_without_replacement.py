@@ -15,12 +15,12 @@ UNIT = (0.0, 1.0)
 
 
 def excluded(x: Float64, m: float, alpha: float, n_all: int) -> bool:
-    """Return whether a candidate was ever excluded, user by user, tracking the capital itself."""
+    """Return whether the mean m was ever excluded, tracking the capital after each user."""
     level = 2 * math.log(2 / alpha)
     goals = [16 * 4**k for k in range(12) if 16 * 4**k <= n_all]
     capital = {sign: [1.0] * len(goals) for sign in (1, -1)}
     values: list[float] = []
-    means: list[float] = []  # after each, and half a user with 0.5 and one more
+    means: list[float] = []  # shrunk towards 0.5
     for place, value in enumerate(x.tolist()):
         known = len(values)
         spread = 0.25 + sum((v - c) ** 2 for v, c in zip(values, means, strict=True))
@@ -64,18 +64,18 @@ def test_p_values_agree_with_the_interval() -> None:
         found, p = sequence.update(batch), sequence.p_value()
         assert (0 not in found) == (p <= 0.05)
     assert p == pytest.approx(sequence.p_value(0.0))
-    # A single update gives the same p, and the ends of the interval have p-values of 0.05.
+    # Updating with all users at once gives the same p, and the ends of the interval have p = 0.05.
     at_once = ConfidenceSequence((-1, 1), 0.95, 600)
     at_once.update(x)
     assert at_once.p_value() == pytest.approx(p)
-    for end in found:  # the end is excluded, but only just
+    for end in found:  # the end itself is barely excluded
         assert 0.05 * (1 - 1e-3) < at_once.p_value(end) <= 0.05
     assert at_once.p_value(-1.5) == 0
 
 
 @pytest.mark.parametrize("undefined", [0.0, 0.25])
 def test_the_mean_of_the_population_is_covered_at_all_times(undefined: float) -> None:
-    """150 populations of 150 users, mostly 0: whether the mean is excluded after any user."""
+    """Check 150 populations of 150 users with many 0s: the mean must rarely be excluded."""
     generator, missed = np.random.default_rng(3), 0
     for _ in range(150):
         x = np.where(generator.random(150) < 0.3, generator.random(150), 0.0)
@@ -125,7 +125,7 @@ def test_minus_0_is_the_mean_0() -> None:
 
 @pytest.mark.parametrize(("value", "last"), [(0.1, 0.0), (0.9, 1.0)])
 def test_rounding_does_not_exclude_the_mean_of_many(value: float, last: float) -> None:
-    """Adding 0.1 up 100,000 times gives 10,000.000000019, which exceeds the exact total."""
+    """Adding up 0.1 100,000 times gives 10,000.000000019, which exceeds the exact total."""
     x = np.full(100_000, value)
     x[-20:] = last
     for n in (99_981, 99_999):
@@ -135,7 +135,7 @@ def test_rounding_does_not_exclude_the_mean_of_many(value: float, last: float) -
 
 
 def test_an_interval_that_missed_the_mean_is_one_still() -> None:
-    """Ones come first, which is not random: the interval misses the mean, but must stay valid."""
+    """The order is not random, so the interval misses the mean, but its ends stay in order."""
     sequence = ConfidenceSequence(UNIT, population=400)
     missed = sequence.update(np.ones(150))
     assert 0.5 not in missed

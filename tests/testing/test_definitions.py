@@ -1,4 +1,4 @@
-"""Every metric is written twice: an efficient version, and its definition."""
+"""Every metric is implemented twice: efficiently, and as a plain definition."""
 
 from __future__ import annotations
 

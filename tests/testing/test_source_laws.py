@@ -104,7 +104,7 @@ def test_check_source_takes_existing_sources():
 
 
 class Broken(rm.Scores):
-    """Scores that break one law."""
+    """A source of scores that breaks one law."""
 
     def __init__(self, law, *given):
         super().__init__(given[0], user_ids=given[1], item_ids=given[2])

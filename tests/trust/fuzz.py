@@ -36,7 +36,7 @@ def file_of(data: bytes, name: str) -> pathlib.Path:
 
 
 def answer(call: Callable[[], object]) -> None:
-    """Make a call that may reject its input: only recometer's own errors are allowed."""
+    """Make a call that may raise an error, but only one of recometer's own errors."""
     from recometer.errors import RecometerError
 
     with contextlib.suppress(RecometerError):
@@ -49,7 +49,7 @@ def names(data: bytes) -> None:
 
     text = data.decode(errors="surrogateescape")
     found = parse(text)
-    if len(found) <= 1000:  # ranges can stand for many cut-offs
+    if len(found) <= 1000:  # short ranges can mean many cut-offs
         assert parse(" ".join(map(str, found))) == found
 
 
@@ -64,7 +64,7 @@ def calls_on(path: pathlib.Path) -> Iterator[Callable[[], object]]:
 
 
 def read(path: pathlib.Path) -> None:
-    """Read a table in every way; each way may reject it."""
+    """Read a table in every way; each way may raise an error."""
     for call in calls_on(path):
         answer(call)
 

@@ -1,4 +1,4 @@
-"""Interrupt a phase of long work at several moments; measure how long it goes on after that.
+"""Interrupt long work at several moments, and measure how long it continues.
 
 `python interrupted.py PHASE` prints the duration of the work, then a line per interruption. All are
 in seconds of processor time, since wall time depends on the load of the machine.
@@ -21,7 +21,7 @@ import scipy.sparse
 import recometer as rm
 
 RNG = np.random.default_rng(0)
-SHARES = (0.05, 0.25, 0.45, 0.65, 0.85)  # the fractions of the work after which to interrupt it
+SHARES = (0.05, 0.25, 0.45, 0.65, 0.85)  # interrupt after these shares of the work
 TRIES = 5
 PHASES: dict[str, Callable[[], Callable[[], Any]]] = {}
 
@@ -33,7 +33,7 @@ def phase(prepare):
 
 
 def some(n_users, n_items, each):
-    """A test set with a few items per user."""
+    """Return a test set with a few items per user."""
     rows = np.repeat(np.arange(n_users), each)
     columns = RNG.integers(0, n_items, n_users * each)
     return scipy.sparse.csr_array(
@@ -53,7 +53,7 @@ def factors():
 
 @phase
 def many_items():
-    """Many items: recometer checks their factors and computes their fingerprint."""
+    """Check the factors of many items, and compute their fingerprint."""
     n_users, n_items = 400_000, 2_000_000
     model = rm.Factors(normal(n_users, 64), normal(n_items, 64))
     test = some(n_users, n_items, 4)
@@ -62,7 +62,7 @@ def many_items():
 
 @phase
 def factors_in_a_file():
-    """Factors in a file, converted block by block on two threads."""
+    """Rank with factors in a file, which two threads convert block by block."""
     with tempfile.NamedTemporaryFile() as file:  # the memory map outlives the name
         normal(500_000, 64).astype(np.float16).tofile(file)
         file.flush()
@@ -79,7 +79,7 @@ def lists_of_factors():
 
 @phase
 def scores():
-    # Consecutive users' scores are shifted by one item, so that they share memory.
+    # To save memory, the scores of consecutive users overlap, shifted by one item.
     shared = np.lib.stride_tricks.sliding_window_view(normal(89_999), 50_000)
     model, test = rm.Scores(shared), some(40_000, 50_000, 20)
     return lambda: rm.evaluate(model, test, metrics="ndcg@10 coverage@10", threads=1)
@@ -146,9 +146,9 @@ def compare():
 
 
 def interrupted_at(share, whole, work):
-    """Interrupt work after a share of its duration; return how long it goes on, in seconds.
+    """Interrupt work after a share of its duration, and return how many seconds it continues.
 
-    If the work ends earlier, repeat it with the moment based on its latest duration.
+    If the work ends before that, repeat it based on its latest duration.
     """
     came = []
 

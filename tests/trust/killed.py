@@ -1,9 +1,9 @@
 """Save something repeatedly, and kill the process (SIGKILL) one step later each time.
 
 `python killed.py WHAT FOLDER` prints a line per kill, `old` or `new`, for the version that is
-complete on disk, then `ended`. A step is a system call that Python makes for a file in the folder.
-`test_killed.py` runs this script. Processes are forked before Polars starts its threads, since a
-fork would lose these.
+complete on disk, and finally `ended`. A step is a system call that Python makes for a file in the
+folder. `test_killed.py` runs this script. It forks processes before Polars starts its threads,
+since forked processes would lack these.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ def evaluation(seed):
 
 
 class SavedEvaluation:
-    """One file."""
+    """An evaluation, which is one file."""
 
     def save(self, folder, seed):
         evaluation(seed).save(folder / "result.parquet")
@@ -50,14 +50,14 @@ def n_rows(part):
 
 
 class SavedSplit:
-    """Several files; the old and the new version have different ones."""
+    """A split of several files, which differ between the old and the new version."""
 
     def made(self, seed):
         import polars as pl
 
         rows = np.random.default_rng(1).integers(0, 9, (40, 2))
         data = pl.DataFrame({"user": rows[:, 0], "item": rows[:, 1], "time": np.arange(40)})
-        if seed == 0:  # with ids, which are saved in files of their own
+        if seed == 0:  # this version has more files, for its ids
             return rm.split(rm.Interactions.of(data), rm.split.Last(1))
         return rm.split(data, rm.split.Last(2))
 
@@ -74,7 +74,7 @@ class SavedSplit:
 
 
 class Text:
-    """A text file, written by a function of a seed and a path."""
+    """A text file, written by a function that takes a seed and a path."""
 
     def __init__(self, name, write):
         self.name, self.write = name, write
@@ -96,7 +96,7 @@ def comparison(seed):
 
 
 class CommandLine:
-    """The output of `recometer evaluate --out`: the evaluation, and a summary."""
+    """The output of `recometer evaluate --out`, which is an evaluation and a summary."""
 
     def save(self, folder, seed):
         from recometer.cli._app import app
@@ -144,7 +144,7 @@ def save_chart(seed, path):
 
 
 def in_child(function):
-    """Fork, call a function in the child, and return its negative signal or its exit status."""
+    """Call a function in a forked child, and return its exit status or negative signal."""
     child = os.fork()
     if child == 0:
         status = 70
@@ -158,7 +158,7 @@ def in_child(function):
 
 
 def killed_at(step, what, folder):
-    """Save, but get killed before the given step."""
+    """Save, but kill the process before the given step."""
     steps = count()
 
     def watch(event, arguments):
@@ -174,7 +174,7 @@ def killed_at(step, what, folder):
 def main():
     warnings.simplefilter("ignore")
     for module in ("polars", "recometer.cli._app", "recometer.report", "vl_convert"):
-        importlib.import_module(module)  # once here, not in every child
+        importlib.import_module(module)  # import once here instead of in every child
     what, base = WHAT[sys.argv[1]], Path(sys.argv[2])
 
     def saved(seed, folder):
@@ -192,7 +192,7 @@ def main():
         if status == -signal.SIGKILL:
             found = in_child(lambda: [what.found(folder, seed) for seed in (0, 1)].index(True))
             print({0: "old", 1: "new"}.get(found, f"broken at step {step}"), flush=True)
-            # Leftovers of the killed process must not prevent another save.
+            # Files left by the killed process must not prevent another save.
             assert in_child(lambda: what.save(folder, 1) or 0) == 0
             assert in_child(lambda: not what.found(folder, 1)) == 0
         else:

@@ -1,6 +1,6 @@
 """Evaluations that `test_same_answer.py` repeats in its own and in other processes.
 
-Scores are small integers, whose sums are exact with every instruction set, and many are tied.
+Scores are small integers, so their sums are exact with every instruction set, and many are tied.
 `python same_answer.py` prints a digest of each model's values.
 """
 
@@ -41,7 +41,7 @@ def rows(where: Any, *, order: int = 0, **values: Any) -> dict[str, Any]:
 
 
 def evaluated(model: str, *, order: int = 0, frame: Frame = pl.DataFrame, **rules: Any) -> Any:
-    """Evaluate a model; `order` seeds the order of all rows, `frame` makes the data frames."""
+    """Evaluate a model. `order` seeds the order of rows, and `frame` makes the data frames."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ids = {"user_ids": USERS, "item_ids": ITEMS}

@@ -19,7 +19,7 @@ ROOM = 256 * 2**20  # bytes of memory available to the work
 
 
 def pages(column):
-    """Return the bytes of this process: address space (0), resident (1), or data (5)."""
+    """Return the size of this process in bytes: address space (0), resident (1) or data (5)."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[column]) * resource.getpagesize()
 
@@ -38,25 +38,25 @@ def small(number=0):
 
 
 def long_lists():
-    """Lists with all items of the catalogue."""
+    """Make lists with all items of the catalogue."""
     model = rm.Factors(np.ones((2000, 2), np.float32), np.ones((60_000, 2), np.float32))
     return rm.evaluate(model, np.eye(2000, 60_000), metrics="coverage@60000", threads=1)
 
 
 def many_cutoffs():
-    """One value per user and cut-off."""
+    """Compute many values per user."""
     names = "recall@1..2000"
     model = rm.Scores(np.zeros((100_000, 3), np.float32))
     return rm.evaluate(model, np.ones((100_000, 3)), metrics=names, threads=2)
 
 
 def many_users():
-    """Arrays with one entry per user, for very many users."""
+    """Allocate arrays with one entry per user, for very many users."""
     return rm.Interactions.of(np.array([[2**28 - 5], [7]]), n_users=2**28 - 1, n_items=8)
 
 
 def texts():
-    """String ids, numbered by Polars and by the kernel."""
+    """Read string ids, which Polars and the kernel number."""
     ids = pl.Series(np.arange(10_000_000)).cast(pl.String)
     return rm.Interactions.of(pl.DataFrame({"user": ids, "item": ids}))
 
@@ -81,7 +81,7 @@ def starved(case):
 
 
 def repeated():
-    """Print by how many bytes the process grows over a thousand evaluations."""
+    """Print by how many bytes the process grows in a thousand evaluations."""
     for number in range(300):
         small(number)
     before = pages(1)
@@ -92,7 +92,7 @@ def repeated():
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    pl.Series([1]).sort()  # starts its threads
+    pl.Series([1]).sort()  # makes Polars start its threads
     if sys.argv[1] == "repeated":
         repeated()
     else:

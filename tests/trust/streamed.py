@@ -21,8 +21,8 @@ import recometer as rm
 GIB = 2**30
 LIMIT = 3 * GIB // 2  # limits the data segment of the process
 N_ROWS, N_FACTORS, N_OTHERS = 12_582_912, 64, 24  # 3 GiB of factors in float32, or more
-N_SCORED = 768  # users, each with 4 MiB of scores
-WRITTEN = 4096  # non-zero rows of factors, in pieces throughout the file
+N_SCORED = 768  # users with 4 MiB of scores each
+WRITTEN = 4096  # non-zero rows of factors, spread over the file in pieces
 
 
 def anonymous():
@@ -34,13 +34,13 @@ def anonymous():
 
 
 def file_of(path, shape, dtype, order):
-    """Return a sparse file, whose holes are read as zeros."""
+    """Return a sparse file, which reads as zeros where nothing was written."""
     options = {"dtype": dtype, "shape": shape, "fortran_order": order == "F"}
     return np.lib.format.open_memmap(path, mode="w+", **options)
 
 
 def factors_in_file(path, dtype, order):
-    """Write rows of factors, each one twice, separated by zeros; return their positions."""
+    """Write factors in pieces, each row twice; return them and their positions."""
     rows = file_of(path, (N_ROWS, N_FACTORS), dtype, order)
     starts = np.linspace(0, N_ROWS - 64, WRITTEN // 64).astype(int)
     chosen = np.concatenate([np.arange(start, start + 64) for start in starts])
@@ -51,7 +51,7 @@ def factors_in_file(path, dtype, order):
 
 
 def judged(items, n_items, user_ids=None):
-    """Return interactions of each user with one row of items."""
+    """Return interactions with the items in a user's row."""
     pairs = np.stack([np.repeat(np.arange(len(items)), items.shape[1]), items.ravel()])
     sizes = {"n_users": len(items), "n_items": n_items}
     item_ids = None if user_ids is None else np.arange(n_items)
@@ -59,25 +59,25 @@ def judged(items, n_items, user_ids=None):
 
 
 def best(scores, places):
-    """Return the items at some places of each user's ranking."""
+    """Return the items at these places of each user's ranking."""
     return np.argsort(-scores, axis=1, kind="stable")[:, places]
 
 
 def items(path, dtype, order):
-    """Items in the file. Some of the best non-zero ones are judged.
+    """Write item factors to the file; the judged items are some of the best non-zero ones.
 
-    If dtype is float64, the users are float64, so recometer converts the float32 items.
+    If dtype is float64, only the users have it, so recometer converts the float32 items.
     """
     few, chosen = factors_in_file(path, "f4" if dtype == "f8" else dtype, order)
     users = np.random.default_rng(1).standard_normal((N_OTHERS, N_FACTORS)).astype(dtype)
     place = best(users @ few.T.astype(dtype), [0, 5, 8, 40, 90])
     whole = (lambda: rm.Factors(users, path)), judged(chosen[place], N_ROWS)
-    # All other items score 0, so none of them ranks above these.
+    # All other items have a score of 0, so none of them ranks above these.
     return whole, (rm.Factors(users, few), judged(place, len(chosen)))
 
 
 def users(path, dtype, order):
-    """Users in the file, some of them in test. The items are float32."""
+    """Write user factors to the file, for users of whom some are in test. Items are float32."""
     few, chosen = factors_in_file(path, dtype, order)
     others = np.random.default_rng(1).standard_normal((300, N_FACTORS)).astype(np.float32)
     ids = np.arange(N_ROWS)
@@ -88,7 +88,7 @@ def users(path, dtype, order):
 
 
 def scores(path, dtype, order):
-    """Scores in the file; some users have non-zero scores."""
+    """Write scores to the file, which are not 0 for some users."""
     matrix = file_of(path, (N_SCORED, GIB // 1024), dtype, order)
     rows = np.arange(0, N_SCORED, 64)
     matrix[rows, :1000] = np.random.default_rng(0).random((len(rows), 1000), np.float32)
@@ -101,7 +101,7 @@ def scores(path, dtype, order):
 
 
 class Watch(threading.Thread):
-    """Samples the memory usage repeatedly."""
+    """A thread that keeps measuring the memory usage."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -113,7 +113,7 @@ class Watch(threading.Thread):
 
 
 def main(case, dtype, order, folder):
-    """Evaluate within limits; then evaluate the relevant part in memory."""
+    """Evaluate with limited memory, and then evaluate only the relevant part in memory."""
     path = folder / "a.npy"
     (make, test), (alone, small) = CASES[case](path, dtype, order)
     mapped, read_as = np.load(path, mmap_mode="r"), np.result_type(dtype, np.float32)

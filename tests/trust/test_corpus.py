@@ -1,4 +1,4 @@
-"""Inputs that fuzzing has kept are read once more; see `fuzz.py`."""
+"""Read all inputs that fuzzing has kept; see `fuzz.py`."""
 
 from pathlib import Path
 

@@ -39,14 +39,14 @@ texts = st.one_of(
         st.one_of(st.sampled_from(PIECES), st.characters(exclude_categories=["Cs"])), max_size=8
     ).map("".join),
 )
-# A number makes each name unique.
+# Numbers make names unique.
 names = st.lists(texts, min_size=9, max_size=9).map(
     lambda found: [f"{text}{at}" for at, text in enumerate(found)]
 )
 
 
 class Page(html.parser.HTMLParser):
-    """The structure of a page: its elements with their attributes, and the data in scripts."""
+    """A parser for the elements of a page with their attributes, and the data in its scripts."""
 
     def __init__(self, text):
         super().__init__()
@@ -94,7 +94,7 @@ def report(called):
 
 @pytest.fixture(scope="module")
 def plain():
-    """A page with harmless names of equal length."""
+    """Make the same page with harmless names of equal length."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(page, "vega", lambda: "window.vegaEmbed = null;")
         yield Page(report([f"name {at}" for at in range(9)]))

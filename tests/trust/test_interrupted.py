@@ -1,4 +1,4 @@
-"""Ctrl-C during long work: the work ends soon, leaves no thread, and can be repeated."""
+"""After Ctrl-C, long work ends soon, leaves no thread, and can be repeated."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""Running out of memory gives an error with the requested size. Memory is released."""
+"""If memory runs out, an error states the requested size. Memory is released."""
 
 import re
 import sys
@@ -11,7 +11,7 @@ pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limits are Linux's"),
 ]
 ASKED_FOR = r"MemoryError: Unable to allocate [\d.]+ [KMGT]iB for an array with shape .* data type"
-LEAST = 4 * 2**20  # bytes by which a process may grow, since allocators keep some memory
+LEAST = 4 * 2**20  # bytes by which a process may grow; allocators keep some memory
 
 
 def said(case):

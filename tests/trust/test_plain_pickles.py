@@ -31,14 +31,14 @@ def test_arrays_and_ids_survive_pickling(protocol):
 
 
 class Planted:
-    """Writes a file when it is unpickled."""
+    """An object that writes a file when it is unpickled."""
 
     def __reduce__(self):
         return pathlib.Path.write_text, (pathlib.Path("planted"), "")
 
 
 class Evaluated:
-    """Evaluates an expression when it is unpickled."""
+    """An object that evaluates an expression when it is unpickled."""
 
     def __reduce__(self):
         return eval, ("1 + 1",)

@@ -13,7 +13,7 @@ from recometer.sources import _factor_ranking, _list_ranking
 
 TIES = ("expected", "random")
 SETS = _kernel.instruction_sets()
-# The number of users, items or places per block, and the test data that need several blocks.
+# The settings for the number of users, items or places per block.
 BLOCKS = (
     (_factor_ranking, "USERS_PER_TASK"),
     (_factor_ranking, "USERS_PER_BLOCK"),
@@ -24,7 +24,7 @@ BLOCKS = (
     (listed, "BLOCK_PLACES"),
 )
 FRAME_NAMES = ("polars", "pandas", "pandas categories", "pyarrow table")
-# Vary threads, orders of rows and data frame libraries together.
+# Threads, orders of rows and data frame libraries vary together.
 CHANGES = [
     {"threads": threads, "order": threads // 2, "frame": FRAMES[FRAME_NAMES[threads % 4]]}
     for threads in (2, 3, 5, 8)
@@ -72,7 +72,7 @@ def test_values_do_not_depend_on_process_or_hash_seed():
 
 
 def test_values_depend_on_the_seed():
-    """Make sure that the compared values depend on the seed."""
+    """The comparisons would prove nothing if the values did not depend on the seed."""
     for model in ("factors", "scores", "lists"):
         other = evaluated(model, ties="random", seed=4, threads=1)
         assert digest(other) != expected(model, "random")

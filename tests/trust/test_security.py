@@ -17,7 +17,7 @@ from recometer.cli._app import app
 from recometer.data.array_files import open_sparse
 from recometer.data.storage import PLACEHOLDER, sealed
 
-# Modules and functions that run programs, or code that is in data.
+# Modules and functions that can run programs, or code in data.
 MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "code"}
 MODULES |= {"subprocess", "ctypes", "yaml", "xml", "requests", "urllib", "http", "socket", "runpy"}
 NAMES = {"eval", "exec", "compile", "__import__", "input", "breakpoint"}
@@ -26,23 +26,23 @@ ATTRIBUTES = {"system", "popen", "read_pickle", "to_pickle", "fork", "execv", "s
 ALLOWED = {
     ("sources/models.py", "eval"),  # torch's Module.eval, which ends training mode
     ("integrations/lightning.py", "eval"),  # the same
-    # The states of one training; only arrays and ids are unpickled.
+    # The state of a training; only arrays and ids are unpickled.
     ("integrations/torchmetrics.py", "pickle"),
     ("integrations/_plain.py", "pickle"),
-    # Messages between the driver and the tasks of a Spark job, which Spark itself pickles.
+    # Messages between driver and tasks, which Spark pickles anyway.
     ("spark/block.py", "pickle"),
     (
         "integrations/sentence_transformers.py",
         "urllib.parse",
-    ),  # splits names of files, opens nothing
-    ("data/files.py", "urllib.parse"),  # splits names of folders, opens nothing
+    ),  # parses names of files, opens nothing
+    ("data/files.py", "urllib.parse"),  # parses names of folders, opens nothing
     ("data/structs.py", "eval"),  # Polars' list.eval: an expression on the entries of lists
     ("comparing/gates.py", "xml.etree"),  # only writes
 }
 
 
 def found_in(name):
-    """Yield which of these modules and functions a module uses."""
+    """Yield the forbidden modules and functions that a module uses."""
     for node in nodes_of(FILES[name]):
         if isinstance(node, ast.Import):
             yield from (one.name for one in node.names if one.name.split(".")[0] in MODULES)
@@ -69,7 +69,7 @@ def test_no_module_runs_code_from_data():
 
 
 class Planted:
-    """Writes a file when it is unpickled."""
+    """An object that writes a file when it is unpickled."""
 
     def __reduce__(self):
         return pathlib.Path.write_text, (pathlib.Path("planted"), "")
@@ -96,7 +96,7 @@ def test_arrays_of_objects_are_not_unpickled(here):
 
 @pytest.fixture
 def split(here):
-    """A split in a folder, next to an unrelated table."""
+    """Save a split in a folder, next to an unrelated table."""
     table = pl.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 2], "time": [1, 2, 3, 4]})
     table.write_parquet("secret.parquet")
     rm.split(table, rm.split.Last(1)).save("split")

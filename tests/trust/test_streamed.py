@@ -19,7 +19,7 @@ MOST = 800 * 10**6  # bytes
         (case, dtype, order)
         for case in ("items", "users", "scores")
         for dtype, order in (("f4", "C"), ("f4", "F"), ("f2", "C"), ("f8", "C"))
-        if (case, dtype) != ("scores", "f8")  # given scores are not converted
+        if (case, dtype) != ("scores", "f8")  # scores are never converted
     ],
 )
 def test_3_gib_are_evaluated_with_half_the_memory(tmp_path, case, dtype, order):
@@ -28,7 +28,7 @@ def test_3_gib_are_evaluated_with_half_the_memory(tmp_path, case, dtype, order):
     finally:
         (tmp_path / "a.npy").unlink(missing_ok=True)
     assert said["copy"] >= 3 * 2**30
-    assert said["refused"]  # the whole file does not fit into memory
+    assert said["refused"]  # copying the whole file into memory fails
     assert said["same"]
     assert min(said["mean"].values()) > 0.1
     assert said["most"] - said["before"] < MOST

@@ -1,4 +1,4 @@
-"""Users' code as type checkers see it: `assert_type` fails if a type differs."""
+"""A user's program for type checkers, which reject it if an `assert_type` is wrong."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DATA = pl.DataFrame({"user": ["a", "a", "b", "b"], "item": [1, 2, 1, 2], "time":
 
 
 class Mine:
-    """A user's own model."""
+    """A model of the user's own."""
 
     def recommend(self, users: list[str], k: int) -> list[list[int]]:
         return [[1, 2][:k] for _ in users]
@@ -54,7 +54,7 @@ rm.exposure(result, {1: "old"}, k=2, ties="item")
 assert_type(rm.compare({"one": result, "two": result}, cluster=False), rm.Comparison)
 test = rm.Interactions.of(DATA, user=["user", "item"], item="time")
 
-# Type checkers report mistakes.
+# Type checkers report these mistakes.
 rm.evaluate(most_popular(made.train), made, ties="first")  # type: ignore[call-overload]
 rm.evaluate(most_popular(made.train), made, tied="item")  # type: ignore[call-overload]
 rm.evaluate(fitted, folds, users=3)  # type: ignore[call-overload]

@@ -1,4 +1,4 @@
-"""Keyword types match their objects, and users' programs pass type checkers."""
+"""The declared types of keywords match the code, and users' programs pass type checkers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_rule_types_match_the_protocol() -> None:
 
 
 def parameters(path: str, name: str) -> list[dict[str, str]]:
-    """Return the parameters, with their types, of every function with this name in a file."""
+    """Return the parameters and types of every function with this name in a file."""
     tree = ast.parse((PACKAGE / path).read_text())
     found = []
     for node in ast.walk(tree):

@@ -44,13 +44,13 @@ class Rule:
     users
         The users whose lists are read.
     absent
-        The value for users whose value is undefined. None leaves them out.
+        The value that replaces undefined values of users. None leaves these users out.
     features
-        Replaces the features of the cases.
+        The features to use instead of those in the cases.
     last
-        Final step of the value: rounding or percent.
+        The last step of the computation: rounding or percent.
     within
-        Relative error, for libraries that compute in float32.
+        The relative error allowed for libraries that compute in float32.
     """
 
     metric: str
@@ -89,7 +89,7 @@ def at_least_ten(user, k):
 
 
 def table(rows, width=None):
-    """A ragged list of lists as int64 [n, width], padded with -1."""
+    """Convert a ragged list of lists to int64 [n, width], padded with -1."""
     width = max(map(len, rows), default=0) if width is None else width
     items = np.full((len(rows), width), -1, np.int64)
     for row, values in zip(items, rows, strict=True):
@@ -103,7 +103,7 @@ def lists_of(rows, n_items):
 
 
 def side(rows):
-    """The users' dicts of items and gains as a ragged table."""
+    """Convert each user's dict of items and gains to a ragged table."""
     rows = [sorted(row.items()) for row in rows]
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     items = np.array([item for row in rows for item, _ in row], np.int64)
@@ -111,7 +111,7 @@ def side(rows):
 
 
 def data(record, users, features):
-    """The cases for the given users, as passed to a library."""
+    """Return the cases for the given users, as they were passed to the library."""
     known, n, shift = cases()["users"], 20, 0
     rankings = [known[user]["ranking"] for user in users]
     train = {user: known[user]["train"] for user in known}
@@ -159,13 +159,12 @@ def data(record, users, features):
     )
 
 
-# In the run of LensKit, train had one more interaction with an item of u4's list.
+# LensKit was run with one more interaction in train, with an item of u4's list.
 LENSKIT_EXTRA = [19]
 
 
 def recommenders(record):
-    # The first record of each k uses item similarity from train's users, the second one from
-    # features.
+    # The first record of each k compares items by their users in train, the second by features.
     twins = [
         each
         for each in records()
@@ -264,7 +263,7 @@ RULES: dict[tuple[str, str, str], Rule | Callable[[dict], Rule]] = {
 
 
 def rule_of(record):
-    """The rule whose name is the longest prefix of the record's name."""
+    """Return the rule with the longest name that the record's name begins with."""
     found = [
         key
         for key in RULES
@@ -286,7 +285,7 @@ def users_of(record, rule):
 
 
 def computed(record, rule):
-    """Our value for all users, and our value per user."""
+    """Return our value for all users, and our value per user."""
     users = users_of(record, rule)
     k = record["k"] or 25
     (metric,) = parse(rule.metric.format(k=k))
@@ -295,7 +294,7 @@ def computed(record, rule):
     if metric.definition.over_users:
         value = compute_for_all(ListedUsers(given), [metric], protocol)[str(metric)]
         alone = {}
-        if record.get("per_user"):  # the library was run user by user
+        if record.get("per_user"):  # the library was run for each user
             for user in record["per_user"]:
                 one = data(record, [user], rule.features)
                 alone[user] = compute_for_all(ListedUsers(one), [metric], protocol)[str(metric)]
@@ -322,7 +321,7 @@ def number(value):
 
 
 def check(record, rule):
-    """Compare a record's mean and per-user values; return how many numbers were compared."""
+    """Compare the mean and the values per user of a record; return how many were compared."""
     mean, per_user = computed(record, rule)
     n = 0
     expected = number(record["mean"])
@@ -338,7 +337,7 @@ def check(record, rule):
     return n
 
 
-# The number of reproduced records among those of list metrics.
+# The number of records of list metrics that are reproduced.
 COVERED = {
     "evidently": 56, "lenskit": 44, "pyg": 16, "recbole": 70, "recmetrics": 40,
     "recommenders": 12, "recpack": 20, "rectools": 70, "replay": 50, "rexmex": 44,

@@ -26,7 +26,7 @@ def test_custom_distance():
         order_free=True,
     )
     def different(data, cutoffs):
-        """Share of pairs of items with different categories."""
+        """Return the share of pairs of items with different categories."""
         table = data.categories.toarray()
         return mean_over_pairs(
             data, cutoffs, lambda one, other: (table[one] != table[other]).any(axis=1)
@@ -39,7 +39,7 @@ def test_custom_distance():
 
 
 def test_distances_are_averaged_over_the_pairs_of_each_list():
-    """By hand: the distances of 0, 1, 2, 3 are 1, 2, 3, 1, 2 and 1."""
+    """The distances between items 0, 1, 2 and 3 are 1, 2, 3, 1, 2 and 1."""
     case = ListCase(
         n_items=6, lists=[[0, 1, 2, 3], [5, 0], [4]], baseline=[[]] * 3, train=[{}] * 3,
         test=[{}] * 3, others=[], categories=[frozenset()] * 6, n_categories=1,

@@ -15,14 +15,14 @@ from recometer.ranks import Ranks
 from recometer.testing import rank
 from recometer.ties import WHOLE, resolve
 
-# Sizes around the ends of the tables (4,096 and 65,536 places), and every code path of the expected
-# reciprocal rank: few and many relevant items, few and many items before.
+# These tie groups end before and after the ends of the tables (4,096 and 65,536 places), and take
+# every code path of the expected reciprocal rank.
 STARTS = (0, 1, 7, 1_000, 4_090, 65_530, 200_000)
 SIZES = (2, 3, 10, 50, 200, 2_000)
 
 
 def one_group(start: int, size: int, relevant: int) -> Ranks:
-    """A user whose relevant items are all in one tie group."""
+    """Return a user whose relevant items are all in one tie group."""
     n_candidates = np.array([start + size + 1])
     return dataclasses.replace(
         rank([1, 0], [1, math.nan]),
@@ -61,7 +61,7 @@ def computed(name: str, start: int, size: int, relevant: int, cutoffs: list[int]
 
 
 def chances(size: int, relevant: int):
-    """Yield the probability, times 2**300, of the first relevant item at place 1, 2, ..."""
+    """Yield the places 1, 2, ..., with 2**300 times the probability of the first hit there."""
     ways = math.comb(size - 1, relevant - 1)
     for i in range(1, size - relevant + 2):
         yield i, (ways << 300) // math.comb(size, relevant)
@@ -119,7 +119,7 @@ def test_reciprocal_rank_and_hit(size):
     ],
 )
 def test_reciprocal_rank_of_many_tied_relevant_items(start, size, relevant):
-    """The expected sum has 40 digits; its omitted terms are below 1e-30."""
+    """The reference is a sum with 40 digits, which omits terms below 1e-30."""
     with decimal.localcontext() as context:
         context.prec = 40
         chance, expected = decimal.Decimal(relevant) / size, decimal.Decimal(0)
@@ -150,7 +150,7 @@ def test_average_precision_and_ndcg(start, size):
             ap.append(math.fsum(precisions[:within]))
             found = relevant * math.fsum(discounts[:within]) / size
             ndcg.append(found / math.fsum(best[: min(relevant, cutoff)]))
-        # If the group is far down, the precisions of its places differ very little.
+        # Allow an absolute error, since precisions differ very little far down the ranking.
         assert computed("ap", start, size, relevant, cutoffs) == pytest.approx(
             ap, rel=1e-14, abs=1e-15
         ), f"{relevant} relevant items"

@@ -23,7 +23,7 @@ from recometer.ties import WHOLE, resolve
 
 METRICS = reading("ranks")
 
-# Average over orders even if all candidates are tied.
+# Average over the orders of ties even if all candidates are tied.
 AS_TIES = Protocol(constant_scores="ties")
 
 RELEVANT_FROM = st.sampled_from([None, "not_zero", 0.0, 1.0])
@@ -52,7 +52,7 @@ def enough(case: RankingCase, user: int) -> bool:
 
 
 def same(value: float, expected: float, rel: float, least: float) -> bool:
-    """Do the same as pytest.approx, which takes as long as everything else together."""
+    """Do the same as pytest.approx, which would take half of the time of the tests."""
     if math.isnan(expected):
         return math.isnan(value)
     return abs(value - expected) <= max(rel * abs(expected), least) or value == expected
@@ -128,7 +128,7 @@ def one_item_first(ranking: Ranking) -> list[Ranking]:
 
 @pytest.mark.parametrize(("n", "gains"), [(6, (None, 1.0)), (4, (None, 1.0, 3.0, -1.0))])
 def test_value_of_a_tie_group_averages_over_its_first_item(n, gains):
-    """For all rankings, and for the results of formulas before they are clipped to bounds."""
+    """Check this for all rankings, before the results of formulas are clipped to their bounds."""
     rankings = list(every_ranking(n, gains))
     number = {ranking: row for row, ranking in enumerate(rankings)}
     scores = [[-place for place, group in enumerate(one) for _ in group] for one in rankings]

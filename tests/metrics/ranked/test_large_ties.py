@@ -10,7 +10,7 @@ import scipy.sparse
 
 import recometer as rm
 
-# The gains in the large group; two items with gain 1 come before it.
+# The gains in the large group. Two items with gain 1 are before it.
 GAINS = {
     "few": lambda draw, n: draw.integers(0, 5, n).astype(float),
     "many": lambda draw, n: 4 * draw.random(n),
@@ -24,7 +24,7 @@ GAINS = {
 
 
 def value(name: str, scores: np.ndarray, gains: np.ndarray) -> float:
-    """Evaluate one user; a gain of NaN means not judged."""
+    """Evaluate one user; items with a gain of NaN are not judged."""
     judged = np.flatnonzero(~np.isnan(gains))
     test = scipy.sparse.csr_matrix((gains[judged], judged, [0, len(judged)]), (1, len(gains)))
     result = rm.evaluate(rm.Scores(scores[np.newaxis]), test, metrics=name)
@@ -32,10 +32,11 @@ def value(name: str, scores: np.ndarray, gains: np.ndarray) -> float:
 
 
 def err_place_by_place(start: int, size: int, q: np.ndarray) -> np.ndarray:
-    """Return the contribution of each place, by the number of judged items so far, adding only."""
+    """Return the contribution of each place without subtractions, so rounding errors stay small."""
     n = len(q)
     come = np.arange(n + 1)
-    # Means over `come` of the first i items: of the product of (1 - q), and of it times another q.
+    # Means over all choices of `come` among the first i items: of the product of their (1 - q), and
+    # of that product times the q of another item.
     none, stop = (come == 0).astype(float), np.zeros(n + 1)
     for i, one in enumerate(q, start=1):
         last, before = np.append(0, none[:-1]), np.append(0, stop[:-1])
@@ -80,7 +81,7 @@ def test_large_ties_are_exact_up_to_rounding(kind, max_gain):
 
 
 def test_huge_tie_of_items_with_equal_gains():
-    """All orders are equal: at each place, an eighth of the remaining users is satisfied."""
+    """All orders have the same value: each place satisfies an eighth of the remaining users."""
     n = 50_000
     actual = value("err(max_gain=3)", np.append(1.0, np.zeros(n)), np.append(np.nan, np.ones(n)))
     expected = math.fsum(1 / 8 * (7 / 8) ** (i - 1) / (i + 1) for i in range(1, 2_000))
@@ -90,9 +91,9 @@ def test_huge_tie_of_items_with_equal_gains():
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("err(max_gain=60)", 1 / 2),  # the first relevant item satisfies, after rounding
+        ("err(max_gain=60)", 1 / 2),  # the chance to satisfy rounds to 1
         ("err@2000(max_gain=60)", 1 / 2),
-        ("err(max_gain=1e5)", 0.0),  # none satisfies, after rounding
+        ("err(max_gain=1e5)", 0.0),  # the chance to satisfy rounds to 0
         ("err@2000(max_gain=1e5)", 0.0),
     ],
 )

@@ -8,7 +8,7 @@ from recometer.metrics import reading
 from recometer.testing import LAWS
 from recometer.testing.laws import at_cutoffs
 
-# Cut-offs beyond the number of items are tried without parameters, which they do not affect.
+# The cut-off beyond the number of items is only tried without parameters, to save time.
 EVERY = [
     metric
     for name in reading("ranks")

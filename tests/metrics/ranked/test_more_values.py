@@ -75,8 +75,8 @@ def test_relevance(name, expected):
 
 def test_bpref_with_more_irrelevant_than_relevant_judged_items():
     ranks = rank([9, 8, 8, 8, 7, 6, 6, 5], [0, 1, 0, 0, 0, 1, 0, NAN])
-    # 1, 2 or 3 judged irrelevant items, but at most 2 of them count, come before the first relevant
-    # item, and 4 or 5 before the second.
+    # One to three irrelevant judged items come before the first relevant item, of which at most two
+    # count. Four or five come before the second one.
     expected = (1 - (1 + 2 + 2) / 3 / 2 + 0) / 2
     assert value("bpref", ranks) == pytest.approx(expected, rel=1e-15)
 
@@ -105,7 +105,7 @@ def test_gains(name, expected):
 
 
 def test_partial_auc_pairs_the_first_relevant_items_despite_ties():
-    """The third of four relevant items, like the last two, comes before all three others."""
+    """Each of the first three relevant items is above all three others, in any order of the tie."""
     ranks = rank([9, 8, 7, 7, 1, 1, 1], [1, 1, 1, 1, NAN, NAN, NAN])
     assert value("partial_auc@3(denominator=min)", ranks) == 1
 
@@ -130,7 +130,7 @@ def test_graded_discounts_of_zero_and_negative_gains():
     ("gains", "ones"), [([2, 1, NAN], 3), ([1, -1, NAN], 1), ([-2, 1, NAN], 4), ([4, 9, NAN], 4)]
 )
 def test_ideal_order_can_have_the_sum_of_gains_as_ones(gains, ones):
-    """Negative sums are subtracted from k + 1."""
+    """The ideal order has that many ones; if the sum is negative, it is added to k + 1."""
     actual = value("ndcg@4(ideal=sum)", rank([3, 2, 1], gains), negative_gains="counted")
     ideal = sum(1 / math.log2(place + 1) for place in range(1, ones + 1))
     assert actual == pytest.approx((gains[0] + gains[1] / math.log2(3)) / ideal, rel=1e-15)
@@ -168,7 +168,7 @@ def test_no_area_among_all_candidates_without_a_catalogue():
 
 
 def test_metrics_of_the_listed_items():
-    """The relevant item with gain 5 is not in the list of four."""
+    """The list has four items; the relevant item with gain 5 is not in it."""
     ranks = rank([4, 3, 2, 1, 0], [1, NAN, 2, NAN, 5], unranked=[False] * 4 + [True])
     ideal = 2 + 1 / math.log2(3)
     assert value("ndcg@3(ideal=list)", ranks) == pytest.approx((1 + 2 / 2) / ideal)
@@ -189,7 +189,7 @@ def test_training_items_as_negatives():
 @pytest.mark.parametrize("rules", [{"ties": "random"}, {"ties": "item"}, {"relevant_from": 1}])
 @pytest.mark.parametrize("n_trained", [1, 2])
 def test_relevant_items_that_are_not_candidates_rank_below_training_items(rules, n_trained):
-    """As ties, they would count half a pair each: 1/6 with one of three, 2/6 with two."""
+    """If they were tied, each pair would count half: 1/6 with one training item, 2/6 with two."""
     train = np.array([[1, n_trained == 2, 0, 0]])
     test, candidates = np.array([[0, 0, 0, 1]]), np.array([[1, 1, 1, 0]])
     result = rm.evaluate(
@@ -208,7 +208,7 @@ def test_relevant_items_that_are_not_candidates_rank_below_training_items(rules,
 
 @given(cases(max_items=8))
 def test_pr_curve_by_distinct_scores(case):
-    """The curve has a point per distinct score, computed from the scores themselves."""
+    """The reference computes a point of the curve for every distinct score."""
     values, _ = compute(
         RankedUsers(case.ranks()),
         parse("pr_auc(rule=distinct) pr_auc(rule=trapezoid)"),
@@ -254,7 +254,7 @@ def test_chances_of_hits_do_not_depend_on_other_groups():
 
 
 def one_group(start: int, size: int, gains: list[float]):
-    """A user whose judged items are all in one tie group."""
+    """Return a user whose judged items are all in one tie group."""
     n, r = start + size + 1, len(gains)
     return dataclasses.replace(
         rank([1, 0], [1, NAN]),
@@ -274,7 +274,7 @@ def one_group(start: int, size: int, gains: list[float]):
 @pytest.mark.parametrize("start", [0, 3, 5_000])
 @pytest.mark.parametrize("size", [2, 50, 1_000])
 def test_one_item_in_a_large_group(start, size):
-    """All its places are equally likely: a plain mean over the places."""
+    """Every place is equally likely, so the value is the mean over the places."""
     ranks = one_group(start, size, [2.0])
     places = range(start + 1, start + size + 1)
     k = start + max(size // 2, 1)
@@ -296,7 +296,7 @@ def test_one_item_in_a_large_group(start, size):
 
 
 def test_precisions_of_hits_average_over_orders_of_an_earlier_pair():
-    """The pair's hit comes first or second; the fourth place is a hit in two of three orders."""
+    """The hit of the pair is first or second; the fourth place is a hit in two of three orders."""
     ranks = rank([3, 3, 2, 1, 1, 1], [1, NAN, NAN, 1, 1, NAN])
     expected = (1 + 1 / 2) / 2
     expected = expected / 3 + 2 / 3 * (expected + 2 / 4) / 2
@@ -304,7 +304,7 @@ def test_precisions_of_hits_average_over_orders_of_an_earlier_pair():
 
 
 def test_large_group_of_only_relevant_items():
-    """All orders have the same value."""
+    """All orders of the group have the same value."""
     gains = [1.0] * 300
     tied = one_group(2, 300, gains)
     k = 100
@@ -329,12 +329,12 @@ def test_skipping_negligible_terms_of_large_groups_changes_nothing(monkeypatch):
 
 
 def test_huge_gains():
-    """2^gain overflows: this does not matter to ratios, and makes other values undefined."""
+    """2^gain overflows, which leaves ratios of powers intact and makes other values undefined."""
     ranks = rank([3, 2, 1], [5_000, 4_999, NAN])
     assert value("err(max_gain=5000)", ranks) == pytest.approx(1.0)
     assert math.isnan(value("ndcg@2(gain=exponential)", ranks))
     assert value("ndcg@2", ranks) == 1
-    # The value is undefined among gains whose power of 2 is finite, too.
+    # One such gain makes the value undefined, even if other gains have finite powers.
     assert math.isnan(value("ndcg@2(gain=exponential)", rank([3, 2, 1], [1, 1e20, 2])))
 
 
@@ -364,7 +364,7 @@ def test_evaluate_states_the_largest_gain_and_the_parameters(tmp_path):
 
 
 def test_metrics_request_places_beyond_the_cutoff():
-    """With limited depth, these metrics would miss relevant items."""
+    """These metrics read relevant items beyond the cut-off, so they must not limit the depth."""
     rng = np.random.default_rng(0)
     users, items = rng.normal(size=(30, 4)), rng.normal(size=(200, 4))
     test = rng.random((30, 200)) < 0.05
@@ -402,7 +402,7 @@ def test_broken_law_names_the_metric():
         hits = METRICS["hits"].function(groups, cutoffs)
         return np.repeat(hits[:1], len(hits), axis=0)
 
-    # Show the counterexample as it was found: shrinking it takes far longer than finding it.
+    # Do not shrink the counterexample: that takes far longer than finding it.
     found_only = [Phase.explicit, Phase.generate]
     settings.register_profile("found only", settings.default, phases=found_only)
     settings.load_profile("found only")
@@ -424,7 +424,7 @@ def test_broken_law_names_the_metric():
     ],
 )
 def test_min_denominator_without_a_cutoff_counts_all_relevant_items(name, expected):
-    """Without k, min(k, R) is R, however short the list is, in pooled means too."""
+    """Without k, min(k, R) is R for lists of any length, also in pooled means."""
     lists, test = rm.Lists({"ann": ["a", "b"]}), {"ann": ["b", "c", "d"]}
     result = rm.evaluate(lists, test, metrics=name)
     assert result[name] == pytest.approx(expected, rel=1e-15)
@@ -433,7 +433,7 @@ def test_min_denominator_without_a_cutoff_counts_all_relevant_items(name, expect
 
 
 def test_last_place_of_a_short_list_is_repeated():
-    """Two relevant items at ranks 2 and 3 of 3, or tied with another item at the end of 4."""
+    """Two relevant items are at ranks 2 and 3 of 3, or tied with another item at the end of 4."""
     rules = {"deep_cutoffs": "computed", "all_relevant": "computed"}
     plain, tied = rank([3, 2, 1], [0, 1, 1]), rank([3, 2, 2, 2], [1, 0, 1, 0])
     name = "mean_recall@5(over=relevant,repeat_last)"
@@ -456,7 +456,7 @@ def test_last_place_of_a_short_list_is_repeated():
     [
         ("f@9", {}, 2 * 2 / (3 + 9)),
         ("f@9(denominator=list)", {}, 2 * 2 / (3 + 5)),
-        # The repeated item is one of the two relevant items in the list.
+        # One of the two relevant items in the list is repeated.
         ("ap@5(denominator=listed)", {"duplicates": "counted"}, (1 / 3 + 2 / 4 + 3 / 5) / 2),
     ],
 )
@@ -476,7 +476,7 @@ def test_hits_that_share_a_place_count_as_one():
 
 
 def test_mcc_with_relevant_items_that_are_not_candidates():
-    """One of three candidates is listed, and there are more relevant items than candidates."""
+    """The list has one of three candidates, and there are four relevant items."""
     candidates = rm.Interactions.of({1: ["a", "b", "c"]})
     lists, test = rm.Lists({1: ["a"]}), {1: ["d", "e", "f", "g"]}
     result = rm.evaluate(lists, test, candidates=candidates, metrics="mcc@1", min_candidates=1)

@@ -37,7 +37,7 @@ UNRANKED = rank(
 )
 # Gains 1, 3, -2 at ranks 1, 2, 3, and 2 at rank 5, of 6.
 GRADED = rank([6, 5, 4, 3, 2, 1], [1, 3, -2, NAN, 2, NAN])
-# One item, then two relevant items among four tied ones, then another relevant item.
+# One item is first, two relevant items are among four tied ones, another relevant item follows.
 TIED = rank([9, 5, 5, 5, 5, 1, 0], [NAN, 1, NAN, 1, NAN, 1, NAN])
 
 
@@ -67,14 +67,14 @@ TIED = rank([9, 5, 5, 5, 5, 1, 0], [NAN, 1, NAN, 1, NAN, 1, NAN])
         ("rprecision", 2 / 3),
         ("rprecision@2", 1 / 3),
         ("rprecision@5", 2 / 3),
-        # Four, four and two of the five other items are ranked below.
+        # The relevant items are above four, four and two of the five others.
         ("roc_auc", 10 / 15),
         ("ndcg@2", (1 / log2(3)) / (1 + 1 / log2(3))),
         ("ndcg", (1 / log2(3) + 1 / log2(4) + 1 / log2(7)) / (1 + 1 / log2(3) + 1 / log2(4))),
     ],
 )
 def test_plain_ranking(name, expected):
-    # Exactly equal, since without ties the formula itself is computed.
+    # Values are exactly equal, since without ties the formula itself is computed.
     assert value(name, SIMPLE) == expected
 
 
@@ -121,7 +121,7 @@ def test_graded_gains(name, expected):
         ("err@3(max_gain=3)", 1 / 8 + 7 / 8 * 7 / 8 / 2),
         ("precision@3", 2 / 3),
         ("recall@3", 2 / 3),
-        # The item with -2 is judged, and is above one of three relevant items.
+        # The item with -2 is judged irrelevant, and is above one of three relevant items.
         ("bpref", (1 + 1 + 0) / 3),
     ],
 )
@@ -154,22 +154,22 @@ def test_gains_do_not_change_with_relevant_from():
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        # Two relevant items at ranks 2 to 5, one at rank 6.
+        # Two relevant items are at ranks 2 to 5, and one is at rank 6.
         ("precision@3", (2 * 2 / 4) / 3),
         ("recall@5", 2 / 3),
         ("tprecision@2", (2 / 4) / 2),
         ("hit@2", 1 / 2),
         ("hit@3", 1 - 1 / 6),
         ("hit@5", 1),
-        # The first of two among four: places 1, 2, 3 with probabilities 3/6, 2/6, 1/6.
+        # The first of the two is at place 1, 2 or 3 of the group with probability 3/6, 2/6 or 1/6.
         ("rr@3", (3 / 2 + 2 / 3) / 6),
         ("rr", (3 / 2 + 2 / 3 + 1 / 4) / 6),
-        # At each place: relevant (1/2), the other one before it (places before / 3).
+        # A place is relevant with probability 1/2; then each earlier one is with probability 1/3.
         ("ap@2", 1 / 2 * (1 / 2) / 3),
         ("ap", (1 / 2 * (1 / 2 + (4 / 3) / 3 + (5 / 3) / 4 + 2 / 5) + 3 / 6) / 3),
         ("tap@2", 1 / 2 * (1 / 2) / 2),
         ("rprecision", (2 * 2 / 4) / 3),
-        # Each of the two: 1 below, and 2 tied ones that count half; the third: 1 below.
+        # The two are above 1 item, and tied with 2 that count half; the third is above 1.
         ("roc_auc", (2 + 2 + 1) / 12),
         ("ndcg@2", (1 / 2 / log2(3)) / (1 + 1 / log2(3))),
         (
@@ -201,7 +201,7 @@ def test_other_tie_rules(rule, ranks):
 
 
 def test_precision_without_cutoff_counts_all_candidates():
-    # It is equal for every ranking and hence undefined, but the formula still holds.
+    # All rankings have this value, so it is undefined, but the formula must still be right.
     from recometer.ties import WHOLE, resolve
 
     function = METRICS["precision"].function
@@ -215,8 +215,8 @@ def test_perfect_ranking_scores_exactly_1(name):
 
 
 def test_huge_catalogues_stay_exact():
-    # Ten million candidates, nine million of them relevant: as float64, products would exceed the
-    # exact integers.
+    # With ten million candidates, nine million of them relevant, products exceed the integers that
+    # float64 can hold exactly.
     n, r = 10_000_000, 9_000_000
     ranks = dataclasses.replace(
         rank([1, 0], [1, NAN]),

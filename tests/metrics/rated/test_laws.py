@@ -21,14 +21,14 @@ def test_law(law):
 
 
 def largest_error(predictions, cutoffs):
-    """Largest error of a user's rows."""
+    """Return the largest error of each user's rows."""
     error = np.zeros(predictions.n_users)
     np.maximum.at(error, predictions.user, np.abs(predictions.predicted - predictions.actual))
     return np.repeat(error[:, np.newaxis], len(cutoffs), axis=1)
 
 
 def largest_of_all(predictions, cutoffs):
-    """Largest error of the rows of all users."""
+    """Return the largest error of the rows of all users."""
     largest = largest_error(predictions, cutoffs)
     return np.full_like(largest, largest.max(initial=0))
 

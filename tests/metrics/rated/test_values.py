@@ -33,7 +33,7 @@ STARS = [1.0, 2.0, 3.0, 4.0, 5.0]
 
 @st.composite
 def frames(draw, max_users=4, ratings=STARS, predictions=(*STARS, 3.7, -0.3)):
-    """Rows of a few users, with ties; the last user has enough rows for all cut-offs."""
+    """Draw rows of a few users, with ties; the last user has enough rows for all cut-offs."""
     n = draw(st.integers(0, 12))
     user = draw(st.lists(st.integers(0, max_users - 2), min_size=n, max_size=n))
     user += [max_users - 1] * draw(st.integers(4, 7))
@@ -49,7 +49,7 @@ def frames(draw, max_users=4, ratings=STARS, predictions=(*STARS, 3.7, -0.3)):
 
 
 def evaluate_ratings(frame, metrics=EVERY, threshold=3.5, **rules):
-    """Evaluate a data frame or pairs, since converting frames takes as long as the rest."""
+    """Evaluate a data frame, or pairs, which save the time for converting the frame."""
     pairs = frame if isinstance(frame, rm.Pairs) else rm.Pairs(frame, threshold=threshold)
     return rm.evaluate(pairs, metrics=metrics, threads=1, **rules)
 
@@ -59,7 +59,7 @@ def table(result):
 
 
 def arrays(frame):
-    """The rows of each user, in the order of the result."""
+    """Yield the rows of each user, in the order of the result."""
     for (user,), rows in frame.sort("user").group_by("user", maintain_order=True):
         yield user, rows["rating"].to_numpy(), rows["score"].to_numpy()
 
@@ -106,10 +106,10 @@ def test_precision_and_recall_over_all_orders_of_tied_rows(frame, threshold):
 
 
 def orders(predicted):
-    """Orders of the rows by prediction; their mean equals that of all such orders."""
+    """Return some orders of the rows by prediction, with the same mean as all of them."""
     groups = [np.flatnonzero(predicted == value) for value in sorted(set(predicted))[::-1]]
-    # All rotations of a group put every row in every place equally often. Both metrics are
-    # linear in the rows, so the mean over rotations equals the mean over all orders.
+    # Rotating a group puts every row in every place equally often. Both metrics are linear in the
+    # rows, so the mean over rotations equals the mean over all orders.
     parts = [[np.roll(group, shift) for shift in range(len(group))] for group in groups]
     n = math.lcm(*(len(part) for part in parts))
     return [np.concatenate([part[i % len(part)] for part in parts]) for i in range(n)]
@@ -136,7 +136,7 @@ def test_errors_of_perfect_predictions(frame):
 
 @given(frames(), st.sampled_from([0.5, 4.0]), st.integers(-3, 3))
 def test_errors_scale_with_the_ratings(frame, slope, shift):
-    """If ratings and threshold change their unit, errors scale and other metrics do not change."""
+    """In another unit of ratings and threshold, errors scale and other metrics stay the same."""
     scaled = frame.with_columns(pl.col("rating", "score") * slope + shift)
     before = evaluate_ratings(frame)
     after = evaluate_ratings(scaled, threshold=3.5 * slope + shift)
@@ -164,11 +164,11 @@ def test_concordance_of_many_rows():
     assert evaluate_ratings(frame, "fcp")["fcp"] == [expected]
 
 
-# Undefined values.
+# Undefined values
 
 
 def rows(*pairs):
-    """A user's rows as (true, predicted), and another, ordinary user."""
+    """Return a user with these (true, predicted) ratings, and another, ordinary user."""
     special, plain = list(pairs), [(5, 4), (3, 3), (1, 2), (2, 2)]
     return pl.DataFrame(
         {
@@ -261,7 +261,7 @@ def test_explained_variance_of_constant_rows_is_undefined():
     assert list(map(math.isnan, nobody.values())) == [True, True]
 
 
-# Saving and printing.
+# Saving and printing
 
 
 def test_rating_metrics_are_saved_and_printed(tmp_path):
@@ -301,11 +301,11 @@ def test_rating_metrics_need_ratings():
         compute(RankedUsers(rank([2, 1], [1, math.nan])), [Metric("mae")], Protocol())
 
 
-# The mean of errors is over rows.
+# Means of errors over rows
 
 
 def test_mean_of_errors_is_over_rows():
-    """Two users: three rows with an error of 1, and one row with an error of 3."""
+    """One user has three rows with an error of 1, the other has one row with an error of 3."""
     frame = pl.DataFrame(
         {
             "user": ["a", "a", "a", "b"],
@@ -368,7 +368,7 @@ PROBABILITIES = [0.0, 0.125, 0.5, 0.75, 1.0]
 
 @given(frames(ratings=[0.0, 1.0], predictions=PROBABILITIES))
 def test_classification_of_rows(frame):
-    """As in scikit-learn, ties count half and probabilities are clipped."""
+    """As in scikit-learn, ties count half, and probabilities of 0 and 1 are clipped."""
     result = evaluate_ratings(frame, "log_loss rated_roc_auc", threshold=None)
     definitions = {name: Metric(name) for name in ("log_loss", "rated_roc_auc")}
     for name, metric in definitions.items():
@@ -383,14 +383,14 @@ def test_classification_of_rows(frame):
 
 
 def test_certain_correct_predictions_have_almost_no_loss():
-    """As in scikit-learn, which clips it."""
+    """As in scikit-learn, a probability of 1 is clipped, so its loss is not quite 0."""
     frame = pl.DataFrame({"user": [1], "item": [1], "rating": [1.0], "score": [1.0]})
     result = evaluate_ratings(frame, "log_loss", threshold=None)["log_loss"]
     assert result == pytest.approx(np.finfo(np.float64).eps, rel=1e-9, abs=0)
 
 
 def test_averaged_concordance_is_over_users_with_concordant_or_discordant_pairs():
-    """User a has three concordant pairs, b has one, and c has a discordant one."""
+    """User a has three concordant pairs, b has one, and c has one discordant pair."""
     frame = pl.DataFrame(
         {
             "user": [*"aaabbcc"],
