@@ -1,10 +1,10 @@
 """Metrics: pure functions of the ranking, their names, and when they are undefined.
 
-Importing this package fills the registry, so a new module of metrics is imported here. The
-decorator `metric` registers a metric of your own; see docs/own_metric.md.
+Importing this package fills the registry, so every module of metrics must be imported here. To
+register your own metric, use the decorator `metric`; see docs/own_metric.md.
 """
 
-# Metrics are listed in the order in which they are registered here.
+# Pages and commands list metrics in the order of these imports.
 from recometer.metrics.ranked import (
     binary,
     confusion,

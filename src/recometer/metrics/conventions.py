@@ -1,7 +1,7 @@
-"""The definitions of other libraries, as data: the metrics of recometer that their names mean.
+"""Other libraries' definitions, as data: which metrics of recometer their names stand for.
 
 The table is conventions.toml. A convention needs no code of its own: each of its names becomes a
-`Metric` with parameters, and changes rules of the `Protocol`.
+`Metric` with parameters, and may change rules of the `Protocol`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from recometer.remembered import cached_property
 TABLE = Path(__file__).with_name("conventions.toml")
 COMMON = "every_convention"
 CUTOFF, NUMBER = "{k}", "{x}"
-# The cut-off of a name, before or after its brackets, or before XGBoost's "-".
+# The cut-off in a name, before or after the brackets, or before XGBoost's "-".
 AT = re.compile(r"@([\d.,]+)(?=\(|-?$)")
 OPTIONAL = re.compile(r"\[(.*?)\]")
-# Rules that hold for a whole call: those that sources read, because they rank once for all
-# metrics, and those that do not change values.
+# Rules that hold for a whole call: rules that sources read, because a source ranks only once for
+# all metrics, and rules that do not change values.
 OF_THE_CALL = {"name", "version", "defects", "shifted_ids", "interval", "confidence"}
 OF_THE_CALL |= {"relevant_from", "nan_scores", "infinite_scores", "single_precision"}
 OF_THE_CALL |= {"unranked", "unknown_items", "seen", "correction", "gamma"}
@@ -47,17 +47,16 @@ class Entry:
     metric
         The name in recometer, written the same way: ``"ndcg[@{k}](discount=original)"``.
     rules
-        The changes of this name to the rules of the convention.
+        The rules of the convention that this name changes.
     says
         A sentence on unexpected behaviour.
     defect
-        The metric that the library computes, if that contradicts its documentation, and otherwise
-        empty. `metric` is what is documented.
+        The metric that the library computes if that contradicts its documentation, otherwise empty.
+        `metric` is the documented one.
     defect_rules
-        The changes of the defect to the rules of the convention.
+        The rules of the convention that the defect changes.
     read
-        Whether this entry comes from reading the library's source code only, without a comparison
-        of numbers.
+        Whether this entry was only read from the library's source code, without comparing numbers.
     """
 
     name: str
@@ -73,7 +72,7 @@ class Entry:
         """The regular expression of the name."""
         text = re.escape(_normal(self.name, CUTOFF))
         text = text.replace(re.escape("["), "(?:").replace(re.escape("]"), ")?")
-        # As trec_eval's option -m has it: ndcg_cut.10 is ndcg_cut_10.
+        # trec_eval's option -m takes ndcg_cut.10 for ndcg_cut_10.
         text = text.replace("_" + re.escape(CUTOFF), "[_.]" + re.escape(CUTOFF))
         text = text.replace(re.escape(CUTOFF), r"(?P<k>\d[\d.,]*)")
         return re.compile(text.replace(re.escape(NUMBER), r"(?P<x>[-+.\deE]+)"))
@@ -90,11 +89,11 @@ class Entry:
 
     @property
     def some_number(self) -> str:
-        """A number that the name accepts, to inspect the metric without one."""
+        """A number that the name accepts, for inspecting the metric before any is chosen."""
         return "5" if f"0.{NUMBER}" in self.metric else "0.5"
 
     def ours(self, cutoff: int | None, number: str | None, defects: bool) -> Metric:
-        """Return the metric of recometer, with the rules that the name changes, but no label."""
+        """Return recometer's metric, with the rules that the name changes, but without a label."""
         faulty = defects and bool(self.defect)
         text = OPTIONAL.sub(
             r"\1" if cutoff is not None else "", self.defect if faulty else self.metric
@@ -109,7 +108,7 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Refused:
-    """Numbers of a library that ``defects=True`` does not reproduce where a defect changes them.
+    """Numbers that a library's defect changes, and that ``defects=True`` does not reproduce.
 
     Attributes
     ----------
@@ -151,7 +150,7 @@ class Convention:
     defect_rules
         The rules that its defects change for all metrics.
     refused
-        What is refused with ``defects=True``, if anything is.
+        The numbers that are refused with ``defects=True``, if there are any.
     """
 
     name: str
@@ -166,22 +165,23 @@ class Convention:
 
     @property
     def names(self) -> list[str]:
-        """The names of its metrics, with ``@k`` for a cut-off."""
+        """The names of the metrics, with ``@k`` for a cut-off."""
         return [_readable(entry.name) for entry in self.entries]
 
     def parse(self, metrics: Metrics, protocol: Protocol | None = None) -> list[Metric]:
-        """Read names of metrics, either those of the library or those of recometer.
+        """Read names of metrics, either the library's or recometer's.
 
-        A name of recometer gets the parameters and rules of the first name in the table that
-        stands for the same metric; parameters in brackets replace them one by one.
+        One of recometer's names gets the parameters and rules of the first name in the table that
+        stands for the same metric. Parameters in brackets replace these parameters one by one.
 
         Parameters
         ----------
         metrics
             As `recometer.metrics.parse` takes them.
         protocol
-            The protocol of the convention. Single rules of it may have been replaced; these hold
-            for all metrics, even if their names change them. Its rule `defects` is read.
+            The protocol of the convention, in which the user may have replaced single rules.
+            Replaced rules hold for all metrics, even if a name changes the same rule. The rule
+            `defects` decides whether defects are reproduced.
 
         Raises
         ------
@@ -199,7 +199,7 @@ class Convention:
         return list(found) or parse([])
 
     def _under(self, metric: Metric, protocol: Protocol) -> Metric:
-        """Leave out the rules that were replaced for all metrics; the larger minimum holds."""
+        """Drop a metric's rules that the user replaced; keep the larger `min_candidates`."""
         rules = tuple(
             (rule, value)
             for rule, value in metric.rules
@@ -211,7 +211,7 @@ class Convention:
         return metric if rules == metric.rules else dataclasses.replace(metric, rules=rules)
 
     def differences(self, metric: Metric) -> list[str]:
-        """Describe how a metric differs from the one of this name in recometer.
+        """Describe how a metric differs from recometer's metric of the same name.
 
         Parameters
         ----------
@@ -221,7 +221,7 @@ class Convention:
         Returns
         -------
         list of str
-            The meaning of the parameters; the rules that differ from recometer's; and unexpected
+            The meanings of the parameters, the rules that differ from recometer's, and unexpected
             behaviour.
         """
         found = [f"{written}: {meaning}" for written, meaning in metric.meanings.items()]
@@ -232,7 +232,7 @@ class Convention:
         return found + ([refused.says] if refused is not None else [])
 
     def refused_for(self, metric: Metric) -> Refused | None:
-        """Return what is refused of a metric with ``defects=True``, or None if nothing is."""
+        """Return the numbers of a metric that ``defects=True`` refuses, or None without any."""
         if self.refused is None:
             return None
         entry, _ = self.entry(str(metric))
@@ -289,13 +289,13 @@ class Convention:
         return found
 
     def _written_here(self, text: str) -> str:
-        """Return a name as the library writes it, if it differs in its case alone.
+        """Return a name with the library's capitals, if only the capitals differ.
 
         Raises
         ------
         UnknownNameError
-            If names that differ only in case, or the same name in other libraries, mean different
-            metrics.
+            If several metrics are possible: names of the library that differ only in capitals, or
+            the meaning of the name elsewhere.
         """
         name = re.split(r"[@(]", text)[0]
         if name in METRICS:
@@ -329,7 +329,7 @@ class Convention:
         return found
 
     def describe(self) -> str:
-        """Describe as text how the convention differs from recometer."""
+        """Describe in text how the convention differs from recometer."""
         lines = [
             f"{self.name}: {self.library} {self.version}",
             "",
@@ -379,7 +379,7 @@ def conventions() -> list[Convention]:
     """Return all conventions, by name.
 
     ``print`` describes how a convention differs from recometer, and
-    ``evaluate(..., protocol=name)`` computes by it.
+    ``evaluate(..., protocol=name)`` computes metrics by its definitions.
 
     Examples
     --------
@@ -409,7 +409,7 @@ def parse_under(metrics: Metrics, protocol: Protocol) -> list[Metric]:
 
 
 def _whose(error: str, metrics: Metrics) -> str:
-    """Return a sentence on the conventions that have the name an error quotes, if any."""
+    """Return a sentence about the conventions that know the name in an error message, if any."""
     for text in map(str, names_in(metrics)):
         if repr(text) in error or repr(re.split(r"[@(]", text)[0]) in error:
             known: dict[str, list[str]] = {}
@@ -424,7 +424,7 @@ def _whose(error: str, metrics: Metrics) -> str:
 
 
 def describe(protocol: Protocol) -> str:
-    """Return the name of a protocol, and the rules in which it differs from that name."""
+    """Return the name of a protocol, and the rules that differ from what the name stands for."""
     convention = find(protocol.name)
     return protocol.describe(None if convention is None else convention.protocol)
 
@@ -483,7 +483,7 @@ def _entry(name: str, value: str | dict[str, Any], defect: dict[str, Any], read:
 
 
 def _normal(name: str, cutoff: str | None = None) -> str:
-    """Normalise a name: without spaces and quotes, and with the cut-off after the brackets."""
+    """Normalise a name: remove spaces and quotes, and put the cut-off after the brackets."""
     text = re.sub(r"[\s'\"]", "", name)
     if cutoff is not None:
         optional = f"[@{cutoff}]"
@@ -495,7 +495,7 @@ def _normal(name: str, cutoff: str | None = None) -> str:
 
 
 def _meaning_elsewhere(name: str) -> str | None:
-    """Return the meaning of a name without a convention; None if it has none or several."""
+    """Return the meaning of a name outside conventions; None if it has none or several."""
     try:
         return meaning(name)
     except UnknownNameError:

@@ -22,7 +22,7 @@ def bad_cutoff(name: str, found: object) -> InputError:
 def misplaced_cutoff(name: str, meaning: Callable[[str], str | None]) -> str:
     """Return the hint for a cut-off that is part of a name, as in ndcg10 or ndcg_at_10.
 
-    `meaning` returns the metric that a name stands for. The hint is empty for other names.
+    `meaning` returns the metric that a name stands for. For any other name, the hint is empty.
     """
     parts = AT_THE_END.fullmatch(name)
     found = meaning(parts[1]) if parts else None
@@ -32,7 +32,7 @@ def misplaced_cutoff(name: str, meaning: Callable[[str], str | None]) -> str:
 
 
 def cutoff_without_number(name: str) -> InputError:
-    """Return the error for a name as a convention lists it, with a k for the number."""
+    """Return the error for a name that still has the k from a list of names as its cut-off."""
     return InputError(
         f"{name!r} has no number for its cut-off k. Hint: write {STANDS_FOR_ONE.sub('@10', name)}."
     )

@@ -1,4 +1,4 @@
-"""Reading the names of metrics: ``recall@5,10``, ``ap@1..20``, ``f@10(beta=2)``."""
+"""Parses the names of metrics: ``recall@5,10``, ``ap@1..20``, ``f@10(beta=2)``."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from recometer.metrics.parameters import Value
 from recometer.metrics.registry import METRICS, Metric, MetricDefinition, canonical
 from recometer.ties import WHOLE
 
-# Spaces separate names, and so do commas before a letter, but not within the brackets of
-# parameters.
+# Outside the brackets of parameters, names are separated by spaces, and by commas before a letter.
 NAMES = re.compile(r"(?:[^\s(,]|,(?!\s*[^\W\d])|\([^)]*\)|\()+")
-# Several values, as in ndcg@10(gain=[0,1,3]) and ndcg@10(label_gain=0,1,3).
+# A parameter with several values, as in ndcg@10(gain=[0,1,3]) and ndcg@10(label_gain=0,1,3).
 TABLE_OF_GAINS = re.compile(r"=\s*[\[{]|,\s*[\d.]+\s*(,|$)")
 # A space may follow a comma between the cut-offs of one name.
 BETWEEN_CUTOFFS = re.compile(r"(?<=\d),\s+(?=\d+(?:\.\.\d+)?(?:[,\s(]|$))")
 
 MAX_CUTOFFS = 10_000
 """The most cut-offs that one range may stand for."""
-# How many parsed names are cached, and the most cut-offs of each.
+# Limits of the cache of parsed names: the number of names, and of cut-offs per name.
 MOST_NAMES, FEW_CUTOFFS = 1000, 100
 
-# The values are cut-offs; None stands for the whole ranking.
+# From names to cut-offs; None stands for the whole ranking.
 CutoffsOf = Mapping[str, SupportsIndex | str | Iterable[SupportsIndex | None] | None]
 Metrics = str | Metric | Iterable[str | Metric] | CutoffsOf
 
@@ -40,22 +39,23 @@ def parse(metrics: Metrics) -> list[Metric]:
     metrics
         Names separated by spaces or commas: ``"recall@5,10 ndcg@1..3 roc_auc"``. Several cut-offs
         are separated by commas, and ``1..3`` stands for 1, 2 and 3. Parameters come last, in
-        brackets: ``"f@5,10(beta=0.5)"``. It may also be a list of such names, or of `Metric`; or a
-        dict from names to cut-offs, ``{"ndcg": [5, 10], "rr": None}``: a number, several of them, a
-        range, a string such as ``"1..20"``, or None for no cut-off. Other names of a metric work as
-        well, in upper or lower case; see `registry.canonical`.
+        brackets: ``"f@5,10(beta=0.5)"``. A list of such names, or of `Metric`, works as well, as
+        does a dict from names to cut-offs, ``{"ndcg": [5, 10], "rr": None}``. A cut-off in the dict
+        is a number, several numbers, a range, a string such as ``"1..20"``, or None for no cut-off.
+        Synonyms of a metric are understood, in upper or lower case; see `registry.canonical`.
 
     Returns
     -------
     list of Metric
-        In the given order, each once, under its name in recometer: ``"MRR@10"`` is ``rr@10``.
+        In the order of the argument, without repeats, under their names in recometer: ``"MRR@10"``
+        is ``rr@10``.
 
     Raises
     ------
     UnknownNameError
         If a metric, or a parameter of it, does not exist.
     InputError
-        If there is no metric, or a metric does not take a cut-off or the value of a parameter.
+        If there is no metric, or a metric does not take the cut-off or the value of a parameter.
     InputTypeError
         If the argument is not a name.
 
@@ -77,7 +77,7 @@ def parse(metrics: Metrics) -> list[Metric]:
 
 
 def names_in(metrics: Metrics) -> Iterator[str | Metric]:
-    """Split the argument of `parse` into single names, still as strings, and metrics.
+    """Split the argument of `parse` into metrics and single names, which stay strings.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def names_in(metrics: Metrics) -> Iterator[str | Metric]:
 
 
 def _with_cutoffs(name: object, cutoffs: object) -> Iterator[str]:
-    """Write a name of a dict with each of its cut-offs."""
+    """Write the name in a dict with each of its cut-offs."""
     if not isinstance(name, str):
         raise _not_a_name(name)
     if "@" in name or len(NAMES.findall(name)) != 1:
@@ -151,7 +151,7 @@ def split(text: str) -> tuple[str, str | None, tuple[tuple[str, Value], ...]]:
 
 
 class _Known:
-    """Cache of the names parsed so far, and the metrics that were registered at the time."""
+    """A cache of parsed names, and the metrics that were registered when they were parsed."""
 
     read: ClassVar[dict[tuple[object, ...], tuple[Metric, ...]]] = {}
     metrics: ClassVar[list[MetricDefinition]] = []
@@ -161,7 +161,7 @@ def read_once(read: Callable[..., Iterable[Metric]], *asked: str | bool) -> tupl
     """Return the result of `read` for a name, cached until the registered metrics change."""
     metrics = list(METRICS.values())
     if _Known.metrics != metrics or len(_Known.read) > MOST_NAMES:
-        # In this order, so that another thread does not use outdated entries.
+        # The order matters: it keeps other threads from using outdated entries.
         _Known.read = {}
         _Known.metrics = metrics
     so_far = _Known.read
@@ -181,12 +181,12 @@ def _read(text: str) -> Iterable[Metric]:
     name = canonical(name)
     definition = METRICS[name]
     if definition.given(definition.settled(parameters)).cutoff == "none":
-        return [Metric(name, 1, parameters)]  # raises the right error
+        return [Metric(name, 1, parameters)]  # raises an error that explains this
     return [Metric(name, cutoff, parameters) for cutoff in parse_cutoffs(name, cutoffs)]
 
 
 def parse_cutoffs(name: str, text: str) -> list[int]:
-    """Read cut-offs such as ``"5,10"`` and ``"1..3"``; `name` is for the message."""
+    """Read cut-offs such as ``"5,10"`` and ``"1..3"``; `name` is for error messages."""
     return [cutoff for part in text.split(",") for cutoff in _parse_part(name, part)]
 
 
@@ -207,7 +207,7 @@ def _parse_parameters(text: str, head: str, rest: str) -> tuple[tuple[str, Value
     pairs: list[tuple[str, Value]] = []
     for part in inside.split(","):
         name, equals, value = part.partition("=")
-        # A name alone switches something on.
+        # A name without a value switches a flag on.
         pairs.append((name.strip(), value.strip() if equals else "true"))
     return tuple(pairs)
 
@@ -231,7 +231,7 @@ def _parse_part(name: str, part: str) -> Iterable[int]:
 
 
 def _parse_cutoff(name: str, text: str) -> int:
-    # Longer numbers are beyond int64; int() takes signs, spaces and other scripts' digits.
+    # Longer numbers exceed int64. int() would also accept signs, spaces and non-ASCII digits.
     if not (text.isascii() and text.isdigit() and len(text) <= 19):
         raise bad_cutoff(name, text)
     cutoff = int(text)

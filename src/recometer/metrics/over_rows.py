@@ -1,8 +1,8 @@
 """Metrics of predicted ratings over the rows of all users: the values that most papers report.
 
 Each function takes the predictions and, as float64 [n_users], how often each user counts. It
-returns NaN if there is nothing to divide by. It adds up sums per user, so that other weights (in
-resampling) cost no more than a pass over the users.
+returns NaN if the denominator is 0. Sums per user are cached, so that resampling with other weights
+costs only a pass over the users.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ def mae(predictions: Predictions, weights: Float64) -> float:
 
 
 def r2(predictions: Predictions, weights: Float64) -> float:
-    """Return 1 less the squared error divided by the squared deviations from the mean of all."""
+    """Return 1 - (the squared error / the squared deviations from the mean of all rows)."""
     return 1 - _share(dot(weights, predictions.squared_error), _deviation(predictions, weights))
 
 
 def explained_variance(predictions: Predictions, weights: Float64) -> float:
-    """Return the share of the variance of all true ratings that is explained."""
+    """Return the share of the variance of all true ratings that the predictions explain."""
     left = _together(*predictions.unexplained, weights * predictions.n_rows, weights)
     return 1 - _share(left, _deviation(predictions, weights))
 
 
 def fcp(predictions: Predictions, weights: Float64, *, averaged: bool = False) -> float:
-    """Return the fraction of concordant pairs, each pair of one user's rows."""
+    """Return the fraction of concordant pairs; both rows of a pair belong to the same user."""
     pairs, concordant = predictions.pairs
     right, wrong = concordant, pairs - concordant
     if averaged:
@@ -60,22 +60,22 @@ def log_loss(predictions: Predictions, weights: Float64) -> float:
 
 
 def rated_roc_auc(predictions: Predictions, weights: Float64) -> float:
-    """Return the share of pairs of a relevant and another row, of any users, that are in order."""
+    """Return the share of correctly ordered pairs of a relevant and another row, of any users."""
     return _share(*predictions.across(weights))
 
 
 def _deviation(predictions: Predictions, weights: Float64) -> float:
-    """Return the squared deviations of all true ratings from their mean."""
+    """Return the sum of the squared deviations of all true ratings from their mean."""
     parts = predictions.mean_actual, predictions.squared_deviation
     return _together(*parts, weights * predictions.n_rows, weights)
 
 
 def _together(means: Float64, deviations: Float64, counts: Float64, weights: Float64) -> float:
-    """Return the squared deviations from the overall mean, from users' means and deviations."""
+    """Combine users' means and squared deviations into squared deviations from the overall mean."""
     some = np.flatnonzero(counts)
     if not len(some):
         return 0.0
-    shifted = means - means[some[0]]  # so that equal means give exactly 0
+    shifted = means - means[some[0]]  # makes equal means exactly 0
     shifted = shifted - (dot(counts, shifted)) / counts.sum()
     return float(dot(weights, deviations) + dot(counts, shifted**2))
 

@@ -1,4 +1,4 @@
-"""Parameters of metrics, which are set in a name such as ``f@10(beta=0.5)``."""
+"""Parameters of metrics, set in names such as ``f@10(beta=0.5)``."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Value = str | float | bool | None
 class Parameter:
     """A parameter of a metric.
 
-    Its default is that of the metric's function. If it has `choices`, its value is one of these
-    names. If its default is False, it is switched on by its name, as in ``rr@10(all)``. Otherwise
-    its value is a number.
+    The metric's function has its default. If it has `choices`, its value is one of these names. If
+    its default is False, its name switches it on, as in ``rr@10(all)``. Otherwise, its value is a
+    number.
 
     Parameters
     ----------
@@ -28,17 +28,17 @@ class Parameter:
     choices
         The names of its values, and their meanings.
     above, below
-        A number must be strictly between these.
+        Exclusive bounds of a number.
     from_test
-        Whether `evaluate` takes the number from test (its largest gain) and puts it into the
-        name, unless it is given.
+        Whether `evaluate` takes the number from test (the largest gain) and puts it into the name,
+        unless the name already sets it.
     examples
-        Numbers to test with.
+        Numbers that tests use.
     for_conventions
-        Whether it serves only to compute the numbers of other libraries. The pages about metrics
-        fold such parameters away.
+        Whether it exists only to reproduce the numbers of other libraries. The pages about metrics
+        hide such parameters in a fold.
     name, default
-        Filled in by the decorator, from the metric's function.
+        The decorator fills them in from the metric's function.
     """
 
     sentence: str
@@ -110,7 +110,7 @@ class Parameter:
 
 def _number(value: object) -> float | None:
     if isinstance(value, str):
-        # float() also takes spaces, underscores, nan, infinity and other scripts' digits.
+        # float() would also accept spaces, underscores, nan, infinity and non-ASCII digits.
         if not value.isascii() or set(value) - set("0123456789.eE+-"):
             return None
         try:

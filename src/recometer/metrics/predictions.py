@@ -14,7 +14,7 @@ from recometer.ranks import Ratings
 from recometer.remembered import cached_property
 from recometer.ties import Groups, sum_by_user
 
-DEFAULT = 1.0  # by default, a row is relevant from this true rating on
+DEFAULT = 1.0  # by default, rows with at least this true rating are relevant
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -29,11 +29,12 @@ class Predictions:
         Best predicted first within a user.
     n_users : int
     relevant : bool [n_rows] or None
-        By the threshold; without a threshold, or if all ratings reach it, from a true rating of 1.
+        Whether the true rating reaches the threshold. If that is missing or -inf, whether the true
+        rating is at least 1.
     n_recommended, n_relevant : int64 [n_users] or None
-        Rows of each user. None without a threshold.
+        The number of such rows of each user. None without a threshold.
     ranked
-        The tie groups of the relevant rows, under the rule for ties. None if not needed.
+        The tie groups of the relevant rows, under the rule for ties. None if no metric needs them.
     """
 
     user: Int64
@@ -47,15 +48,15 @@ class Predictions:
 
     @classmethod
     def of(cls, ratings: Ratings, *, nan_first: bool) -> Predictions:
-        """Count relevant and recommended rows; NaN counts as recommended if it ranks first."""
+        """Count relevant and recommended rows; with `nan_first`, NaN counts as recommended."""
         ranks, predicted, threshold = ratings.ranks, ratings.predicted, ratings.threshold
         user, actual = ranks.user, ranks.gain
         ranked = ranks.above >= 0
-        if not ranked.all():  # the others are not candidates
+        if not ranked.all():  # unranked rows are not candidates
             user, predicted, actual = user[ranked], predicted[ranked], actual[ranked]
         if threshold is None:
             return cls(user, predicted, actual, ranks.n_users, actual >= DEFAULT)
-        # If every row is relevant, whatever its rating, there is only one kind.
+        # A threshold of -inf would make every row relevant, so use the default.
         least = np.where(np.isneginf(threshold), DEFAULT, threshold)
         relevant = actual >= least[user]
         recommended = predicted >= threshold[user]
@@ -67,9 +68,9 @@ class Predictions:
         )
 
     def of_users(self, chosen: Bool) -> Predictions:
-        """Return the rows of some users, without rows of other users and without a threshold.
+        """Return the rows of some users, without a threshold; user numbers stay the same.
 
-        For all users, the same predictions are returned.
+        If all users are chosen, return the predictions themselves.
         """
         if chosen.all():
             return self
@@ -77,7 +78,7 @@ class Predictions:
         return Predictions(self.user[rows], *self._columns(rows), self.n_users, self._kinds(rows))
 
     def taken(self, users: Int64) -> Predictions:
-        """Return the rows of these users, renumbered from 0 in this order, without a threshold."""
+        """Return the rows of some users, numbered from 0 in the order of `users`; no threshold."""
         indptr, rows = ragged.take(ragged.indptr_of(self.n_rows), users)
         user = ragged.users_of(indptr)
         return Predictions(user, *self._columns(rows), len(users), self._kinds(rows))
@@ -103,17 +104,17 @@ class Predictions:
 
     @cached_property
     def squared_deviation(self) -> Float64:
-        """Sum of ``(a - mean of a)^2`` of each user; exactly 0 where all are the same."""
+        """Sum of ``(a - mean of a)^2`` of each user; exactly 0 if all `a` are equal."""
         return self.deviation(self.actual)
 
     @cached_property
     def mean_actual(self) -> Float64:
-        """Mean of `a` of each user, exactly `a` where all are the same."""
+        """Mean of `a` of each user; exactly `a` if all are equal."""
         return self.mean(self.actual)
 
     @cached_property
     def unexplained(self) -> tuple[Float64, Float64]:
-        """Mean of ``a - p`` of each user, and the sum of the squared deviations from it."""
+        """Mean of ``a - p`` of each user, and the sum of squared deviations from this mean."""
         left = self.actual - self.predicted
         return self.mean(left), self.deviation(left)
 
@@ -124,44 +125,44 @@ class Predictions:
 
     @cached_property
     def surprisal(self) -> Float64:
-        """Sum of the negative logarithms of the probabilities of each user's true outcomes."""
+        """Sum over each user's rows of the negative log probability of the true outcome."""
         least = np.finfo(np.float64).eps
         likely = np.clip(np.where(self.kinds, self.predicted, 1 - self.predicted), least, 1 - least)
         return self.total(-np.log(likely))
 
     @cached_property
     def n_relevant_rows(self) -> Int64:
-        """Number of relevant rows of each user, whether or not there is a threshold."""
+        """Number of relevant rows of each user, with or without a threshold."""
         return np.bincount(self.user[self.kinds], minlength=self.n_users)
 
     @property
     def kinds(self) -> Bool:
-        """Which rows are relevant."""
+        """Whether each row is relevant."""
         if self.relevant is None:
             raise InternalError("Nothing says which of these predictions are relevant.")
         return self.relevant
 
     @cached_property
     def by_prediction(self) -> Int64:
-        """All rows, best predicted first."""
+        """The numbers of all rows, best predicted first."""
         return np.argsort(-self.predicted, kind="stable")
 
     @cached_property
     def pairs(self) -> tuple[Int64, Int64]:
-        """Number of pairs of rows that differ in `a`, and of those in the same order by `p`."""
+        """Number of pairs of rows that differ in `a`, and how many `p` orders the same way."""
         return _ordered_pairs(self)
 
     @cached_property
     def having_pairs(self) -> tuple[Bool, Bool]:
-        """Which users have `pairs` in order, and which have pairs out of order."""
+        """Whether each user has pairs in order, and whether it has other pairs; see `pairs`."""
         pairs, concordant = self.pairs
         return concordant > 0, pairs > concordant
 
     def across(self, weights: Float64) -> tuple[float, float]:
-        """Weight the pairs of a relevant and another row, of any users, like `ordered`.
+        """Count the pairs of a relevant and another row, of any users, like `ordered`.
 
-        `weights`, float64 [n_users], say how often each user counts. Returns the weight of the
-        pairs in order, and of all pairs.
+        `weights`, float64 [n_users], say how often each user counts. Returns the weighted number
+        of pairs in order, and of all pairs.
         """
         order = self.by_prediction
         new = begins(self.predicted[order])
@@ -175,19 +176,19 @@ class Predictions:
         return sum_by_user(self.user, values, self.n_users)
 
     def deviation(self, values: Float64) -> Float64:
-        """Return the sum of squared deviations from the user's mean."""
+        """Return each user's sum of squared deviations from the user's mean."""
         first = self.first(values)
         shifted = values - first[self.user]
         mean = ratio(self.total(shifted), self.n_rows)
         return self.total((shifted - mean[self.user]) ** 2)
 
     def mean(self, values: Float64) -> Float64:
-        """Return the mean of each user, 0 without a row."""
+        """Return the mean of each user's values, or 0 without a row."""
         first = self.first(values)
         return first + ratio(self.total(values - first[self.user]), self.n_rows)
 
     def first(self, values: Float64) -> Float64:
-        """Return the value of each user's first row; subtracting it turns equal values into 0."""
+        """Return each user's first value; subtracting it makes equal values exactly 0."""
         first = np.zeros(self.n_users)
         at = np.searchsorted(self.user, np.arange(self.n_users))
         some = self.n_rows > 0
@@ -195,7 +196,7 @@ class Predictions:
         return first
 
     def has(self, needed: str) -> Bool:
-        """Return whether each user with rows has what a metric needs.
+        """Return whether each user with rows meets a requirement of a metric.
 
         See `MetricDefinition.needs`.
         """
@@ -217,13 +218,13 @@ class Predictions:
         return np.ones(self.n_users, np.bool_)
 
     def hits(self, cutoffs: Int64) -> Float64:
-        """Count the relevant and recommended rows among the first: [n_users, n_cutoffs]."""
+        """Count the rows within k that are relevant and recommended: [n_users, n_cutoffs]."""
         groups = self.ranked
         if groups is None:
             raise InternalError("These predictions have not been ranked.")
         found = np.empty((self.n_users, len(cutoffs)))
         for column, cutoff in enumerate(cutoffs.tolist()):
-            # The recommended rows are the first ones.
+            # Recommended rows come before all others.
             rows, places = groups.within(np.minimum(self._counted(self.n_recommended), cutoff))
             share = places * groups.relevant[rows] / groups.size[rows]
             found[:, column] = groups.total(rows, share)
@@ -238,16 +239,18 @@ class Predictions:
 def ordered(
     owner: Int64, new: Bool, relevant: Float64, others: Float64, n_owners: int
 ) -> tuple[Float64, Float64]:
-    """Weight the pairs of a relevant and another row in order, and all pairs; ties count half.
+    """Count the correctly ordered pairs of a relevant and another row, and all such pairs.
+
+    Ties count half.
 
     Parameters
     ----------
     owner : int64 [n_rows]
         The owner of each row, ascending; both rows of a pair have the same owner.
     new : bool [n_rows]
-        Where the prediction changes; the best predictions come first.
+        Whether the prediction differs from the row before; the best predictions come first.
     relevant, others : float64 [n_rows]
-        How often the row counts as relevant, and as not relevant.
+        How often each row counts as relevant, and as not relevant.
 
     Returns
     -------
@@ -257,7 +260,7 @@ def ordered(
     whose = owner[new]
     hits, misses = (sum_by_user(group, one, len(whose)) for one in (relevant, others))
     n_hits, n_misses = (sum_by_user(whose, one, n_owners) for one in (hits, misses))
-    # Misses of the same owner in later groups.
+    # Rows of the same owner in later groups that are not relevant.
     until = np.cumsum(misses)
     before = np.concatenate([[0.0], np.cumsum(n_misses)[:-1]])
     later = n_misses[whose] - (until - before[whose])
@@ -265,12 +268,12 @@ def ordered(
 
 
 def _ordered_pairs(predictions: Predictions) -> tuple[Int64, Int64]:
-    """Count pairs of rows that differ in `actual`, and those that `predicted` orders the same way.
+    """Count pairs of rows that differ in `actual`, and how many `predicted` orders the same way.
 
     The rows are sorted by prediction, best first, and true ratings are numbered by size. A pair is
-    in order if the higher number comes first. The highest bit in which the two numbers differ
-    decides this. So for every bit, from the highest on, rows that agree in all higher bits are
-    grouped together.
+    in order if the higher number comes first. This depends on the highest bit in which the two
+    numbers differ. For every bit, from the highest to the lowest, the rows that agree in all higher
+    bits form a group, in which pairs are counted.
     """
     user, n_users = predictions.user, predictions.n_users
     distinct, number = np.unique(predictions.actual, return_inverse=True)
@@ -283,7 +286,7 @@ def _ordered_pairs(predictions: Predictions) -> tuple[Int64, Int64]:
     np.add.at(equal, user[by_actual[first]], same * (same - 1) // 2)
     pairs = n_rows * (n_rows - 1) // 2 - equal
 
-    # Sort rows with the same prediction worst first, so that their pairs are not in order.
+    # Sort rows with the same prediction worst first, so that their pairs do not count as in order.
     new = begins(user) | begins(predictions.predicted)
     order = np.argsort(np.cumsum(new) * len(distinct) + number, kind="stable")
     number, owner = number[order], user

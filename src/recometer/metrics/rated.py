@@ -1,6 +1,6 @@
-"""Metrics of predicted ratings: how far they are from the true ones, and which they put first.
+"""Metrics of predicted ratings: their errors, and the order in which they put rows.
 
-For one user, `p` are the predicted and `a` the true ratings of its n rows. With a threshold t
+For one user, `p` are the predicted and `a` the true ratings of its n rows. With a threshold t,
 a row is relevant if ``a >= t``, and recommended if ``p >= t``.
 """
 
@@ -85,9 +85,10 @@ def mse(predictions: Predictions, cutoffs: Int64) -> Float64:
     over_rows=rows.r2,
 )
 def r2(predictions: Predictions, cutoffs: Int64) -> Float64:
-    """Share of the mean's squared error avoided: ``1 - sum (p - a)^2 / sum (a - mean a)^2``.
+    """Reduction of squared error over the mean: ``1 - sum (p - a)^2 / sum (a - mean a)^2``.
 
-    At most 1; 0 for a prediction as good as the mean of the true ratings.
+    The value is at most 1. It is 0 for predictions that are as good as the mean of the true
+    ratings.
 
     References
     ----------
@@ -107,7 +108,7 @@ def r2(predictions: Predictions, cutoffs: Int64) -> Float64:
 def explained_variance(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Share of the true ratings' variance that is explained: ``1 - var(a - p) / var(a)``.
 
-    At most 1. Unlike `r2` it does not mind a constant error.
+    The value is at most 1. Unlike `r2`, it ignores a constant error.
 
     References
     ----------
@@ -134,8 +135,8 @@ def explained_variance(predictions: Predictions, cutoffs: Int64) -> Float64:
 def fcp(predictions: Predictions, cutoffs: Int64, *, averaged: bool = False) -> Float64:
     """Fraction of a user's pairs of rows that the predictions put in the right order.
 
-    It counts pairs with different true ratings; a pair with equal predictions is not in order,
-    whatever the rule for ties. In [0, 1].
+    Only pairs with different true ratings count. A pair with equal predictions is not in the right
+    order, whatever the rule for ties. The value is in [0, 1].
 
     References
     ----------
@@ -158,8 +159,9 @@ def fcp(predictions: Predictions, cutoffs: Int64, *, averaged: bool = False) -> 
 def log_loss(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Mean negative logarithm of the probability predicted for the true outcome; 0 or more.
 
-    Predictions are probabilities of being relevant: at or above the threshold, or by default a true
-    rating from 1 on. Probabilities are kept 2.2e-16 away from 0 and from 1, as in scikit-learn.
+    A prediction is the probability that the row is relevant: that its true rating reaches the
+    threshold, which is 1 by default. Probabilities are kept 2.2e-16 away from 0 and 1, as in
+    scikit-learn.
 
     References
     ----------
@@ -178,9 +180,9 @@ def log_loss(predictions: Predictions, cutoffs: Int64) -> Float64:
 def rated_roc_auc(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Fraction of pairs of a relevant and another row that are predicted in this order; in [0, 1].
 
-    Equal predictions are half in order, whatever the rule for ties. Over all rows, the two may
-    belong to different users: this is the pooled ROC-AUC of classification. The mean of the users'
-    own values is that of `weights="users"`, and of ``roc_auc``.
+    A pair with equal predictions counts half, whatever the rule for ties. In the value over all
+    rows, the two rows of a pair may belong to different users, as in the pooled ROC-AUC of
+    classification. For the mean over users, use ``weights="users"``, or ``roc_auc``.
 
     References
     ----------
@@ -200,9 +202,9 @@ def rated_roc_auc(predictions: Predictions, cutoffs: Int64) -> Float64:
     needs="recommended",
 )
 def rated_precision(predictions: Predictions, cutoffs: Int64) -> Float64:
-    """Share of relevant rows among the recommended ones in the first k; in [0, 1].
+    """Share of the recommended rows in the first k that are relevant; in [0, 1].
 
-    The first k by predicted rating. Tied rows count with their mean.
+    The first k rows have the best predicted ratings. Tied rows count with their mean.
 
     References
     ----------
@@ -220,9 +222,9 @@ def rated_precision(predictions: Predictions, cutoffs: Int64) -> Float64:
     needs="relevant",
 )
 def rated_recall(predictions: Predictions, cutoffs: Int64) -> Float64:
-    """Share of the relevant rows that are recommended, and in the first k; in [0, 1].
+    """Share of the relevant rows that are recommended and in the first k; in [0, 1].
 
-    The first k by predicted rating. Tied rows count with their mean.
+    The first k rows have the best predicted ratings. Tied rows count with their mean.
 
     References
     ----------

@@ -23,10 +23,9 @@ from recometer.protocol import Protocol
 from recometer.remembered import cached_property
 from recometer.ties import WHOLE, Property
 
-# function(groups, cutoffs, **parameters); the first argument depends on the record that the
-# metric reads: see `metric`.
+# function(groups, cutoffs, **parameters); `metric.record` decides about the first argument.
 Function = Callable[..., Float64]
-# function(predictions, weights, **parameters), see `metric.over_rows`.
+# function(predictions, weights, **parameters); see `metric.over_rows`.
 OverRows = Callable[..., float]
 Pooled = Literal["cutoff", "relevant", "possible", "candidates"]
 Record = Literal["ranks", "ratings", "lists"]
@@ -87,42 +86,43 @@ AnyFunction = TypeVar("AnyFunction", bound=Function)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class metric:
-    """The declaration of a metric, and the decorator that registers the function below it.
+    """Declares a metric; as a decorator, it registers the function below it.
 
-    The function gives the metric its name. It is ``function(groups, cutoffs, **parameters)``, or
-    ``function(predictions, cutoffs)`` for the record ``"ratings"``, and returns the formula for
-    every user, as float64 [n_users, n_cutoffs]; a ratio without a denominator is 0. The cut-offs
-    are an int64 array, in which `recometer.ties.WHOLE` means the whole ranking. Other code decides
-    when the metric is undefined (`recometer.measuring.compute`). For the record ``"lists"`` it is
-    ``function(data, cutoffs)``; with one value for all users it also takes ``weights``, and returns
-    float64 [n_cutoffs]; see `over_users`.
+    The metric has the name of the function, which is ``function(groups, cutoffs, **parameters)``.
+    For the record ``"ratings"``, it is ``function(predictions, cutoffs)``. It computes the formula
+    for every user, as float64 [n_users, n_cutoffs]; a ratio with a denominator of 0 is 0. The
+    cut-offs are an int64 array, in which `recometer.ties.WHOLE` means the whole ranking. Other code
+    (`recometer.measuring.compute`) decides when the metric is undefined.
+
+    For the record ``"lists"``, it is ``function(data, cutoffs)``. A metric with one value for all
+    users also takes ``weights``, and returns float64 [n_cutoffs]; see `over_users`.
 
     Attributes
     ----------
     formula, title, source
         Strings: the formula, the full name of the metric (by default its name) and the literature.
     other_names
-        Other names of the metric, which are read as its name; see `canonical`.
+        Synonyms that users may write for the name; see `canonical`.
     unclear_names
-        Names that others use both for it and for something else, with the names to use instead.
-        Such names are refused.
+        Names that some use for this metric and others for something else, each with what to use
+        instead. Such names are refused.
     parameters
-        By name: the keyword-only arguments of the function, which also has their defaults.
+        Parameters by name. They are keyword-only arguments of the function, which has the defaults.
     when
         How the value of a parameter changes the attributes below:
-        ``{"gain": {"binary": {"reads": "relevance"}}}``. `side` and `without` are added to those
-        of the metric, also by the default of a parameter.
+        ``{"gain": {"binary": {"reads": "relevance"}}}``. Default values count as well. `side` and
+        `without` are added to the metric's own; other attributes are replaced.
     lower, upper
         Bounds of the value.
     lower_of_gains
-        The lower bound if no value of test is below 0. None stands for `lower`.
+        The lower bound if no value of test is below 0. None means `lower`.
     upper_at
         The upper bound with a cut-off k: ``upper_at(k, binary, **parameters)``, where `binary` says
-        whether every value of test is 0 or 1. None stands for `upper`.
+        whether every value of test is 0 or 1. None means `upper`.
     higher_is_better
         Whether higher values are better.
     monotone
-        Whether the value never falls if an item trades places with a worse one above it.
+        Whether the value never falls if an item swaps places with a worse item above it.
     order_free
         Whether the order within the first k places does not matter.
     cutoff
@@ -136,39 +136,38 @@ class metric:
     needs_candidates
         Whether the value is undefined if the number of candidates is 0 or unknown.
     averages_ties
-        Whether the tie rule ``"expected"`` gives the mean over all orders; otherwise a tie
-        group is one step.
+        Whether the tie rule ``"expected"`` gives the mean over all orders. If not, a tie group is a
+        single step.
     needs_whole_ranking
         Whether the metric cannot be computed for a list that ends before the last candidate.
     record
-        The record that it reads: ``"ranks"`` (`recometer.ties.Groups`), ``"ratings"``
-        (`recometer.metrics.rated.Predictions`) or ``"lists"``
-        (`recometer.metrics.ListData`).
+        The record that the metric reads: ``"ranks"`` (`recometer.ties.Groups`), ``"ratings"``
+        (`recometer.metrics.rated.Predictions`) or ``"lists"`` (`recometer.metrics.ListData`).
     needs
         What a metric of ratings needs to be defined: ``"rows"``, ``"relevant"`` or
-        ``"recommended"`` ones, a ``"variance"`` of the true ratings, ``"pairs"`` of rows
-        that differ in them, rows of both ``"kinds"`` (relevant and not), or predictions that are
+        ``"recommended"`` rows, a ``"variance"`` of the true ratings, ``"pairs"`` of rows with
+        different true ratings, rows of both ``"kinds"`` (relevant and not), or predictions that are
         ``"probabilities"``.
     over_rows
-        The value over the rows of all users, which is the usual mean of the metric: a function of
-        the predictions, of how often each user counts (float64 [n_users]) and of the parameters.
-        None if the mean is over users.
+        A function that computes the value over the rows of all users, which is the metric's usual
+        mean. Its arguments are the predictions, how often each user counts (float64 [n_users]), and
+        the parameters. None if the mean is over users.
     may_be_nan
-        Whether the formula itself may have no value, for which the function returns NaN.
+        Whether the formula itself may have no value. The function then returns NaN.
     pooled
-        The denominator of a user's value, if it is a ratio: the ``"cutoff"`` k, the number
-        R of ``"relevant"`` items, the ``"possible"`` hits min(k, R), or the number of
-        ``"candidates"``. None if there is no pooled mean (see `recometer.results.means`).
+        The denominator of a user's value, if that is a ratio: the ``"cutoff"`` k, the number R of
+        ``"relevant"`` items, the ``"possible"`` hits min(k, R), or the number of ``"candidates"``.
+        None if there is no pooled mean (see `recometer.results.means`).
     side
-        The data that a metric reads besides its record: keys of `SIDE_DATA`.
+        The data that a metric reads in addition to its record: keys of `SIDE_DATA`.
     without
-        What a metric of lists needs to be defined, besides the list itself; see
+        What a metric of lists needs to be defined, in addition to the list itself; see
         `recometer.measuring.listed`.
     over_users
         Whether a metric of lists has one value for all users. Its function then takes ``weights``
         (int64 [n_users], how often each user counts, or None) as the third argument.
     adds_up
-        How its value follows from sums over parts of the users; None if it needs all lists.
+        How to compute the value from sums over parts of the users. None if it needs all lists.
     """
 
     formula: str
@@ -208,7 +207,7 @@ class metric:
         Raises
         ------
         InputError
-            If a metric of another module has the name, or the arguments differ from the
+            If a metric of another module has the same name, or the function's arguments differ from
             `parameters`.
         """
         name = function.__name__
@@ -234,7 +233,7 @@ class MetricDefinition(metric):
     function: Function
 
     def given(self, parameters: Iterable[tuple[str, Value]]) -> MetricDefinition:
-        """Return the definition with these parameters."""
+        """Return the definition with some parameters set."""
         values = {name: parameter.default for name, parameter in self.parameters.items()}
         changes: dict[str, Any] = {}
         for name, value in (values | dict(parameters)).items():
@@ -247,7 +246,7 @@ class MetricDefinition(metric):
         return dataclasses.replace(self, **changes) if changes else self
 
     def settled(self, parameters: object) -> tuple[tuple[str, Value], ...]:
-        """Check parameters, a mapping or pairs, and return them in their canonical form."""
+        """Check parameters (a mapping or pairs), and return them in canonical form."""
         name, known = self.name, self.parameters
         pairs = parameters.items() if isinstance(parameters, Mapping) else parameters
         if not isinstance(pairs, Iterable):
@@ -291,7 +290,7 @@ def listed_hint() -> str:
 
 
 def reading(record: Record, *, side: bool = True) -> dict[str, MetricDefinition]:
-    """Return the metrics that read a record, by name; with ``side=False``, only that record."""
+    """Return the metrics that read a record, by name; ``side=False`` drops those with side data."""
     return {
         name: each
         for name, each in METRICS.items()
@@ -300,7 +299,7 @@ def reading(record: Record, *, side: bool = True) -> dict[str, MetricDefinition]
 
 
 def _with_defaults(function: Function, parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
-    """Name each parameter and give it the function's default."""
+    """Return the parameters with their names and the function's defaults."""
     taken = {
         argument.name: argument.default
         for argument in inspect.signature(function).parameters.values()
@@ -327,12 +326,12 @@ class Metric:
     name
         A name in `METRICS`, or one that `canonical` reads; stored as in `METRICS`.
     cutoff
-        The number of first places that are read. None reads the whole ranking.
+        The number of first places to read. None reads the whole ranking.
     parameters
-        A mapping or pairs: ``Metric("f", 10, {"beta": 0.5})`` is ``f@10(beta=0.5)``. Stored as
-        pairs, in the order of the registry, without those that have their default.
+        A mapping or pairs: ``Metric("f", 10, {"beta": 0.5})`` is ``f@10(beta=0.5)``. The attribute
+        has pairs, in the order of the registry, without parameters at their default.
     label
-        The name that was requested, if it differs: that of a convention, or one that a
+        The requested name, if it differs: the name in a convention, or a name to which a
         convention gives other parameters (see `recometer.metrics.conventions`).
     rules
         The rules of the protocol that this name changes, as a mapping or pairs.
@@ -342,8 +341,8 @@ class Metric:
     UnknownNameError
         If there is no such metric, or no such parameter.
     InputError
-        If the cut-off is not a whole number from 1 on, is missing, or is not possible, or if the
-        parameter does not take a value.
+        If the cut-off is not a whole number of at least 1, is missing, or is not possible, or if a
+        parameter does not take its value.
     """
 
     name: str
@@ -388,13 +387,13 @@ class Metric:
 
     @cached_property
     def ours(self) -> str:
-        """Its name in recometer, even if it was requested under another one."""
+        """The metric's name in recometer, even if the request used another name."""
         head = self.name if self.cutoff is None else f"{self.name}@{self.cutoff}"
         return head + self._written
 
     @property
     def variant(self) -> str:
-        """Its name without the cut-off, for instance ``"f(beta=0.5)"``."""
+        """The name without the cut-off, for instance ``"f(beta=0.5)"``."""
         return self.name + self._written
 
     @cached_property
@@ -405,7 +404,7 @@ class Metric:
 
     @property
     def meanings(self) -> dict[str, str]:
-        """The meanings of its parameters, by their text: ``{"beta=2": "..."}``."""
+        """The meaning of each parameter, by its text in the name: ``{"beta=2": "..."}``."""
         known = METRICS[self.name].parameters
         return {
             known[name].write(value): known[name].choices.get(str(value), known[name].sentence)
@@ -414,16 +413,16 @@ class Metric:
 
     @cached_property
     def definition(self) -> MetricDefinition:
-        """The definition in the registry, with its parameters."""
+        """The definition in the registry, with the parameters set."""
         return METRICS[self.name].given(self.parameters)
 
     def bounds(self, *, negative: bool, binary: bool) -> tuple[float, float]:
-        """Return the lowest and the highest possible value of a user, which may be infinite.
+        """Return the lowest and the highest possible value of a user; they may be infinite.
 
         Parameters
         ----------
         negative, binary
-            Whether a value of test may be below 0, and whether all of them are 0 or 1.
+            Whether any value of test may be below 0, and whether all of them are 0 or 1.
         """
         known = self.definition
         low, high = known.lower, known.upper
@@ -435,16 +434,16 @@ class Metric:
 
     @property
     def depth(self) -> int | None:
-        """The number of first places that are read; None for the whole ranking."""
+        """The number of first places that the metric reads; None for the whole ranking."""
         return None if self.definition.beyond_cutoff else self.cutoff
 
     def at(self, cutoffs: Int64) -> Callable[[Any], Float64]:
-        """Return the function that computes it from a record at other cut-offs than its own."""
+        """Return a function that computes the metric from a record, at other cut-offs."""
         function, parameters = METRICS[self.name].function, dict(self.parameters)
         return lambda record: function(record, cutoffs, **parameters)
 
     def compute_over_rows(self, record: Any, weights: Float64) -> float:
-        """Compute its value over the rows of all users; NaN where it is undefined."""
+        """Compute the value over the rows of all users; NaN if it is undefined."""
         function = METRICS[self.name].over_rows
         assert function is not None
         return function(record, weights, **dict(self.parameters))
@@ -460,13 +459,13 @@ def canonical(name: str) -> str:
     Parameters
     ----------
     name
-        The name without a cut-off. Case, hyphens and underscores do not matter, and other names
-        of a metric (`metric.other_names`) work as well.
+        The name without a cut-off. Case, hyphens and underscores do not matter, and synonyms
+        (`metric.other_names`) work as well.
 
     Raises
     ------
     UnknownNameError
-        If there is no such metric, or the name may stand for several.
+        If there is no such metric, or the name may stand for several things.
 
     Examples
     --------
@@ -517,7 +516,7 @@ def _plain(name: str) -> str:
 
 
 def rules_of(metric: Metric, protocol: Protocol) -> Protocol:
-    """Return the protocol with the changes of the metric's name."""
+    """Return the protocol with the rules that the metric's name changes."""
     if not metric.rules:
         return protocol
     known: tuple[Protocol, Protocol] | None = vars(metric).get("_ruled")
@@ -528,13 +527,13 @@ def rules_of(metric: Metric, protocol: Protocol) -> Protocol:
 
 
 def left_to_test(metric: Metric) -> list[str]:
-    """Return the parameters of a metric that are taken from test because they are not set."""
+    """Return the parameters of a metric that come from test because they are not set."""
     given, known = dict(metric.parameters), METRICS[metric.name].parameters
     return [name for name, one in known.items() if one.from_test and name not in given]
 
 
 def with_largest_gain(metrics: Iterable[Metric], largest: float) -> list[Metric]:
-    """Fill in the parameters that are taken from test, unless they are given."""
+    """Fill in the parameters that come from test, unless they are set."""
     settled = []
     for one in metrics:
         missing = dict.fromkeys(left_to_test(one), largest)
@@ -544,7 +543,7 @@ def with_largest_gain(metrics: Iterable[Metric], largest: float) -> list[Metric]
 
 
 def left_open(metric: Metric, asked: Metric) -> Metric:
-    """Return a metric without the parameters that another one leaves to test."""
+    """Return a metric without the parameters that come from test in the metric `asked`."""
     if metric.name != asked.name:
         return metric
     left = left_to_test(asked)

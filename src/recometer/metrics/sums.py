@@ -1,8 +1,8 @@
 """The sums over tied places that several metrics share.
 
-A group of tied items occupies the places ``start + 1 .. start + size``; `places` of them
-lie within the cut-off. The expected value of a metric is a sum over these, which has a
-closed form in harmonic numbers, or in sums of logarithmic discounts.
+A group of tied items takes the places ``start + 1 .. start + size``; `places` of them are within
+the cut-off. The expected value of a metric is a sum over these places, which can be written with
+harmonic numbers, or with sums of logarithmic discounts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from recometer.ties import Groups, sum_by_user
 
 FACTOR = 2.8853900817779268, 4.0710547481862066e-17  # 2 / log(2), as the sum of two numbers
 SMALLEST = 2**12  # the last number in the smallest table
-BLOCK = 2**14  # numbers whose temporary arrays fit into the caches of a processor
+BLOCK = 2**14  # so many numbers that temporary arrays fit into the caches of a processor
 UPPER_HALF = np.int64(-(2**29))  # the first 24 of the 53 bits of a number
 
 
@@ -28,10 +28,10 @@ UPPER_HALF = np.int64(-(2**29))  # the first 24 of the 53 bits of a number
 def log2_table(size: int) -> Float64:
     """Return log2 of 0 .. size, a power of two of at least `SMALLEST`; log2(0) is set to 0.
 
-    In the octave from 2^k on, log2(n + 1) = log2(n) + log2(1 + 1/n), and the logarithm of 1 + 1/n
-    is 2 atanh(1 / (2n + 1)). The sums restart at every power of two, whose logarithm is exact,
-    and their rounding errors are carried along. The logarithm of a smaller number n is that of
-    n · 2^j, minus j.
+    Logarithms are summed up: log2(n + 1) = log2(n) + log2(1 + 1/n), where the natural logarithm of
+    1 + 1/n is 2 atanh(1 / (2n + 1)). The sums restart at every power of two, whose logarithm is
+    exact, and they carry their rounding errors along. The logarithm of a number n below `SMALLEST`
+    is log2(n · 2^j) - j.
     """
     table = np.empty(size + 1)
     start = SMALLEST
@@ -50,7 +50,7 @@ def log2_table(size: int) -> Float64:
 
 
 def _octave(start: int) -> tuple[Float64, Float64]:
-    """Return log2(n / start) of n from start up to 2 start, each as the sum of two numbers."""
+    """Return log2(n / start) for n from start to below 2 start, each as the sum of two numbers."""
     numbers = np.arange(start, 2 * start - 1)
     high, low = np.empty(len(numbers)), np.empty(len(numbers))
     for here in slices(len(numbers), BLOCK):
@@ -69,7 +69,8 @@ def _steps(numbers: Int64) -> tuple[Float64, Float64]:
     first, rest = _halves(z)
     z_low = ((1 - first * divisor) - rest * divisor) / divisor
     high = FACTOR[0] * z
-    # The rounding error of the product (Dekker's two-product); then the next terms of the series.
+    # First the rounding error of the product (Dekker's two-product), then further terms of the
+    # series.
     one, other = _halves(np.float64(FACTOR[0]))
     lost = ((first * one - high) + first * other + rest * one) + rest * other
     square = z * z
@@ -78,16 +79,16 @@ def _steps(numbers: Int64) -> tuple[Float64, Float64]:
 
 
 def _halves(values: Array | np.float64) -> tuple[Float64, Float64]:
-    """Cut numbers into their first 24 bits and the rest, so that products of them are exact."""
+    """Split numbers into their first 24 bits and the rest, so that products are exact."""
     bits = np.asarray(values, np.float64).view(np.int64)
     first: Float64 = (bits & UPPER_HALF).view(np.float64)
     return first, values - first
 
 
 def _rounded(whole: Float64 | np.float64, high: Float64, low: Float64) -> Float64:
-    """Add the logarithms of an octave to that of its beginning, rounding once."""
+    """Add log2(n / start) to the logarithm of `start`, rounding only once."""
     total = whole + high
-    lost = high - (total - whole)  # exact, since whole is the larger one
+    lost = high - (total - whole)  # exact, because `whole` is larger than `high`
     rounded: Float64 = total + (lost + low)
     return rounded
 
@@ -97,13 +98,13 @@ PerGroup = Callable[[Int64 | slice, Int64], Float64]
 AddHits = Callable[[Int64, Int64, Int64, Float64], None]
 Shared = TypeVar("Shared", bound=Callable[..., Any])
 
-# Up to here harmonic numbers come from a table; beyond, two terms of their expansion
+# Harmonic numbers up to this one come from a table. For larger ones, two terms of their expansion
 # leave a relative error below 1e-20.
 HARMONIC_TABLE = 2**16
 
 
 def shared(function: Shared) -> Shared:
-    """Compute ``function(groups, ...)`` once for all metrics that need it."""
+    """Cache the results of ``function(groups, ...)`` for all metrics that need them."""
 
     @functools.wraps(function)
     def remembered(groups: Groups, *options: Any) -> Any:
@@ -118,7 +119,7 @@ def shared(function: Shared) -> Shared:
 
 
 def columns(function: PerUser, groups: Groups, cutoffs: Int64) -> Float64:
-    """Put ``function(groups, cutoff)`` side by side: float64 [n_users, n_cutoffs]."""
+    """Call ``function(groups, cutoff)`` for each column: float64 [n_users, n_cutoffs]."""
     values = np.empty((len(cutoffs), groups.n_users)).T  # each column is contiguous
     for column, cutoff in enumerate(cutoffs.tolist()):
         values[:, column] = function(groups, cutoff)
@@ -129,8 +130,7 @@ def totals(value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
     """Add up, in rank order, the terms of the groups within each cut-off: [n_users, n_cutoffs].
 
     ``value(rows, places)`` returns the terms of groups, for their first `places` places. It is
-    called once for whole groups, whatever the number of cut-offs, and for groups that a cut-off
-    splits.
+    called only once for whole groups, however many cut-offs there are, and once for split groups.
     """
     if groups.single:  # no cut-off splits a group
         rows, indptr, start = groups.first(largest(cutoffs))
@@ -153,8 +153,8 @@ def totals(value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
 
 @shared
 def _placed(groups: Groups) -> tuple[Int64, Int64]:
-    """Return `indptr` and `start` as the kernel takes them."""
-    # A user-defined source may have taken them from columns of a table.
+    """Return `indptr` and `start` as contiguous arrays, which the kernel requires."""
+    # A user-defined source may pass columns of a table.
     return np.ascontiguousarray(groups.indptr), np.ascontiguousarray(groups.start)
 
 
@@ -168,7 +168,7 @@ def hit_totals(add: AddHits, value: PerGroup, groups: Groups, cutoffs: Int64) ->
 
 
 def single_within(groups: Groups, limits: Int64) -> Int64:
-    """Count the items of each user that are above a number of places, where all are single."""
+    """Count the items within each user's limit; all groups must be single places."""
     indptr, start = _placed(groups)
     counts = np.empty(groups.n_users, np.int64)
     _kernel.count_within(indptr, start, limits.astype(np.int64, copy=False), counts)
@@ -176,9 +176,9 @@ def single_within(groups: Groups, limits: Int64) -> Int64:
 
 
 def discounted_totals(groups: Groups, cutoffs: Int64) -> Float64:
-    """Add up gains over log2(rank + 1) of items that are all single: [n_users, n_cutoffs]."""
+    """Add up gain / log2(rank + 1); all groups must be single places: [n_users, n_cutoffs]."""
     indptr, start = _placed(groups)
-    last = min(largest(cutoffs), largest(start) + 1)  # may need the logarithm of one more
+    last = min(largest(cutoffs), largest(start) + 1)  # may need the logarithm of the next number
     table = log2_table(table_size(last))
     sums = np.empty((len(cutoffs), groups.n_users))
     gain = np.require(groups.gain, requirements=["ALIGNED"])
@@ -187,7 +187,7 @@ def discounted_totals(groups: Groups, cutoffs: Int64) -> Float64:
 
 
 def ratio(numerator: Float64, denominator: Int64 | Float64) -> Float64:
-    """Divide; the result is 0 unless the denominator is above 0."""
+    """Divide; the result is 0 where the denominator is not above 0."""
     some = denominator > 0
     if all_of(some):
         return numerator / denominator
@@ -196,7 +196,7 @@ def ratio(numerator: Float64, denominator: Int64 | Float64) -> Float64:
 
 @shared
 def hits_within(groups: Groups, cutoffs: Int64) -> Float64:
-    """Count (expected) hits: each place of a tied group has the group's average."""
+    """Count (expected) hits: each place of a tied group counts with the group's mean."""
 
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         return places * groups.relevant[rows] / groups.size[rows]
@@ -221,8 +221,8 @@ def harmonic(start: Int64, places: Int64) -> Float64:
     low = np.maximum(start[far], HARMONIC_TABLE).astype(np.float64)
     high = stop[far].astype(np.float64)
     step = high - low
-    # H(n) = log n + gamma + 1/(2n) - 1/(12n²) + ...; differences of each term, written without
-    # cancellation.
+    # H(n) = log n + gamma + 1/(2n) - 1/(12n²) + ... The differences of its terms are written so
+    # that nothing cancels.
     square = step * (high + low) / (low * high) ** 2
     near[far] += log1p_of(step / low) - step / (2 * low * high) + square / 12
     return near
@@ -235,18 +235,18 @@ def discounts(start: Int64, places: Int64) -> Float64:
 
 
 def place_sums(groups: Groups, cutoffs: Int64, weight: Callable[[Float64], Float64]) -> Float64:
-    """Add up the gains of the first k places, each times a weight of its rank.
+    """Add up the gains of the first k places, each multiplied by a weight of its rank.
 
-    ``sum over j <= k of gain(j) weight(j)``, the exact mean over all orders where items are
-    tied: each place of a tied group has its mean gain. Where relevance is read, the gain of a
-    relevant item is 1.
+    This is ``sum over j <= k of gain(j) weight(j)``. For tied items, it is the exact mean over all
+    orders: each place of a tied group has the group's mean gain. If the metric reads relevance, the
+    gain of a relevant item is 1.
 
     Parameters
     ----------
     groups, cutoffs
-        As a metric's function gets them.
+        The arguments that a metric's function gets.
     weight
-        Takes ranks, a float64 array from 1 on, and returns as many weights.
+        Takes ranks, which start at 1 (a float64 array), and returns as many weights.
 
     Returns
     -------
@@ -263,7 +263,7 @@ def place_sums(groups: Groups, cutoffs: Int64, weight: Callable[[Float64], Float
 
 
 def means_of_members(groups: Groups, values: Float64) -> Float64:
-    """Average values of the members of each group over its places: float64 [n_groups]."""
+    """Average the values of each group's members over its places: float64 [n_groups]."""
     if groups.single:
         return values
     group = np.repeat(np.arange(len(groups.size)), groups.relevant)
@@ -271,25 +271,25 @@ def means_of_members(groups: Groups, values: Float64) -> Float64:
 
 
 def step_by_step(steps: Int64) -> Iterator[tuple[int, slice]]:
-    """Yield each step 0, 1, 2, ... with the rows that have more steps; `steps` must descend."""
+    """Yield each step 0, 1, 2, ... with the rows that have it; `steps` must be descending."""
     more = len(steps) - np.cumsum(np.bincount(steps))
     for step, n in enumerate(more[:-1].tolist()):
         yield step, slice(0, n)
 
 
 def log2_of(numbers: Int64) -> Float64:
-    """Return log2 of whole numbers from 1 on."""
+    """Return log2 of positive whole numbers."""
     return log2_table(table_size(largest(numbers)))[numbers]
 
 
 def log1p_of(values: Float64) -> Float64:
     """Return log(1 + values)."""
-    # math.log1p, because the last bit of np.log1p differs between instruction sets.
+    # Use math.log1p, because the last bit of np.log1p differs between instruction sets.
     return np.fromiter(map(math.log1p, values.tolist()), np.float64, len(values))
 
 
 def table_size(number: int) -> int:
-    """Round a number up to a power of two, so that few tables are ever made."""
+    """Round a number up to a power of two, so that few tables are made."""
     return max(1 << number.bit_length(), SMALLEST)
 
 
@@ -313,6 +313,6 @@ def running_sums(terms: Float64) -> tuple[Float64, Float64]:
 
 
 def sums_between(table: tuple[Float64, Float64], start: Int64, stop: Int64) -> Float64:
-    """Add up the terms of a table of running sums, those after `start` until `stop`."""
+    """Return the sums of the terms ``start:stop``, from a table of running sums."""
     high, low = table
     return (high[stop] - high[start]) + (low[stop] - low[start])

@@ -1,4 +1,4 @@
-"""How lists spread over the categories of the items."""
+"""Metrics of how lists spread over the categories of the items."""
 
 from __future__ import annotations
 
@@ -54,8 +54,7 @@ def category_entropy(
 ) -> Float64:
     """How evenly the list spreads over categories, as Shannon entropy in bits; 0 or more.
 
-    An item with several categories counts for each with the same share of 1; an item without
-    one does not count.
+    An item with n categories counts 1 / n for each. An item without a category does not count.
 
     References
     ----------
@@ -81,11 +80,11 @@ def category_entropy(
     upper=np.inf,
     parameters={
         "denominator": Parameter(
-            "The categories that are looked for.",
+            "The categories to cover.",
             choices={
-                "relevant": "those of the user's relevant items",
+                "relevant": "the categories of the user's relevant items",
                 "all": "all categories",
-                "cutoff": "any category; their number is divided by k",
+                "cutoff": "all categories, but their number in the list is divided by k",
             },
         ),
         "relevant": Parameter(
@@ -109,7 +108,8 @@ def subtopic_recall(
 ) -> Float64:
     """Share of the categories of the user's relevant items that the list covers; in [0, 1].
 
-    ``|categories of the first k items and of T| / |categories of T|``.
+    ``|categories of the first k items and of T| / |categories of T|``, where T are the user's
+    relevant items.
 
     References
     ----------
@@ -142,7 +142,7 @@ def subtopic_recall(
     without=("relevant", "relevant_categories"),
     parameters={
         "alpha": Parameter(
-            "How much less one more item of a category is worth than the one before.",
+            "How much less each further item of a category is worth than the item before.",
             above=0,
             below=1,
             examples=(0.75,),
@@ -152,10 +152,10 @@ def subtopic_recall(
 def alpha_ndcg(data: ListData, cutoffs: Int64, *, alpha: float = 0.5) -> Float64:
     """Discounted cumulative gain that rewards relevant items of new categories; in [0, 1].
 
-    The gain of a relevant item is the sum over its categories of ``(1 - alpha)^m``, m being the
-    relevant items with the category before it. The best order takes the item with the largest
-    gain at each place (lower ids first), as Clarke et al. do; a value above 1, where that is not
-    the very best order, counts as 1.
+    The gain of a relevant item is the sum over its categories of ``(1 - alpha)^m``, where m is the
+    number of earlier relevant items with the category. As in Clarke et al., the best order is
+    found greedily: each place takes the item with the largest gain (lower ids first). Where a
+    better order exists, the value may exceed 1, and then counts as 1.
 
     References
     ----------
@@ -168,7 +168,7 @@ def alpha_ndcg(data: ListData, cutoffs: Int64, *, alpha: float = 0.5) -> Float64
     user, place = np.nonzero(relevant)
     row, category = _categories_of(categories, items[relevant])
     key = pairs(user[row], category, n_categories)
-    order = np.argsort(key, kind="stable")  # the places of each user ascend
+    order = np.argsort(key, kind="stable")  # each user's places are in ascending order
     before = np.empty(len(key), np.int64)
     before[order] = _number_in_run(key[order])
     power = powers(1 - alpha, items.shape[1])[before]
@@ -195,7 +195,7 @@ def alpha_ndcg(data: ListData, cutoffs: Int64, *, alpha: float = 0.5) -> Float64
                 "js": "Jensen-Shannon: the mean divergence of both from their mean, not smoothed",
             },
         ),
-        "smoothing": Parameter("The number a of kl.", above=0, below=1, examples=(0.1,)),
+        "smoothing": Parameter("The weight a of kl.", above=0, below=1, examples=(0.1,)),
         "unit": UNIT,
     },
     when={"divergence": {"js": {"upper": 1.0}}},
@@ -208,10 +208,10 @@ def miscalibration(
     smoothing: float = 0.01,
     unit: str = "bits",
 ) -> Float64:
-    """How far the categories of the list are from those of the user's history; 0 or more.
+    """How far the list's categories are from the categories of the user's history; 0 or more.
 
-    ``KL(p || (1 - a) q + a p)`` in bits, a = 0.01. An item with several categories counts for
-    each with the same share of 1; an item without one does not count.
+    ``KL(p || (1 - a) q + a p)`` in bits, a = 0.01. An item with n categories counts 1 / n for each.
+    An item without a category does not count.
 
     References
     ----------
@@ -243,7 +243,7 @@ def _divergence(
 
 
 def _best_sums(data: ListData, cutoffs: Int64, kept: float) -> Float64:
-    """Return the discounted gains of the best order, chosen item by item."""
+    """Return the sums of discounted gains of the best order, found greedily, item by item."""
     test, relevant = needed(data.test), needed(data.relevant)
     categories = needed(data.categories)
     rows = np.flatnonzero(relevant & (np.diff(categories.indptr)[test.items] > 0))
@@ -253,7 +253,7 @@ def _best_sums(data: ListData, cutoffs: Int64, kept: float) -> Float64:
     key, topic = np.unique(number, return_inverse=True)
     worth = np.ones(len(key))
     left = np.ones(len(rows), bool)
-    begin = np.flatnonzero(begins(user))  # of each user with a row
+    begin = np.flatnonzero(begins(user))  # the first row of each user
     most = largest(np.diff(begin, append=len(rows)))
     gains = np.zeros((data.n_users, min(largest(cutoffs), most)))
     for step in range(gains.shape[1]):
@@ -261,12 +261,12 @@ def _best_sums(data: ListData, cutoffs: Int64, kept: float) -> Float64:
         best = np.maximum.reduceat(gain, begin)
         is_best = left & (gain == np.repeat(best, np.diff(begin, append=len(rows))))
         chosen = np.flatnonzero(is_best)
-        chosen = chosen[begins(user[chosen])]  # the first of each user
+        chosen = chosen[begins(user[chosen])]  # each user's first such row
         gains[user[chosen], step] = gain[chosen]
         left[chosen] = False
         taken = np.zeros(len(rows), bool)
         taken[chosen] = True
-        # Each topic belongs to one user, and an item has it once, so no index is repeated here.
+        # A topic belongs to one user, and an item has it only once, so no index occurs twice.
         worth[topic[taken[row]]] *= kept
     return sums_within(gains * log_discount(gains.shape[1]), cutoffs)
 
@@ -276,7 +276,7 @@ def _list_shares(data: ListData, cutoff: int) -> scipy.sparse.csr_array:
 
 
 def _shares(data: ListData, counts: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
-    """Return the categories' shares of the items of each user: [n_users, n_categories]."""
+    """Return each category's share of the items of each user: [n_users, n_categories]."""
     import scipy.sparse
 
     categories = needed(data.categories)

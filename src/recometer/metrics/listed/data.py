@@ -1,4 +1,4 @@
-"""The data that metrics of the lists themselves read: the lists, and further data."""
+"""The data for metrics of the lists themselves: the lists, and their side data."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ list_metric = functools.partial(metric, record="lists", monotone=False)
 
 
 def needed(value: Kept | None) -> Kept:
-    """Return side data that a metric reads, which must be present."""
+    """Return side data that a metric reads; raise an error if they are missing."""
     if value is None:
         raise InternalError("A metric was asked for without its side data.")
     return value
@@ -47,15 +47,15 @@ def needed(value: Kept | None) -> Kept:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Side(Table):
-    """Items of the users of the lists: a ragged table in CSR layout.
+    """Items that belong to the users of the lists: a ragged table in CSR layout.
 
     Attributes
     ----------
     indptr : int64 [n_users + 1]
     items : int64 [indptr[-1]]
-        Positions of items, those of a user in the order of their ids.
+        Positions of items, in ascending order for each user.
     gain : float64 [indptr[-1]]
-        The value of each, or 1 if the data have no values.
+        The value of each item, or 1 if the data have no values.
     """
 
     indptr: Int64 = field(metadata=OFFSETS)
@@ -68,10 +68,10 @@ class Side(Table):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ListData(Record):
-    """Lists, and the further data that their metrics read; all items are positions.
+    """Lists, and the side data that metrics of lists read; all items are positions.
 
     Fields that no metric needs are None. A metric declares its side data in the registry, and
-    the code that makes a `ListData` provides them.
+    the code that makes a `ListData` fills in the fields.
 
     Attributes
     ----------
@@ -79,29 +79,29 @@ class ListData(Record):
     n_catalogue : int or None
         The number of items that could have been recommended.
     train : Side or None
-        The items of the users of the lists in train.
+        The training items of the users of the lists.
     n_train_users, n_train_interactions : int or None
-        Counts over the whole train, of all users.
+        Counts over the whole of train, including users without a list.
     item_users : int64 [n_items] or None
-        The number of users of the whole train who have each item.
+        For each item, the number of users in the whole of train who have it.
     test : Side or None
         The judged items of the users of the lists.
     relevant : bool [test.indptr[-1]] or None
-        Which of them are relevant.
+        Whether each judged item is relevant.
     baseline : TopLists or None
-        Other lists for the same users. Positions from ``lists.n_items`` on stand for items
-        that are only in these lists.
+        Other lists for the same users. Positions from ``lists.n_items`` on are items that only
+        these lists have.
     categories : sparse bool [n_items, n_categories] or None
         The categories of each item (CSR).
     features : float64 [n_items, n_features] or sparse of that shape, or None
-        The features of each item. A row of NaN means that they are unknown.
+        The features of each item. A row of NaN means that the features are unknown.
     propensity : float64 [n_items] or None
     in_catalogue : bool [n_items] or None
-        Which items are in the catalogue that was given.
+        Whether each item is in the catalogue that the user passed.
     kept : dict
-        Results that do not depend on the users, computed once.
+        Cached results that do not depend on the users.
     kept_of_users : dict
-        Results that depend on these users, which are never used for others.
+        Cached results that depend on these users, and are never used for other users.
     """
 
     lists: TopLists
@@ -140,11 +140,11 @@ class ListData(Record):
         return self.lists.items[:, :cutoff]
 
     def keep(self, name: Hashable, compute: Callable[[], Kept]) -> Kept:
-        """Compute a result that does not depend on the users, once."""
+        """Return a result that does not depend on the users; compute it only once."""
         return _keep(self.kept, name, compute)
 
     def keep_of_users(self, name: Hashable, compute: Callable[[], Kept]) -> Kept:
-        """Compute a result that depends on the users, once."""
+        """Return a result that depends on the users; compute it only once."""
         return _keep(self.kept_of_users, name, compute)
 
 
@@ -156,14 +156,14 @@ def _keep(kept: dict[Hashable, Any], name: Hashable, compute: Callable[[], Kept]
 
 
 def sums_within(values: Array, cutoffs: Int64) -> Float64:
-    """Add values of places up until each cut-off: float64 [n_users, n_cutoffs].
+    """Add up the values of the places within each cut-off: float64 [n_users, n_cutoffs].
 
     `values` are [n_users, width], and 0 beyond the end of a list.
     """
     n_users, width = values.shape
     if not width:
         return np.zeros((n_users, len(cutoffs)))
-    # Add up in sequence, so that the bits of a sum do not depend on the other cut-offs.
+    # Add up in sequence, so that a sum does not depend on the other cut-offs, to the last bit.
     running = np.cumsum(values, axis=1, dtype=np.float64)
     found: Float64 = running[:, np.minimum(cutoffs, width) - 1]
     return found
@@ -176,12 +176,12 @@ def lengths(lists: TopLists, cutoffs: Int64) -> Int64:
 
 
 def of_listed(values: Array, items: Int64) -> Array:
-    """Return the values of items, and 0 for -1, which ends a list."""
+    """Return the values of listed items, and 0 for -1, the padding after a list."""
     return np.append(values, values.dtype.type(0))[items]
 
 
 def pooled(sums: Float64, counts: Array, weights: Int64 | None) -> Float64:
-    """Divide the sum of all users by their count: float64 [n_cutoffs], NaN without any."""
+    """Divide the sum over all users by the sum of their counts: float64 [n_cutoffs]; NaN for 0."""
     if weights is not None:
         sums, counts = sums * weights[:, np.newaxis], counts * weights[:, np.newaxis]
     total = column_sums(counts)
@@ -196,7 +196,7 @@ def exposures(
 ) -> Float64:
     """Add up how often each item is listed in the first places: float64 [n_items].
 
-    `weights` [n_users] are those of the users, `discount` those of the places.
+    `weights` [n_users] are the weights of users, and `discount` the weights of places.
     """
     if weights is not None:
         sums: Float64 = placed(data, cutoff, discount) @ weights.astype(np.float64)
@@ -210,7 +210,7 @@ def exposures(
 
 
 def placed(data: ListData, cutoff: int, discount: Float64 | None) -> Any:
-    """Return the weight of each user's place of each item: sparse [n_items, n_users].
+    """Return the weight of the place at which each user gets an item: sparse [n_items, n_users].
 
     The result is cached, because users are resampled many times.
     """
@@ -250,8 +250,8 @@ def powers(base: float, n: int) -> Float64:
 
 def log2(values: Array) -> Float64:
     """Return the logarithm of positive numbers to the base 2."""
-    # math.log2, because the last bit of np.log2 differs between instruction sets. There are usually
-    # few distinct numbers.
+    # Use math.log2, because the last bit of np.log2 differs between instruction sets. It is fast
+    # enough, because there are usually few distinct numbers.
     distinct, at = np.unique(values, return_inverse=True)
     logs = np.fromiter(map(math.log2, distinct.tolist()), np.float64, len(distinct))
     return logs[at].reshape(values.shape)

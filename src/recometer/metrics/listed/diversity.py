@@ -1,4 +1,4 @@
-"""How much the items of one list differ from each other."""
+"""Metrics of how much the items of one list differ from each other."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Features = Float64 | scipy.sparse.csr_array
 
 
-# Numbers in the tables of one batch of users, so that these stay in the cache.
+# How many numbers a batch of users may have, so that its arrays stay in the cache.
 BATCH = 2**18
 
 
@@ -49,8 +49,8 @@ BATCH = 2**18
                 "features other than 0",
                 "hamming": "the share of their features that differ",
                 "differing": "the number of their features that differ",
-                "categories": "1 - categories that both have / categories that either has; it is "
-                "1 or 0 if each has one",
+                "categories": "1 - categories that both have / categories that either has; if each "
+                "has one category, it is 0 or 1",
             },
         ),
         "average": Parameter(
@@ -58,7 +58,7 @@ BATCH = 2**18
             choices={
                 "pairs": "over the pairs of the list",
                 "items": "their sum is divided by the number of items, not of pairs",
-                "cutoff": "over k (k - 1) / 2 pairs; those that a short list lacks have the "
+                "cutoff": "over k (k - 1) / 2 pairs; the missing pairs of a short list have the "
                 "distance 1",
             },
             for_conventions=True,
@@ -123,26 +123,27 @@ def ild(
     else:
         possible = np.broadcast_to(cutoffs * (cutoffs - 1) / 2, sums.shape)
         value = 1 - ratio(pairs - sums, possible)
-        value[n < 2] = 0  # even if `single` gives short lists a value
+        value[n < 2] = 0  # even if `single` defines a value for such lists
     return 1 - value if similarity else value
 
 
 def mean_over_pairs(
     data: ListData, cutoffs: Int64, distance: Callable[[Int64, Int64], Float64]
 ) -> Float64:
-    """Average a distance of your own over the pairs of items in the first k places.
+    """Average your own distance over the pairs of items in the first k places.
 
     Parameters
     ----------
     data, cutoffs
-        As a metric's function gets them.
+        The arguments that a metric's function gets.
     distance
-        Takes two int64 arrays [n], positions of items, and returns float64 [n].
+        Takes two arrays of item positions, int64 [n], and returns float64 [n].
 
     Returns
     -------
     float64 [n_users, n_cutoffs]
-        0 for lists with fewer than two items: state ``without=("pairs",)``.
+        0 for lists with fewer than two items. Declare the metric with ``without=("pairs",)``, so
+        that it is undefined for these.
     """
     items = data.lists.items
     sums = np.zeros(items.shape)
@@ -155,7 +156,7 @@ def mean_over_pairs(
 
 
 def history_similarity(data: ListData) -> Float64:
-    """Return the mean cosine between each listed item and the user's items in train.
+    """Return the mean cosine similarity of each listed item to the user's items in train.
 
     Returns float64 [n_users, width], 0 beyond the end of a list and for users without train.
     """
@@ -186,12 +187,12 @@ def _sums_of_cosine(data: ListData, cutoffs: Int64) -> Float64:
 
 
 def _directions(data: ListData) -> tuple[Features, Float64]:
-    """Return features without NaN, and 1 / the length of each item's features (0 if all are 0)."""
+    """Return features without NaN, and 1 / the norm of each item's features (0 if all are 0)."""
     features = _features(data)
 
     def of_items() -> Float64:
         length = np.sqrt(_squares(features))
-        # Rows of NaN make the user's value undefined, and must not spread to other users.
+        # A row of NaN makes the user's value undefined; it must not affect other users.
         return ratio(np.ones(len(length)), np.nan_to_num(length))
 
     without_nan: Features = data.keep("features without NaN", lambda: _without_nan(features))
@@ -201,8 +202,8 @@ def _directions(data: ListData) -> tuple[Features, Float64]:
 def _sums_of_differing(data: ListData, cutoffs: Int64) -> Float64:
     """Count the features that differ, over all pairs.
 
-    If two items have a and b nonzero features, the number that differ is a + b, minus the number
-    that are nonzero in both, minus the number of these that are equal.
+    If two items have a and b nonzero features, the number of features that differ is a + b, minus
+    the features that are nonzero in both, minus those of them that are equal.
     """
     import scipy.sparse
 
@@ -224,33 +225,35 @@ def _sums_of_products(
     features: Features,
     scale: Float64,
 ) -> Float64:
-    """Add up the inner products of all pairs, with the features of each item times its scale.
+    """Add up the inner products of all pairs, after multiplying each item's features by its scale.
 
-    The square of the sum of a list's vectors is ``sum of squares + 2 * sum of products``.
+    This uses that the square of the sum of a list's vectors is ``sum of squares + 2 * sum of
+    products``.
     """
     own = _squares(features) * scale**2
     sums = np.empty((data.n_users, len(cutoffs)))
     for column, cutoff in enumerate(cutoffs.tolist()):
-        # The sparse product adds a list's vectors in order.
+        # The sparse product adds a list's vectors in a fixed order.
         total = listing(data, cutoff, scale) @ features
         sums[:, column] = _squares(total) - listing(data, cutoff, own) @ np.ones(len(own))
     return sums / 2
 
 
 def _sums_of_pairs(data: ListData, cutoffs: Int64, distance: str) -> Float64:
-    """Add up the distances of all pairs, for distances that are not sums over features."""
+    """Add up the distances of all pairs, for a distance that is not a sum over features."""
     items = data.lists.items
     features = needed(data.categories) if distance == "categories" else _features(data)
     sums = np.zeros(items.shape)
     for users, vectors in _batches(items, features, distance != "euclidean"):
         if distance == "euclidean":
-            # No matrix product: its bits depend on the processor, and digits would cancel.
+            # Do not use a matrix product: its last bits depend on the processor, and
+            # cancellation would lose digits.
             for place in range(1, items.shape[1]):
                 apart = vectors[:, :place] - vectors[:, place : place + 1]
                 length = np.sqrt(np.einsum("uid,uid->ui", apart, apart))
                 sums[users, place] = length.sum(axis=1)
         else:
-            # Products are counts, which are exact in any order of summation.
+            # These products are counts, which are exact in any order of summation.
             both = vectors @ vectors.transpose(0, 2, 1)
             both = both.astype(np.float64)
             own = np.einsum("uii->ui", both)
@@ -262,9 +265,9 @@ def _sums_of_pairs(data: ListData, cutoffs: Int64, distance: str) -> Float64:
 
 
 def _batches(items: Int64, features: Features, whether: bool) -> Iterator[tuple[slice, Array]]:
-    """Return the features of the listed items, [some users, width, n_features], batch by batch.
+    """Yield the features of the listed items, [some users, width, n_features], batch by batch.
 
-    Sparse features have only the columns that a user's items have. With `whether`, values
+    For sparse features, only the columns that a user's items have are kept. With `whether`, values
     other than 0 are replaced by 1.
     """
     n_users, width = items.shape
@@ -284,7 +287,7 @@ def _features(data: ListData) -> Features:
 
 
 def _compact(features: Any, items: Int64) -> Float64:
-    """Return the rows of sparse features as [n_users, width, most columns of a user]."""
+    """Return rows of sparse features as [n_users, width, n_columns], without unused columns."""
     n_users, width = items.shape
     rows = features[np.maximum(items, 0).ravel()]
     at = np.repeat(np.arange(n_users * width), np.diff(rows.indptr))
@@ -298,7 +301,7 @@ def _compact(features: Any, items: Int64) -> Float64:
 
 
 def _squares(table: Any) -> Float64:
-    """Return the square of each row's length."""
+    """Return the squared norm of each row."""
     if isinstance(table, np.ndarray):
         squares: Float64 = np.einsum("ij,ij->i", table, table)
         return squares
@@ -315,7 +318,7 @@ def _without_nan(features: Features) -> Features:
 def _as_values(
     features: Features,
 ) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array]:
-    """Return which features are not 0, and a column per feature and value other than 0."""
+    """Return a table of the nonzero features, and one with a column per feature and value."""
     import scipy.sparse
 
     table = scipy.sparse.csr_array(features)

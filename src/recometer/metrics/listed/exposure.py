@@ -1,4 +1,4 @@
-"""How much of the users' attention goes to groups of items, and to single items."""
+"""How much of the users' attention groups of items, and single items, get."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GroupExposure:
-    """The exposure and the share of each group of items; the last entry is for items without one.
+    """The exposure and the share of each group; the last entry is for items without a group.
 
     Attributes
     ----------
     listed : float64 [n_groups + 1]
-        Places of lists that their items have.
+        The number of places in lists that the group's items take.
     exposure : float64 [n_groups + 1]
-        Their share of the exposure: of the discounts of these places.
+        The group's share of the exposure, the sum of the discounts of these places.
     relevant : float64 [n_groups + 1] or None
-        Their share of the relevant items of all users.
+        The group's share of the relevant items of all users.
     """
 
     listed: Float64
@@ -40,13 +40,14 @@ def exposure_of_groups(
 ) -> GroupExposure:
     """Add up the exposure of the items of each group.
 
-    The exposure of an item is ``sum over the lists of d(its place)`` over the first k places. An
-    item of several groups counts for each with the same share of 1.
+    The exposure of an item is the sum of ``d(its place)`` over the lists that have it in the first
+    k places. An item in n groups counts 1 / n for each.
 
     Parameters
     ----------
     data
-        Its `categories` are the groups. With `test`, relevant items are shared out, too.
+        Its `categories` are the groups. With `test`, the groups' shares of the relevant items are
+        computed, too.
     cutoff
         k.
     discount, patience
@@ -77,7 +78,7 @@ def _shares(data: ListData, of_items: Float64 | Int64) -> Float64:
 
 
 def _sums(data: ListData, of_items: Float64 | Int64) -> Float64:
-    """Add up values of items, group by group; the last entry is for items without a group."""
+    """Add up the values of each group's items; the last entry is for items without a group."""
     groups = needed(data.categories)
     width = np.diff(groups.indptr)
     part = np.repeat(of_items / np.maximum(width, 1), width)
@@ -88,7 +89,7 @@ def _sums(data: ListData, of_items: Float64 | Int64) -> Float64:
 def attention_of_items(
     data: ListData, cutoff: int, discount: str, patience: float
 ) -> scipy.sparse.csr_array:
-    """Return the attention that each user's list gives to each item: sparse [n_users, n_items]."""
+    """Return the attention that each item gets from each user's list: sparse [n_users, n_items]."""
     d = places_discount(data.first(cutoff).shape[1], discount, patience)
     found: scipy.sparse.csr_array = placed(data, cutoff, d).T
     return found
@@ -97,7 +98,7 @@ def attention_of_items(
 def shares_of_groups(attention: scipy.sparse.csr_array, data: ListData) -> Float64:
     """Return the groups' shares of the attention of each list: float64 [n_users, n_groups].
 
-    Items without a group do not count. A list without any other items gets NaN.
+    Items without a group do not count. The shares are NaN if no item of the list has a group.
     """
     groups = needed(data.categories).astype(np.float64)
     width = np.maximum(np.diff(groups.indptr), 1)
@@ -119,8 +120,8 @@ def rank_fairness(shares: Float64, target: Float64) -> Float64:
 
     Notes
     -----
-    ``1 - (KL(p, m) + KL(q, m)) / 2`` in bits with ``m = (p + q) / 2``: 1 for the shares of the
-    target, 0 for lists of groups that have no part in it.
+    ``1 - (KL(p, m) + KL(q, m)) / 2`` in bits with ``m = (p + q) / 2``. It is 1 if the shares equal
+    the target, and 0 if the list only has groups with a target share of 0.
 
     References
     ----------
@@ -144,7 +145,7 @@ def _divergence(of: Float64, middle: Float64) -> Float64:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ExpectedExposure:
-    """Expected exposure of single items: float64 [n_users] each, NaN without a relevant item."""
+    """Expected exposure of single items; each is float64 [n_users], NaN without a relevant item."""
 
     disparity: Float64
     relevance: Float64
@@ -154,23 +155,24 @@ class ExpectedExposure:
 def expected_exposure(
     attention: scipy.sparse.csr_array, data: ListData, worth: Float64
 ) -> ExpectedExposure:
-    """Compare the attention of each item with that of an ideal, randomised ranking.
+    """Compare the attention that each item gets with an ideal, randomised ranking.
 
     Parameters
     ----------
     attention : sparse [n_users, n_items]
         The mean attention over all lists that a user is shown.
     data
-        With `test`; items of `train`, if there are any, are not candidates, and neither are listed
-        items that the catalogue lacks, unless they are in test.
+        Must have `test`. Items of `train` are not candidates. Listed items that the catalogue lacks
+        are not candidates either, unless they are in test.
     worth : float64 [k]
-        The attention that each place gets.
+        The attention for each place.
 
     Notes
     -----
-    With the attention e of an item and the attention t that it gets if the R relevant items of a
-    user take the first R places in random order, and all n - R others the places that follow, the
-    disparity is ``sum of e^2``, the relevance ``sum of e t``, and the loss ``sum of (e - t)^2``.
+    Let e be the attention that an item gets, and t the attention that it would get if the user's R
+    relevant items took the first R places in random order, and the other n - R items the following
+    places. The disparity is ``sum of e^2``, the relevance is ``sum of e t``, and the loss is
+    ``sum of (e - t)^2``.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Items that lists recommend although there are no such items."""
+"""Recommended items that do not exist."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from recometer.metrics.sums import ratio
 def unknown_items(data: ListData, cutoffs: Int64) -> Float64:
     """Share of the listed items that the catalogue lacks; in [0, 1].
 
-    A model that writes its recommendations as text, such as a language model, invents items, and
-    a model that was fitted long ago lists items that are no longer sold. They are misses, and no
-    part of the coverage.
+    A model that writes its recommendations as text, such as a language model, may invent items. A
+    model that was fitted long ago may list items that are no longer sold. Such items are misses and
+    do not count in coverage.
 
     References
     ----------

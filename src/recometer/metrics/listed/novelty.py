@@ -1,4 +1,4 @@
-"""How well known the recommended items are: novelty and popularity, from train."""
+"""Novelty and popularity: how well known the recommended items are, according to train."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _popularity(data: ListData, cutoffs: Int64, *, scale: str, unseen: str) -> F
 
 
 def _over_rows(sums_of: Callable[..., Float64]) -> dict[Value, dict[str, Any]]:
-    """Return the changes that ``divisor="rows"`` makes; `sums_of` adds up each user's items."""
+    """Return what ``divisor="rows"`` changes; `sums_of` adds up the items of each user."""
 
     def add_up(
         data: ListData,
@@ -128,10 +128,10 @@ def _over_rows(sums_of: Callable[..., Float64]) -> dict[Value, dict[str, Any]]:
             "The amount that an item adds if it is not in train.",
             choices={
                 "one": "as much as if one user had it",
-                "dropped": "it is left out, and not counted",
+                "dropped": "nothing; the item is not counted",
                 "zero": "0",
-                "epsilon": f"as much as if {EPSILON:g} users had it, who are added to every item",
-                "largest": "as much as the rarest item of train",
+                "epsilon": f"as much as if {EPSILON:g} users had it; they are added to every item",
+                "largest": "as much as the rarest item in train",
             },
             for_conventions=True,
         ),
@@ -152,8 +152,8 @@ def novelty(
 ) -> Float64:
     """How surprising the listed items are to a random user, in bits; 0 or more.
 
-    ``mean of -log2 p(i)`` over the first k items, ``p(i)`` the share of the users of train who
-    have item i ("mean self-information", "mean inverse user frequency").
+    ``mean of -log2 p(i)`` over the first k items, where ``p(i)`` is the share of the users of train
+    who have item i ("mean self-information", "mean inverse user frequency").
 
     References
     ----------
@@ -193,7 +193,7 @@ def novelty(
                 "item",
             },
         ),
-        "any": Parameter("Items count whether they are relevant or not."),
+        "any": Parameter("All items count, relevant or not."),
     },
     when={
         "novelty": {"complement": {"upper": 1.0}},
@@ -212,7 +212,7 @@ def epc(
     """Mean novelty of the relevant items that a user sees on the way down the list; in [0, 1].
 
     ``C * sum over j <= k of d(j) rel(j) (1 - p(i_j))`` with ``C = 1 / sum of d(j)`` over the
-    places of the list, p(i) being the share of the users of train who have item i.
+    places of the list, where p(i) is the share of the users of train who have item i.
 
     References
     ----------
@@ -253,14 +253,14 @@ def epc(
                 "interactions": "the same / interactions",
                 "largest": "the same / that of the most popular item",
                 "percentile": "the share of the items of train that are less popular, plus half "
-                "of those that are equally popular: its mean rank / items",
+                "the share that is equally popular: its mean rank / items",
             },
         ),
         "unseen": Parameter(
             "The amount that an item adds if it is not in train.",
             choices={
                 "zero": "0",
-                "dropped": "it is left out, and not counted",
+                "dropped": "nothing; the item is not counted",
                 "one": "as much as if one user had it",
             },
             for_conventions=True,
@@ -304,15 +304,15 @@ def popularity(
     parameters={
         "head": Parameter(
             "The head is the set of the most popular items that make up this share of the "
-            "interactions of train, with all that are as popular as the last of them. All other "
-            "items are the tail, including those that train lacks.",
+            "interactions of train, with all items as popular as the last of them. All other "
+            "items are the tail, including items that train lacks.",
             above=0,
             below=1,
             examples=(0.5,),
         ),
         "tail": Parameter(
-            "If given, the tail is instead this share of the items of train, at least one item: "
-            "the least popular ones, lower ids first.",
+            "If set, the tail is instead this share of the items of train (at least one item): "
+            "the least popular items, lower ids first.",
             above=0,
             below=1,
             examples=(0.1, 0.5),
@@ -332,10 +332,10 @@ def tail_share(
     tail: float | None = None,
     divisor: str = "list",
 ) -> Float64:
-    """Share of the listed items that are not among the popular ones; in [0, 1].
+    """Share of the listed items that belong to the long tail; in [0, 1].
 
-    The head are the fewest of the most popular items that together make 80% of the interactions
-    of train, and those that are as popular as the last of them.
+    The tail is every item outside the head. The head is the smallest set of most popular items that
+    makes up 80% of the interactions of train, together with all items as popular as the last one.
 
     References
     ----------
@@ -363,9 +363,9 @@ def tail_share(
 
 
 def _percentiles(count: Int64) -> Float64:
-    """Return the mean rank, by rising popularity, of each item of train as a share.
+    """Return each item's mean rank by ascending popularity, divided by the number of items.
 
-    It is 0 for an item that train lacks.
+    Only items of train count; the others get 0.
     """
     seen = np.sort(count[count > 0])
     below = np.searchsorted(seen, count, side="left")
@@ -382,7 +382,7 @@ def _divided(
     divisor: str,
     seen_only: bool,
 ) -> Float64:
-    """Divide sums over the listed items, [n_users, n_cutoffs], as the parameter `divisor` says."""
+    """Divide sums over the listed items, [n_users, n_cutoffs], according to `divisor`."""
     if divisor == "cutoff":
         return sums / cutoffs
     counts = _counts(data, cutoffs, seen_only)

@@ -1,4 +1,4 @@
-"""Metrics that compare lists with those of a baseline: overlap, surprise and serendipity."""
+"""Metrics that compare lists with a baseline's lists: overlap, surprise and serendipity."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ DIVISOR = Parameter(
     },
 )
 def overlap(data: ListData, cutoffs: Int64, *, denominator: str = "cutoff") -> Float64:
-    """Share of the items that the list and the baseline's have in common; in [0, 1].
+    """Share of the items that the list has in common with the baseline's list; in [0, 1].
 
     References
     ----------
@@ -77,18 +77,18 @@ def overlap(data: ListData, cutoffs: Int64, *, denominator: str = "cutoff") -> F
         "rest": Parameter(
             "The amount that the depths beyond k, or beyond the ends of the lists, add.",
             choices={
-                "extrapolated": "the agreement that was reached (RBO_EXT)",
+                "extrapolated": "as much as the agreement reached so far (RBO_EXT)",
                 "nothing": "nothing, even if the longer list has ended",
             },
         ),
     },
 )
 def rbo(data: ListData, cutoffs: Int64, *, p: float = 0.9, rest: str = "extrapolated") -> Float64:
-    """How similar two rankings are, where the first places count most; in [0, 1].
+    """How similar two rankings are; the first places count most; in [0, 1].
 
-    With s and l the lengths of the shorter and the longer list, X(d) the common items of the
-    first d of each: ``(1 - p)/p * (sum for d = 1 .. l of X(d)/d p^d + sum for d = s+1 .. l of
-    X(s) (d - s)/(s d) p^d) + ((X(l) - X(s))/l + X(s)/s) p^l``.
+    Let s and l be the lengths of the shorter and the longer list, and X(d) the number of items that
+    the first d places of both have in common. The value is ``(1 - p)/p * (sum for d = 1 .. l of
+    X(d)/d p^d + sum for d = s+1 .. l of X(s) (d - s)/(s d) p^d) + ((X(l) - X(s))/l + X(s)/s) p^l``.
 
     References
     ----------
@@ -148,7 +148,7 @@ def unexpectedness(
 ) -> Float64:
     """Share of the listed items that a primitive recommender would not list; in [0, 1].
 
-    Divided by k, the places that a short list lacks count as unexpected.
+    With ``divisor=cutoff``, the missing places of a short list count as unexpected.
 
     References
     ----------
@@ -174,14 +174,14 @@ def unexpectedness(
             choices={
                 "baseline": "1 if it is among the first k items of the baseline's list, else 0",
                 "popularity": "the share of the users of train who have it",
-                "rank": "r(j) = (n + 1 - j) / n for its rank by popularity, where equally "
-                "popular items have the same rank, and 0 for items that train lacks; 1 - "
-                "e(j) is r of its place minus this, and at least 0",
-                "similarity": "the mean cosine similarity of its features to those of each of "
+                "rank": "1 - e(j) is r(place) - r(rank by popularity), but at least 0, where r(j) "
+                "= (n + 1 - j) / n; equally popular items have the same rank, and r(rank) is 0 "
+                "for items that train lacks",
+                "similarity": "the mean cosine similarity of its features to the features of "
                 "the user's items in train",
             },
         ),
-        "any": Parameter("Items count whether they are relevant or not."),
+        "any": Parameter("All items count, relevant or not."),
         "combine": Parameter(
             "How the items are combined.",
             choices={
@@ -224,8 +224,8 @@ def serendipity(
 ) -> Float64:
     """Share of the listed items that are relevant and unexpected; in [0, 1].
 
-    ``mean over j <= k of rel(j) (1 - e(j))``, by default with e(j) = 1 for an item that a
-    primitive recommender lists, too.
+    ``mean over j <= k of rel(j) (1 - e(j))``. By default, e(j) is 1 for an item that a primitive
+    recommender also lists, and 0 otherwise.
 
     References
     ----------
@@ -236,7 +236,7 @@ def serendipity(
     counted = items >= 0 if any else relevant_places(data)
     hits = sums_within(counted, cutoffs)
     if expected == "baseline":
-        # Items that both lists have within k, counted at the larger of their two places.
+        # Items that both lists have within k; an item counts at the larger of its two places.
         found = sums_within(_new_in_common(data, counted), cutoffs)
     else:
         found = sums_within(np.where(counted, _expectedness(data, expected), 0.0), cutoffs)
@@ -264,9 +264,10 @@ def _expectedness(data: ListData, expected: str) -> Float64:
 
 
 def _new_in_common(data: ListData, counted: Bool | None = None) -> Int64:
-    """Count the items that the first d of both lists have in common, but not the first d - 1.
+    """Count the common items of the first d places of both lists that are new at place d.
 
-    Returns int64 [n_users, width of the wider]. Only the `counted` places of the lists count.
+    Returns int64 [n_users, width of the wider lists]. If `counted` is passed, only these places of
+    the lists count.
     """
     items, others = data.lists.items, needed(data.baseline).items
     width = max(items.shape[1], others.shape[1])
@@ -283,7 +284,7 @@ def _new_in_common(data: ListData, counted: Bool | None = None) -> Int64:
 
 
 def _numbered(items: Int64, numbers: np.int64, counted: Bool | None) -> tuple[Int64, Int64]:
-    """Return a number for each user and listed item, and its place."""
+    """Return a number for each pair of a user and a listed item, and the item's place."""
     user, place = np.nonzero(items >= 0 if counted is None else counted)
     return user * numbers + items[user, place], place
 

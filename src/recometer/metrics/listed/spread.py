@@ -1,4 +1,4 @@
-"""How far recommendations spread over the catalogue: one value for all users."""
+"""Metrics of how far recommendations spread over the catalogue: one value for all users."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def coverage(
 ) -> Float64:
     """Share of the catalogue that is recommended to at least one user; in [0, 1].
 
-    ``|union of the first k items of all lists| / |catalogue|``. Divided by the items of train
-    it exceeds 1 where other items are listed, too.
+    ``|union of the first k items of all lists| / |catalogue|``. With ``denominator=train``, it can
+    exceed 1 if lists have items that train lacks.
 
     References
     ----------
@@ -136,9 +136,9 @@ def user_coverage(
         "support": Parameter(
             "The items that are counted.",
             choices={
-                "catalogue": "all that could have been recommended",
+                "catalogue": "all items that could have been recommended",
                 "padded": "these and one more entry, which stands for no item and may be listed",
-                "listed": "only those that are in a list",
+                "listed": "only items that are in a list",
             },
             for_conventions=True,
         ),
@@ -171,10 +171,10 @@ def gini(
     complement: bool = False,
     patience: float | None = None,
 ) -> Float64:
-    """How unevenly the listed places are spread over the items: 0 if evenly; in [0, 1].
+    """How unevenly the listed places are spread over the items; in [0, 1], and 0 if evenly.
 
-    ``sum over i of (2 i - n - 1) x(i) / (n * sum of x)`` where ``x(1) <= ... <= x(n)`` is how
-    often the items of the catalogue are in the first k places of a list; in [0, 1].
+    ``sum over i of (2 i - n - 1) x(i) / (n * sum of x)``, where ``x(1) <= ... <= x(n)`` says how
+    often each item of the catalogue is in the first k places of a list.
 
     References
     ----------
@@ -225,8 +225,8 @@ def entropy(
 ) -> Float64:
     """How evenly recommendations spread over the items, as Shannon entropy in bits.
 
-    ``- sum of p log2 p``, p being an item's share of the first k places of all lists; 0 if all
-    hold one item, at most the logarithm of the number of items.
+    ``- sum of p log2 p``, where p is an item's share of the first k places of all lists. It is 0 if
+    all places have the same item, and at most the logarithm of the number of items.
 
     References
     ----------
@@ -253,8 +253,8 @@ def entropy(
                 "cutoff": "the items that both have / k",
                 "cosine": "the items that both have / the square root of the product of the two "
                 "lengths, which takes account of short lists",
-                "matrix": "the items that both have / k as a matrix, whose diagonal is taken for "
-                "1 although it is less for short lists",
+                "matrix": "the items that both have / k, as a matrix whose diagonal is assumed to "
+                "be 1, although it is less for short lists",
             },
         )
     },
@@ -265,9 +265,9 @@ def personalization(
 ) -> Float64:
     """How much the lists of two users differ, on average over all pairs; in [0, 1].
 
-    ``1 - mean of |A and B| / k``: 0 where everybody gets the same items, 1 where no item is
-    recommended twice. Users without a list are left out. Users who are drawn several times
-    (`weights`) make no pair with themselves.
+    ``1 - mean of |A and B| / k``. It is 0 if everybody gets the same items, and 1 if no item is
+    recommended twice. Users without a list are left out. A user who is drawn several times
+    (`weights`) is not paired with itself.
 
     References
     ----------

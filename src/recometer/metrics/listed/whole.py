@@ -1,7 +1,7 @@
 """Metrics with one value for all users: sums over blocks of users, and the value of the sums.
 
-Blocks can be added in any order, on one machine or on many: `Summed` of all users is the sum over
-the blocks, item by item.
+The sums of all users are the sums over the blocks, item by item. Blocks can be added in any order,
+on one machine or on many.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Known(Protocol):
 def at_each(
     parts: AddsUp, data: ListData, cutoffs: Int64, weights: Int64 | None, **parameters: object
 ) -> Float64:
-    """Return the value of all users at each cut-off: float64 [n_cutoffs]."""
+    """Return the value for all users at each cut-off: float64 [n_cutoffs]."""
     values = np.empty(len(cutoffs))
     for column, cutoff in enumerate(cutoffs.tolist()):
         summed = parts.sums(data, cutoff, weights, **parameters)
@@ -52,7 +52,7 @@ def add_up(metric: Metric, data: ListData, weights: Int64 | None) -> Summed:
 
 
 def value_of(metric: Metric, known: Known, summed: Summed) -> float:
-    """Return the value of all users from their sums."""
+    """Compute the value for all users from their sums."""
     return _parts(metric).value(known, summed, metric.cutoff, **_parameters(metric))
 
 
@@ -87,10 +87,10 @@ def _counted(
 
 
 def _of_items(data: ListData, counts: Float64, of: str) -> Summed:
-    """Return how often items are listed; only those of the catalogue if the value is about it.
+    """Return how often items are listed; only items of the catalogue if the value is about it.
 
-    In that case, all other items are added to one total: in a padded catalogue, they are its last
-    entry, which stands for no item.
+    In that case, the counts of all other items are added to one total. In a padded catalogue, they
+    belong to its last entry, which stands for no item.
     """
     if of not in ("catalogue", "padded"):
         return Summed(counts, NO_TOTALS)
@@ -116,7 +116,7 @@ def _coverage(known: Known, summed: Summed, _: int, *, denominator: str, **__: o
 
 
 def _size(known: Known, n_listed: int, padded: bool = False) -> int:
-    """Return the size of the catalogue, with `padded` and one entry that stands for no item."""
+    """Return the size of the catalogue; `padded` adds one entry that stands for no item."""
     n = needed(known.n_catalogue)
     if n_listed > n + padded:
         raise InputError(
@@ -173,7 +173,7 @@ def _gini(
     n = len(listed)
     if support != "listed":
         n = _size(known, n, support == "padded")
-    # Items that are in no list come first, and add nothing.
+    # Items that no list has come first in the order, and add nothing.
     place = np.arange(n - len(listed) + 1, n + 1)
     below = n - (divisor == "others")
     index = float(_or_nan(((2 * place - n - 1) * listed).sum(), max(below, 1) * listed.sum()))
@@ -201,7 +201,7 @@ ENTROPY = AddsUp(_counted, _entropy)
 
 
 def _overlapping(data: ListData, cutoff: int, weights: Any, *, overlap: str) -> Summed:
-    """Add up the lists as vectors over the items, and their squared norms."""
+    """Add up the lists, as vectors over the items, and the squared norms of these vectors."""
     n = lengths(data.lists, np.array([cutoff]))[:, 0]
     weight = np.ones(data.n_users) if weights is None else weights.astype(np.float64)
     counts = weight * (n > 0)
@@ -213,7 +213,7 @@ def _overlapping(data: ListData, cutoff: int, weights: Any, *, overlap: str) -> 
 
 
 def _personalization(_: Known, summed: Summed, __: int, **___: object) -> float:
-    # The sum over pairs of lists follows from that of the vectors.
+    # The sum over all pairs of lists follows from the square of the summed vectors.
     own, users, squares = summed.totals
     alike = (needed(summed.items) ** 2).sum() - own
     return 1 - float(_or_nan(alike, users**2 - squares))

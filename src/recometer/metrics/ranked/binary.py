@@ -1,8 +1,8 @@
-"""Metrics of relevance: an item is relevant or it is not.
+"""Metrics of binary relevance: an item is either relevant or not.
 
 For one user, `rel(j)` is 1 if the item at rank j is relevant and 0 otherwise,
 `h(k) = rel(1) + ... + rel(k)` counts the hits in the first k places, and `R` is the number
-of relevant items. Tied items: every function returns the mean over their orders.
+of relevant items. Every function returns the mean over all orders of tied items.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ from recometer.ties import WHOLE, Groups, sum_by_user
     },
 )
 def precision(groups: Groups, cutoffs: Int64, *, denominator: str = "k") -> Float64:
-    """Share of the first k places that hold a relevant item: ``h(k) / k``, in [0, 1].
+    """Share of the first k places that have a relevant item: ``h(k) / k``, in [0, 1].
 
-    Without a cut-off, k is the number of places that are known, and min(k, R) is R. Linear in hits,
-    so tied items count with their mean.
+    Without a cut-off, k is the number of known places, and min(k, R) is R. The value is linear in
+    hits, so each place of a tied group counts with the group's mean.
 
     References
     ----------
@@ -96,7 +96,7 @@ def precision(groups: Groups, cutoffs: Int64, *, denominator: str = "k") -> Floa
 def tprecision(groups: Groups, cutoffs: Int64) -> Float64:
     """Hits divided by the largest possible number of hits: ``h(k) / min(k, R)``, in [0, 1].
 
-    Linear in hits, so tied items count with their mean.
+    The value is linear in hits, so each place of a tied group counts with the group's mean.
 
     References
     ----------
@@ -105,7 +105,7 @@ def tprecision(groups: Groups, cutoffs: Int64) -> Float64:
     return ratio(hits_within(groups, cutoffs), _possible(groups, cutoffs))
 
 
-# If values of test can be negative, so can the denominator.
+# The denominator can be negative if values of test can be.
 OF_ALL_GAINS: dict[str, Any] = {
     "reads": "gain",
     "lower": -np.inf,
@@ -138,7 +138,7 @@ OF_ALL_GAINS: dict[str, Any] = {
         ),
         "weighted": Parameter(
             "Every relevant item counts with its gain. The denominator is then the sum of the "
-            "min(k, R) largest gains, or of those in the list. Gains that are not positive are "
+            "min(k, R) largest gains, or of the gains in the list. Gains that are not positive are "
             "left out.",
             for_conventions=True,
         ),
@@ -158,7 +158,7 @@ def recall(
 ) -> Float64:
     """Share of the relevant items that are in the first k places: ``h(k) / R``, in [0, 1].
 
-    Linear in hits, so tied items count with their mean.
+    The value is linear in hits, so each place of a tied group counts with the group's mean.
 
     References
     ----------
@@ -217,8 +217,9 @@ def f(
 ) -> Float64:
     """Weighted harmonic mean of precision and recall: ``(1+b²) h(k) / (b² R + k)``.
 
-    In [0, 1]; the same as ``(1+b²) P R / (b² P + R)`` with ``P = h(k)/k`` and
-    ``R = h(k)/R``, and 0 where both are. Linear in hits, so tied items count with their mean.
+    The value is in [0, 1]. It equals ``(1+b²) P Q / (b² P + Q)`` with the precision ``P = h(k)/k``
+    and the recall ``Q = h(k)/R``, and is 0 if both are 0. It is linear in hits, so each place of a
+    tied group counts with the group's mean.
 
     References
     ----------
@@ -231,7 +232,7 @@ def f(
         places = np.minimum(places, groups.depth[:, np.newaxis])
     values = ratio((1 + square) * hits_within(groups, cutoffs), np.add(relevant, places))
     if empty == "undefined":
-        # Undefined if any order of tied items has no hit.
+        # The value is undefined if any order of the tied items has no hit.
         values[chance_of_hit(groups, cutoffs) < 1] = np.nan
     return values
 
@@ -247,9 +248,9 @@ def f(
 def hit(groups: Groups, cutoffs: Int64) -> Float64:
     """Whether a relevant item is in the first k places: 1 if ``h(k) > 0``, else 0.
 
-    With tied items it is the chance of that, in [0, 1]: ``1 - C(n-r, s) / C(n, s)`` for the
-    first group with relevant items, n items of which r are relevant, and s of its places
-    within k.
+    With tied items, the value is the probability of a hit, in [0, 1]: ``1 - C(n-r, s) / C(n, s)``
+    for the first group with a relevant item, if r of its n items are relevant, and s of its places
+    are within k.
 
     References
     ----------
@@ -301,9 +302,9 @@ def hits(groups: Groups, cutoffs: Int64) -> Float64:
 def rr(groups: Groups, cutoffs: Int64, *, all: bool = False, graded: bool = False) -> Float64:
     """Reciprocal of the first relevant item's rank, and 0 if that is beyond k; in [0, 1].
 
-    With tied items it is the mean over the place of the first relevant one within the first
-    group that has any: the sum over i of ``C(n-i, r-1) / C(n, r) / (t+i)``, with n items, r
-    of them relevant, after t others.
+    With tied items, the value is the mean over the possible places of the first relevant item in
+    the first group that has any. For a group of n items after t others, of which r are relevant,
+    this is the sum over i of ``C(n-i, r-1) / C(n, r) / (t+i)``.
 
     References
     ----------
@@ -343,7 +344,8 @@ def rr(groups: Groups, cutoffs: Int64, *, all: bool = False, graded: bool = Fals
             for_conventions=True,
         ),
         "by_place": Parameter(
-            "Hits that share a place count as one, with the precision of all.", for_conventions=True
+            "Hits that share a place count as one hit, with the precision of all of them.",
+            for_conventions=True,
         ),
     },
     when={
@@ -365,12 +367,12 @@ def ap(
     repeat_last: bool = False,
     by_place: bool = False,
 ) -> Float64:
-    """Mean, over the relevant items, of the precision at the rank of each; in [0, 1].
+    """Mean of the precisions at the ranks of the relevant items; in [0, 1].
 
-    ``(1/R) * sum over j <= k of P(j) rel(j)``, where ``P(j) = h(j) / j``. A tied group with
-    n items, r of them relevant, after t others with P relevant ones, adds
-    ``(r/n) [P + 1 + (j-t-1)(r-1)/(n-1)] / j`` at each of its places j. Divided by the hits, it
-    is the mean over the number of them in the group that the cut-off parts.
+    ``(1/R) * sum over j <= k of P(j) rel(j)``, where ``P(j) = h(j) / j``. Consider a tied group of
+    n items, r of them relevant, after t other items, p of them relevant. It adds
+    ``(r/n) [p + 1 + (j-t-1)(r-1)/(n-1)] / j`` at each of its places j. With ``denominator=hits``,
+    the value is the mean over the possible numbers of hits in the group that the cut-off splits.
 
     References
     ----------
@@ -405,7 +407,7 @@ def ap(
 def tap(groups: Groups, cutoffs: Int64) -> Float64:
     """Average precision, divided by the largest possible number of hits; in [0, 1].
 
-    ``(1/min(k, R)) * sum over j <= k of P(j) rel(j)``; ties as in `ap`.
+    ``(1/min(k, R)) * sum over j <= k of P(j) rel(j)``. Ties are treated as in `ap`.
 
     References
     ----------
@@ -425,14 +427,14 @@ def tap(groups: Groups, cutoffs: Int64) -> Float64:
 def rprecision(groups: Groups, cutoffs: Int64) -> Float64:
     """Precision at the number of relevant items: ``h(R) / R``, in [0, 1].
 
-    With a cut-off, ``h(min(k, R)) / R``. Linear in hits, so tied items count with their
-    mean.
+    With a cut-off, it is ``h(min(k, R)) / R``. The value is linear in hits, so each place of a tied
+    group counts with the group's mean.
 
     References
     ----------
     Buckley & Voorhees 2000, Evaluating evaluation measure stability.
     """
-    # Cut-offs beyond every user's number of relevant items give the same value.
+    # All cut-offs above every user's number of relevant items give the same value.
     most = np.minimum(cutoffs, largest(groups.n_relevant))
     distinct, which = np.unique(most, return_inverse=True)
     found = columns(_hits_until_relevant, groups, distinct)
@@ -440,7 +442,7 @@ def rprecision(groups: Groups, cutoffs: Int64) -> Float64:
 
 
 def _hits_until_relevant(groups: Groups, cutoff: int) -> Float64:
-    """Return the (expected) hits within min(cutoff, R)."""
+    """Return the (expected) number of hits in the first min(cutoff, R) places."""
     if groups.single:
         return single_within(groups, np.minimum(groups.n_relevant, cutoff)).astype(np.float64)
     rows, places = groups.within(np.minimum(groups.n_relevant, cutoff))
@@ -448,12 +450,12 @@ def _hits_until_relevant(groups: Groups, cutoff: int) -> Float64:
 
 
 def _possible(groups: Groups, cutoffs: Int64) -> Int64:
-    """Return the most possible hits, min(k, R), or R without a cut-off: [n_users, n_cutoffs]."""
+    """Return the maximum of hits: min(k, R), or R without a cut-off: [n_users, n_cutoffs]."""
     return np.minimum(groups.n_relevant[:, np.newaxis], cutoffs)
 
 
 def _places(groups: Groups, cutoffs: Int64) -> Int64:
-    """Return k, or the length of the ranking without a cut-off: [n_users or 1, n_cutoffs]."""
+    """Return k or, without a cut-off, the length of the ranking: [n_users or 1, n_cutoffs]."""
     whole = cutoffs == WHOLE
     if not any_of(whole):
         return cutoffs[np.newaxis]
@@ -461,14 +463,14 @@ def _places(groups: Groups, cutoffs: Int64) -> Int64:
 
 
 def _best_gains(groups: Groups, cutoff: int) -> Float64:
-    """Return the sum of the `cutoff` largest gains."""
+    """Return the sum of each user's `cutoff` largest gains."""
     user, place = ideal_members(groups)
     rows = place < cutoff
     return sum_by_user(user[rows], groups.ideal_gain[rows], groups.n_users)
 
 
 def _graded_reciprocal(groups: Groups, cutoff: int) -> Float64:
-    """Return the largest 1 / (rank * gain); ties count with their last place and least gain."""
+    """Return the largest 1 / (rank * gain); a tied group has its last rank and lowest gain."""
     rows, places = groups.within(cutoff)
     rank = groups.start[rows] + places
     first = np.cumsum(groups.relevant) - groups.relevant
@@ -478,12 +480,12 @@ def _graded_reciprocal(groups: Groups, cutoff: int) -> Float64:
     return value
 
 
-SHORT = 32  # up to this number, terms are added up one by one
+SHORT = 32  # sums with at most this many terms are computed term by term
 NEVER = np.iinfo(np.int64).max
 
 
 def chance_of_hit(groups: Groups, cutoffs: Int64) -> Float64:
-    """Return the (expected) share of orders with a hit within each cut-off."""
+    """Return the probability of a hit within each cut-off."""
     if groups.single:
         return np.minimum(hits_within(groups, cutoffs), 1)
 
@@ -518,37 +520,38 @@ def reciprocal_rank(groups: Groups, cutoffs: Int64) -> Float64:
 
 
 def chance(size: Int64, relevant: Int64, places: Int64) -> Float64:
-    """Return the chance of a relevant item within the first `places` of a group.
+    """Return the probability of a relevant item within the first `places` of a group.
 
-    One minus the hypergeometric C(size - relevant, places) / C(size, places), summed up
-    from positive terms, so that a small chance is as accurate as a large one.
+    This is 1 - C(size - relevant, places) / C(size, places) (hypergeometric). It is summed from
+    positive terms, so that small probabilities are as accurate as large ones.
     """
-    # The number of relevant items and that of places may be exchanged: take fewer steps.
+    # The formula is symmetric in relevant items and places, so iterate over the smaller number.
     steps, others = np.minimum(relevant, places), np.maximum(relevant, places)
-    # After i steps less than exp(-others * i / size) is missing from 1: here 1e-18.
+    # After i steps, less than exp(-others * i / size) is missing from 1: here 1e-18.
     steps = np.minimum(steps, 42 * size // others + 1)
     order = np.argsort(-steps, kind="stable")
     size, steps, others = size[order], steps[order], others[order]
     total = np.zeros(len(size))
     for step, active in step_by_step(steps):
-        # Beyond 1 it was certain one step before, and nothing is left to be added.
+        # A factor above 1 does no harm: the total reached 1 a step before, so nothing is added.
         total[active] += (1 - total[active]) * (others[active] / (size[active] - step))
     return _unsorted(total, order)
 
 
 def reciprocal(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Float64:
-    """Return the expected 1 / (start + I), counted as 0 where I is beyond `places`.
+    """Return the expected 1 / (start + I), counted as 0 if I is beyond `places`.
 
-    I is the place of the first relevant item in the group. Place by place, this is a sum of
-    `places` terms, or of fewer if many of the n items are relevant: with r relevant items,
-    P(I > i) <= exp(-r i / n). In steps of r, after t others and with q(r) = P(I > places),
+    I is the place of the first relevant item in the group. Summing over places takes `places`
+    terms, or fewer if many of the n items are relevant: with r relevant items,
+    P(I > i) <= exp(-r i / n). Alternatively, there is a recurrence in r. For a group after t other
+    items, and with q(r) = P(I > places),
 
         S(r) = r / ((r - 1)(n - r + 1)) * ((n + t - r + 2) S(r - 1) - 1 + q(r - 1))
         S(1) = (H(t + places) - H(t)) / n
 
-    and for a whole group (q = 0) also S(n) = 1 / (t + 1). Downwards, from any larger r, an
-    error at the start fades out, and no new errors appear; upwards, it takes r steps. The method
-    with the fewest steps among the accurate ones is used.
+    and for a whole group (q = 0) also S(n) = 1 / (t + 1). The recurrence downwards may start at any
+    larger r: an error of the start value fades out, and no new errors appear. Upwards, it takes r
+    steps. Of the methods that are accurate, the one with the fewest steps is used.
     """
     last = size - relevant + 1  # the last place where the first relevant item can be
     places = np.minimum(places, last)
@@ -557,9 +560,9 @@ def reciprocal(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Flo
     top, (upwards, downwards) = size.copy(), np.full((2, len(size)), NEVER)
     long = np.flatnonzero((places_left > SHORT) | (relevant == 1))
     t, n, r = start[long], size[long], relevant[long]
-    # A step down shrinks an error by a factor 1 + (t + 1) / (n - r + 1) or more, so e^-40 of
-    # it is left after `away` steps. Where these are more than 14 r, the r steps up magnify
-    # rounding errors by the same factor each: by e^(40 / 14) at most.
+    # Each step down divides an error by at least 1 + (t + 1) / (n - r + 1), so e^-40 of it is left
+    # after `away` steps. Each step up multiplies a rounding error by the same factor. If `away` is
+    # more than 14 r, the r steps up multiply it by e^(40 / 14) at most.
     away = np.ceil(40 / log1p_of((t + 1) / (n - r + 1))).astype(np.int64)
     top[long] = np.minimum(n, r + away)
     upwards[long] = np.where((away > 14 * r) | (r == 1), r, NEVER)
@@ -583,14 +586,14 @@ def _by_place(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Floa
     total = np.zeros(len(size))
     for step, active in step_by_step(places[order]):
         total[active] += probability[active] / (start[active] + step + 1)
-        # No items are left after the last place; avoid a division by 0.
+        # After the last place, no items are left; avoid a division by 0.
         left = np.maximum(size[active] - step - 1, 1)
         probability[active] *= (left - relevant[active] + 1) / left
     return _unsorted(total, order)
 
 
 def _upwards(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Float64:
-    """Go from one relevant item to all of them."""
+    """Use the recurrence upwards, from one relevant item to all of them."""
     order = np.argsort(-relevant, kind="stable")
     start, size, places = start[order], size[order], places[order]
     value = harmonic(start, places) / size
@@ -603,11 +606,11 @@ def _upwards(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Float
 
 
 def _downwards(start: Int64, size: Int64, relevant: Int64, top: Int64) -> Float64:
-    """Correct the limit of many relevant items to their actual number."""
+    """Use the recurrence downwards, from `top` relevant items to the actual number."""
     steps = top - relevant
     order = np.argsort(-steps, kind="stable")
     start, size, top = start[order], size[order], top[order]
-    # Exact if `top` is the size; otherwise close enough for the error to fade out.
+    # This is exact if `top` is the size; otherwise, the error fades out.
     value = 1 / (start + 1)
     for step, active in step_by_step(steps[order]):
         n, t, r = size[active], start[active], top[active] - step

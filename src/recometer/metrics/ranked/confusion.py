@@ -1,6 +1,6 @@
 """Metrics of the confusion matrix "in the first k places" x "relevant", over the candidates.
 
-Relevant items that could not be ranked are not candidates, so they are not counted here.
+Relevant items that could not be ranked are not candidates and do not count here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from recometer.metrics.sums import hits_within, ratio
 from recometer.ties import Groups
 
 UNBOUNDED = Parameter(
-    "k items are taken to be in the first places, and all relevant items could be there, even if "
+    "The number of items in the first places is k, and the number of relevant items is R, even if "
     "there are fewer candidates.",
     for_conventions=True,
 )
@@ -34,7 +34,7 @@ UNBOUNDED = Parameter(
 def fallout(groups: Groups, cutoffs: Int64) -> Float64:
     """Share of the non-relevant candidates that are in the first k places; in [0, 1].
 
-    Linear in hits, so tied items count with their mean.
+    The value is linear in hits, so each place of a tied group counts with the group's mean.
 
     References
     ----------
@@ -59,7 +59,8 @@ def fallout(groups: Groups, cutoffs: Int64) -> Float64:
 def accuracy(groups: Groups, cutoffs: Int64, *, unbounded: bool = False) -> Float64:
     """Share of the candidates that are on the right side of the cut-off.
 
-    In [0, 1]. Linear in hits, so tied items count with their mean.
+    The value is in [0, 1]. It is linear in hits, so each place of a tied group counts with the
+    group's mean.
     """
     listed, relevant = _table(groups, cutoffs, unbounded)
     candidates = groups.n_candidates[:, np.newaxis]
@@ -85,8 +86,8 @@ def accuracy(groups: Groups, cutoffs: Int64, *, unbounded: bool = False) -> Floa
 def mcc(groups: Groups, cutoffs: Int64, *, unbounded: bool = False) -> Float64:
     """Correlation of "in the first k places" and "relevant" over the candidates; in [-1, 1].
 
-    0 where one of the two holds for all or for none. Linear in hits, so tied items count
-    with their mean.
+    The value is 0 if all candidates, or none, are in the first k places, or if all or none are
+    relevant. It is linear in hits, so each place of a tied group counts with the group's mean.
 
     References
     ----------
@@ -95,7 +96,7 @@ def mcc(groups: Groups, cutoffs: Int64, *, unbounded: bool = False) -> Float64:
     """
     listed, relevant = _table(groups, cutoffs, unbounded)
     candidates = groups.n_candidates[:, np.newaxis]
-    # As floats: the product of four numbers may be beyond int64.
+    # Use floats, because the product of four numbers may exceed int64.
     square = listed * relevant * (candidates - listed).astype(np.float64) * (candidates - relevant)
     above = candidates * hits_within(groups, cutoffs) - listed * relevant
     values = ratio(above, np.sqrt(np.maximum(square, 0)))
@@ -104,7 +105,7 @@ def mcc(groups: Groups, cutoffs: Int64, *, unbounded: bool = False) -> Float64:
 
 
 def _table(groups: Groups, cutoffs: Int64, unbounded: bool = False) -> tuple[Int64, Int64]:
-    """Return the candidates in the first k places, and the relevant ones; 0 where unknown."""
+    """Return how many candidates are in the first k places and are relevant; 0 if unknown."""
     if unbounded:
         listed = np.repeat(cutoffs[np.newaxis], groups.n_users, axis=0)
         return listed, groups.n_relevant[:, np.newaxis]

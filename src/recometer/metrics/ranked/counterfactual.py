@@ -1,4 +1,4 @@
-"""Hits weighted by how unlikely it was that they are in test: inverse propensity scores."""
+"""Metrics that weight hits by inverse propensity: how unlikely they were to be in test."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ PARAMETERS = {
         "w(j) is 1 / the propensity of the item at rank j, which is the probability that it is "
         "observed.",
         choices={
-            "popularity": "(users who have the item in train / those of the most popular "
+            "popularity": "(users who have the item in train / users who have the most popular "
             "item)^power; an item that train lacks counts as if one user had it",
             "given": "(propensity in the catalogue)^power",
         },
     ),
     "power": Parameter(
-        "The exponent of the propensity. By default it is 0.5 for popularity and 1 for given.",
+        "The exponent of the propensity. By default, it is 0.5 for popularity and 1 for given.",
         above=0,
         examples=(0.5, 2),
     ),
@@ -57,8 +57,8 @@ def ips_recall(
 ) -> Float64:
     """Recall in which a hit counts more if it was less likely to be observed; 0 or more.
 
-    ``(1/R) * sum over j <= k of rel(j) / propensity(j)``. Linear in the places, so that each
-    place of a tied group counts with the group's mean.
+    ``(1/R) * sum over j <= k of rel(j) / propensity(j)``. The value is linear in the places, so
+    each place of a tied group counts with the group's mean.
 
     References
     ----------
@@ -82,8 +82,8 @@ def ips_dcg(
 ) -> Float64:
     """Discounted gain in which a hit counts more if it was less likely to be observed.
 
-    ``sum over j <= k of rel(j) / (propensity(j) log2(j + 1))``, from 0 up. Yang et al. divide it
-    by R. Ties as in `ips_recall`.
+    ``sum over j <= k of rel(j) / (propensity(j) log2(j + 1))``, 0 or more. Yang et al. divide it by
+    R. Ties are treated as in `ips_recall`.
 
     References
     ----------
@@ -103,8 +103,8 @@ def snips_recall(
 ) -> Float64:
     """Recall in which an item counts more if it was less likely to be observed; in [0, 1].
 
-    ``sum over j <= k of rel(j) w(j) / sum over T of w``, w being 1 / propensity. Ties as in
-    `ips_recall`.
+    ``sum over j <= k of rel(j) w(j) / sum over T of w``, where w is 1 / propensity and T are the
+    user's relevant items. Ties are treated as in `ips_recall`.
 
     References
     ----------
@@ -126,7 +126,7 @@ def snips_dcg(
 ) -> Float64:
     """Weighted mean of the relevant items' 1 / log2(rank + 1), 0 beyond k; in [0, 1].
 
-    The weights are ``w = 1 / propensity``. Ties as in `ips_recall`.
+    The weights are ``w = 1 / propensity``. Ties are treated as in `ips_recall`.
 
     References
     ----------
@@ -141,8 +141,8 @@ def with_propensities(
 ) -> Ranks:
     """Return ranks with the popularity and the propensity of each judged item.
 
-    Both arguments are indexed by the positions in `Ranks.item`: the number of users who have the
-    item in train, and the probability that it is observed (NaN if unknown).
+    Both arguments are indexed by the positions in `Ranks.item`. They are the number of users who
+    have the item in train, and the probability that it is observed (NaN if unknown).
     """
     popularity = given = None
     if item_users is not None:
@@ -192,8 +192,8 @@ def _powers(values: Float64, exponent: float) -> Float64:
         return values
     if exponent == 0.5:
         return np.sqrt(values)
-    # math.pow, because the last bit of np.power differs between instruction sets. There are few
-    # distinct values.
+    # Use math.pow, because the last bit of np.power differs between instruction sets. It is fast
+    # enough, because there are few distinct values.
     distinct, at = np.unique(values, return_inverse=True)
     found = (math.pow(value, exponent) for value in distinct.tolist())
     return np.fromiter(found, np.float64, len(distinct))[at]

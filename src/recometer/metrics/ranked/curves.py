@@ -1,4 +1,4 @@
-"""Areas under curves: metrics of the whole ranking."""
+"""Areas under curves, which are metrics of the whole ranking."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from recometer.ties import Groups, sum_by_user
             "The items that are paired.",
             choices={
                 "all": "all candidates",
-                "list": "those in the first k places (or the whole list): 1 if all of them are "
+                "list": "the items in the first k places (or the whole list): 1 if all of them are "
                 "relevant, 0 if none is",
-                "extended": "all candidates, of whose order only the first k places are known",
+                "extended": "all candidates, but only the order of the first k places is known",
             },
             for_conventions=True,
         ),
@@ -44,7 +44,7 @@ from recometer.ties import Groups, sum_by_user
                 "candidates": "the other candidates",
                 "all": "the other candidates and, behind all of them, the training items; a "
                 "relevant item that was not ranked is behind these as well",
-                "padded": "the other candidates and, behind all of them, one more entry, which "
+                "padded": "the other candidates and, behind all of them, one more entry that "
                 "stands for no item",
             },
             for_conventions=True,
@@ -81,12 +81,14 @@ def roc_auc(
 ) -> Float64:
     """Share of the (relevant, non-relevant) pairs of items in the right order; in [0, 1].
 
-    The non-relevant items are the candidates that are not relevant. Relevant items that
-    were not ranked are misses: they lie below every candidate, and below the training items where
-    these are paired (not tied with them, though neither is ranked). A tied pair counts half.
-    Computed in whole numbers up to the one division. Within a list, it is the mean over the number
-    of hits in the group that the cut-off parts. Where only k places are known, half of the relevant
-    items beyond lie above each other item there, which gives ``(h(k) + R) / 2`` pairs each.
+    The non-relevant items are the other candidates. Relevant items that were not ranked are misses:
+    they come after every candidate and, with ``negatives=all``, after the training items. A tied
+    pair counts half. Everything is computed in whole numbers until a single division at the end.
+
+    With ``domain=list``, the value is the mean over the possible numbers of hits in the group that
+    the cut-off splits. With ``domain=extended``, only k places are known. Beyond them, half of the
+    relevant items count as ranked above each other item, which gives ``(h(k) + R) / 2`` correct
+    pairs per item.
 
     References
     ----------
@@ -109,7 +111,7 @@ def roc_auc(
     else:
         hits = whole_sum(groups, groups.relevant)
         before = whole_sum(groups, groups.relevant * (2 * groups.start + groups.size - 1))
-    # Do not count pairs of two relevant items, of which one comes before the other.
+    # This also counted the pairs of two relevant items, so subtract them.
     wrong = before - hits * (hits - 1)
     right = 2 * hits * others - wrong
     value = ratio(right.astype(np.float64), 2 * groups.n_relevant * others)
@@ -144,9 +146,9 @@ def roc_auc(
 def pr_auc(groups: Groups, cutoffs: Int64, *, rule: str = "step") -> Float64:
     """Area under the precision-recall curve; in [0, 1].
 
-    By the step rule that is the average precision of the whole ranking, ties included: see
-    `recometer.metrics.ranked.binary.ap`. The other rules take a group of tied items as one step of
-    the curve, whose end has the precision of all places so far.
+    By the step rule, this is the average precision of the whole ranking, also for ties; see
+    `recometer.metrics.ranked.binary.ap`. By the other rules, a group of tied items is a single step
+    of the curve, which ends at the precision of all places so far.
 
     References
     ----------
@@ -187,11 +189,11 @@ def partial_auc(
     denominator: str = "relevant",
     negatives: str = "candidates",
 ) -> Float64:
-    """Area under the ROC curve up to k false positives, relative to the largest one; in [0, 1].
+    """Area under the ROC curve up to k false positives, relative to the largest area; in [0, 1].
 
-    The share of pairs of a relevant item and one of the first k non-relevant candidates (of all,
-    if there are fewer) that are in the right order. In a tied group with n items, r of
-    them relevant, 0 .. n - r others come before a relevant one, each number equally likely.
+    This is the share of correctly ordered pairs of a relevant item and one of the first k
+    non-relevant candidates (of all, if there are fewer). If r of the n items in a tied group are
+    relevant, 0 .. n - r others come before a relevant item; each number is equally likely.
 
     References
     ----------
@@ -205,7 +207,7 @@ def partial_auc(
     relevant = groups.relevant[begun]
     values = np.empty((len(cutoffs), groups.n_users))
     for column, cutoff in enumerate(cutoffs.tolist()):
-        # If their number is unknown, assume that there are enough.
+        # If the number of candidates is unknown, assume that there are enough.
         first = np.where(groups.n_candidates < 0, cutoff, np.minimum(others, cutoff))
         if negatives == "k":
             first = np.full(groups.n_users, cutoff)
@@ -215,7 +217,7 @@ def partial_auc(
         behind = np.maximum(first[user[rows]] - above[rows], 0)
         orders = tied[rows] + 1
         steps = np.minimum(behind, orders)
-        # The product of the three whole numbers may not fit into 64 bits.
+        # The product of three whole numbers may not fit into 64 bits.
         product = np.multiply((2 * behind - steps + 1) * steps, relevant[rows], dtype=np.float64)
         right = product / (2 * orders)
         paired = groups.n_relevant
@@ -230,17 +232,17 @@ def partial_auc(
 
 
 def _of_first_hits(groups: Groups, rows: Int64, hits: Int64, behind: Int64) -> Float64:
-    """Count the pairs in order of the first `hits` relevant items of some tied groups.
+    """Count the correctly ordered pairs of the first `hits` relevant items of some tied groups.
 
-    Each of these is paired with `behind` others, less those of its group that come before it.
+    Each of these items is paired with `behind` others, minus others of its group that precede it.
     """
     size, relevant = groups.size[rows], groups.relevant[rows]
     # The item at the first place of the group is relevant with probability r / n.
     total = relevant / size * behind
-    # From place `behind + hits` on, there are enough hits already, or no others are behind.
+    # From place `behind + hits` on, there are already enough hits, or no others are behind.
     last = np.minimum(size, behind + hits)
     row = np.repeat(np.arange(len(rows)), last - 1)
-    place = np.arange(len(row)) - np.searchsorted(row, row) + 1  # places before
+    place = np.arange(len(row)) - np.searchsorted(row, row) + 1  # number of places before
     which, found, chance = expand(size[row], relevant[row], place)
     at, before = row[which], place[which]
     some = found < hits[at]
@@ -253,7 +255,7 @@ def _of_first_hits(groups: Groups, rows: Int64, hits: Int64, behind: Int64) -> F
 def _auc_of_list(groups: Groups, cutoff: int, one_kind: str) -> Float64:
     length = np.minimum(groups.depth, cutoff)
     start, before = groups.start, groups.hits_before
-    # Pairs of a relevant item and another item before it, for the groups within the cut-off.
+    # Pairs of a relevant item and another item before it, for each group.
     pairs = groups.relevant * (start - before + (groups.size - groups.relevant) / 2)
     whole = np.flatnonzero(start + groups.size <= cutoff)
     wrong = groups.total(whole, pairs[whole])
@@ -272,13 +274,13 @@ def _auc_of_list(groups: Groups, cutoff: int, one_kind: str) -> Float64:
 
 
 def _auc_of_known(groups: Groups, cutoff: int, every: Int64, others: Int64) -> Float64:
-    """Return the area if only the first places are known; the remaining items fill the rest."""
+    """Return the area if only the first places are known, and other items share the rest."""
     n_relevant = groups.n_relevant
     length = np.minimum(np.maximum(every, groups.depth), cutoff)
     hits = hits_within(groups, np.array([cutoff]))[:, 0]
     rows, within = groups.within(cutoff)
     start, size, relevant = groups.start[rows], groups.size[rows], groups.relevant[rows]
-    # Non-relevant items above the hits: those in earlier tie groups, and those in their own.
+    # Count non-relevant items above the hits, in earlier tie groups and in their own.
     rest = (size - relevant) / np.maximum(size - 1, 1)
     before = within * (start - groups.hits_before[rows]) + rest * (within * (within - 1) / 2)
     wrong = groups.total(rows, relevant / size * before)

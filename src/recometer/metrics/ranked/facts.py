@@ -1,4 +1,4 @@
-"""Facts about each user besides the tie groups."""
+"""Facts about each user that tie groups do not contain."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def all_gains(groups: Groups) -> Float64:
 
 @shared
 def sum_of_gains(groups: Groups) -> Float64:
-    """Add up all gains of a user's judged items, those below 0, too: float64 [n_users]."""
+    """Add up all gains of a user's judged items, including negative ones: float64 [n_users]."""
     indptr, gain = groups.signed_ideal()
     return sum_by_user(members(indptr)[0], gain, groups.n_users)
 
 
 @shared
 def ideal_members(groups: Groups) -> tuple[Int64, Int64]:
-    """Return the user and the place, from 0 on, of each item of the best order."""
+    """Return the user and the place (counted from 0) of each item in the best order."""
     return members(groups.ideal_indptr)
 
 
@@ -37,7 +37,7 @@ def members(indptr: Int64) -> tuple[Int64, Int64]:
 
 @shared
 def listed_relevant(groups: Groups) -> Int64:
-    """Count the relevant items that were ranked, repeated ones once: int64 [n_users]."""
+    """Count the relevant items that were ranked, without repeats: int64 [n_users]."""
     ranks = groups.ranks
     found = ranks.relevant & (ranks.above >= 0)
     return _count(groups, found if ranks.repeated is None else found & ~ranks.repeated)
@@ -47,9 +47,9 @@ def listed_relevant(groups: Groups) -> Int64:
 def relevant_candidates(groups: Groups) -> Int64:
     """Count the relevant candidates: int64 [n_users].
 
-    If the whole ranking is known, an item that was not ranked is not a candidate, unless the source
-    gives the number of relevant candidates. Otherwise it may come later in the ranking, and counts
-    as a candidate.
+    If the source gives their number, this is used. Otherwise, an item that was not ranked is not a
+    candidate if the whole ranking is known; if not, it may come later in the ranking, and counts as
+    a candidate.
     """
     ranks = groups.ranks
     whole = ranks.depth >= ranks.n_candidates
@@ -59,16 +59,16 @@ def relevant_candidates(groups: Groups) -> Int64:
 
 
 def judged_others(groups: Groups, *, from_zero: bool) -> Int64:
-    """Count the items that were judged and are not relevant, ranked or not: int64 [n_users].
+    """Count the judged items that are not relevant, ranked or not: int64 [n_users].
 
-    `from_zero` leaves out those whose value in test is below 0.
+    `from_zero` leaves out items with a value in test below 0.
     """
     rows = ~groups.ranks.relevant
     return _count(groups, rows & ~(groups.ranks.gain < 0) if from_zero else rows)
 
 
 def whole_sum(groups: Groups, values: Int64) -> Int64:
-    """Add up whole numbers of all groups, user by user: int64 [n_users]."""
+    """Add up whole numbers of all groups by user: int64 [n_users]."""
     return steps(indptr_of(values)[groups.indptr])
 
 

@@ -1,4 +1,4 @@
-"""Metrics of gain: how good an item is, its value in test."""
+"""Metrics of gain. The gain of an item is its value in test, which says how good it is."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from recometer.ties import LONG, Groups, sum_by_user
 GAIN = Parameter(
     "The amount that an item adds.",
     choices={
-        "linear": "its value in test; the rule negative_gains says what one below 0 is",
+        "linear": "its value in test; the rule negative_gains decides about negative values",
         "binary": "1 if it is relevant",
         "positive": "its value in test, if that is above 0",
         "exponential": "2^value - 1",
@@ -42,11 +42,11 @@ DISCOUNT = Parameter(
         "standard": "log2(j + 1)",
         "original": "log2(max(j, 2)), of Järvelin & Kekäläinen: the first two places have the "
         "same weight",
-        "graded": "log2(j * gain + 1); for gains below 0 for which this has no logarithm, it is "
-        "0 or undefined",
+        "graded": "log2(j * gain + 1); a gain of -1 / j adds 0, and a lower one makes the value "
+        "undefined",
     },
 )
-MOST_PLACES = 2**16  # the most places whose discounts are added up for a bound
+MOST_PLACES = 2**16  # maximum number of places for which a bound is computed
 WHEN: dict[str, Any] = {
     "gain": {
         "positive": {"reads": "positive_gain"},
@@ -61,9 +61,9 @@ WHEN: dict[str, Any] = {
 def _most_of_ones(
     cutoff: int, binary: bool, *, gain: str = "linear", discount: str = "standard"
 ) -> float:
-    """Return the sum of discounts if no gain can be above 1, as only binary gains ensure.
+    """Return the sum of discounts if gains are binary, which ensures that no gain exceeds 1.
 
-    For other gains, the largest value in test need not be the largest value of the scale.
+    For other gains, the largest value in test may not be the largest value of the scale.
     """
     ones = gain == "binary" or (binary and gain != "shifted")
     if not ones or cutoff > MOST_PLACES:
@@ -90,9 +90,9 @@ def dcg(
 ) -> Float64:
     """Sum of the gains in the first k places, each divided by a logarithm of its rank.
 
-    ``sum over j <= k of gain(j) / log2(j + 1)``, where gain(j) is the value in test of the
-    item at rank j and 0 for unjudged ones. Each place of a tied group has the mean gain of
-    the group. The registry settles which gains are read.
+    ``sum over j <= k of gain(j) / log2(j + 1)``, where gain(j) is the value in test of the item at
+    rank j, or 0 if it is unjudged. Each place of a tied group has the mean gain of the group. The
+    parameter `gain` selects other gains.
 
     References
     ----------
@@ -122,8 +122,8 @@ def dcg(
                 "k": "k times the user's largest gain",
                 "list": "the largest gains of the items in the whole list",
                 "signed": "the largest gains of all judged items, including those below 0",
-                "sum": "as many gains of 1 as the gains have in sum, rounded down, but one of 1 "
-                "for a sum of 0; with k + 1 and a sum below 0, reduced by its size",
+                "sum": "gains of 1, as many as the sum of all gains (rounded towards 0, from 1 to "
+                "k); a negative sum s counts as k + 1 + s",
             },
             for_conventions=True,
         ),
@@ -152,13 +152,13 @@ def ndcg(
     ideal: str = "all",
     within: str = "k",
 ) -> Float64:
-    """Discounted gain, relative to that of the best possible order; at most 1.
+    """Discounted gain, relative to the discounted gain of the best possible order; at most 1.
 
-    ``dcg(k) / ideal(k)`` with ``dcg(k) = sum over j <= k of gain(j) / log2(j + 1)``, where
-    gain(j) is the value in test of the item at rank j and 0 for unjudged ones; the ideal is
-    that of the positive gains, best first. An item with a value below 0 has a gain of 0; with the
-    rule ``negative_gains="counted"``, such gains count in dcg as they are, so that the value can
-    be negative. Each place of a tied group has the mean gain of the group.
+    ``dcg(k) / ideal(k)`` with ``dcg(k) = sum over j <= k of gain(j) / log2(j + 1)``, where gain(j)
+    is the value in test of the item at rank j, or 0 if it is unjudged. ``ideal(k)`` is the dcg of
+    the positive gains, best first. An item with a value below 0 has a gain of 0. With the rule
+    ``negative_gains="counted"``, negative gains count in dcg as they are, so the value can be
+    negative. Each place of a tied group has the mean gain of the group.
 
     References
     ----------
@@ -217,7 +217,7 @@ def _ideal_dcg(groups: Groups, cutoffs: Int64, discount: str, ideal: str) -> Flo
         for many in set(found[found > LONG].tolist()):
             result[found == many] = sum_by_user(np.zeros(many, np.int64), terms[:many], 1)
         return result.T
-    # Cut-offs beyond every user's number of gains give the same value.
+    # All cut-offs above every user's number of gains give the same value.
     _, place, _ = _ideal_terms(groups, discount, ideal)
     most = np.minimum(cutoffs, largest(place) + 1)
     distinct, which = np.unique(most, return_inverse=True)
@@ -229,7 +229,7 @@ def _ideal_dcg(groups: Groups, cutoffs: Int64, discount: str, ideal: str) -> Flo
 def _sums_of_equal(gain: float, size: int, discount: str) -> tuple[Float64, Float64]:
     """Return the terms of equal gains at the first places, and the sums of 0, 1, ... terms.
 
-    They are summed like the terms of users, so that the best order has exactly this value.
+    They are added up like the terms of users, so that a user with the best order gets exactly 1.
     """
     terms = _discounted(np.full(size, gain), np.arange(size), discount)
     return terms, np.append(0.0, np.cumsum(terms))
@@ -253,7 +253,7 @@ def _largest_gain_throughout(discount: str, groups: Groups, cutoff: int) -> Floa
 
 def _ones(discount: str, groups: Groups, cutoff: int) -> Float64:
     total = np.minimum(np.trunc(sum_of_gains(groups)), float(cutoff))
-    # A negative sum counts back from the end of a table that starts with the entry for 0.
+    # A negative sum counts backwards from the end of a table whose first entry is for 0.
     best = np.maximum(np.where(total < 0, cutoff + 1 + total, total), 1).astype(np.int64)
     return _sum_of_discounts(np.zeros(groups.n_users, np.int64), best, discount)
 
@@ -266,7 +266,7 @@ def _best_gains(discount: str, ideal: str, groups: Groups, cutoff: int) -> Float
 
 @shared
 def _ideal_terms(groups: Groups, discount: str, ideal: str) -> tuple[Int64, Int64, Float64]:
-    """Return user, place (from 0 on) and discounted gain of the items in the ideal order."""
+    """Return user, place (counted from 0) and discounted gain of the items in the ideal order."""
     if ideal in ("list", "signed"):
         indptr, gain = groups.listed_ideal() if ideal == "list" else groups.signed_ideal()
         user, place = members(indptr)
@@ -277,14 +277,14 @@ def _ideal_terms(groups: Groups, discount: str, ideal: str) -> tuple[Int64, Int6
 
 
 def _discounted(gain: Float64, place: Int64, discount: str) -> Float64:
-    """Return the discounted gains at their places, counted from 0."""
+    """Return gains discounted by their places, which are counted from 0."""
     if discount == "graded":
         return _graded_terms(place + 1, gain)
     return gain / _divisor(place, discount)
 
 
 def _terms_of_members(groups: Groups, rows: Int64 | slice, places: Int64) -> Float64:
-    """Add up the expected terms of the items of each group over its first places."""
+    """Add up the expected terms of each group's items over the group's first places."""
     first = np.cumsum(groups.relevant) - groups.relevant
     count = groups.relevant[rows] * places
     row = np.repeat(np.arange(len(places)), count)
@@ -296,7 +296,7 @@ def _terms_of_members(groups: Groups, rows: Int64 | slice, places: Int64) -> Flo
 
 
 def _graded_terms(rank: Int64, gain: Float64) -> Float64:
-    """Return gain / log2(rank * gain + 1); NaN where that has no logarithm, 0 where it is -inf."""
+    """Return gain / log2(rank * gain + 1); NaN without a logarithm, and 0 if that is -inf."""
     product = np.where(gain == 0, rank, rank * gain)
     terms = np.full(len(gain), np.nan)
     some = product > -1
@@ -306,15 +306,15 @@ def _graded_terms(rank: Int64, gain: Float64) -> Float64:
 
 
 def _divisor(start: Int64, discount: str) -> Float64:
-    """Return the divisor of the gain at the place after `start` others."""
+    """Return the divisor of a gain at place `start + 1`."""
     return log2_of(start + 2) if discount == "standard" else log2_of(np.maximum(start + 1, 2))
 
 
 def _sum_of_discounts(start: Int64, places: Int64, discount: str) -> Float64:
-    """Add up the discounts of some places."""
-    if discount != "original":  # for "graded", of gains of 1
+    """Add up the discounts of `places` places after the first `start`."""
+    if discount != "original":  # for "graded", this holds for gains of 1
         return discounts(start, places)
-    # The standard discount of the place before, and 1 at the first place.
+    # The discount is 1 at the first place, and then the standard discount of the place before.
     top = (start == 0).astype(np.int64)
     rest: Float64 = top + discounts(np.maximum(start - 1, 0), places - top)
     return rest

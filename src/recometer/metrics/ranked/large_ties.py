@@ -9,36 +9,36 @@ from recometer.arrays import Float64
 
 Complex128 = npt.NDArray[np.complex128]
 
-STEP = 0.25  # of both integrals; the error is at most about exp(-9.8 / STEP)
-END = 42.0  # exp(-END) is less than a rounding error
-FEW = 64  # up to this number, distinct chances are used one by one
-NODES = 14  # of the polynomials that replace many distinct chances
-ANGLES = np.arange(66)  # at which a generating function is read
+STEP = 0.25  # step of both integrals; the error is at most about exp(-9.8 / STEP)
+END = 42.0  # end of both integrals; exp(-END) is less than a rounding error
+FEW = 64  # up to this many distinct probabilities are used one by one
+NODES = 14  # nodes of the polynomials that replace many distinct probabilities
+ANGLES = np.arange(66)  # multiples of the angle at which generating functions are evaluated
 HALVINGS = 40
 
 
 def of_large_tie(start: int, size: int, places: int, content: Float64) -> float:
-    """Return the contribution of a group's first places if the user was not satisfied before.
+    """Return what a group's first places contribute if the user was not satisfied before.
 
-    Let every item of the group come at a random time in (0, 1). The chance that no item that came
-    before c satisfies the user is ``S(c)``, the mean over all sets of `places` items of the
-    product of ``1 - c q``. With ``1 / rank`` as the integral of ``x^(rank - 1)``, the sum over
-    the places is the integral over c of ``-S'(c) K(c)``, where
-    ``K(c) = c^start * integral over v of v^(places + start) / (1 - (1 - c) v)^(start + 1)``, both
-    from 0 to 1. Neither integrand changes its sign, so that no digits cancel, and the work does not
-    depend on the size of the group.
+    Let every item of the group arrive at a random time in (0, 1). The probability that no item
+    that arrived before time c satisfies the user is ``S(c)``: the mean over all sets of `places`
+    items of the product of ``1 - c q``. Write ``1 / rank`` as the integral of ``x^(rank - 1)``. The
+    sum over the places is then the integral over c of ``-S'(c) K(c)``, where
+    ``K(c) = c^start * integral over v of v^(places + start) / (1 - (1 - c) v)^(start + 1)``. Both
+    integrals are from 0 to 1. Neither integrand changes its sign, so no digits cancel. The work
+    does not depend on the size of the group.
 
     Parameters
     ----------
     start, size, places
-        Places above the group, its items, and how many of its places count.
+        The number of places above the group, of its items, and of its places that count.
     content
-        q of its judged items, in [0, 1]; the others have 0.
+        q of the judged items, in [0, 1]; q is 0 for the other items.
     """
     q, count = _few(content)
     if not len(q):
         return 0.0
-    # Trapezoidal rule in the logit of c, on which the integrand varies over a width of about 1.
+    # Use the trapezoidal rule in the logit of c; the integrand varies over a width of about 1.
     logit = np.arange(-END - np.log(places), END, STEP)
     c, rest = _logistic(logit), _logistic(-logit)
     if places == size:
@@ -57,7 +57,7 @@ def _logistic(x: Float64) -> Float64:
 def _log_of_product(c: Float64, q: Float64, left: Float64) -> Float64:
     """Return log(1 - c q): [n_c, n_q]."""
     product = c[:, np.newaxis] * q
-    with np.errstate(divide="ignore"):  # the other branch is used there
+    with np.errstate(divide="ignore"):  # np.where does not use these entries
         result: Float64 = np.where(product < 0.5, np.log1p(-product), np.log(left))
     return result
 
@@ -65,7 +65,7 @@ def _log_of_product(c: Float64, q: Float64, left: Float64) -> Float64:
 def _kernel(start: int, places: int, logit: Float64) -> Float64:
     """Return K at each c."""
     c, rest = _logistic(logit)[:, np.newaxis], _logistic(-logit)[:, np.newaxis]
-    # v = 1 - e, and the trapezoidal rule in the logit of e.
+    # Substitute v = 1 - e, and use the trapezoidal rule in the logit of e.
     inner = np.arange(logit[0] - END - np.log1p(start), END, STEP)
     logarithm = -np.logaddexp(0, -inner) - (places + start + 1) * np.logaddexp(0, inner)
     # c / (1 - (1 - c) v) = 1 / (1 + e (1 - c) / c)
@@ -77,22 +77,22 @@ def _kernel(start: int, places: int, logit: Float64) -> Float64:
 def _slope_of_sets(
     size: int, places: int, c: Float64, rest: Float64, q: Float64, count: Float64
 ) -> Float64:
-    """Return -S'(c), where not all places of the group count.
+    """Return -S'(c) if not all places of the group count.
 
     The mean over sets of k of n items is the coefficient of z^k in ``prod (1 + (1 - c q) z)``,
-    divided by that in ``(1 + z)^n``. Cauchy's integrals, over circles on which their integrands
-    are largest where z is real, give both coefficients.
+    divided by the coefficient of z^k in ``(1 + z)^n``. Cauchy's integral gives both coefficients.
+    The circles are chosen so that each integrand is largest at real z.
     """
     share = places / size
     left = rest[:, np.newaxis] + c[:, np.newaxis] * (1 - q)
     others = size - count.sum()
 
     def chances(growth: Float64) -> tuple[Float64, Float64]:
-        """Return the chances of an item without q, and of those with q, on a circle."""
+        """Return the probabilities on a circle, for an item without q and for items with q."""
         z = share * np.exp(growth)[:, np.newaxis]
         return (z / (1 - share + z))[:, 0], z * left / (1 - share + z * left)
 
-    # The radius is exp(growth) times that of (1 + z)^n.
+    # The radius is exp(growth) times the radius for (1 + z)^n.
     low, high = np.zeros(len(c)), -np.log(left.min(axis=1))
     for _ in range(HALVINGS):
         middle = (low + high) / 2
@@ -124,14 +124,14 @@ def _slope_of_sets(
 
 
 def _log1p(x: Complex128) -> Complex128:
-    """Return log(1 + x); NumPy's loses the digits of a small x."""
+    """Return log(1 + x); NumPy's complex log1p loses the digits of a small x."""
     real = np.log1p(x.real * (2 + x.real) + x.imag**2) / 2
     result: Complex128 = real + 1j * np.arctan2(x.imag, 1 + x.real)
     return result
 
 
 def _angles(deviation: Float64) -> tuple[Float64, Float64]:
-    """Return angles from 0 to where the integrand vanishes, and the weights of the integral."""
+    """Return angles from 0 until the integrand vanishes, and their weights in the integral."""
     n = np.ceil(14 * deviation + 64)[:, np.newaxis]
     angle = ANGLES * (2 * np.pi / n)
     weight = np.where(ANGLES == 0, 1.0, 2.0) / n
@@ -140,10 +140,10 @@ def _angles(deviation: Float64) -> tuple[Float64, Float64]:
 
 
 def _few(content: Float64) -> tuple[Float64, Float64]:
-    """Return few chances and the weight of each, for any smooth sum over them.
+    """Return few probabilities with weights, which replace all q in the sum of a smooth function.
 
-    Many distinct chances are reduced: those whose 1 - q is within a factor of 2 are replaced by the
-    nodes of a polynomial that interpolates the summand divided by q.
+    If there are many distinct q, all with 1 - q within a factor of 2 are replaced by the nodes of a
+    polynomial that interpolates the summand divided by q.
     """
     q, times = np.unique(content[content > 0], return_counts=True)
     if len(q) <= FEW:
@@ -166,7 +166,7 @@ def _few(content: Float64) -> tuple[Float64, Float64]:
 
 
 def _basis(x: Float64, node: Float64) -> Float64:
-    """Return Lagrange's polynomials of Chebyshev's nodes: [len(x), n_nodes]."""
+    """Return the Lagrange polynomials of Chebyshev nodes: [len(x), n_nodes]."""
     order = np.arange(len(node))
     of_x = np.cos(order * np.arccos(np.clip(x, -1, 1))[:, np.newaxis])
     of_node = np.cos(order[:, np.newaxis] * np.arccos(node))

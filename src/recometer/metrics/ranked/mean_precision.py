@@ -1,4 +1,4 @@
-"""The mean of the precisions at 1, 2, ..., k: sometimes called average precision."""
+"""The mean of the precisions at 1, 2, ..., k, which some call average precision."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ from recometer.ties import Groups, sum_by_user
 def mean_precision(groups: Groups, cutoffs: Int64, *, stop: str = "none") -> Float64:
     """Mean of the precisions at 1, 2, ..., k; in [0, 1].
 
-    A relevant item at rank i adds ``1/i + ... + 1/k`` to the sum of the precisions. Linear in
-    hits, so tied items count with their mean; with ``stop="last"``, given the place of the
-    last relevant item.
+    A relevant item at rank i adds ``1/i + ... + 1/k`` to the sum of the precisions. The value is
+    linear in hits, so each place of a tied group counts with the group's mean. With
+    ``stop="last"``, this holds for each possible place of the last relevant item, and the value is
+    the mean over these places.
 
     References
     ----------
@@ -51,11 +52,11 @@ def mean_precision(groups: Groups, cutoffs: Int64, *, stop: str = "none") -> Flo
     source="Elliot (Anelli et al. 2021), there called MAR",
     parameters={
         "over": Parameter(
-            "What the mean is taken over.",
+            "The places over which the mean is taken.",
             choices={
                 "places": "the places 1 .. k",
-                "relevant": "the relevant items, at the place of each; 0 beyond k",
-                "first": "the first min(k, R) relevant items, at the place of each; 0 beyond k",
+                "relevant": "the places of all relevant items; 0 beyond k",
+                "first": "the places of the first min(k, R) relevant items; 0 beyond k",
             },
             for_conventions=True,
         ),
@@ -72,9 +73,9 @@ def mean_recall(
 ) -> Float64:
     """Mean of the recalls at 1, 2, ..., k; in [0, 1].
 
-    A relevant item at rank i adds ``(k - i + 1) / (k R)``. Over the relevant items, the recalls
-    where each is found: ``h(k) (h(k) + 1) / (2 R^2)``, or over the first of them, divided by
-    ``2 R min(k, R)``. Tied items count with their mean.
+    A relevant item at rank i adds ``(k - i + 1) / (k R)``. With ``over=relevant``, the value is the
+    mean of the recalls at the relevant items, ``h(k) (h(k) + 1) / (2 R^2)``. With ``over=first``,
+    the denominator is ``2 R min(k, R)``. Tied items count with their mean.
 
     References
     ----------
@@ -92,7 +93,7 @@ def mean_recall(
 
 
 def _recalls_until(groups: Groups, cutoff: int) -> Float64:
-    """Return the sum of the (expected) hits within 1 .. cutoff."""
+    """Return the sum of the (expected) hits within the cut-offs 1 .. `cutoff`."""
     rows, places = groups.within(cutoff)
     rate = groups.relevant[rows] / groups.size[rows]
     behind = places * (cutoff - groups.start[rows]) - places * (places - 1) / 2
@@ -100,7 +101,7 @@ def _recalls_until(groups: Groups, cutoff: int) -> Float64:
 
 
 def _last_hits(groups: Groups) -> Float64:
-    """Return the (expected) h(n) rel(n) of the last place n of each list."""
+    """Return the (expected) h(n) rel(n) at the last place n of each list."""
     rows, chance, hits = at_the_end(groups)
     return groups.total(rows, chance * hits)
 
@@ -121,22 +122,22 @@ def _sums_until(groups: Groups, cutoffs: Int64) -> Float64:
 
 
 def _precisions(start: Int64, places: Int64, end: Int64) -> Float64:
-    """Add up 1/i + ... + 1/end over some places i.
+    """Add up 1/i + ... + 1/end over the places i = start + 1 .. start + places.
 
-    This equals the sum over j of the number of these places up to j, divided by j.
+    This equals the sum over j of 1/j times the number of these places up to j.
     """
     inside = places - start * harmonic(start, places)
     return np.asarray(inside + places * harmonic(start + places, end - start - places))
 
 
 def _until_the_last(groups: Groups, cutoff: int) -> Float64:
-    count = steps(groups.first(cutoff)[1])  # of groups that begin within
+    count = steps(groups.first(cutoff)[1])  # number of groups that begin within the cut-off
     users = np.flatnonzero(count)
     last = groups.indptr[users] + count[users] - 1
     places = np.minimum(groups.size[last], cutoff - groups.start[last])
     value = np.zeros(groups.n_users)
     value[users], missed = _last_in_group(groups, last, places)
-    # If no relevant item of the last group is within the cut-off, take an earlier group's last.
+    # If no relevant item of the last group is within the cut-off, the group before has the last.
     again = np.flatnonzero((missed > 0) & (count[users] > 1))
     before = last[again] - 1
     earlier, _ = _last_in_group(groups, before, groups.size[before])
@@ -145,24 +146,24 @@ def _until_the_last(groups: Groups, cutoff: int) -> Float64:
 
 
 def _last_in_group(groups: Groups, row: Int64, places: Int64) -> tuple[Float64, Float64]:
-    """Assume that the last relevant item is in a group, within its first places.
+    """Assume that the last relevant item within the cut-off is in a group's first places.
 
-    Returns the expected mean precision, counted as 0 if no relevant item is there, and the chance
-    that none is.
+    Returns the expected mean precision, counted as 0 if these places have no relevant item, and the
+    probability that they have none.
     """
     order = np.argsort(-places, kind="stable")
     start, size, relevant = groups.start[row], groups.size[row], groups.relevant[row]
     before = groups.hits_before[row]
     offset = _sums_before(groups, row)
     total = np.zeros(len(row))
-    # Go from the last place to the first. `free` is the chance that no later place is relevant.
+    # Go from the last place to the first; `free` is the chance that no later place is relevant.
     free = np.ones(len(row))
     for step, rows in step_by_step(places[order]):
         active = order[rows]
         n, r, t, place = size[active], relevant[active], start[active], (places - step)[active]
-        left = n - step  # places that may still hold a relevant item
+        left = n - step  # places that may still have a relevant item
         here = r / left
-        # Each of the left - 1 other places holds an equal share of the r - 1 other items.
+        # Each of the left - 1 other places has an equal share of the r - 1 other relevant items.
         others = (r - 1) / np.maximum(left - 1, 1)
         end = t + place
         earlier = before[active] * harmonic(np.zeros(len(t), np.int64), t) - offset[active]
@@ -174,14 +175,14 @@ def _last_in_group(groups: Groups, row: Int64, places: Int64) -> tuple[Float64, 
 
 
 def _sums_before(groups: Groups, row: Int64) -> Float64:
-    """Add up H(i - 1), the sum of 1/j for j < i, over the (expected) relevant places i before."""
+    """Add up H(i - 1), the sum of 1/j for j < i, over (expected) hits i in earlier groups."""
     start, size = groups.start, groups.size
     zero = np.zeros(len(start), np.int64)
-    # The mean of H over a group's places before each: sum of H(m) for m = t .. t + n - 1.
+    # The mean of H(i - 1) over the places i of a group: the mean of H(m) for m = t .. t + n - 1.
     first, after = harmonic(zero, start), harmonic(start, size)
     mean = first + ((start + size) * after - size) / size
     terms = groups.relevant * mean
-    # Only groups before this one, user by user.
+    # Add up only the groups before this one, user by user.
     begin = groups.indptr[groups.user[row]]
     count = row - begin
     which = np.repeat(np.arange(len(row)), count)

@@ -22,8 +22,8 @@ from recometer.ties import Groups
 def ncrr(groups: Groups, cutoffs: Int64) -> Float64:
     """Sum of the relevant items' reciprocal ranks within k, divided by the largest possible sum.
 
-    ``sum over j <= k of rel(j)/j / (1 + 1/2 + ... + 1/min(k, R))``, in [0, 1]. Each place of a
-    tied group counts with the share of relevant items in the group.
+    ``sum over j <= k of rel(j)/j / (1 + 1/2 + ... + 1/min(k, R))``, in [0, 1]. Each place of a tied
+    group counts with the share of relevant items in the group.
 
     References
     ----------
@@ -47,16 +47,16 @@ def ncrr(groups: Groups, cutoffs: Int64) -> Float64:
     needs_whole_ranking=True,
 )
 def mean_rank(groups: Groups, cutoffs: Int64) -> Float64:
-    """Mean rank of the relevant items, from 1 on; tied items count with their mean.
+    """Mean rank of the relevant items, 1 or more; tied items count with their mean.
 
-    Items that could not be ranked follow after the last candidate.
+    Items that could not be ranked come after the last candidate.
 
     References
     ----------
     Bordes et al. 2013, Translating embeddings for modeling multi-relational data.
     """
     missing = groups.n_relevant - whole_sum(groups, groups.relevant)
-    # Twice the sum, in whole numbers.
+    # Compute twice the sum, in whole numbers.
     ranks = whole_sum(groups, groups.relevant * (2 * groups.start + groups.size + 1))
     ranks = ranks + missing * (2 * groups.n_candidates + missing + 1)
     return _repeated(ratio(ranks.astype(np.float64), 2 * groups.n_relevant), cutoffs)
@@ -76,9 +76,9 @@ def mean_rank(groups: Groups, cutoffs: Int64) -> Float64:
 def percentile_rank(groups: Groups, cutoffs: Int64, *, weighted: bool = False) -> Float64:
     """Mean place of the relevant items: 0 at the top of the ranking, 1 at its end.
 
-    ``(rank - 1) / (n - 1)``, averaged over the relevant items, and 1 for those that could not
-    be ranked; in [0, 1]. Tied items count with their mean. Hu et al. weigh by gain and pool all
-    users.
+    The mean of ``(rank - 1) / (n - 1)`` over the relevant items, in [0, 1]. Items that could not be
+    ranked count 1. Tied items count with their mean. Hu et al. weight items by gain and pool
+    all users.
 
     References
     ----------
@@ -92,7 +92,7 @@ def percentile_rank(groups: Groups, cutoffs: Int64, *, weighted: bool = False) -
         with np.errstate(over="ignore", invalid="ignore"):  # such gains are undefined later
             behind = groups.total(slice(None), weight * (twice / 2))
             missing = every - groups.total(slice(None), weight)
-            # If all items were ranked, the remainder is a rounding error.
+            # If all items were ranked, the remainder is only a rounding error.
             missing = np.where(missing > 1e-9 * every, missing, 0.0)
             return _repeated(ratio(ratio(behind, last) + missing, every), cutoffs)
     behind = whole_sum(groups, groups.relevant * twice) / 2
@@ -122,10 +122,10 @@ def percentile_rank(groups: Groups, cutoffs: Int64, *, weighted: bool = False) -
 def bpref(groups: Groups, cutoffs: Int64, *, negatives: str = "judged") -> Float64:
     """How often relevant items rank above items that were judged not relevant; in [0, 1].
 
-    ``(1/R) sum over relevant r of 1 - min(judged non-relevant above r, R) / min(R, N)`` with N
-    such items in all; 1 for a relevant item without one above it, 0 for one that was not
-    ranked. Unjudged items do not count. If a tied group has m of them, 0 .. m come before
-    a relevant item, each number equally likely.
+    ``(1/R) sum over relevant r of 1 - min(judged non-relevant above r, R) / min(R, N)``, where N is
+    the number of judged non-relevant items. A relevant item counts 1 if no such item is above it,
+    and 0 if it was not ranked. Unjudged items do not count. If a tied group has m judged
+    non-relevant items, 0 .. m of them come before a relevant item; each number is equally likely.
 
     References
     ----------
@@ -140,7 +140,7 @@ def bpref(groups: Groups, cutoffs: Int64, *, negatives: str = "judged") -> Float
     np.cumsum(others, out=seen[1:])
     above = seen[:-1] - seen[groups.indptr[groups.user]]
     most = groups.n_relevant[groups.user]
-    # The sum of min(above + x, R) over x = 0 .. others; this number of terms is below R.
+    # Compute the sum of min(above + x, R) over x = 0 .. others; `free` terms are below R.
     free = np.clip(most - above, 0, others + 1)
     wrong = free * above + free * (free - 1) // 2 + (others + 1 - free) * most
     every = judged_others(groups, from_zero=negatives == "unjudged")

@@ -1,4 +1,4 @@
-"""Sums of precisions at the places of hits, where tied items count with their mean."""
+"""Sums of the precisions at hits; tied items count with their mean."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def precision_sum(groups: Groups, cutoffs: Int64) -> Float64:
 
 @shared
 def precision_sum_by_place(groups: Groups, cutoffs: Int64) -> Float64:
-    """Return the sums of P(j) over distinct places j <= k of hits; ties as in `precision_sum`."""
+    """Return the sums of P(j) over distinct places j <= k of hits; see `precision_sum` for ties."""
     user, start = groups.user, groups.start
     last = np.ones(len(start), bool)
     last[:-1] = (np.diff(user) != 0) | (np.diff(start) != 0)
@@ -66,28 +66,28 @@ def precision_sum_by_place(groups: Groups, cutoffs: Int64) -> Float64:
 
 
 def precisions(start: Int64, places: Int64, before: Int64, size: Int64, relevant: Int64) -> Float64:
-    """Return the terms of the first places of groups of ties in the sum of P(j) rel(j)."""
+    """Return what the first places of tie groups add to the sum of P(j) rel(j)."""
     others = (relevant - 1) / (size - 1)  # the relevant share of the tied items before
     first = (before + 1 - others * (start + 1)) * harmonic(start, places)
     return relevant / size * (first + others * places)
 
 
 def mean_precision_of_hits(groups: Groups, cutoffs: Int64) -> Float64:
-    """Return the mean over the hits of the precision where each is found; 0 without a hit."""
+    """Return the mean of the precisions at the hits; 0 without a hit."""
     values = ratio(precision_sum(groups, cutoffs), hits_within(groups, cutoffs))
     for column, cutoff in enumerate(cutoffs.tolist()):
         parted = groups.parted(cutoff)
         if len(parted):
-            # `precision_sum` contains only the mean of a group that the cut-off splits.
+            # For a group that the cut-off splits, `precision_sum` contains only a mean.
             values[groups.user[parted], column] = _given_the_hits(groups, cutoff, parted)
     return values
 
 
 def _given_the_hits(groups: Groups, cutoff: int, parted: Int64) -> Float64:
-    """Return the mean for users with a split group, averaged over the number of hits in it."""
+    """Average over the possible numbers of hits in a split group, for users who have one."""
     user, start, before = groups.user[parted], groups.start[parted], groups.hits_before[parted]
     places = cutoff - start
-    # The terms of the groups before.
+    # The terms of the earlier groups.
     whole = np.flatnonzero(groups.start + groups.size <= cutoff)
     terms = (groups.hits_before[whole] + 1) / (groups.start[whole] + 1)
     tied = np.flatnonzero(groups.size[whole] > 1)
@@ -115,15 +115,15 @@ def _given_the_hits(groups: Groups, cutoff: int, parted: Int64) -> Float64:
 
 
 def last_places(groups: Groups, cutoffs: Int64) -> Int64:
-    """Return by how many places lists are shorter than k: int64 [n_users, n_cutoffs]."""
+    """Return how many places shorter than k each list is: int64 [n_users, n_cutoffs]."""
     return np.maximum(np.where(cutoffs == WHOLE, 0, cutoffs) - groups.depth[:, np.newaxis], 0)
 
 
 def at_the_end(groups: Groups) -> tuple[Int64, Float64, Float64]:
-    """Find the groups that hold the last place of their user's list.
+    """Find the groups that have the last place of their user's list.
 
-    Returns these groups, the chance of a hit at the last place, and the (expected) number of hits
-    up to there, given that hit.
+    Returns these groups, the probability of a hit at the last place and, given this hit, the
+    (expected) number of hits in the whole list.
     """
     depth = groups.depth[groups.user]
     rows = np.flatnonzero((groups.start < depth) & (groups.start + groups.size >= depth))
@@ -133,26 +133,26 @@ def at_the_end(groups: Groups) -> tuple[Int64, Float64, Float64]:
 
 
 def last_precision(groups: Groups) -> Float64:
-    """Return the (expected) P(n) rel(n) of the last place n of each list: float64 [n_users]."""
+    """Return the (expected) P(n) rel(n) at the last place n of each list: float64 [n_users]."""
     rows, chance, hits = at_the_end(groups)
     return groups.total(rows, chance * (hits / groups.depth[groups.user[rows]]))
 
 
 def hits_squared(groups: Groups, cutoff: int) -> Float64:
-    """Return the (expected) square of the hits within the cut-off: float64 [n_users]."""
+    """Return the (expected) square of the number of hits within a cut-off: float64 [n_users]."""
     rows, within = groups.within(cutoff)
     size, rate = groups.size[rows], groups.relevant[rows] / groups.size[rows]
-    # Where the cut-off splits a group, its number of hits varies.
+    # If the cut-off splits a group, the number of hits in it varies.
     left = (size - within) / np.maximum(size - 1, 1)
     hits = hits_within(groups, np.array([cutoff]))[:, 0]
     return hits**2 + groups.total(rows, within * rate * (1 - rate) * left)
 
 
 def expand(size: Int64, relevant: Int64, places: Int64) -> tuple[Int64, Int64, Float64]:
-    """List all possible numbers of hits, group by group, with their chances.
+    """List all possible numbers of hits, group by group, with their probabilities.
 
-    Returns the group, the relevant items found within its places (rising within a group), and the
-    chance; with ``1 <= places <= size``.
+    Returns a row per number: the group, the number of hits within its places (ascending within a
+    group), and the probability. Requires ``1 <= places <= size``.
     """
     least = np.maximum(relevant + places - size, 0)
     most = np.minimum(relevant, places)
@@ -162,8 +162,8 @@ def expand(size: Int64, relevant: Int64, places: Int64) -> tuple[Int64, Int64, F
     np.cumsum(count, out=offset[1:])
     found = np.arange(len(group)) - offset[group] + least[group]
 
-    # Start from the likeliest number and go outwards: nothing overflows, and chances that underflow
-    # are negligible.
+    # Start from the most likely number and go outwards: nothing overflows, and probabilities that
+    # underflow are negligible.
     mode = np.clip((relevant + 1) * (places + 1) // (size + 2), least, most)
     chance = np.ones(len(group))
     for sign, steps in ((1, most - mode), (-1, mode - least)):

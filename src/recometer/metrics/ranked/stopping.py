@@ -1,4 +1,4 @@
-"""Metrics of a user who goes down the list and stops somewhere."""
+"""Metrics that model a user who goes down the list and stops somewhere."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from recometer.metrics.sums import (
 from recometer.ragged import take
 from recometer.ties import Groups, two_to, two_to_less_one
 
-NEGLIGIBLE = 2.0**-60  # relative to a value: far less than its rounding error
+NEGLIGIBLE = 2.0**-60  # relative to a value; far less than its rounding error
 LOOK = 64  # places between two checks of the remainder
 ROW_FREE = 100  # number of rows that cost as much as an empty step
-MOST_WORK = 10**6  # rows computed for a tied group; an integral costs as much
+MOST_WORK = 10**6  # maximum number of rows for a tied group; an integral costs as much
 
 
 @metric(
@@ -47,7 +47,7 @@ MOST_WORK = 10**6  # rows computed for a tied group; an integral costs as much
             "max_gain count as max_gain."
         ),
         "max_gain": Parameter(
-            "The largest possible gain, if graded. By default it is the largest gain of the user.",
+            "The largest possible gain, if graded. By default, it is the user's largest gain.",
             above=0,
             examples=(2,),
         ),
@@ -92,8 +92,8 @@ def _shares_of_largest(groups: Groups, max_gain: float | None) -> Float64:
 
 
 def _chances(p: float, start: Int64, places: Int64) -> Float64:
-    """Return the chance of stopping at one of some places."""
-    # From `end` on, the terms are too small for float64.
+    """Return the probability that the user stops at one of some places."""
+    # From place `end` on, the terms are too small for float64.
     end = min(int(740 / -math.log(p)) + 2, largest(start + places))
     table = _chance_table(p, 1 << end.bit_length())
     return sums_between(table, np.minimum(start, end), np.minimum(start + places, end))
@@ -101,7 +101,7 @@ def _chances(p: float, start: Int64, places: Int64) -> Float64:
 
 @functools.lru_cache(maxsize=8)
 def _chance_table(p: float, size: int) -> tuple[Float64, Float64]:
-    # math.pow, because the last bit of np.power differs between instruction sets.
+    # Use math.pow, because the last bit of np.power differs between instruction sets.
     terms = ((1 - p) * math.pow(p, j) for j in range(size))
     return running_sums(np.fromiter(terms, np.float64, size))
 
@@ -115,7 +115,7 @@ def _chance_table(p: float, size: int) -> tuple[Float64, Float64]:
     reads="gain",
     parameters={
         "max_gain": Parameter(
-            "The largest possible gain. By default it is the largest gain in test. Gains below 0 "
+            "The largest possible gain. By default, it is the largest gain in test. Gains below 0 "
             "count as 0, and gains above max_gain count as max_gain.",
             above=0,
             from_test=True,
@@ -124,12 +124,12 @@ def _chance_table(p: float, size: int) -> tuple[Float64, Float64]:
     },
 )
 def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Float64:
-    """Reciprocal rank, on average, of the place at which a user is satisfied; in [0, 1].
+    """Mean reciprocal of the rank at which a user is satisfied; in [0, 1].
 
-    The item at rank j satisfies with the chance ``q(j) = (2^gain - 1) / 2^max_gain``, after all
-    before it did not. In a tied group, let e(m) be the mean of the product of ``1 - q`` over m
-    of its judged items; when m of them have come, the next one adds ``e(m) - e(m + 1)`` over its
-    rank, and its place is that of a random order.
+    If no earlier item satisfied the user, the item at rank j does so with probability
+    ``q(j) = (2^gain - 1) / 2^max_gain``. For a tied group, let e(m) be the mean product of
+    ``1 - q`` over m of its judged items. After m of them, the next judged item adds
+    ``(e(m) - e(m + 1)) / rank``, averaged over its possible ranks in a random order.
 
     References
     ----------
@@ -146,11 +146,11 @@ def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Flo
     indptr, members = take(np.append(0, np.cumsum(groups.relevant)), chosen)
     with np.errstate(invalid="ignore"):  # such gains are undefined later
         gain = np.clip(groups.member_gain[members], 0, max_gain)
-        # (2^gain - 1) / 2^max_gain without an overflow on the way.
+        # Compute (2^gain - 1) / 2^max_gain without overflow.
         content = two_to(gain - max_gain) - math.pow(2.0, -max_gain)
         small = gain < 0.5
         content[small] = two_to_less_one(gain[small]) * math.pow(2.0, -max_gain)
-    # The chance that no item of a group satisfies, and that none before it did.
+    # The probability that no item of a group satisfies the user, and that none before it did.
     none, before = np.ones(len(chosen)), np.ones(len(chosen))
     for number, some in enumerate(_with_more_than(relevant)):
         none[some] *= 1 - content[indptr[some] + number]
@@ -176,9 +176,9 @@ def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Flo
 def _of_tied_groups(
     start: Int64, size: Int64, relevant: Int64, places: Int64, content: Float64, first: Int64
 ) -> Float64:
-    """Return the contribution of groups if the user was not satisfied before: float64 [n].
+    """Return what groups contribute if the user was not satisfied before: float64 [n].
 
-    `first` is where the members of each stand in `content`.
+    `first` is the position of each group's first member in `content`.
     """
     most = np.minimum(_that_matter(size, relevant, content, first), places)
     large = (relevant + places) * (most + ROW_FREE) > MOST_WORK
@@ -202,11 +202,11 @@ def _place_by_place(
     first: Int64,
     most: Int64,
 ) -> Float64:
-    """Do the same for small groups; only the first `most` judged items of each can matter."""
-    order = np.argsort(-places, kind="stable")  # groups that finish first come last
+    """Do this for small groups; only the first `most` judged items of each group matter."""
+    order = np.argsort(-places, kind="stable")  # groups with the fewest places come last
     start, size, relevant, places = start[order], size[order], relevant[order], places[order]
     most = most[order]
-    # A row per group and number m of judged items seen so far, up to all that matter.
+    # There is a row per group and number m of judged items so far, up to all that matter.
     offset = np.zeros(len(order) + 1, np.int64)
     np.cumsum(most + 1, out=offset[1:])
     row = np.repeat(np.arange(len(order)), most + 1)
@@ -228,7 +228,7 @@ def _place_by_place(
         chance[1 : rows.stop] += coming[:-1]
         found[:active] += added / (start[:active] + place + 1)
         if place % LOOK == LOOK - 1:
-            # The rest is at most the chance that the user is not satisfied yet.
+            # The rest is at most the probability that the user is not satisfied yet.
             left = np.bincount(row[rows], weights=chance[rows] * product[rows], minlength=active)
             if (left <= NEGLIGIBLE * found[:active] * (start[:active] + place + 1)).all():
                 break
@@ -240,8 +240,8 @@ def _place_by_place(
 def _means_of_products(
     relevant: Int64, most: Int64, row: Int64, come: Int64, content: Float64, first: Int64
 ) -> Float64:
-    """Return e(m) of each group and number m: the mean product of ``1 - q`` over m of its items."""
-    # The i-th item is among m of the first i with the chance m / i.
+    """Return e(m) for each group and m: the mean product of ``1 - q`` over m of its items."""
+    # The i-th item is among m of the first i with probability m / i.
     r, member = relevant[row], first[row] - 1
     product: Float64 = (come == 0).astype(np.float64)
     widest, gone = largest(most), {n + 1 for n in np.unique(relevant).tolist()}
@@ -249,7 +249,7 @@ def _means_of_products(
         if i <= widest or i in gone:  # otherwise, the rows are unchanged
             at = np.flatnonzero((r >= i) & (come <= i))
             m, here = come[at], member[at]
-        previous = product[at - 1]  # the product of m - 1; for m = 0, an unused number
+        previous = product[at - 1]  # the product for m - 1; unused if m = 0
         unsatisfied = 1 - content[here + i]
         product[at] = m / i * unsatisfied * previous + (i - m) / i * product[at]
     return product
@@ -258,20 +258,20 @@ def _means_of_products(
 def _that_matter(size: Int64, relevant: Int64, content: Float64, first: Int64) -> Int64:
     """Return the number of judged items of a group after which the rest is negligible.
 
-    e(m) is at most the m-th power of the mean of ``1 - q`` (Maclaurin's inequality), and the first
+    By Maclaurin's inequality, e(m) is at most the m-th power of the mean of ``1 - q``. The first
     place alone adds the mean of q times the share of judged items.
     """
     total = np.append(0.0, np.cumsum(content))
     mean = (total[first + relevant] - total[first]) / relevant
-    with np.errstate(all="ignore"):  # means that are 0, 1 or NaN
+    with np.errstate(all="ignore"):  # for means of 0, 1 or NaN
         enough = np.log(NEGLIGIBLE * mean * relevant / size) / np.log1p(-mean)
     few = enough < relevant
-    # The first one always matters, even if it satisfies for sure.
+    # The first item always matters, even if it is certain to satisfy.
     return np.where(few, np.ceil(np.where(few, enough, 1.0)), relevant).clip(1).astype(np.int64)
 
 
 def _with_more_than(count: Int64) -> Iterator[Int64]:
-    """Yield the rows whose count is more than 0, 1, 2, ...."""
+    """Yield the rows whose count is above 0, then above 1, above 2, ...."""
     order = np.argsort(-count, kind="stable")
     for _, rows in step_by_step(count[order]):
         yield order[rows]
