@@ -93,7 +93,7 @@ These metrics read the first k items of each list, relevant or not, and the data
 "needs". A `*` marks metrics that have one value for all users instead of one per user; their
 interval comes from resampling the users. Under the rules `"expected"`, `"optimistic"` and
 `"pessimistic"`, items with equal scores are listed by ascending id. In the formulas, `users` are
-those of train, and `interactions` are the rows of train.
+those of train, and `interactions` are the training rows.
 
 | name | metric | formula | needs | range | better | source |
 |---|---|---|---|---|---|---|
@@ -155,7 +155,7 @@ With `undefined=0` (or another number), such users count with that value instead
 An item that is in train and in test of the same user is left out of test. A relevant item that the
 source does not know still counts in `R`, and is a miss: roc_auc ranks it below all candidates,
 mean_rank ranks it after them, percentile_rank counts it as 1, and for fallout, accuracy and mcc it
-is not a candidate. A user of test whom the source does not know has only misses (`users="known"`
+is not a candidate. A test user whom the source does not know has only misses (`users="known"`
 leaves such users out). The result counts all of these cases.
 """
 
