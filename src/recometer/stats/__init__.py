@@ -1,8 +1,8 @@
 """Statistics of means over users: intervals, paired tests, effects, from arrays to numbers.
 
-Means of users' values are sums of independent terms. Therefore the distributions that a bootstrap
-or a randomisation test samples can be computed without a seed and without resampling, even far into
-the tails.
+Means of users' values are sums of independent terms. The distributions that a bootstrap or a
+randomisation test samples can therefore be computed without resampling or a seed, even far into the
+tails.
 
 `interval` and `intervals_of` compute confidence intervals of means, and `compare` and `compare_all`
 compare models user by user; the modules contain the parts.
@@ -65,8 +65,8 @@ __all__ = [
     "wilcoxon",
 ]
 
-# Imported when they are first used: an evaluation needs few of them. No module has the name of a
-# function, which would hide it.
+# Names are imported when they are first used, because an evaluation only needs a few. A module with
+# the name of a function would hide it.
 LAZY = {
     "ConfidenceSequence": "sequential",
     "Difference": "comparing",

@@ -21,17 +21,17 @@ SMALLEST = 1e-300
 def percentile(values: Grouped, confidence: float) -> Interval:
     """Return the percentile bootstrap's interval of a mean or a ratio of means.
 
-    Where users are drawn with replacement, the chance that the statistic of a resample is at
-    most θ is that of a mean of z = x - θ·y at most 0. With K(t) = n log(mean of exp(t·z)) and
-    K'(t) = 0 the saddlepoint approximation gives it, where a resampling would estimate it.
+    If users are drawn with replacement, the statistic of a resample is at most θ exactly when the
+    mean of z = x - θ·y is at most 0. The saddlepoint approximation, with K(t) = n log(mean of
+    exp(t·z)) and K'(t) = 0, gives the probability of this without resampling.
     Efron & Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13; Davison & Hinkley,
     "Saddlepoint approximations in resampling methods", Biometrika 75, 1988.
 
     Parameters
     ----------
     values
-        From `group`; with sizes, the ratio of means Σ x / Σ y. (The sum of a resample's sizes is
-        taken to be above 0.)
+        From `group`. With sizes, the statistic is the ratio of means Σ x / Σ y. (It is assumed that
+        the sum of a resample's sizes is positive.)
     confidence
         Coverage, in (0, 1).
     """
@@ -42,7 +42,7 @@ def percentile(values: Grouped, confidence: float) -> Interval:
 
 
 def bca(values: Grouped, confidence: float) -> Interval:
-    """Return the bootstrap's bias-corrected and accelerated interval (BCa), as `percentile`.
+    """Return the bias-corrected and accelerated bootstrap interval (BCa); see `percentile`.
 
     z0 = Φ⁻¹(P(statistic of a resample ≤ statistic)) and a = Σ e³ / (6 (Σ e²)^1.5), with e the
     residuals x - estimate · y, move the levels to Φ(z0 + (z0 ± z) / (1 - a (z0 ± z))). Efron,
@@ -52,7 +52,7 @@ def bca(values: Grouped, confidence: float) -> Interval:
     from scipy.special import ndtri
 
     half = float(ndtri((1 + confidence) / 2))
-    correction = normal_quantile_at_mean(values.skewness)  # z0, and the acceleration a as well
+    correction = normal_quantile_at_mean(values.skewness)  # both z0 and the acceleration a
     ends = []
     for end in (correction - half, correction + half):
         divisor = 1 - correction * end
@@ -86,14 +86,14 @@ def _interval(values: Grouped, low: float, high: float, method: str, confidence:
 
 
 def _quantile(values: Grouped, quantile: float) -> float:
-    """Return the statistic that a resample is at most with the probability Φ(quantile)."""
+    """Return the value that a resample does not exceed with probability Φ(quantile)."""
     estimate = values.estimate
     middle = normal_quantile_at_mean(values.skewness)
     sign = float(np.sign(quantile - middle))
     if not sign:
         return estimate
     scale = float(np.sqrt(values.sum_of_squares) / np.sum(values.counts * values.sizes))
-    t = 0.0  # where the last search ended
+    t = 0.0  # the result of the last search
 
     def quantile_at(distance: float) -> float:
         nonlocal t
@@ -102,18 +102,19 @@ def _quantile(values: Grouped, quantile: float) -> float:
 
     start = max(abs(quantile - middle), 1e-3) * scale
     distance = increasing_root(quantile_at, abs(quantile - middle), start)
-    if distance is None:  # users of size 0 can move the ratio arbitrarily far, towards their x
+    # Users of size 0 can move the ratio arbitrarily far in the direction of their x.
+    if distance is None:
         return sign * np.inf
     return estimate + sign * distance
 
 
 def _chance_at(values: Grouped, distance: float, start: float) -> tuple[float, float]:
-    """Return the saddlepoint, and r: Φ(r) is the chance of at most estimate + distance.
+    """Return the saddlepoint, and r, where Φ(r) is the probability of at most estimate + distance.
 
-    At the saddlepoint t, the positive and the negative terms count · z · exp(t·z) have equal
+    At the saddlepoint t, the positive and the negative terms count · z · exp(t·z) add up to equal
     totals. Newton's method is applied to the logarithm of their ratio, which is nearly
-    linear in t: it is the sum of a convex and a concave function that both increase. When a step
-    overshoots the root, the next one is therefore shorter, and the method always converges.
+    linear in t: it is the sum of a convex and a concave function, which both increase. If a step
+    overshoots the root, the next step is therefore shorter, so the method always converges.
     """
     z, n = values.residuals - distance * values.sizes, values.n
     least, most = float(z.min()), float(z.max())

@@ -1,4 +1,4 @@
-"""Checks of arguments of statistics."""
+"""Checks of the arguments of statistical functions."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def check_whole(name: str, given: object, least: int, most: int | None = None) -
 
 
 def check_bounds(bounds: Bounds) -> Bounds:
-    """Return the lowest and the highest value; infinite bounds mean that they are unknown.
+    """Return the lowest and the highest possible value; infinite bounds mean unknown.
 
     Raises
     ------
     InputTypeError
         If these are not two numbers.
     InputError
-        If one is NaN, or their distance exceeds the range of float64.
+        If a bound is NaN, or their distance exceeds the range of float64.
     """
     try:
         low, high = map(float, bounds)

@@ -1,4 +1,4 @@
-"""Two models on the same users: difference, interval, test and effects; many pairs at once."""
+"""Compare two models on the same users (difference, interval, test, effects), or many pairs."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ __all__ = [
 Float64 = npt.NDArray[np.float64]
 IntervalKind = Kind | Literal["randomisation"]
 
-# If fewer users differ and most are equal, the coverage of the interval by inversion is too low: a
-# loss that few users have may be missing from the sample (docs/statistics.md).
+# If fewer users differ and most are equal, the interval by inversion covers the true difference too
+# rarely: the sample may lack the few users who lose much (docs/statistics.md).
 FEW_DIFFER, SPARSE = 30, 0.5
 FEW_USERS = 50  # too few to show whether the differences are symmetric
 
@@ -73,9 +73,10 @@ class Difference:
     difference, interval
         First minus second, with its interval.
     relative, relative_interval
-        Ratio of the means minus 1, with its interval: all θ for which the mean of first - (1 + θ)
-        second is not excluded, by the method of `interval` (`recometer.stats.relative`). NaN if
-        the second mean is not above 0, or values can be negative.
+        Ratio of the means minus 1, with its interval. It contains all θ for which a mean of 0 of
+        first - (1 + θ) second is not excluded by the method of `interval`
+        (`recometer.stats.relative`). NaN if the second mean is not above 0, or values can be
+        negative.
     test
         p-value of the null hypothesis that the models do not differ. If `interval` is Gaffke's,
         p is the smallest level whose interval excludes 0, and the test is called ``"gaffke"``.
@@ -143,14 +144,14 @@ class Pairs:
 
     @cached_property
     def both(self) -> npt.NDArray[np.bool_] | slice:
-        """Return which users have both values."""
+        """Return which users have a value from both models."""
         if self.one.complete and self.two.complete:
             return slice(None)
         return ~(np.isnan(self.one.values) | np.isnan(self.two.values))
 
     @cached_property
     def n_only(self) -> tuple[int, int]:
-        """Return the numbers of users with a value from only the first, and only the second."""
+        """Return the numbers of users with a value from only the first or only the second model."""
         if isinstance(self.both, slice):
             return 0, 0
         n = int(np.count_nonzero(self.both))
@@ -174,7 +175,7 @@ class Pairs:
 
     @cached_property
     def sums(self) -> tuple[Float64, Float64]:
-        """Return the values of the users with both, or their sums over clusters."""
+        """Return the values of users with both values, or their sums over clusters."""
         x, y = self.one.values[self.both], self.two.values[self.both]
         if self.clusters is None:
             return x, y
@@ -205,7 +206,7 @@ class Pairs:
 
     @cached_property
     def of_sums(self) -> Grouped:
-        """Return `values`, grouped."""
+        """Return `values`, grouped by equal values."""
         return self.differences if self.clusters is None else group_checked(self.values)
 
     @cached_property
@@ -213,7 +214,7 @@ class Pairs:
         """Return the differences of the units that are drawn: users, or clusters with sizes."""
         if self.clusters is None or not len(self.sizes):
             return self.differences
-        # With clusters of equal size it is a plain mean, whose interval may be Gaffke's.
+        # Clusters of equal size have a plain mean, for which Gaffke's interval is possible.
         if (self.sizes == self.sizes[0]).all():
             return group_checked(self.values / self.sizes)
         sums = self.of_sums
@@ -223,7 +224,7 @@ class Pairs:
 
     @cached_property
     def means(self) -> tuple[float, float]:
-        """Return the means of both, over the users who have both values."""
+        """Return the means of both models, over the users with both values."""
         n = self.differences.n
         if not n:
             return np.nan, np.nan
@@ -265,13 +266,13 @@ def compare(
         {tests}
     interval
         ``"auto"`` takes the interval of the test (by inversion for randomisation). If the range is
-        known and fewer than 30 users differ while at least half are equal, or if all differ by the
-        same amount, it takes Gaffke's, from which p then follows as well. It may also be one of
-        `recometer.stats.means`.
+        known, and either fewer than 30 users differ while at least half are equal or all differ by
+        the same amount, it takes Gaffke's, from which p then follows as well. Other values are the
+        kinds of `recometer.stats.means`.
     confidence
         Coverage, in (0, 1).
     clusters : [n_users] or None
-        Rows with equal entries (several rows of a user, sessions, folds) belong together: whole
+        Rows with equal entries (several rows of a user, sessions, folds) belong together. Whole
         clusters change sign, and the interval is over whole clusters.
 
     Raises
@@ -306,7 +307,7 @@ def compare_pairs(
     interval: IntervalKind,
     confidence: float,
 ) -> Difference:
-    """Compare like `compare`, given the result of the test."""
+    """Compare two models like `compare`, with the result of the test given."""
     units, ratios = pairs.units, pairs.ratios
     ends = difference_interval(units, result, bounds, interval, confidence, pairs.largest)
     why = NOBODY if not units.n else NOT_ABOVE_0
@@ -346,8 +347,8 @@ def relative_difference(
 ) -> tuple[float, Interval]:
     """Return the relative difference of two means, (mean of first) / (mean of second) - 1.
 
-    It is a ratio of means over the users that have both values, not a mean of ratios; its interval
-    is that of `compare`, whose parameters these are.
+    It is a ratio of means over the users with both values, not a mean of ratios. The interval and
+    the parameters are those of `compare`.
 
     Returns
     -------
@@ -368,12 +369,12 @@ def compare_all(
     threads: int = 1,
     progress: bool | None = False,
 ) -> list[Difference]:
-    """Compare many pairs of columns, on several threads; see `compare`.
+    """Compare many pairs of columns on several threads; see `compare`.
 
     Parameters
     ----------
     pairs
-        Pairs of models' values, each of one metric.
+        Pairs of columns, with the values of two models by one metric.
     bounds
         The bounds of each pair's metric. None if not known.
     threads
@@ -412,7 +413,7 @@ def paired_test(test: Test, pairs: Pairs) -> TestResult:
 def decisive_test(
     pairs: Pairs, bounds: Bounds | None, test: Test, interval: IntervalKind
 ) -> TestResult:
-    """Return the test that decides: that of `paired_test`, or of the mean by Gaffke's bound."""
+    """Return the result of `paired_test`, or of Gaffke's bound if that decides."""
     if not TESTS[test].of_mean:
         return paired_test(test, pairs)
     units, sums = pairs.units, pairs.of_sums
@@ -441,16 +442,16 @@ def check_names(test: str, interval: str) -> None:
 def inverted(differences: Grouped, confidence: float) -> Interval:
     """Return all δ for which the randomisation test of the differences minus δ does not reject.
 
-    The test is the saddlepoint approximation even where `randomisation` is exact, because
-    differences minus δ hardly ever have few sizes. See `consistent`.
+    The test is always approximated by the saddlepoint, even if `randomisation` is exact, because
+    differences minus δ rarely have just a few sizes. See `consistent`.
 
     Parameters
     ----------
     differences
-        From `group`; with sizes, for clusters of rows, minus δ times the size.
+        From `group`. With sizes (for clusters of rows), δ times the size is subtracted.
     confidence
-        Coverage, in (0, 1). A test of few users cannot reject any δ at 1 - confidence; then the
-        ends are infinite.
+        Coverage, in (0, 1). If users are so few that the test cannot reject any δ at
+        1 - confidence, the ends are infinite.
     """
     n = differences.n
     if not n:
@@ -473,10 +474,10 @@ def inverted(differences: Grouped, confidence: float) -> Interval:
 
 
 def consistent(interval: Interval, p_value: float) -> Interval:
-    """Return the interval such that it contains 0 exactly when p is above 1 - confidence.
+    """Adjust an interval so that it contains 0 exactly when p is above 1 - confidence.
 
-    An exact p jumps from one value to the next, while the approximated interval moves smoothly, so
-    that one of its ends may be on the wrong side of 0. That end is moved to 0.
+    An exact p jumps from one value to the next, while the approximated interval moves smoothly.
+    One of its ends may therefore be on the wrong side of 0; that end is moved to 0.
     """
     contains, should = 0.0 in interval, p_value > 1 - interval.confidence
     if contains == should:
@@ -484,7 +485,7 @@ def consistent(interval: Interval, p_value: float) -> Interval:
     low, high = interval
     if should:
         return dataclasses.replace(interval, low=min(low, 0.0), high=max(high, 0.0))
-    # The number closest to 0, since the ends belong to the interval.
+    # Move to the number next to 0, since the ends belong to the interval.
     if low + high > 0:
         return dataclasses.replace(interval, low=float(np.nextafter(0.0, 1.0)))
     return dataclasses.replace(interval, high=float(np.nextafter(0.0, -1.0)))
@@ -521,10 +522,10 @@ def difference_interval(
     differences
         From `group`.
     test
-        The test of the same differences: the interval that belongs to it excludes 0 exactly when
+        The test of the same differences. The interval that belongs to it excludes 0 exactly when
         the test rejects.
     bounds
-        Values of a single model.
+        The lowest and the highest possible value of a single model.
     largest
         The number of users of the largest cluster.
     """
@@ -545,7 +546,7 @@ def difference_interval(
 
 
 def _spread(bounds: Bounds | None) -> Bounds | None:
-    """Return the range of differences of values with these bounds."""
+    """Return the range of differences between values with these bounds."""
     return None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
 
 
@@ -562,7 +563,7 @@ def _by_t(test: TestResult) -> bool:
 def _rests_on_gaffke(
     differences: Grouped, test: TestResult, spread: Bounds | None, kind: str
 ) -> bool:
-    """Return whether Gaffke's bound decides: if few users differ, or all by the same amount."""
+    """Return whether Gaffke's bound decides: few users differ, or all do by the same amount."""
     few = _few(test) and not _by_t(test)
     return kind == "auto" and (few or differences.constant) and _holds(differences, spread)
 
@@ -570,7 +571,7 @@ def _rests_on_gaffke(
 def _gaffke(
     differences: Grouped, spread: Bounds | None, confidence: float, largest: float
 ) -> Interval:
-    """Return Gaffke's interval, for clusters by `ratio_ends`; BCa's if there is no range."""
+    """Return Gaffke's interval (for clusters by `ratio_ends`), or BCa if there is no range."""
     if isinstance(differences.sizes, float):
         return interval_of(differences, "gaffke", bounds=spread, confidence=confidence)
     if not _holds(differences, spread):
@@ -587,7 +588,7 @@ def _points(spread: Bounds | None, largest: float) -> tuple[Bounds, Bounds]:
 
 
 def _on_few(test: TestResult, method: str, differences: Grouped, spread: Bounds | None) -> str:
-    """Return a note if few users differ, or if there are few users."""
+    """Return a note if there are few users, or few of them differ."""
     one_size = isinstance(differences.sizes, float)
     n, what = test.n_differ, "cluster" if not one_size else "user"
     if not n:
@@ -609,7 +610,7 @@ def _on_few(test: TestResult, method: str, differences: Grouped, spread: Bounds 
 
 
 def _on_methods(test: TestResult, method: str, interval: Interval) -> str:
-    """Return a note if p and the interval are about different hypotheses, or disagree."""
+    """Return a note if p and the interval disagree, or test different hypotheses."""
     if test.test in TESTS and not TESTS[test.test].of_mean:
         return "The interval is about the mean, and p is not: it is that of another hypothesis."
     excludes = interval.low > 0 or interval.high < 0

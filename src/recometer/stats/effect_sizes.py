@@ -49,9 +49,9 @@ class Effects:
 def effects(differences: npt.ArrayLike | Grouped, confidence: float = 0.95) -> Effects:
     """Return effect sizes of paired differences.
 
-    The standardised mean: Cohen, "Statistical Power Analysis for the Behavioral Sciences", 1988,
-    section 2.3.5 (d_z). The probability of being better off: Grissom & Kim, "Effect Sizes for
-    Research", 2005, chapter 5.
+    For the standardised mean (d_z), see Cohen, "Statistical Power Analysis for the Behavioral
+    Sciences", 1988, section 2.3.5. For the probability of being better off, see Grissom & Kim,
+    "Effect Sizes for Research", 2005, chapter 5.
 
     Parameters
     ----------
@@ -84,13 +84,13 @@ def most_changed(
     differences : [n_users]
         NaN leaves a user out.
     n
-        Maximum number of either.
+        Maximum number of users who lose, and of users who gain.
 
     Returns
     -------
     int64 [at most n] of each
-        Positions of users below 0, the lowest first, and above 0, the highest first; equal ones
-        in the order given.
+        Positions of the users below 0, lowest first, and of those above 0, highest first. Users
+        with equal differences keep their order.
     """
     check_whole("n", n, 0)
     given = column(differences, "differences")

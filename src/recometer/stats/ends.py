@@ -33,11 +33,11 @@ class Interval:
     Attributes
     ----------
     low, high
-        The ends; NaN if there is no interval, which `note` then explains.
+        The ends; NaN if there is no interval, and `note` says why.
     method
         How it was computed: a key of `METHODS`, or ``"none"``.
     confidence
-        The share of such intervals that are meant to cover the true value.
+        The share of such intervals that should cover the true value.
     n
         The number of values (users, or clusters of rows) that it is based on.
     note
@@ -70,11 +70,11 @@ class Interval:
 
     @classmethod
     def unknown(cls, confidence: float, n: int, note: str) -> Interval:
-        """Return an interval that does not exist, with the reason."""
+        """Return an interval without ends, with the reason."""
         return cls(np.nan, np.nan, "none", confidence, n, note)
 
     def within(self, bounds: tuple[float, float] | None) -> Interval:
-        """Return the part of the interval that lies within bounds."""
+        """Return the part of the interval within bounds."""
         if bounds is None:
             return self
         low, high = (float(end) for end in np.clip((self.low, self.high), *bounds))
@@ -82,7 +82,7 @@ class Interval:
 
 
 def check_confidence(confidence: float) -> float:
-    """Return a confidence, which must be between 0 and 1.
+    """Check that a confidence is between 0 and 1, and return it.
 
     Raises
     ------

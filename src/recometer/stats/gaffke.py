@@ -26,7 +26,7 @@ LEAST = -10.0  # quantiles below it count as -∞
 
 
 def beyond(values: Grouped, bounds: tuple[float, float]) -> float | None:
-    """Return a value outside the bounds; None if all are within."""
+    """Return a value outside the bounds, or None if there is none."""
     low, high = bounds
     width = high - low
     allowed = ROUNDING * width if np.isfinite(width) else 0.0
@@ -37,16 +37,16 @@ def beyond(values: Grouped, bounds: tuple[float, float]) -> float | None:
 def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float) -> Interval:
     """Return Gaffke's interval of a mean.
 
-    With the n values and the range's upper bound as y, and W from the Dirichlet distribution of
-    n + 1 ones, the upper end is the (1 + confidence) / 2 quantile of Σ W·y; the lower end follows
-    by reflection. If there are two different values, and one is the bound, Σ W·y has a beta
-    distribution: for 0 and 1 this gives the interval of Clopper & Pearson, for constant values the
-    exact bound behind the rule of three. Otherwise the saddlepoint approximation is used, since
-    Σ W·y ≤ c is equivalent to Σ E·(y - c) ≤ 0 with E exponential.
+    Let y be the n values and the upper bound of the range, and W a draw from the Dirichlet
+    distribution with n + 1 ones. The upper end is the (1 + confidence) / 2 quantile of Σ W·y; the
+    lower end follows by reflection. If there are two different values and one of them is the bound,
+    Σ W·y has a beta distribution: for 0 and 1 this gives the interval of Clopper & Pearson, and for
+    constant values the exact bound behind the rule of three. Otherwise the saddlepoint
+    approximation is used, since Σ W·y ≤ c is equivalent to Σ E·(y - c) ≤ 0 with E exponential.
 
-    It is wider than Student's interval: for values near 0 or 1 by a few percent from 1,000 users
-    on, and for values far from the ends of the range, such as AUC, by 31 % at 1,000 users and
-    96 % at 200.
+    The interval is wider than Student's. For values near 0 or 1, the difference is a few percent
+    from 1,000 users on. For values far from the ends of the range, such as AUC, it is 31 % at 1,000
+    users and 96 % at 200.
 
     Its coverage is conjectured never to be below the nominal one. There is no proof, but no
     counterexample is known either.
@@ -103,18 +103,18 @@ def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float) -> I
 def ratio_ends(values: Grouped, low: Point, high: Point, confidence: float) -> tuple[float, float]:
     """Return the ends of Gaffke's interval of a ratio of means, Σ x / Σ y.
 
-    One more user is added, `low` for the lower end and `high` for the upper one: the least and the
-    most favourable values (x, y) that a user can have. With E exponential, a ratio r is excluded
-    from below if P(Σ E·(x - r·y) ≤ 0) is at most (1 - confidence) / 2; that probability increases
-    with r. With y = 1 for all users this is the interval of `gaffke`.
+    One more user is added: `low` for the lower end, and `high` for the upper end. These are the
+    least and the most favourable values (x, y) that a user can have. With E exponential, a ratio r
+    is excluded from below if P(Σ E·(x - r·y) ≤ 0), which increases with r, is at most
+    (1 - confidence) / 2. If y is 1 for all users, this is the interval of `gaffke`.
 
     Parameters
     ----------
     values
-        From `group`, with sizes (clusters of rows, or the values of the model that a difference
-        is relative to).
+        From `group`. The sizes are those of clusters of rows, or the values of the baseline of a
+        relative difference.
     low, high
-        The two further users.
+        The two additional users.
     confidence
         Coverage, in (0, 1).
     """
@@ -142,19 +142,18 @@ def ratio_ends(values: Grouped, low: Point, high: Point, confidence: float) -> t
 
 
 def quantile_at(values: Grouped, point: Point, ratio: float) -> float:
-    """Return r, with Φ(r) = P(Σ E·(x - ratio·y) ≤ 0), for the users and one more; see `ratio_ends`.
+    """Return r with Φ(r) = P(Σ E·(x - ratio·y) ≤ 0) for the users and one more; see `ratio_ends`.
 
-    It is far below 0 if the ratio is excluded from below, and far above 0 if it is excluded from
-    above.
+    It is far below 0 if the ratio is excluded from below, and far above 0 if excluded from above.
     """
     z = np.append(values.values - ratio * values.sizes, point[0] - ratio * point[1])
     return _chance(z, np.append(values.counts, 1.0))
 
 
 def _chance(z: Float64, counts: Float64) -> float:
-    """Return r, with Φ(r) = P(Σ E·z ≤ 0), E exponential: exact for two sizes other than 0.
+    """Return r with Φ(r) = P(Σ E·z ≤ 0), E exponential. It is exact for two sizes other than 0.
 
-    With K(t) = -Σ log(1 - t·z) and K'(t) = 0: w = ±√(-2 K), u = t √K''(t).
+    The approximation uses K(t) = -Σ log(1 - t·z), K'(t) = 0, w = ±√(-2 K) and u = t √K''(t).
     """
     from scipy.special import betainc, ndtri
 
@@ -215,7 +214,7 @@ def clopper_pearson(n_successes: int, n: int, confidence: float = 0.95) -> Inter
 
 
 def _kinds(values: Grouped, low: float, high: float) -> tuple[Float64, Float64]:
-    """Return the distinct values, increasing, and their counts; rounding errors are merged."""
+    """Return the distinct values in ascending order with their counts, merging rounding errors."""
     y, same = np.clip(values.values, low, high), ROUNDING * (high - low)
     y = np.where(y - low <= same, low, np.where(high - y <= same, high, y))
     starts = np.flatnonzero(np.diff(y, prepend=-np.inf) > same)
@@ -223,12 +222,12 @@ def _kinds(values: Grouped, low: float, high: float) -> tuple[Float64, Float64]:
 
 
 def _upper_end(y: Float64, counts: Float64, bound: float, level: float) -> float:
-    """Return the quantile of Σ W·y; y increases."""
+    """Return the quantile of Σ W·y, where y is ascending."""
     if y[-1] != bound:
         y, counts = np.append(y, bound), np.append(counts, 1.0)
     else:
         counts = np.append(counts[:-1], counts[-1] + 1.0)
-    if len(y) == 1 or level == 1:  # a confidence very close to 1
+    if len(y) == 1 or level == 1:  # the confidence is very close to 1
         return bound
     if len(y) == 2:
         from scipy.special import betaincinv
@@ -241,11 +240,11 @@ def _upper_end(y: Float64, counts: Float64, bound: float, level: float) -> float
 def _quantile(y: Float64, counts: Float64, level: float) -> float:
     """Return a quantile of Σ W·y, by saddlepoint approximation.
 
-    With z = y - c and K(t) = -Σ log(1 - t·z), K'(t) = 0 has an explicit solution for c when
-    s = t / (1 + t·c) is given: c = Σ y / (1 - s·y) ÷ Σ 1 / (1 - s·y). So the quantile takes one
-    root search, for s from 0 to 1 / max(y). With max(y) = 1 and r = s / (1 - s), 1 - s·y is
-    (1 - s) (1 + r·(1 - y)), without differences of nearly equal numbers; r is from 0 to
-    infinity, and so is v = log(1 + r), to which the quantile of the tail is nearly proportional.
+    Let z = y - c and K(t) = -Σ log(1 - t·z). Given s = t / (1 + t·c), K'(t) = 0 has an explicit
+    solution for c: c = Σ y / (1 - s·y) ÷ Σ 1 / (1 - s·y). The quantile therefore takes a single
+    root search, for s from 0 to 1 / max(y). With max(y) = 1 and r = s / (1 - s), 1 - s·y equals
+    (1 - s) (1 + r·(1 - y)), which avoids differences of nearly equal numbers. The search is for
+    v = log(1 + r) from 0 to infinity, to which the quantile of the tail is nearly proportional.
     """
     from scipy.special import ndtri
 
@@ -257,7 +256,7 @@ def _quantile(y: Float64, counts: Float64, level: float) -> float:
     target, at_middle = float(ndtri(level)), normal_quantile_at_mean(skewness)
     if target == at_middle:
         return middle
-    most = float(y.max() if target > at_middle else y.min())  # below the middle, reflect everything
+    most = float(y.max() if target > at_middle else y.min())  # reflect everything below the middle
     sign, distance = math.copysign(1.0, most), abs(target - at_middle)
     below = 1 - y / most
 

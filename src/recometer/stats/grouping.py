@@ -1,4 +1,4 @@
-"""Group and count equal values, so that later passes run over few numbers."""
+"""Group and count equal values, so that later computations read fewer numbers."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Float64 = npt.NDArray[np.float64]
 LARGEST = 1e75  # cubes of larger values may overflow when they are added up
 SORTED_UP_TO = 2_048  # number of values up to which sorting is faster than cells
 N_CELLS = (2_048, 65_536)
-LOST_VARIANCE = 1e-6  # share of the variance that cells may hide; half of it in widths
-FAR_USERS = 1_000  # on each side: their share of the variance does not count
-SAME = 1e-12  # of the largest value: differences this small are rounding
+LOST_VARIANCE = 1e-6  # share of the variance that cells may lose, half of it through their width
+FAR_USERS = 1_000  # users on each side whose share of the variance does not count
+SAME = 1e-12  # of the largest value; smaller differences are rounding errors
 LOOKED_AT = 10_000  # number of values to inspect for the levels of a column
 LEVEL_CELLS = 2**12  # to look up the level of a value
-MOST_LEVELS = 64  # the most levels of a column, so that two columns have few pairs
+MOST_LEVELS = 64  # most levels of a column, so that two columns have few pairs of levels
 BLOCK = 2**15  # users whose temporary arrays fit into the caches of a processor
 
 
@@ -59,13 +59,13 @@ class Grouped:
     estimate
         The statistic; NaN without a user.
     n_above, n_below
-        Number of users whose x is above and below 0. With sizes, they are not counted, and 0.
+        Number of users with x above and below 0. With sizes, both are always 0.
     sum_of_squares
         Sum of the squared residuals x - estimate · y of single users, not of groups.
     exact
-        Whether all users of a group have the same value except for rounding. Otherwise a group is a
-        narrow cell with the means of its users, and all cells together hide less than a millionth
-        of the variance.
+        Whether all users of a group have the same value except for rounding. Otherwise, a group is
+        a narrow cell represented by the mean of its users, and all cells together lose less than a
+        millionth of the variance.
     """
 
     values: Float64
@@ -89,7 +89,7 @@ class Grouped:
         largest = np.abs(self.residuals).max(initial=0.0)
         if not largest:
             return 0.0
-        z = self.residuals / largest  # scaled, so that their powers do not underflow
+        z = self.residuals / largest  # scale them so that powers do not underflow
         return float((self.counts @ z**3) / (self.counts @ z**2) ** 1.5)
 
     @property
@@ -107,7 +107,7 @@ class Grouped:
     def standard_error(self) -> float:
         """Return the standard error of the statistic; NaN below two users.
 
-        √(n / (n - 1) · Σ residual²) / Σ y. Cochran, Sampling Techniques, 1977, section 6.3.
+        It is √(n / (n - 1) · Σ residual²) / Σ y. Cochran, Sampling Techniques, 1977, section 6.3.
         """
         if self.n < 2:
             return np.nan
@@ -116,7 +116,7 @@ class Grouped:
 
 
 def unmasked(values: npt.ArrayLike) -> npt.ArrayLike:
-    """Return values, with NaN for masked ones."""
+    """Return values with NaN in place of masked ones."""
     if not isinstance(values, np.ma.MaskedArray):
         return values
     return np.ma.filled(values.astype(np.float64), np.nan)
@@ -134,7 +134,7 @@ def matrix(values: npt.ArrayLike, name: str) -> Float64:
 
 
 def column(values: npt.ArrayLike, name: str = "values") -> Float64:
-    """Return values as one column of numbers; masked ones are NaN.
+    """Return values as one column of numbers, with NaN for masked ones.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def column(values: npt.ArrayLike, name: str = "values") -> Float64:
 
 
 def labels_of(clusters: npt.ArrayLike, n: int) -> npt.NDArray[np.generic]:
-    """Return the cluster of each of n rows.
+    """Check and return the cluster of each of n rows.
 
     Raises
     ------
@@ -187,7 +187,7 @@ def labels_of(clusters: npt.ArrayLike, n: int) -> npt.NDArray[np.generic]:
 
 
 def by_cluster(values: npt.ArrayLike, clusters: npt.ArrayLike) -> Float64:
-    """Return the sum of each cluster's rows, in the order of the sorted clusters.
+    """Return the sum of each cluster's rows, with clusters in sorted order.
 
     Parameters
     ----------
@@ -223,13 +223,13 @@ class Column:
     Attributes
     ----------
     values : float64 [n_users]
-        NaN: the user has no value.
+        NaN if the user has no value.
     complete
         Whether no value is NaN.
     least, most
-        The lowest and the highest value; infinite without any.
+        The lowest and the highest value; infinite if there are no values.
     levels : float64 [n_levels] or None
-        The distinct values, increasing and NaN last; None if there are many, or few users.
+        The distinct values, ascending and NaN last. None if there are many, or few users.
     codes : uint8 [n_users] or None
         The level of each user.
     """
@@ -251,7 +251,7 @@ class Column:
         return cls(x, not np.isnan(x.min(initial=np.inf)), float(least), float(most))
 
     def coded(self) -> Column:
-        """Return the column with its levels, which pays if it is compared with several others."""
+        """Return the column with its levels, which saves time if it is compared several times."""
         x = self.values
         if len(x) <= LOOKED_AT:
             return self
@@ -275,8 +275,8 @@ class Column:
     def _cells(self, levels: Float64) -> tuple[float, npt.NDArray[np.uint8]] | None:
         """Return a scale to cells of equal width, and the code of the level in each cell.
 
-        Looking codes up takes a fifth of the time of a search among the levels. None if two levels
-        are in one cell, or a value is NaN or outside the levels.
+        Looking up a code is five times as fast as searching the levels. None if two levels share a
+        cell, or a value is NaN or outside the levels.
         """
         if not self.complete or (self.least, self.most) != (levels[0], levels[-1]):
             return None
@@ -313,7 +313,7 @@ def _blocks(n: int) -> list[slice]:
 
 
 def grouped(values: npt.ArrayLike | Grouped) -> Grouped:
-    """Return values grouped, unless they are already."""
+    """Group values, unless they are already grouped."""
     return values if isinstance(values, Grouped) else group(values)
 
 
@@ -330,8 +330,8 @@ def group(values: npt.ArrayLike, sizes: npt.ArrayLike | None = None) -> Grouped:
     Raises
     ------
     InputError
-        If they are not numbers, are infinite, or have different lengths, or if the sum of the sizes
-        is not above 0.
+        If arguments are not numbers, are infinite or have different lengths, or if the sum of the
+        sizes is not above 0.
     """
     x = column(values)
     y = None if sizes is None else column(sizes, "sizes")
@@ -344,9 +344,9 @@ def group(values: npt.ArrayLike, sizes: npt.ArrayLike | None = None) -> Grouped:
 
 
 def group_checked(x: Float64, y: Float64 | None = None, times: Float64 | None = None) -> Grouped:
-    """Group like `group` columns that are finite, of one length and without NaN.
+    """Group columns that are finite, equally long and without NaN; see `group`.
 
-    `times` is the number of users of each row; None means one each.
+    `times` is the number of users per row; None means one per row.
     """
     n = len(x) if times is None else int(times.sum())
     if n == 0:
@@ -378,7 +378,7 @@ def _sum(values: Float64, times: Float64 | None) -> float:
 
 
 def of_counts(values: Float64, counts: Float64, *, exact: bool = True) -> Grouped:
-    """Return counted values, in any order, in the form of `group`."""
+    """Return values and their counts, given in any order, in the form of `group`."""
     order = np.argsort(values, kind="stable")
     values, counts, n = values[order], counts[order], int(counts.sum())
     if not n:
@@ -387,7 +387,7 @@ def of_counts(values: Float64, counts: Float64, *, exact: bool = True) -> Groupe
 
 
 def _sorted(x: Float64, times: Float64, n: int, estimate: float) -> Grouped:
-    """Group n values by sorting; n - Σ times of them are 0, and not in x."""
+    """Group n values by sorting. x lacks n - Σ times of them, which are 0."""
     values, at = np.unique(x, return_inverse=True)
     counts: Float64 = np.bincount(at, times, len(values)).astype(np.float64)
     zeros = n - int(times.sum())
@@ -398,7 +398,7 @@ def _sorted(x: Float64, times: Float64, n: int, estimate: float) -> Grouped:
 
 
 def _counted(values: Float64, counts: Float64, n: int, estimate: float, *, exact: bool) -> Grouped:
-    """Return increasing values with their counts."""
+    """Return distinct values with their counts, given ascending values."""
     zero = SAME * float(np.abs(values[[0, -1]]).max())
     above, below = (int(counts[side].sum()) for side in (values > zero, values < -zero))
     squares = float(counts @ (values - estimate) ** 2)
@@ -406,7 +406,7 @@ def _counted(values: Float64, counts: Float64, n: int, estimate: float, *, exact
 
 
 class _Users:
-    """Values of many users, read block by block so that temporary arrays stay in the caches."""
+    """Values of many users, read block by block so that temporary arrays fit into the caches."""
 
     def __init__(
         self, x: Float64, y: Float64 | None, times: Float64 | None, estimate: float
@@ -432,7 +432,7 @@ class _Users:
         return self._grouped(self.x[order], counts[order], 1.0, exact=True)
 
     def in_cells(self, n_cells: int) -> Grouped | None:
-        """Group into cells of the same width; None if they would hide too much variance."""
+        """Group into cells of the same width; None if that would lose too much variance."""
         one_each = self._one_value_each(n_cells)
         length = n_cells + 2
         all_counts, sums, sizes = (np.zeros(length) for _ in range(3))
@@ -454,10 +454,10 @@ class _Users:
         return found if hidden <= LOST_VARIANCE * _without_far_users(found) else None
 
     def _one_value_each(self, n_cells: int) -> Float64 | None:
-        """Return the single value of each cell, except for rounding; None if a cell has two."""
+        """Return the one value in each cell, up to rounding; None if a cell has several."""
         if self.y is not None:
             return None
-        # For most metrics, the first users show it.
+        # For most metrics, the first users already have several values in a cell.
         for blocks in ([slice(0, LOOKED_AT)], self.blocks):
             one_each = np.empty(n_cells + 2)
             for block in blocks:
@@ -511,10 +511,10 @@ class _Users:
 
 
 def _without_far_users(cells: Grouped) -> float:
-    """Return the sum of squares once the farthest users on each side are moved inwards.
+    """Return the sum of squares after moving the farthest users on each side inwards.
 
-    A single far value may make up most of the variance, while the interval's other end depends on
-    the other values.
+    A single far value may make up most of the variance, while the other end of the interval depends
+    on the other values.
     """
     order = np.argsort(cells.residuals, kind="stable")
     residuals, users = cells.residuals[order], np.cumsum(cells.counts[order])

@@ -13,7 +13,7 @@ Interval = tuple[float, float]
 
 N_RESAMPLES = 2_000
 N_FOR_DEVIATION = 200  # resamples: enough for a standard deviation
-DRAWS_AT_ONCE = 2**20  # bounds the memory of the bootstrap
+DRAWS_AT_ONCE = 2**20  # limits the memory of the bootstrap
 UNKNOWN = (float("nan"), float("nan"))
 
 
@@ -26,15 +26,15 @@ def bootstrap(
 ) -> list[Interval]:
     """Return percentile bootstrap intervals of the means of several metrics.
 
-    Each resample draws n of the n users with replacement; the interval contains the middle
-    `confidence` of the means of the resamples. It depends only on the values, the seed and the
-    number of users, not on their order, because positions among the sorted values are drawn.
+    Each resample draws n of the n users with replacement. The interval contains the middle
+    `confidence` of the means of the resamples. It does not depend on the order of users, because
+    positions among the sorted values are drawn.
     Efron & Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13.
 
     Parameters
     ----------
     columns : float64 [n_users] each
-        NaN is left out of a resample's mean.
+        The mean of a resample leaves out NaN.
     confidence
         Coverage, in (0, 1).
     seed
@@ -42,13 +42,13 @@ def bootstrap(
     n_resamples
         Number of resamples, at least 1.
     weights : float64 [n_users] for each column, or None
-        At least 0. None gives every value the same weight.
+        Weights of at least 0. None gives every value the same weight.
 
     Returns
     -------
     list of tuple of float
-        For each column the lower and the upper end; NaN for fewer than two values, or an
-        infinite one.
+        The lower and the upper end for each column; NaN if it has an infinite value, or fewer than
+        two values.
     """
     if not any(map(len, columns)):
         return [UNKNOWN for _ in columns]
@@ -59,7 +59,7 @@ def bootstrap(
         known = [mask & (w > 0) for mask, w in zip(known, weights, strict=True)]
         counted = [np.where(mask, w, 0) for mask, w in zip(known, weights, strict=True)]
         columns = [column * w for column, w in zip(columns, weights, strict=True)]
-    # Most metrics share a few masks.
+    # Most metrics have the same mask as others.
     first: dict[bytes, int] = {}
     digests = [hashlib.sha256(one.tobytes()).digest() for one in counted]
     which = [first.setdefault(digest, len(first)) for digest in digests]
@@ -68,7 +68,7 @@ def bootstrap(
     found = []
     for mask, total, number in zip(known, sums, which, strict=False):
         divisor = sums[len(columns) + number]
-        drawn = divisor > 0  # a resample may have drawn no user with a value
+        drawn = divisor > 0  # a resample may contain no user with a value
         if np.count_nonzero(mask) < 2 or not drawn.any():
             found.append(UNKNOWN)
         else:
@@ -81,7 +81,7 @@ def bootstrap(
 def _ordered(
     columns: Sequence[Float64], weights: Sequence[Float64] | None
 ) -> tuple[list[Float64], list[Float64] | None]:
-    """Return columns by increasing weights, and values of equal weights; NaN comes last."""
+    """Return columns in ascending order of weights, then of values, with NaN last."""
     if weights is None:
         return [np.sort(column) for column in columns], None
     orders = [
@@ -121,7 +121,7 @@ def _resampled_sums(columns: Sequence[Float64], seed: int, n_resamples: int) -> 
 
 
 def _bits_up_to(values: Float64) -> int:
-    """Return the exponent of the least power of two above all finite values."""
+    """Return the exponent of the smallest power of two above all finite values."""
     finite = values[np.isfinite(values)]
     return int(np.frexp(np.abs(finite).max(initial=0))[1])
 
@@ -137,15 +137,16 @@ def resampled(
 ) -> dict[str, Interval]:
     """Return intervals of statistics other than means, from their values in resamples of users.
 
-    value ± z((1 + confidence) / 2) · s, with s the standard deviation of the statistic over
-    resamples of the users. (Not the resamples' quantiles: a resample has fewer different
-    users, and so fewer different items in their lists.) Efron & Tibshirani, "An Introduction
-    to the Bootstrap", 1993, chapters 6 and 12.
+    The interval is value ± z((1 + confidence) / 2) · s, with s the standard deviation of the
+    statistic over resamples of the users. (Quantiles of the resamples would be biased: a resample
+    has fewer different users, and thus fewer different items in lists.) Efron & Tibshirani, "An
+    Introduction to the Bootstrap", 1993, chapters 6 and 12.
 
     Parameters
     ----------
     statistic
-        Takes how often each user counts, int64 [n_users], and returns statistics by name.
+        A function that takes how often each user counts, int64 [n_users], and returns statistics by
+        name.
     values
         The statistics of the users themselves.
     n_users
@@ -185,7 +186,7 @@ def ends_of(
     """Return the intervals of `resampled`, from the statistics of each resample."""
     from scipy.special import ndtri
 
-    # Infinite values have no deviation, and some resamples have no value.
+    # Leave out resamples without a value; infinite values have no deviation.
     drawn_values = np.array([[numbers[name] for name in values] for numbers in drawn])
     missing = np.isnan(drawn_values)
     n = np.count_nonzero(~missing, axis=0)

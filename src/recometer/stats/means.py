@@ -1,4 +1,4 @@
-"""Intervals of means of all kinds, also of many columns at once."""
+"""Intervals of means by all methods, also of many columns at once."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from recometer.tasks import resolve_threads, run_tasks
 
 __all__ = ["Kind", "interval", "interval_of", "intervals_of", "student"]
 
-# With fewer clusters of different sizes (counted as clusters of one size), the coverage of the
-# bootstrap's interval is too low (docs/statistics.md).
+# The bootstrap interval covers too rarely with fewer clusters of different sizes, counted as the
+# equivalent number of clusters of one size (docs/statistics.md).
 FEW_CLUSTERS = 50
 
 Kind = Literal["auto", "gaffke", "t", "percentile", "bca"]
@@ -53,30 +53,30 @@ def interval(
         ``"gaffke"`` (`gaffke.gaffke`), ``"t"`` (`student.student`), ``"percentile"`` or ``"bca"``
         (`bootstrap.percentile`, `bootstrap.bca`). ``"auto"`` takes Gaffke's if the range is known
         and all values are within it, and otherwise ``"bca"``; the note of the interval says why.
-        Clusters of different sizes have Gaffke's bound over their sums if they weigh as fewer than
-        50 clusters of one size, (Σ size)² / Σ size², and ``"bca"`` otherwise.
+        For clusters of different sizes, it takes Gaffke's bound over their sums if they are
+        equivalent to fewer than 50 clusters of one size, (Σ size)² / Σ size², otherwise ``"bca"``.
     bounds
         The lowest and the highest possible value of a user; infinite or None if unknown. Only
         Student's interval may exceed them.
     confidence
         Coverage, in (0, 1).
     weights : [n_users] or None
-        Weights of a weighted mean, at least 0. It is a ratio of means, for which Gaffke's interval
-        is not known.
+        Weights of a weighted mean, at least 0. A weighted mean is a ratio of means, for which there
+        is no Gaffke interval.
     clusters : [n_users] or None
-        Rows with equal numbers are not independent, such as sessions of a user, or folds. The
-        interval is over whole clusters; the mean is still that of the rows.
+        Rows with equal numbers are not independent, for example sessions of a user, or folds. The
+        interval is over whole clusters; the mean is still over rows.
 
     Returns
     -------
     Interval
-        Contains the method that was used; see its `note`.
+        It names the method that was used, and has a `note`.
 
     Raises
     ------
     InputError
-        If values are not numbers or are infinite, lengths differ, or ``"gaffke"`` has no range, or
-        a value is outside of it.
+        If values are not numbers or are infinite, lengths differ, or ``"gaffke"`` has no range or a
+        value outside of it.
     UnknownNameError
         If there is no such kind.
 
@@ -133,10 +133,10 @@ def interval_of(
     why: str = "",
     of_clusters: bool = False,
 ) -> Interval:
-    """Return the interval of values that are grouped; otherwise as `interval`.
+    """Return the interval of grouped values; see `interval`.
 
-    `why` is the reason for a ratio of means, for the interval's note. `of_clusters` says that the
-    values are sums of clusters, and the sizes their numbers of rows.
+    `why` says in the note why this is a ratio of means. If `of_clusters`, values are sums of
+    clusters, and sizes are their numbers of rows.
     """
     if kind not in get_args(Kind):
         hint = did_you_mean(str(kind), get_args(Kind))
@@ -163,9 +163,9 @@ def interval_of(
 
 
 def student(values: Grouped, confidence: float) -> Interval:
-    """Return Student's t interval of a mean, or of a ratio of means linearised.
+    """Return Student's t interval of a mean, or of a linearised ratio of means.
 
-    estimate ± t(n - 1, (1 + confidence) / 2) · standard error, see `Grouped.standard_error`.
+    It is estimate ± t(n - 1, (1 + confidence) / 2) · standard error (`Grouped.standard_error`).
     Student, "The probable error of a mean", Biometrika 6, 1908.
 
     Parameters
@@ -199,7 +199,7 @@ def of_one_size(clusters: Grouped) -> float:
 
 
 def sums_within(clusters: Grouped, bounds: Bounds) -> bool:
-    """Return whether bounds are a finite range, and the sums of clusters are possible in it."""
+    """Return whether the range is finite and the sums of clusters are possible within it."""
     low, high = bounds
     if not -LARGEST < low < high < LARGEST:
         return False
@@ -209,7 +209,7 @@ def sums_within(clusters: Grouped, bounds: Bounds) -> bool:
 
 
 def _of_few_clusters(values: Grouped, bounds: Bounds, confidence: float, alike: float) -> Interval:
-    """Return Gaffke's bound over the sums of clusters, with one more of the largest size."""
+    """Return Gaffke's bound over the sums of clusters, plus a cluster of the largest size."""
     low, high = bounds
     largest = float(np.max(values.sizes))
     ends = ratio_ends(values, (largest * low, largest), (largest * high, largest), confidence)
@@ -228,7 +228,7 @@ def intervals_of(
     confidence: float = 0.95,
     threads: int = 1,
 ) -> list[Interval]:
-    """Return the intervals of many columns, on several threads; see `interval`.
+    """Return the intervals of many columns, computed on several threads; see `interval`.
 
     Parameters
     ----------

@@ -19,8 +19,8 @@ from recometer.stats.sign_sums import ROUNDING, multiples_of_unit, of_each_size
 
 __all__ = ["Power", "power", "power_of", "smallest_difference", "unit_of", "users_needed"]
 
-MOSTLY = 0.9  # share of the differing users with one size of difference, to count as the unit
-MANY_USERS = 2_000  # above this number, Student's t counts as normal
+MOSTLY = 0.9  # a size of difference is the unit if this share of the differing users has it
+MANY_USERS = 2_000  # Student's t is treated as normal above this number
 MOST_USERS = 10**12
 NORMAL_975 = 1.959964  # quantile
 
@@ -40,14 +40,14 @@ class Power:
     power
         The probability that the comparison is significant if this is the true difference.
     users_needed
-        The number of users for the wanted power, if users vary as much as those compared; None if
-        no number is enough or known.
+        The number of users for the wanted power, if they vary as much as those compared. None if it
+        is unknown, or if no number is enough.
     fewest_users, most_users
-        The same at the two ends of the 95 % interval of the deviation, which a pilot with few
-        differing users only estimates roughly.
+        The same at both ends of the 95 % interval of the deviation, which is only a rough estimate
+        if few users differ.
     smallest_difference
-        The true difference that is found significant with the wanted power, at the present number
-        of users.
+        The true difference that is significant with the wanted power, at the present number of
+        users.
     wanted, alpha
         The wanted power, and the level of significance (two-sided).
     note
@@ -96,9 +96,9 @@ def power(
 
     The power is that of the paired t test. The power of the randomisation test is close to it:
     within 5 points from 50 users on if at least 30 differ, even for skewed differences, and within
-    7 points if a dozen differ (`benchmarks/stats.py`). If differences are multiples of a unit, such
-    as those of hit, their sums move in steps, and the exact test rejects less often, by up to 20
-    points if few users differ. This is taken into account.
+    7 points if a dozen differ (`benchmarks/stats.py`). If differences are multiples of a unit, as
+    for hit, their sums move in steps, and the exact test rejects less often, by up to 20 points if
+    few users differ. This is taken into account.
 
     The number of users needed grows with the variance of the differences, which a pilot of few
     users only estimates roughly. Its range follows from the interval (95 %) of that variance:
@@ -111,15 +111,15 @@ def power(
     differences : [n_users], or from `group`
         NaN leaves a user out. For clusters of users, numbers of users are numbers of clusters.
     difference
-        The mean difference to detect. None takes the difference that was found. (The power for a
-        difference found in the same data says no more than its p-value.)
+        The mean difference to detect. None takes the observed difference. (Its power says no more
+        than the p-value.)
     wanted
         The power to achieve, in (alpha, 1).
     alpha
         Level of significance, two-sided. For m comparisons and Bonferroni's correction: alpha / m.
     unit
-        The unit that divides all differences; 0 for a test other than randomisation. None takes the
-        result of `unit_of`.
+        The unit that divides all differences, or 0 for tests other than randomisation. None takes
+        the result of `unit_of`.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def _deviation_interval(values: Grouped, deviation: float) -> tuple[float, float
 
 
 def unit_of(differences: npt.ArrayLike | Grouped) -> float:
-    """Return the size that nearly all differences have, or else their common unit, or 0.
+    """Return the size of nearly all differences, or else their common unit, or else 0.
 
     Parameters
     ----------
@@ -194,13 +194,13 @@ def power_of(
 ) -> float:
     """Return the chance that a two-sided paired t test of n users is significant.
 
-    1 - F(t) + F(-t), with F the noncentral t distribution of n - 1 degrees of freedom and
+    It is 1 - F(t) + F(-t), with F the noncentral t distribution of n - 1 degrees of freedom and
     noncentrality √n · difference / deviation, and t the critical value. Cohen, "Statistical Power
     Analysis for the Behavioral Sciences", 1988, chapter 2.
 
-    The exact randomisation test of multiples of a unit rejects less often: sums of differences with
-    random signs move in steps of two units, and p includes all of the observed step. The usual
-    continuity correction subtracts half a step, unit / n, from the difference.
+    For multiples of a unit, the exact randomisation test rejects less often: sums with random signs
+    move in steps of two units, and p includes the whole observed step. The usual continuity
+    correction therefore subtracts half a step, unit / n, from the difference.
 
     Parameters
     ----------
@@ -209,11 +209,11 @@ def power_of(
     deviation
         Standard deviation of the users' differences, above 0.
     n
-        Number of users; below two nothing is ever significant.
+        Number of users. With fewer than two, nothing is ever significant.
     alpha
         Level of significance.
     unit
-        The unit that divides all differences (`unit_of`); 0 without one.
+        The unit that divides all differences (`unit_of`), or 0 if there is none.
     """
     check_alpha(alpha)
     for name, number in {"difference": difference, "n": n, "unit": unit}.items():
@@ -226,13 +226,13 @@ def power_of(
     centre = max(0.0, abs(difference) - unit / n) / deviation * math.sqrt(n)
     critical = float(stdtrit(n - 1, 1 - alpha / 2))
     if n > MANY_USERS or centre > 30:
-        # The normal distribution with the variance of the noncentral t's denominator.
+        # Approximate by a normal distribution with the variance of the denominator of t.
         spread = math.sqrt(1 + critical**2 / (2 * (n - 1)))
         return float(ndtr((centre - critical) / spread) + ndtr((-centre - critical) / spread))
     if centre == 0:
         return alpha
     upper, lower = 1 - nctdtr(n - 1, centre, critical), nctdtr(n - 1, centre, -critical)
-    # SciPy sometimes returns NaN for a probability below 1e-14, which adds hardly anything.
+    # SciPy sometimes returns NaN for probabilities below 1e-14, which are negligible.
     return float(upper if np.isnan(lower) else upper + lower)
 
 

@@ -1,4 +1,4 @@
-"""Intervals of the relative difference of two means: the ratios that a test does not reject."""
+"""Intervals of relative differences of means: all ratios that a test does not reject."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def relative_interval(
     The method is that of the interval of the mean of x - y: the inversion of the randomisation
     test, Gaffke's bound, Student's t (Fieller, "Some problems in interval estimation", Journal of
     the Royal Statistical Society B 16, 1954), or the bootstrap. If the mean of y may be 0, there is
-    no upper end. If the set has gaps, its hull is returned. Each end is on the same side of 0 as
-    the corresponding end of the difference, because x - y is above 0 exactly if θ is.
+    no upper end. If the set has gaps, its hull is returned. Each end has the same sign as the
+    corresponding end of the difference, because x - y is positive exactly if θ is.
 
     Parameters
     ----------
     ratios
-        From `group`: the users' values x, at least 0, with the values y of the baseline as sizes,
-        whose sum is above 0. For clusters of users, the sums of both.
+        From `group`, with the users' values x (at least 0), and the values y of the baseline as
+        sizes (with a sum above 0). For clusters of users, the sums of both.
     difference
         The interval of the mean of x - y.
     bounds
@@ -82,7 +82,7 @@ def relative_over_runs(ratios: Grouped, runs: RunMoments, difference: Interval) 
     Parameters
     ----------
     ratios
-        As for `relative_interval`, but of the users' means over runs.
+        As for `relative_interval`, but with each user's means over runs.
     runs
         The mean squares of both models.
     difference
@@ -103,7 +103,7 @@ def relative_over_runs(ratios: Grouped, runs: RunMoments, difference: Interval) 
     )
 
     def found_at(share: float, ratio: float) -> float:
-        """Return the mean of share · x - ratio · y, divided by half the width of its interval."""
+        """Return the mean of share · x - ratio · y divided by half the width of its interval."""
         rest = share * estimate - ratio  # share · x - ratio · y is share · residual + rest · y
         variance = share**2 * of_residuals + 2 * share * rest * both + rest**2 * of_y
         squares = tuple(
@@ -148,13 +148,14 @@ def _hull(
     Parameters
     ----------
     quantile_at
-        The quantile at a ratio, about 0 at the estimate, and above 0 below it.
+        A function that returns the quantile at a ratio. It is about 0 at the estimate, and above 0
+        below it.
     estimate, target
     start
-        A guess of the distance of the ends from the estimate; 0 if they are equal to it.
+        A guess of the distance from the estimate to the ends; 0 if the ends equal the estimate.
     alone
-        The quantiles of x and of y. If that of x is below the target, the lower end is 0; if that
-        of y is, there is no upper end.
+        The quantiles of x alone and of y alone. If the quantile of x is below the target, the lower
+        end is 0. If the quantile of y is, there is no upper end.
     """
     ends = []
     for sign, own in zip((-1.0, 1.0), alone, strict=True):
@@ -173,7 +174,7 @@ def _hull(
 
 
 def on_side_of(relative: Interval, difference: Interval) -> Interval:
-    """Return a relative interval whose ends have the same signs as those of the difference."""
+    """Return a relative interval, with the same signs of its ends as those of the difference."""
     ends = [
         end if np.isnan([end, like]).any() else _on_side(end, like)
         for end, like in zip(relative, difference, strict=True)
@@ -189,7 +190,7 @@ def _on_side(end: float, like: float) -> float:
 
 
 def _by_flips(ratios: Grouped, confidence: float) -> tuple[float, float]:
-    """Return the ends of the ratios that the randomisation test of x - ratio · y keeps."""
+    """Return the ends of the ratios for which the randomisation test of x - ratio · y keeps 0."""
     from scipy.special import ndtri
 
     target = -float(ndtri((1 - confidence) / 2))
@@ -204,10 +205,10 @@ def _by_flips(ratios: Grouped, confidence: float) -> tuple[float, float]:
 
 
 def _fieller(ratios: Grouped, confidence: float) -> tuple[float, float]:
-    """Return the ends of the ratios that Student's t test of x - ratio · y does not reject.
+    """Return the ends of the ratios for which Student's t test of x - ratio · y keeps 0.
 
-    With e the residuals x - estimate · y, whose sum is 0, a ratio at the distance d is kept where
-    d² ȳ² ≤ t² / n · (s²(e) - 2 d s(e, y) + d² s²(y)).
+    Let e be the residuals x - estimate · y, which add up to 0. A ratio at the distance d from the
+    estimate is kept if d² ȳ² ≤ t² / n · (s²(e) - 2 d s(e, y) + d² s²(y)).
     """
     from scipy.special import stdtrit
 
@@ -219,7 +220,7 @@ def _fieller(ratios: Grouped, confidence: float) -> tuple[float, float]:
     of_e = share * ratios.sum_of_squares
     both = share * float(np.sum(counts * ratios.residuals * (y - mean)))
     a = mean**2 - share * float(np.sum(counts * (y - mean) ** 2))
-    # a d² + 2 both d - of_e is at most 0 where a distance is kept.
+    # A distance d is kept if a d² + 2 both d - of_e is at most 0.
     root = float(np.sqrt(max(0.0, both**2 + a * of_e)))
     first = -ratios.estimate
     nothing_excluded = a * first**2 + 2 * both * first <= of_e

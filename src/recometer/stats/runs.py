@@ -1,4 +1,4 @@
-"""Several runs of a model: the variance between seeds, separated from that between users."""
+"""Several runs of a model: separate the variance between seeds from that between users."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ class Runs:
     mean
         Mean over all users and runs; for a comparison, of first minus second.
     interval
-        The interval, where users and runs are both drawn from larger populations.
+        The interval, assuming that users and runs are both drawn from larger populations.
     p_value
         p-value of a mean of 0, from the same t distribution; useful for comparisons.
     n_users, n_runs
-        The number of users with a value in every run, and the number of runs (for a comparison, of
-        both models).
+        The number of users with a value in every run, and the number of runs (for a comparison, a
+        number per model).
     deviation_users
-        Standard deviation between users, of their means over runs.
+        Standard deviation of the users' means over runs.
     deviation_runs
-        Standard deviation between runs, without the variance of users; for a comparison, one for
-        each model. NaN for a single run.
+        Standard deviation between runs, without the variance due to users; for a comparison, one
+        per model. NaN for a single run.
     share_of_runs
-        Share of the runs in the variance of the mean. If it is large, more seeds help, but not more
-        users.
+        The share of the variance of the mean that is due to runs. If it is large, more seeds help,
+        but more users do not.
     note
         A remark that readers should know, or an empty text.
     """
@@ -99,18 +99,19 @@ def over_runs(
 ) -> Runs:
     """Return the mean of a model over seeds, or the difference of two, with both variances.
 
-    Crossed random effects: a value is mean + user + run + rest. With s² the variance of the users'
-    means over runs, and the mean squares of runs and rest from the analysis of variance, the
-    variance of the mean over n users and R runs is s² / n + (MS(runs) - MS(rest)) / (n R); the
-    second term is 0 where negative. For a difference, s² is that of the users' differences, and
-    each model adds its own second term, since the seeds of the models are independent.
-    Degrees of freedom by Satterthwaite. Searle, Casella & McCulloch, "Variance Components", 1992,
-    chapter 4; Satterthwaite, Biometrics Bulletin 2, 1946.
+    With crossed random effects, a value is mean + user + run + rest. Let s² be the variance of the
+    users' means over runs, and MS the mean squares from the analysis of variance. The variance of
+    the mean over n users and R runs is s² / n + (MS(runs) - MS(rest)) / (n R), where a negative
+    second term counts as 0. For a difference, s² is the variance of the users' differences, and
+    each model adds a second term of its own, since the seeds of the models are independent. The
+    degrees of freedom follow Satterthwaite. Searle, Casella & McCulloch, "Variance Components",
+    1992, chapter 4; Satterthwaite, Biometrics Bulletin 2, 1946.
 
     Parameters
     ----------
     first, second : [n_users, n_runs]
-        A column for each run; users as rows, the same in both. Users with a NaN are left out.
+        A column per run, and a row per user, with the same users in both. Users with a NaN are left
+        out.
     confidence
         Coverage, in (0, 1).
 
@@ -123,7 +124,7 @@ def over_runs(
 
 
 def run_moments(first: npt.ArrayLike, second: npt.ArrayLike | None = None) -> RunMoments:
-    """Return the sums over users and runs that `over_runs` needs; same parameters."""
+    """Return the sums over users and runs that `over_runs` needs, with the same parameters."""
     tables = [_table(one) for one in ((first,) if second is None else (first, second))]
     if len({len(table) for table in tables}) > 1:
         raise InputError(
@@ -142,9 +143,9 @@ def run_moments(first: npt.ArrayLike, second: npt.ArrayLike | None = None) -> Ru
 
 
 def mean_of_runs(columns: npt.ArrayLike) -> Float64:
-    """Return each user's mean over runs; the mean of equal values is exactly this value.
+    """Return each user's mean over runs, such that the mean of equal values is exactly that value.
 
-    With rounding errors, a model whose seeds all agree would differ from a single run of it.
+    Otherwise, because of rounding, a model whose seeds all agree would differ from one of its runs.
 
     Parameters
     ----------
@@ -185,19 +186,19 @@ def over_values(
     relative: bool = False,
     confidence: float = 0.95,
 ) -> Runs:
-    """Return the difference of two models whose runs have one value each, for all users.
+    """Return the difference of two models whose runs have a single value for all users.
 
-    The variance of the difference is that between users (`error` squared) plus (s² - i) / R for
-    each model of R runs, where s² is the variance of the runs' values, and i the part of it that
-    comes from the users; negative terms count as 0. Degrees of freedom are those of `over_runs`. A
-    ratio is linearised.
+    The variance of the difference is the variance between users (`error` squared) plus
+    (s² - i) / R for each model with R runs. Here s² is the variance of the runs' values, and i the
+    part of it that comes from the users; negative terms count as 0. Degrees of freedom are those of
+    `over_runs`. Ratios are linearised.
 
     Parameters
     ----------
     first, second : [n_runs]
         A value per run.
     error
-        Standard error of the difference (or ratio) of the means over runs, between users.
+        Standard error between users of the difference (or ratio) of the means over runs.
     n
         The number of users.
     interactions
@@ -235,12 +236,12 @@ def over_values(
 def over_folds(folds: Sequence[npt.ArrayLike], *, confidence: float = 0.95) -> Runs:
     """Return the mean over folds with different users, with the variance between folds.
 
-    Nested random effects: each fold has a mean m with the variance v = s² / n; beyond that, folds
-    differ by the variance τ² of DerSimonian & Laird. The mean has weights 1 / (v + τ²) and the
-    standard error of Hartung & Knapp, at least that of the weights, with n_folds - 1 degrees of
-    freedom. DerSimonian & Laird, Controlled Clinical Trials 7, 1986; Hartung & Knapp, Statistics in
-    Medicine 20, 2001. Models of different folds are trained on overlapping data; no interval over
-    the folds shows the error that they share.
+    With nested random effects, the mean of a fold has the variance v = s² / n; in addition, folds
+    differ by the variance τ² of DerSimonian & Laird. The overall mean has weights 1 / (v + τ²). Its
+    standard error is that of Hartung & Knapp, and at least that of the weights, with n_folds - 1
+    degrees of freedom. DerSimonian & Laird, Controlled Clinical Trials 7, 1986; Hartung & Knapp,
+    Statistics in Medicine 20, 2001. Models of different folds are trained on overlapping data, and
+    no interval over the folds shows the error that they share.
 
     Parameters
     ----------
@@ -314,9 +315,9 @@ def _summed(
     deviations: tuple[float, ...],
     confidence: float,
 ) -> Runs:
-    """Return mean and interval from parts of the variance, each with its degrees of freedom.
+    """Return the mean and its interval from parts of the variance with their degrees of freedom.
 
-    `of_users` are the mean, the standard deviation between users, and their number.
+    `of_users` has the mean, the standard deviation between users, and the number of users.
     """
     from scipy.special import stdtr, stdtrit
 

@@ -1,4 +1,4 @@
-"""Saddlepoint tails of sums of independent terms, and the root search for their quantiles."""
+"""Saddlepoint approximations for tails of sums of independent terms, and a root search."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ __all__ = ["increasing_root", "normal_quantile_at_mean", "normal_quantile_of"]
 NEAR_THE_MEAN = 1e-4
 PRECISION = 1e-9  # relative to the value
 STEPS = 200
-FAR = 1e18  # times the guess: the end of the search
+FAR = 1e18  # times the guess, where the search ends
 
 
 def normal_quantile_of(w: float, u: float, skewness: float = 0.0) -> float:
-    """Return r, for which the tail is Φ(r): Barndorff-Nielsen's form of the saddlepoint tail.
+    """Return r for which the tail is Φ(r), by Barndorff-Nielsen's saddlepoint formula.
 
-    r = w + log(u / w) / w; close to the mean see `normal_quantile_at_mean`. Barndorff-Nielsen,
-    "Approximate interval probabilities", Journal of the Royal Statistical Society B 52, 1990;
-    Reid, "Saddlepoint methods and statistical inference", Statistical Science 3, 1988.
+    It is r = w + log(u / w) / w; close to the mean, see `normal_quantile_at_mean`.
+    Barndorff-Nielsen, "Approximate interval probabilities", Journal of the Royal Statistical
+    Society B 52, 1990; Reid, "Saddlepoint methods and statistical inference", Statistical Science
+    3, 1988.
 
     Parameters
     ----------
@@ -37,9 +38,9 @@ def normal_quantile_of(w: float, u: float, skewness: float = 0.0) -> float:
 
 
 def normal_quantile_at_mean(skewness: float) -> float:
-    """Return `normal_quantile_of` the mean, where w and u are 0: the Edgeworth value.
+    """Return `normal_quantile_of` at the mean, where w and u are 0, from the Edgeworth expansion.
 
-    Φ(r) = 1/2 + κ3 / (6 √(2π)), and so r = κ3 / 6.
+    There, Φ(r) = 1/2 + κ3 / (6 √(2π)), and hence r = κ3 / 6.
     """
     return skewness / 6
 
@@ -47,19 +48,20 @@ def normal_quantile_at_mean(skewness: float) -> float:
 def increasing_root(
     function: Callable[[float], float], target: float, start: float
 ) -> float | None:
-    """Return x > 0 at which an increasing function, about 0 at 0, reaches a value above 0.
+    """Return x > 0 at which an increasing function, close to 0 at 0, reaches a positive value.
 
-    By secants in a bracket. (SciPy's root finders are as good if the root lies in a known range,
-    but importing them takes longer than all intervals of an evaluation.)
+    The search uses secants in a bracket. (SciPy's root finders are as good if the root lies in a
+    known range, but importing them takes longer than all intervals of an evaluation.)
 
     Parameters
     ----------
     function
-        Nearly proportional to x; it may jump, and be infinite or NaN far out.
+        A function that is nearly proportional to x. It may jump, and be infinite or NaN for large
+        x.
     target
-        Above 0.
+        The value to reach, above 0.
     start
-        Above 0: a guess of x.
+        A guess of x, above 0.
 
     Returns
     -------
@@ -79,7 +81,7 @@ def increasing_root(
         below, above = (x, above) if missing > 0 else (below, x)
         slope = (value - last_value) / (x - last_x)
         nearer = min(x + missing / slope, 8 * x) if slope else np.nan
-        if not below < nearer < above:  # nor where the slope is below 0 or infinite
+        if not below < nearer < above:  # nor if the slope is negative or infinite
             nearer = min((below + above) / 2, 4 * x)
         if nearer in (below, above):
             return nearer

@@ -19,26 +19,26 @@ __all__ = ["ConfidenceSequence"]
 
 Float64 = npt.NDArray[np.float64]
 
-LARGEST_BET = 0.75  # of the stake that could lose all capital
-PRECISION = 1e-9  # of the distance from the mean to the last end
+LARGEST_BET = 0.75  # of the largest possible stake, which could lose all capital
+PRECISION = 1e-9  # of the distance from the mean to the previous end
 ROUNDING = 1e-9
-EXACT = 1e-12  # error allowed in a mean of all users
-LARGEST_POPULATION = 2**53  # users: float64 does not represent all larger whole numbers
+EXACT = 1e-12  # allowed error of a mean of all users
+LARGEST_POPULATION = 2**53  # users; float64 cannot hold all larger integers
 CUT = 2.0**-26  # sums of its multiples are exact
-SLACK = 1e-15  # error allowed in a sum, per user
-# The stakes of the players of a side are best for 16, 64, 256, ... users.
+SLACK = 1e-15  # allowed error of a sum, per user
+# The players of a side have stakes that are best for 16, 64, 256, ... users.
 FIRST_AIM, NEXT_AIM, LAST_AIM = 16, 4, 10**8
 
 
 class ConfidenceSequence:
-    """An interval of a mean that holds at all times at once, so that you can stop at any time.
+    """An interval of a mean that holds at all times at once, so you can stop whenever you like.
 
-    If you look at an ordinary interval repeatedly, it is wrong more and more often. Here, the
+    If you look at an ordinary interval repeatedly, it will be wrong more and more often. Here, the
     probability that the mean is ever outside is at most 1 - confidence. For each candidate m, one
-    side bets on values above m and another on values below, with stakes that depend only on
-    earlier values; m is excluded once one of them has multiplied its capital by
-    2 / (1 - confidence). The capital of a side is shared by players whose stakes are best for 16,
-    64, 256, ... users, so that the interval is narrow for any number of users. Waudby-Smith &
+    side bets on values above m and the other on values below, with stakes that only depend on
+    earlier values. A candidate is excluded once a side has multiplied its capital by
+    2 / (1 - confidence). Each side has several players, whose stakes are best for 16, 64, 256, ...
+    users. The interval is therefore narrow for any number of users. Waudby-Smith &
     Ramdas, "Estimating means of bounded random variables by betting", Journal of the Royal
     Statistical Society B 86, 2024 (the hedged capital process with predictable stakes); without
     replacement as in "Confidence sequences for sampling without replacement", NeurIPS 2020.
@@ -53,12 +53,12 @@ class ConfidenceSequence:
     confidence
         Coverage, in (0, 1).
     population
-        The total number of users, if the interval is for the mean of these users, from which the
-        users seen are drawn without replacement. None means that they are a sample of infinitely
-        many users. Once all of them have been seen, the interval is their mean.
+        The total number of users, if the interval is for the mean of a finite population that users
+        are drawn from without replacement. Once all users have been seen, the interval is their
+        mean. None means that users are a sample of infinitely many users.
     some_undefined
         Whether the population has users without a value (NaN). The interval is then for the mean
-        of all users who have one, whatever their number.
+        of all users with a value, whatever their number.
 
     Examples
     --------
@@ -92,12 +92,13 @@ class ConfidenceSequence:
         self.confidence = check_confidence(confidence)
         self.population = population
         self.some_undefined = flag("some_undefined", some_undefined)
-        self._x = np.empty(0)  # NaN: the user has no value
-        self._blanks = np.empty(0)  # users without a value before each
+        self._x = np.empty(0)  # NaN if the user has no value
+        self._blanks = np.empty(0)  # users without a value before each value
         self._aims = _aims(population)
         self._stakes = np.empty((len(self._aims), 0))
         self._sum, self._squares, self._n_blank = 0.0, 0.0, 0
-        # Sums of the values before each: exact for multiples of a power of two; and of the rests.
+        # Sums of the values before each value, exact for multiples of a power of two, and of the
+        # rests.
         self._seen = np.empty((2, 0))
         self._sums = np.zeros(2)
         self._sides = tuple(_Side(lower, len(self._aims)) for lower in (True, False))
@@ -106,11 +107,11 @@ class ConfidenceSequence:
 
     @property
     def interval(self) -> Interval:
-        """Return the interval after all users so far; `n` are those with a value."""
+        """Return the interval after all users so far; its `n` counts those with a value."""
         low, high = self.bounds
         self._narrow()
         found = [side.end for side in self._sides]
-        if found[0] > found[1]:  # even the mean is excluded: only the possible values remain
+        if found[0] > found[1]:  # even the mean is excluded, so only the possible values remain
             found = [*self._possible()]
         ends = [low + (high - low) * end for end in found]
         n, note = len(self._x) - self._n_blank, ""
@@ -126,12 +127,12 @@ class ConfidenceSequence:
         return self.interval
 
     def add(self, values: npt.ArrayLike) -> None:
-        """Add the next users. The interval, which takes longer, is computed when it is read.
+        """Add the next users. The interval takes longer, so it is only computed when it is read.
 
         Parameters
         ----------
         values : [n_users]
-            NaN leaves a user out; with `some_undefined`, such a user belongs to the population.
+            NaN leaves a user out. With `some_undefined`, the population includes such users.
 
         Raises
         ------
@@ -156,10 +157,10 @@ class ConfidenceSequence:
         self._add(np.clip(x, 0.0, 1.0))
 
     def p_value(self, mean: float = 0.0) -> float:
-        """Return the p-value of a mean, which you may also look at at any time.
+        """Return the p-value of a mean, which you may also inspect at any time.
 
-        It is at most 1 - confidence once the interval has excluded that mean, and 0 if that mean is
-        impossible whatever the values of the remaining users.
+        It is at most 1 - confidence once the interval has excluded that mean. It is 0 if that mean
+        is impossible whatever the values of the remaining users.
         """
         check_number("mean", mean)
         low, high = self.bounds
@@ -178,12 +179,12 @@ class ConfidenceSequence:
 
     @property
     def n_read(self) -> int:
-        """The number of users so far, with those without a value if `some_undefined`."""
+        """The number of users so far, including users without a value if `some_undefined`."""
         return len(self._x)
 
     @property
     def mean(self) -> float:
-        """The mean of the values so far; NaN without any."""
+        """The mean of the values so far; NaN if there are none."""
         low, high = self.bounds
         n = len(self._x) - self._n_blank
         return low + (high - low) * self._sum / n if n else np.nan
@@ -197,7 +198,7 @@ class ConfidenceSequence:
         known = ~np.isnan(x)
         values = np.where(known, x, 0.0)
         before = len(self._x) - self._n_blank
-        t = before + np.cumsum(known) - known + 1.0  # the next value is number t
+        t = before + np.cumsum(known) - known + 1.0  # t is the number of the next value
         sums = self._sum + np.cumsum(values)
         means = (0.5 + sums) / (t + known)
         squares = self._squares + np.cumsum(np.where(known, (x - means) ** 2, 0.0))
@@ -227,7 +228,7 @@ class ConfidenceSequence:
         return drift * np.sqrt(each)
 
     def _possible(self) -> tuple[float, float]:
-        """Return the lowest and the highest mean that is possible with the remaining users."""
+        """Return the lowest and the highest mean that are possible with the remaining users."""
         if self.population is None:
             return 0.0, 1.0
         left = self.population - len(self._x)
@@ -235,7 +236,7 @@ class ConfidenceSequence:
         return self._sum / most, (self._sum + left) / most
 
     def _narrow(self) -> None:
-        """Move the ends inwards, to candidates that are not excluded yet."""
+        """Move the ends inwards to candidates that are not excluded yet."""
         possible = self._possible()
         if self._all_seen:
             self._sides[0].end, self._sides[1].end = possible
@@ -251,7 +252,7 @@ class ConfidenceSequence:
             side.narrow(limit)
 
     def _move(self, side: _Side, mean: float) -> None:
-        """Search for the last candidate of a side that is excluded by now."""
+        """Search for the innermost candidate of a side that is already excluded."""
         start, away = _Capital.of(len(self._aims)), side.inside - mean
 
         def capital_at(share: float) -> _Capital:
@@ -262,7 +263,7 @@ class ConfidenceSequence:
             share = increasing_root(
                 lambda x: capital_at(x).most - nearest.most, self._enough - nearest.most, 1.0
             )
-        if share is None:  # the mean itself: nearly all users of the population have been seen
+        if share is None:  # after nearly all users, the end is the mean
             side.end = side.inside = mean
             side.capital = nearest
             return
@@ -311,30 +312,30 @@ def _aims(population: int | None) -> Float64:
 
 
 def _of_all(each: Float64) -> Float64:
-    """Return the logarithm of the players' mean capital, from the logarithms of each."""
+    """Return the logarithm of the players' mean capital from the logarithms of their capital."""
     most = each.max(axis=0)
     found: Float64 = most + np.log(np.exp(each - most).mean(axis=0))
     return found
 
 
 class _Capital(NamedTuple):
-    """The capital of the players of one side for a candidate after n users, in logarithms."""
+    """The logarithms of the capital of one side's players, for a candidate after n users."""
 
     n: int
-    each: Float64  # of each player
-    most: float  # the most that they ever had together
+    each: Float64  # per player
+    most: float  # the largest total so far
 
     @classmethod
     def of(cls, n_players: int) -> _Capital:
-        """Return the capital at the beginning."""
+        """Return the initial capital."""
         return cls(0, np.zeros(n_players), -np.inf)
 
 
 class _Side:
     """One end of the interval, and the candidate next to it that is not excluded yet.
 
-    The capital at that candidate grows with each user; a new end is searched for only when the
-    capital is large enough to exclude the candidate.
+    The capital at that candidate grows with each user. A search for a new end only starts when the
+    capital suffices to exclude the candidate.
     """
 
     def __init__(self, lower: bool, n_players: int) -> None:
@@ -343,5 +344,5 @@ class _Side:
         self.capital = _Capital.of(n_players)
 
     def narrow(self, end: float) -> None:
-        """Move the end to `end` if that is further inwards."""
+        """Move the end to `end`, if that is further inwards."""
         self.end = max(self.end, end) if self.lower else min(self.end, end)

@@ -31,20 +31,21 @@ Correction = Literal["holm", "benjamini-hochberg", "bonferroni", "none"]
 
 RESAMPLED_UP_TO = 100  # users who differ
 N_RESAMPLES = 10_000
-AT_ONCE = 2**21  # values that are shuffled at a time
+AT_ONCE = 2**21  # number of values to shuffle at a time
 
 
 def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Float64:
     """Return p-values adjusted for the number of comparisons.
 
-    With p(1) ≤ ... ≤ p(m), Holm's are max over j ≤ i of (m - j + 1) p(j), and Bonferroni's m p.
-    Both bound the probability of any error among all comparisons. Those of Benjamini and Hochberg
-    are min over j ≥ i of m p(j) / j, and bound the share of errors among the significant ones.
+    For p(1) ≤ ... ≤ p(m), Holm's p-values are max over j ≤ i of (m - j + 1) p(j), and Bonferroni's
+    are m p(i). Both limit the probability of any error among all comparisons. Those of Benjamini
+    and Hochberg are min over j ≥ i of m p(j) / j, and limit the expected share of errors among the
+    significant comparisons.
     Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
     Statistics 6, 1979; Benjamini & Hochberg, Journal of the Royal Statistical Society B 57, 1995.
 
-    If you adjust the smallest possible p-values of tests (`TestResult.smallest_p`), you get the
-    lower bounds of the adjusted ones.
+    If you adjust the smallest possible p-values of tests (`TestResult.smallest_p`), you get lower
+    bounds of the adjusted p-values.
 
     Parameters
     ----------
@@ -91,7 +92,7 @@ def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Float64:
     elif correction == "holm":
         adjusted = np.maximum.accumulate(adjusted * np.arange(m, 0, -1))
     elif correction == "benjamini-hochberg":
-        # As scipy.stats.false_discovery_control, but importing scipy.stats takes longer than most
+        # Like scipy.stats.false_discovery_control, but importing scipy.stats takes longer than most
         # comparisons, and it knows neither Holm's method nor NaN.
         steps = adjusted * (m / np.arange(1, m + 1))
         adjusted = np.minimum.accumulate(steps[::-1])[::-1]
@@ -133,13 +134,14 @@ def tukey(
 ) -> Tukey:
     """Compare all pairs of models with one critical difference.
 
-    Under the null hypothesis that all models are equal, each user's values may belong to them in
-    any order; p of a pair is the share of these orders in which the range of the means is at least
-    the difference of the pair. Carterette, "Multiple testing in statistical analysis of
-    systems-based information retrieval experiments", ACM Transactions on Information Systems 30,
-    2012. If more than 100 users differ, no orders are drawn: the means are then normal with equal
-    covariances, and their range is the studentised range of infinitely many degrees of freedom
-    times √(Σ s²) / n, with s² the variance (n_models - 1 in its denominator) of a user's values.
+    Under the null hypothesis that all models are equal, each user's values could belong to the
+    models in any order. The p of a pair is the share of orders in which the range of the means is
+    at least as large as the difference of the pair. Carterette, "Multiple testing in statistical
+    analysis of systems-based information retrieval experiments", ACM Transactions on Information
+    Systems 30, 2012. If more than 100 users differ, no orders are drawn, because the means are then
+    nearly normal with equal covariances. Their range is the studentised range with infinitely many
+    degrees of freedom times √(Σ s²) / n, with s² the variance (n_models - 1 in its denominator) of
+    a user's values.
 
     Parameters
     ----------
@@ -148,9 +150,9 @@ def tukey(
     alpha
         Level of significance of the critical difference.
     clusters : [n_users] or None
-        Rows with equal entries belong together: the values of whole clusters change places.
+        Rows with equal entries belong together, so the values of whole clusters change places.
     seed, n_resamples
-        Seed and number of the random orders, if they are drawn.
+        Seed and number of the random orders, if any are drawn.
 
     Raises
     ------
@@ -180,7 +182,7 @@ def tukey(
     n_models, apart = len(means), np.abs(means[:, np.newaxis] - means)
     if len(differing) <= RESAMPLED_UP_TO:
         ranges = _ranges(differing, seed, n_resamples) / n
-        # The observed order is one of the possible ones.
+        # The observed order is one of the possible orders.
         at_least = n_resamples - np.searchsorted(ranges, apart - 1e-12 * apart.max(), side="left")
         p_values, method = (at_least + 1) / (n_resamples + 1), "resampled"
         critical = float(np.quantile(ranges, 1 - alpha, method="higher"))
@@ -192,7 +194,7 @@ def tukey(
 
 
 def _ranges(values: Float64, seed: int, n_resamples: int) -> Float64:
-    """Return the ranges of the models' sums over shuffled users, increasing."""
+    """Return the ranges of the models' sums over shuffled values, ascending."""
     generator = np.random.Generator(np.random.PCG64(seed))
     at_once = max(1, AT_ONCE // max(1, values.size))
     found = []
@@ -204,7 +206,7 @@ def _ranges(values: Float64, seed: int, n_resamples: int) -> Float64:
 
 
 def normal_range_tail(distances: npt.ArrayLike, n: int) -> Float64:
-    """Return the probability that n standard normal numbers have a range of at least each distance.
+    """Return the probability that the range of n standard normal numbers is at least each distance.
 
     This is the tail of the studentised range with infinitely many degrees of freedom:
     n ∫ φ(x) (Φ(x)^(n-1) - (Φ(x) - Φ(x - q))^(n-1)) dx. Its relative error is small even
@@ -242,9 +244,9 @@ class Ranking:
     Attributes
     ----------
     low, high : int64 [n_models]
-        Interval of each model's rank, counted from 1; all of them hold at once.
+        Interval of each model's rank, counted from 1. All intervals hold at once.
     best : bool [n_models]
-        Models for which no difference from the best is shown.
+        Models that are not significantly different from the best model.
     """
 
     low: npt.NDArray[np.int64]
@@ -261,12 +263,12 @@ def rank_intervals(
 ) -> Ranking:
     """Return intervals of the models' ranks, and the models not shown to differ from the best.
 
-    A model ranks below every model that is significantly better and above every one that is
-    significantly worse. With p-values adjusted over all pairs (Holm's, or Tukey's), all intervals
-    hold at once with the confidence 1 - alpha: the construction of Mogstad, Romano, Shaikh &
+    A model ranks below every model that is significantly better, and above every model that is
+    significantly worse. If p-values are adjusted over all pairs (by Holm or Tukey), all intervals
+    hold at once with confidence 1 - alpha. This is the construction of Mogstad, Romano, Shaikh &
     Wilhelm, "Inference for ranks with applications to mobility across neighbourhoods and academic
-    achievement across countries", Review of Economic Studies 91, 2024, with tests by adjusted pairs
-    instead of their bootstrapped one.
+    achievement across countries", Review of Economic Studies 91, 2024, with adjusted tests of pairs
+    instead of their bootstrap test.
 
     Parameters
     ----------

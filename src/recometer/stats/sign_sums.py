@@ -1,4 +1,4 @@
-"""Tails of sums with random signs: exact ones, and saddlepoint approximations."""
+"""Tails of sums with random signs, exact or by saddlepoint approximation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Int64 = npt.NDArray[np.int64]
 
 MOST_MULTIPLES = 10_000
 MOST_SIZES = 64
-SAME = 1e-9  # of the largest size: error allowed in a multiple of a unit
+SAME = 1e-9  # of the largest size: allowed error of a multiple of a unit
 MOST_WORK = 2**21  # terms of the characteristic function
 PRECISION = 1e-11  # of a tilt
 DEVIATIONS = 40.0  # the width of the window, in deviations of the tilted sum
@@ -32,14 +32,14 @@ ROUNDING = 1e-12  # of the sum of the sizes: sums this close count as equal
 
 
 class Tilted(NamedTuple):
-    """Signs drawn with the odds e^(2·t·size) of a plus, so that their sum has a given mean.
+    """Random signs with odds e^(2·t·size) of a plus, for which the sum has a given mean.
 
     Attributes
     ----------
     t
         The parameter of the tilt.
     exponent
-        t·mean - K(t), with K(t) = Σ log cosh(t·size): the cost of the tilt.
+        The cost of the tilt, t·mean - K(t) with K(t) = Σ log cosh(t·size).
     variance
         K''(t), of the sum.
     """
@@ -50,10 +50,10 @@ class Tilted(NamedTuple):
 
     @classmethod
     def to(cls, mean: float, sizes: Float64 | Int64, times: Float64) -> Tilted:
-        """Return the signs whose sum has a mean, above 0 and below the sum of all sizes.
+        """Return the signs whose sum has this mean, which is between 0 and the sum of all sizes.
 
-        By Newton's method. K' is concave for t above 0, so that its tangents reach the mean before
-        K' does, and no step passes the root.
+        This uses Newton's method. K' is concave for t above 0, so its tangents reach the mean
+        before K' does, and no step goes beyond the root.
         """
         t = mean / float(times @ sizes**2)
         while True:
@@ -71,8 +71,8 @@ class Tilted(NamedTuple):
 def enumerated(sizes: Float64, least: float) -> float:
     """Return the share of all assignments of signs whose sum is at least `least`.
 
-    It meets in the middle: it combines the sums of each half of the sizes, so that n sizes take
-    2 · 2^(n/2) sums instead of 2^n. Horowitz & Sahni, Journal of the ACM 21, 1974.
+    It combines the sums of the two halves of the sizes, so that n sizes take 2 · 2^(n/2) sums
+    instead of 2^n. Horowitz & Sahni, Journal of the ACM 21, 1974.
     """
     first, second = (all_sums(half) for half in np.array_split(sizes, 2))
     second.sort()
@@ -108,7 +108,7 @@ def multiples_of_unit(sizes: Float64) -> Int64 | None:
         if unit * MOST_MULTIPLES < sizes[-1]:
             return None
     multiples = np.rint(sizes / unit)
-    # The last size divides the rounding by the most.
+    # Dividing by the last size reduces rounding errors most.
     unit = float(sizes[-1] / multiples[-1])
     if (np.abs(sizes - multiples * unit) > off).any():
         return None
@@ -118,8 +118,8 @@ def multiples_of_unit(sizes: Float64) -> Int64 | None:
 def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None:
     """Return the probability that Σ ±multiple is at least `total`, by convolution.
 
-    The signs are tilted so that their mean sum is `total`. Then even a far tail is a sum of
-    probabilities that are not small, and one Fourier transform yields all of them.
+    The signs are tilted so that their mean sum is `total`. Even a far tail is then a sum of
+    probabilities that are not small, and a single Fourier transform gives all of them.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None
     times
         How many signs each size has.
     total
-        Above 0: a sum that can occur.
+        A sum that can occur, above 0.
 
     Returns
     -------
@@ -136,13 +136,13 @@ def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None
         None if that would take too much work.
     """
     most = float(multiples @ times)
-    total = most - 2 * round((most - total) / 2)  # the sums have the parity of the largest
+    total = most - 2 * round((most - total) / 2)  # all sums have the same parity as the largest one
     n = float(times.sum())
     if total >= most:
         return float(2.0**-n)
 
     tilted = Tilted.to(total, multiples, times)
-    t, deviation = tilted.t, np.sqrt(tilted.variance) / 2  # of the sum of those with a plus sign
+    t, deviation = tilted.t, np.sqrt(tilted.variance) / 2  # of the sizes with a plus
     window = DEVIATIONS * (deviation + float(multiples[-1])) + 64
     length = int(min(most + 1, window))
     if length * len(multiples) > MOST_WORK:
@@ -150,8 +150,8 @@ def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None
     from scipy.fft import next_fast_len
 
     length = next_fast_len(length, real=True)
-    # Probabilities of "plus" after tilting, and the characteristic function of the sum of the
-    # plusses minus the observed one. All angles are multiples of 2π / length.
+    # The probabilities of a plus after tilting give the characteristic function of the sum of the
+    # sizes with a plus, minus the observed sum. All angles are multiples of 2π / length.
     plus = 1 / (1 + np.exp(-2 * t * multiples))
     turns = np.exp(-2j * np.pi * np.arange(length) / length)
     steps = np.arange(length // 2 + 1)
@@ -159,7 +159,7 @@ def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None
     for multiple, chance, count in zip(multiples.tolist(), plus, times, strict=True):
         function *= (1 - chance + chance * turns[steps * multiple % length]) ** count
     chances = np.fft.irfft(function, length)
-    # From the observed sum upwards; the sums below it are at the end of the window.
+    # Add up from the observed sum upwards; lower sums are at the end of the window.
     upwards = int((most - total) / 2 + 1)
     if length <= most:
         upwards = min(upwards, (length + 1) // 2)
@@ -168,9 +168,9 @@ def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None
 
 
 def quantile_of(sizes: Float64, counts: Float64, total: float) -> float:
-    """Return r, with P(Σ ±size ≥ total) = 1 - Φ(r) by saddlepoint approximation.
+    """Return r with P(Σ ±size ≥ total) = 1 - Φ(r), by saddlepoint approximation.
 
-    With K(t) = Σ log cosh(t·size) and K'(t) = total: w = √(2 (t·total - K)) and u = t √K''(t).
+    It uses K(t) = Σ log cosh(t·size), K'(t) = total, w = √(2 (t·total - K)) and u = t √K''(t).
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def quantile_of(sizes: Float64, counts: Float64, total: float) -> float:
     """
     sign, total = float(np.sign(total)), abs(total)
     if total >= float(counts @ sizes) * (1 - ROUNDING):
-        # All in one direction: only this assignment of signs counts, 2^-n.
+        # All differ in one direction, so only this assignment of signs counts: 2^-n.
         from scipy.special import ndtri_exp
 
         return -sign * float(ndtri_exp(-float(counts[sizes > 0].sum()) * np.log(2)))
@@ -191,7 +191,7 @@ def quantile_of(sizes: Float64, counts: Float64, total: float) -> float:
 
 
 def of_each_size(sizes: Float64, times: Float64) -> tuple[Float64, Float64]:
-    """Merge sizes that differ only by rounding, and add up their counts; sizes increase."""
+    """Merge ascending sizes that only differ by rounding, and add up their counts."""
     order = np.argsort(sizes, kind="stable")
     sizes, times = sizes[order], times[order]
     starts = np.flatnonzero(np.diff(sizes, prepend=-np.inf) > ROUNDING * sizes[-1])

@@ -1,4 +1,4 @@
-"""Paired tests: their functions, and the table of all of them.
+"""Paired tests: their functions, and a table of all tests.
 
 A test is a function with the decorator `paired`, which declares everything else about it. The
 values of ``test=`` and of the command line, printed sentences and documentation follow from that.
@@ -51,7 +51,7 @@ MANY_USERS = 3_000
 EXACT_WILCOXON_UP_TO = 50
 SAME = 1e-12  # of the largest size: smaller differences between sizes are rounding errors
 ENUMERATED_UP_TO = 30  # users who differ: two halves of 2^15 sums each
-DOMINATING, MOST_DOMINATING = 0.04, 6  # share of the sum of squares; how many are enumerated
+DOMINATING, MOST_DOMINATING = 0.04, 6  # share of the sum of squares; most sizes to enumerate
 
 MEAN = "the mean difference is 0"
 OTHERS = {
@@ -70,10 +70,10 @@ class TestResult:
     Attributes
     ----------
     p_value
-        The two-sided p-value. NaN if there is none, which `note` then explains; 0 if it is below
-        the smallest floating-point number, about 1e-308.
+        The two-sided p-value. NaN if there is none, and `note` says why. 0 if it is below the
+        smallest floating-point number, about 1e-308.
     test
-        A name in `TESTS`, or in `OTHERS` if p belongs to the interval.
+        A name in `TESTS`, or in `OTHERS` if p comes from the interval.
     method
         How p was computed: ``"binomial"``, ``"convolution"``, ``"enumeration"`` (all three are
         exact), ``"saddlepoint"``, ``"student"``, ``"normal"``, ``"gaffke"``, or
@@ -83,8 +83,8 @@ class TestResult:
     n_differ
         How many of them differ.
     smallest_p
-        The lower bound of p for this number of users who differ, whatever the values; 0 if there
-        is no such limit.
+        The lower bound of p for this number of users who differ, whatever their values; 0 if there
+        is no such bound.
     note
         A remark that readers should know, or an empty text.
     """
@@ -111,7 +111,7 @@ class Found(NamedTuple):
     Attributes
     ----------
     p
-        Two-sided; NaN if there is none, which `note` then explains.
+        The two-sided p-value. NaN if there is none, and `note` says why.
     method
         How it was computed; see `TestResult`.
     note
@@ -134,19 +134,20 @@ class PairedTest:
     sentence
         The printed name, such as "Student's paired t test".
     function
-        Takes the differences of users, at least one other than 0, and returns `Found`.
+        A function that takes the differences of users, not all 0, and returns `Found`.
     hypothesis
         The null hypothesis.
     smallest_p
-        The lower bound of p, by the number of users who differ. A lower p is raised to it.
+        A function that returns the lower bound of p for the number of users who differ. A lower p
+        is raised to it.
     reads
-        The argument of the function. ``"values"``: the difference of each user, or the sum of each
-        cluster, float64 [n]; ``"sums"``: these, grouped; ``"means"``: users or clusters, grouped,
-        with their sizes.
+        The argument of the function. ``"values"`` are the differences of users or the sums of
+        clusters, float64 [n]; ``"sums"`` are the same, grouped; ``"means"`` are users or clusters,
+        grouped, with their sizes.
     needs
-        The number of users that it needs, 1 or 2.
+        The number of users that the test needs, 1 or 2.
     interval
-        The interval that belongs to it.
+        The interval that belongs to the test.
     alike
         The method of p if no user differs.
     """
@@ -229,7 +230,7 @@ def _too_few(n: int, test: PairedTest) -> str:
 
 
 def smallest_p(n_differ: int) -> float:
-    """Return the least two-sided p if n users (at least 1) differ: all in one direction."""
+    """Return the least two-sided p if n users (at least 1) differ, all in one direction."""
     return float(2.0 ** (1 - n_differ))
 
 
@@ -243,17 +244,17 @@ def smallest_p(n_differ: int) -> float:
 def randomisation(differences: Grouped) -> Found:
     """Return the two-sided paired randomisation test of a mean difference of 0.
 
-    Under the null hypothesis the two models are exchangeable for each user, so each difference
-    could equally have had the other sign; p is the share of all assignments of signs whose sum is
-    at least as far from 0 as the observed one. Users without a difference have no effect. Fisher,
+    Under the null hypothesis, the two models are exchangeable for each user, so each difference
+    could just as well have the other sign. p is the share of all assignments of signs whose sum is
+    at least as far from 0 as the observed sum. Users without a difference have no effect. Fisher,
     "The Design of Experiments", 1935; Smucker, Allan & Carterette, CIKM 2007.
 
-    No signs are drawn. If the values allow it, p is exact: from the binomial distribution
-    if all differences have one size, by convolution if they are multiples of a unit, and by
-    enumeration for up to 30 differences other than 0. Otherwise it is computed by saddlepoint
-    approximation, which is within 3 % of enumeration for most differences. If 5 to 10 large ones
-    outweigh the others, p can be off by a factor of 0.5 to 3.2: its distribution then has several
-    peaks, and only those of up to 6 large differences are enumerated.
+    No signs are drawn. If the values allow it, p is exact. It comes from the binomial distribution
+    if all differences have the same size, from a convolution if they are multiples of a unit, and
+    from enumeration if up to 30 differ from 0. Otherwise, p is a saddlepoint approximation, which
+    is within 3 % of enumeration for most differences. If 5 to 10 large differences outweigh the
+    others, the sum has a distribution with several peaks, and p can be off by a factor of 0.5 to
+    3.2, because the signs of at most 6 large differences are enumerated.
 
     Parameters
     ----------
@@ -289,8 +290,8 @@ def randomisation(differences: Grouped) -> Found:
 def paired_t(differences: Grouped) -> Found:
     """Return Student's paired t test of a mean difference of 0, two-sided.
 
-    The statistic is that of `scipy.stats.ttest_rel`, which takes neither counts of equal values nor
-    clusters with their sizes.
+    The statistic is the same as in `scipy.stats.ttest_rel`, which accepts neither counts of equal
+    values nor clusters with sizes.
 
     Parameters
     ----------
@@ -319,10 +320,10 @@ def paired_t(differences: Grouped) -> Found:
 def wilcoxon(differences: Float64) -> Found:
     """Return Wilcoxon's signed-rank test, two-sided; users who do not differ are left out.
 
-    It agrees with `scipy.stats.wilcoxon`: exact for up to 50 users who differ without ties among
-    the sizes, otherwise the normal approximation with the correction of ties. Wilcoxon, "Individual
-    comparisons by ranking methods", Biometrics Bulletin 1, 1945. The correction: Pratt & Gibbons,
-    "Concepts of Nonparametric Theory", 1981, chapter 3.
+    It agrees with `scipy.stats.wilcoxon`. p is exact for up to 50 users who differ, without ties
+    among the sizes; otherwise it is the normal approximation corrected for ties. Wilcoxon,
+    "Individual comparisons by ranking methods", Biometrics Bulletin 1, 1945. For the correction,
+    see Pratt & Gibbons, "Concepts of Nonparametric Theory", 1981, chapter 3.
 
     Parameters
     ----------
@@ -355,7 +356,7 @@ def wilcoxon(differences: Float64) -> Found:
     reads="sums",
 )
 def sign(differences: Grouped) -> Found:
-    """Return the two-sided sign test: whether equally many users are better and worse off.
+    """Return the two-sided sign test, of whether as many users are better off as worse off.
 
     Users who do not differ are left out. The test is exact.
 
@@ -372,7 +373,7 @@ def sign(differences: Grouped) -> Found:
 
 
 def _one_sided(sizes: Float64, times: Float64, total: float, *, exact: bool) -> tuple[float, str]:
-    """Return the probability that Σ ±size is at least `total`, above 0, and the method."""
+    """Return the probability that Σ ±size is at least `total` (above 0), and the method."""
     from scipy.special import bdtrc
 
     n = int(times.sum())
@@ -394,8 +395,8 @@ def _one_sided(sizes: Float64, times: Float64, total: float, *, exact: bool) -> 
 def _by_saddlepoint(sizes: Float64, times: Float64, total: float) -> float:
     """Return the probability that Σ ±size is at least `total`.
 
-    The signs of a few sizes that dominate the sum are enumerated: they give its distribution
-    several peaks, which a saddlepoint approximation does not follow.
+    The signs of a few sizes that dominate the sum are enumerated, because they give its
+    distribution several peaks, which a saddlepoint approximation would miss.
     """
     from scipy.special import ndtr
 
@@ -414,7 +415,7 @@ def _by_saddlepoint(sizes: Float64, times: Float64, total: float) -> float:
 
 
 def _by_size(values: Float64, counts: Float64) -> tuple[Float64, Float64]:
-    """Return how many differences of each size are above 0, and below; by increasing size.
+    """Return how many differences of each size are above and below 0, in ascending order of size.
 
     Sizes that differ only by rounding count as one.
     """
@@ -429,7 +430,7 @@ def _by_size(values: Float64, counts: Float64) -> tuple[Float64, Float64]:
 
 
 def _many(n: int, name: str) -> str:
-    """Return the note on a large number of users, or nothing."""
+    """Return a note if there are very many users, otherwise an empty text."""
     if n <= MANY_USERS:
         return ""
     return (

@@ -1,4 +1,4 @@
-"""Whether two models are equivalent: two one-sided tests."""
+"""Two one-sided tests of whether two models are equivalent."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Equivalence:
     Attributes
     ----------
     p_value
-        p-value of the null hypothesis that the models are not equivalent; NaN, with a note, if it
-        is undefined.
+        p-value of the null hypothesis that the models are not equivalent. NaN if it is undefined,
+        and `note` says why.
     equivalent
         Whether this hypothesis is rejected.
     margin
-        The difference that would matter.
+        The smallest difference that would matter.
     interval
         Interval of the mean difference, with the confidence 1 - 2 · alpha. It is within the margins
         if the models are equivalent.
@@ -65,25 +65,25 @@ def equivalence(
 ) -> Equivalence:
     """Test whether a mean difference lies between -margin and +margin.
 
-    It consists of two one-sided tests, of a mean of at most -margin and of at least margin; the
-    larger p counts. Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987. If fewer
-    than 30 users differ and the range is known, p is the smallest level at which Gaffke's interval
-    lies within the margins.
+    The two one-sided tests have the null hypotheses that the mean is at most -margin, and that it
+    is at least margin; the larger p counts. Schuirmann, Journal of Pharmacokinetics and
+    Biopharmaceutics 15, 1987. If fewer than 30 users differ and the range is known, p is the
+    smallest level at which Gaffke's interval is within the margins.
 
     Parameters
     ----------
     differences : [n_users]
         NaN leaves a user out.
     margin
-        A number above 0; differences smaller than this do not matter.
+        A number above 0. Smaller differences do not matter.
     alpha
-        The probability of calling models equivalent that are not, in (0, 0.5).
+        The accepted probability that models are wrongly called equivalent, in (0, 0.5).
     test
         ``"randomisation"`` or ``"t"``.
     bounds
         The lowest and the highest possible value of a user of a single model.
     clusters : [n_users] or None
-        Users with equal entries belong together: whole clusters change sign.
+        Users with equal entries belong together, so whole clusters change sign.
 
     Raises
     ------
@@ -126,14 +126,14 @@ def equivalence(
 def equivalence_over_runs(
     first: npt.ArrayLike, second: npt.ArrayLike, margin: float, *, alpha: float = 0.05
 ) -> Equivalence:
-    """Test equivalence over users and runs that are both drawn; see `over_runs`.
+    """Test equivalence if both users and runs are samples; see `over_runs`.
 
     Parameters
     ----------
     first, second : [n_users, n_runs]
         A column for each run of each model.
     margin, alpha
-        As of `equivalence`.
+        As in `equivalence`.
     """
     _check(margin, alpha)
     given = run_moments(first, second)
@@ -157,7 +157,7 @@ def _check(margin: float, alpha: float) -> None:
 
 
 def _one_sided(p: float, mean: float) -> float:
-    """Return p of a mean of at most 0, from the two-sided one."""
+    """Return the one-sided p of a mean of at most 0 from the two-sided p."""
     return p / 2 if mean > 0 else 1 - p / 2
 
 
