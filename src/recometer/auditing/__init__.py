@@ -1,4 +1,4 @@
-"""Audits: faults of a split into train and test, and their effects on the result."""
+"""Audits find faults in a split into train and test, and describe their effects."""
 
 from recometer.auditing.check import LEAKAGE, Audit, audit
 from recometer.auditing.findings import Finding

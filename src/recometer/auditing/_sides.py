@@ -1,4 +1,4 @@
-"""Train and test side by side, their users and items matched."""
+"""Train and test side by side, with users and items matched."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from recometer.remembered import cached_property
 
 BLOCK = 2**22  # interactions counted at a time
 
-UNIX_TIME = 631_152_000  # 1990 in seconds: larger times count (milli)seconds since 1970
-FACTOR = 100  # the ratio of two times since 1990 in the same unit is smaller
+UNIX_TIME = 631_152_000  # 1990; larger times count (milli)seconds since 1970
+FACTOR = 100  # times since 1990 in the same unit have a smaller ratio
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Sides:
     ----------
     train, test
     users : int64 [test.n_users]
-        For each user of test, the same user's position in train; -1 without one.
+        For each user of test, the position of the same user in train, or -1.
     items : int64 [test.n_items]
         The same for items.
     rules
@@ -85,7 +85,7 @@ class Sides:
 
     @cached_property
     def twin(self) -> Int64:
-        """For each row of test, the row of train with its user and item; -1 without one."""
+        """For each row of test, the row of train with the same user and item, or -1."""
         return twins(self.test, self.train, self.users, self.items)
 
     @cached_property
@@ -109,22 +109,22 @@ class Sides:
         return _count_items(self.test)
 
     def count_users(self, rows: Bool) -> Int64:
-        """Return how many of the chosen rows of test each user has."""
+        """Count the chosen rows of test of each user."""
         return np.diff(ragged.offsets(rows, self.test.indptr))
 
     @cached_property
     def left(self) -> Int64:
-        """How many relevant interactions users have in test and not in train."""
+        """How many relevant interactions of test each user has that are not in train."""
         return self.count_users(self.relevant & (self.twin < 0))
 
     @cached_property
     def candidates(self) -> Int64:
-        """How many items of train and test together each user does not have in train."""
+        """How many items of train or test each user does not have in train."""
         return self.train.n_items + np.count_nonzero(self.items < 0) - self.trained
 
 
 def newest(data: Interactions) -> tuple[Array, Bool]:
-    """Return the newest time of each user, and whether the user has one: bool [n_users]."""
+    """Return each user's newest time, and whether the user has one: bool [n_users]."""
     assert data.times is not None
     known = np.diff(data.indptr) > 0
     times = np.zeros(data.n_users, data.times.dtype)
@@ -136,14 +136,14 @@ def newest(data: Interactions) -> tuple[Array, Bool]:
 def _count_items(data: Interactions) -> Int64:
     """Return how many interactions each item has: int64 [n_items]."""
     counts = np.zeros(data.n_items, np.int64)
-    # One block at a time, because bincount copies arrays that are not int64.
+    # Count block by block, because bincount copies arrays that are not int64.
     for begin in range(0, len(data), BLOCK):
         counts += np.bincount(data.items[begin : begin + BLOCK], minlength=data.n_items)
     return counts
 
 
 def check_times(train: tuple[Any, Any], test: tuple[Any, Any]) -> None:
-    """Refuse times in different units, such as seconds and milliseconds since 1970.
+    """Raise InputError if times have different units, such as seconds and milliseconds.
 
     Parameters
     ----------

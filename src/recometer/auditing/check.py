@@ -1,4 +1,4 @@
-"""audit and Audit: leakage and other faults of a split into train and test."""
+"""`audit` and `Audit`: leakage and other faults of a split into train and test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from recometer.protocol import Protocol, RelevantFrom
 from recometer.tasks import waiting
 from recometer.version import __version__
 
-# A check is a function of Sides that returns a Finding. They are shown in this order.
+# Each check is a function that takes Sides and returns a Finding. Findings have this order.
 OF_LEAKAGE = (checks.overlap, checks.older_than_own_training, checks.older_than_training)
 CHECKS = (
     *OF_LEAKAGE,
@@ -111,8 +111,8 @@ def audit(
 ) -> Audit:
     """Look for leakage and other faults in a split into train and test.
 
-    Rows that repeat a pair of user and item are merged first, as by `Interactions.of`; all
-    other numbers count distinct pairs, each at its latest time. A user of test is one with
+    Rows that repeat a pair of user and item are merged first, as by `Interactions.of`. All other
+    numbers count distinct pairs, each at its latest time. A user of test is a user with
     interactions there. Every item of train or test could be recommended to any user who does not
     have it in train. Times are compared without conversion; equal times are not leakage.
 
@@ -125,7 +125,7 @@ def audit(
     user, item, value, time
         Columns of frames and files, as in `Interactions.of`. A `Split` knows its columns.
     relevant_from, min_positives, min_candidates
-        The rules of `evaluate` by which users are evaluated.
+        The rules of `evaluate` that determine which users are evaluated.
 
     Returns
     -------
@@ -171,7 +171,7 @@ def audit(
     if test is None:
         train, test = _of_split(train)
     if isinstance(train, Interactions) and isinstance(test, Interactions):
-        Interactions.of(train, **columns)  # raises if columns are given
+        Interactions.of(train, **columns)  # raises an error if columns are given
     with waiting("Auditing"):
         sides = Sides.of(_read("train", train, columns), _read("test", test, columns), rules)
         findings = findings_of(CHECKS, sides)

@@ -1,4 +1,4 @@
-"""The checks of an audit: leakage, who and what can be evaluated, and shifts between the sides."""
+"""The checks of an audit: leakage, users and items that cannot be evaluated, and shifts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNDEFINED = "their metrics are undefined, and they are not in the mean"
 
 
 def overlap(sides: Sides) -> Finding:
-    """Pairs of user and item that are in test and in train."""
+    """Pairs of user and item that are in both test and train."""
     train, test = sides.train, sides.test
     both = sides.twin >= 0
     effect = (
@@ -51,7 +51,7 @@ def overlap(sides: Sides) -> Finding:
 
 
 def older_than_own_training(sides: Sides) -> Finding:
-    """Interactions of test that precede training ones of the same user."""
+    """Interactions of test that precede an interaction of the same user in train."""
     return _against_own(
         sides,
         np.less,
@@ -64,7 +64,7 @@ def older_than_own_training(sides: Sides) -> Finding:
 
 
 def older_than_training(sides: Sides) -> Finding:
-    """Interactions of test that precede training ones of anyone."""
+    """Interactions of test that precede an interaction of any user in train."""
     train, test = sides.train, sides.test
     what = "interactions of test older than anyone's newest in train"
     if train.times is None or test.times is None:
@@ -84,7 +84,7 @@ def older_than_training(sides: Sides) -> Finding:
 
 
 def same_time(sides: Sides) -> Finding:
-    """Interactions of test at the time of the user's newest in train."""
+    """Interactions of test at the same time as the user's newest interaction in train."""
     return _against_own(
         sides,
         np.equal,
@@ -170,7 +170,7 @@ def users_without_relevant(sides: Sides) -> Finding:
 
 
 def users_emptied(sides: Sides) -> Finding:
-    """Users of test whose relevant interactions are all in train too."""
+    """Users of test whose relevant interactions are all in train as well."""
     return _of_users(
         sides,
         (sides.count_users(sides.relevant) > 0) & (sides.left == 0),
@@ -195,7 +195,7 @@ def users_without_candidates(sides: Sides) -> Finding:
 
 
 def users_few_relevant(sides: Sides) -> Finding:
-    """Users of test with relevant interactions, but fewer than the rule demands."""
+    """Users of test with relevant interactions, but fewer than the rule requires."""
     least = sides.rules.min_positives
     enough = sides.candidates >= sides.rules.min_candidates
     return _of_users(
@@ -239,19 +239,19 @@ def _duplicates(side: str, data: Interactions) -> Finding:
 
 
 def popularity_shift(sides: Sides) -> Finding:
-    """How differently the interactions of train and test spread over the items."""
+    """How differently the interactions of train and test are distributed over items."""
     counts = _matched(sides.item_counts, sides.item_counts_of_test, sides.items)
     effect = "The larger the distance, the less popularity in train says about test."
     return _shift("items", "popular", *counts, effect, {})
 
 
 def activity_shift(sides: Sides) -> Finding:
-    """How differently the interactions of train and test spread over the users."""
+    """How differently the interactions of train and test are distributed over users."""
     of_train, of_test = np.diff(sides.train.indptr), np.diff(sides.test.indptr)
     users = sides.users
     whose = clusters_of(sides.test.user_ids)
     if whose is not None and not are_pairs(sides.train.user_ids):
-        # Train has no sessions: add up the sessions of each user in test.
+        # Train has no sessions, so add up the sessions of each user in test.
         of_test = np.bincount(whose, of_test).astype(np.int64)
         users = users[np.unique(whose, return_index=True)[1]]
     first, second = _matched(of_train, of_test, users)
@@ -268,7 +268,7 @@ def activity_shift(sides: Sides) -> Finding:
 
 
 def _matched(of_train: Int64, of_test: Int64, matched: Int64) -> tuple[Int64, Int64]:
-    """Return the counts of both sides in the same order: those of train, then the others."""
+    """Return the counts of both sides in the same order: first those in train, then the others."""
     others = matched < 0
     first = np.concatenate([of_train, np.zeros(np.count_nonzero(others), np.int64)])
     second = np.zeros_like(first)
@@ -308,15 +308,15 @@ def _shift(
 def total_variation(first: Int64, second: Int64) -> float:
     """Return the total variation distance of two distributions, given as counts.
 
-    It is half the sum of |p_i - q_i|: the share of the interactions of one distribution that would
-    have to move to other items (or users) to give the other. 0 means equal shares, and 1 means
-    nothing in common. Neither distribution may be all zero.
+    It is half the sum of |p_i - q_i|. This is the share of the interactions that would have to move
+    to other items (or users) to turn one distribution into the other. 0 means equal shares, and 1
+    means nothing in common. Neither distribution may be all zero.
     """
     return float(np.abs(first / int(first.sum()) - second / int(second.sum())).sum() / 2)
 
 
 def expected_variation(first: Int64, second: Int64) -> float:
-    """Return the expected total variation distance if the same rows had been split at random.
+    """Return the expected total variation distance if the same rows were split at random.
 
     If each of the c_i rows of an item goes to the second side with probability
     f = n_2 / (n_1 + n_2), their number T_i is binomial, and the distance is expected to be
@@ -331,7 +331,7 @@ def expected_variation(first: Int64, second: Int64) -> float:
     counts, times = np.unique(first + second, return_counts=True)
     share = n_second / (n_first + n_second)
     successes = np.floor(counts * share) + 1
-    # C(c, v) is 0 if v exceeds c, which happens only if c is 0.
+    # C(c, v) is 0 if v exceeds c, which only happens if c is 0.
     counts, times, successes = counts[counts > 0], times[counts > 0], successes[counts > 0]
     logarithm = (
         gammaln(counts + 1)
@@ -347,17 +347,17 @@ def expected_variation(first: Int64, second: Int64) -> float:
 def head(counts: Int64) -> Bool:
     """Return the head: the smallest set of items (or users) with 80% of the interactions.
 
-    Items as frequent as the last of them belong to it as well, as in the metric tail_share.
+    It includes all items as frequent as its last item, as in the metric tail_share.
     """
     falling = np.sort(counts)[::-1]
-    # In whole numbers, so that 80% is exact.
+    # Compute with integers, so that 80% is exact.
     needed = 5 * (np.cumsum(falling) - falling) < 4 * falling.sum()
     chosen: Bool = counts >= falling[needed].min()
     return chosen
 
 
 def _ask_about(of_test: ids.Ids | None, of_train: ids.Ids | None) -> str:
-    """Return the question for the user whether ids are written in the same way on both sides."""
+    """Return the question for the user whether both sides write ids in the same way."""
     if of_test is None or of_train is None:
         return "do the positions of both sides mean the same?"
     return (
@@ -369,7 +369,7 @@ def _ask_about(of_test: ids.Ids | None, of_train: ids.Ids | None) -> str:
 def _against_own(
     sides: Sides, compare: np.ufunc, what: str, level: Level, found: str, clear: str
 ) -> Finding:
-    """Return the finding of rows of test by their time and the user's newest time in train."""
+    """Return a finding that compares times in test with each user's newest time in train."""
     if sides.train.times is None or sides.test.times is None:
         return _without_times(sides, what)
     last, known = newest(sides.train)
@@ -396,7 +396,7 @@ def _of_rows(
     total: int | None = None,
     statistics: Mapping[str, float] | None = None,
 ) -> Finding:
-    """Return the finding of some rows of test, bool [len(test)], out of `total` or of all."""
+    """Return the finding of some rows of test, bool [len(test)], out of `total` or all rows."""
     rows = np.flatnonzero(chosen)
     few = rows[:EXAMPLES]
     users = examples_at(sides.user[few], sides.test.user_ids)
@@ -408,6 +408,6 @@ def _of_rows(
 def _of_users(
     sides: Sides, chosen: Bool, what: str, level: Level, found: str, clear: str
 ) -> Finding:
-    """Return the finding of some users of test, bool [test.n_users], out of those tested."""
+    """Return the finding of some users of test, bool [test.n_users], out of all tested users."""
     total = int(np.count_nonzero(sides.tested))
     return among(chosen, sides.test.user_ids, what, level, found, clear, total)

@@ -1,4 +1,4 @@
-"""Findings: the results of checks, of a split or of the output of a model."""
+"""Findings: the results of checks of a split, or of a model's output."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ SHOWN = 3  # examples per finding in a table
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Finding:
-    """The result of one check, of a split or of the output of a model.
+    """The result of one check of a split, or of a model's output.
 
     Attributes
     ----------
     name
-        For instance ``"overlap"``.
+        The name of the check, such as ``"overlap"``.
     what
         The things that are counted, such as ``"interactions of test that are also in train"``.
     level
-        ``"leakage"`` means that the model could learn from the answers of the test, ``"problem"``
-        that the result would be wrong or meaningless, ``"warning"`` that the result means less
-        than it seems to, and ``"fact"`` none of these, or that nothing was found.
+        ``"leakage"`` means that the model could learn the answers of the test, ``"problem"`` that
+        the result would be wrong or meaningless, and ``"warning"`` that the result means less than
+        it seems to. ``"fact"`` means none of these, or that nothing was found.
     count
-        The number that was found. None if it was not checked; the sentence says why.
+        The number of things found. None if this was not checked; the sentence says why.
     total
         The number that `count` is a part of.
     examples
-        The first few, ordered by id: ids of users or items, or pairs (user, item). They are
-        positions if there are no ids.
+        The first few things found, ordered by id: users, items, or pairs (user, item). Without ids,
+        they are positions.
     sentence
-        The effect on the result.
+        What the finding means for the result.
     statistics
         Further numbers by name.
     """
@@ -85,9 +85,9 @@ def counted(
     clear: str,
     statistics: Mapping[str, float] | None = None,
 ) -> Finding:
-    """Return the finding of a check, which is a fact if nothing was found.
+    """Return the finding of a check, with the sentence `found`.
 
-    Its sentence is `found`, or `clear` if nothing was found.
+    If nothing was found, it is a fact with the sentence `clear`.
     """
     return Finding(
         what=what,
@@ -109,25 +109,25 @@ def among(
     clear: str,
     total: int | None = None,
 ) -> Finding:
-    """Return the finding of some users or items, bool [n], as `counted`; `total` is n if None."""
+    """Return the finding of some users or items, bool [n]; see `counted`. None as `total` is n."""
     places = np.flatnonzero(chosen)
     n = len(chosen) if total is None else total
     return counted(len(places), n, examples_at(places, ids), what, level, found, clear)
 
 
 def unchecked(what: str, why: str, total: int = 0) -> Finding:
-    """Return the finding of a check that could not be made; `why` is a sentence."""
+    """Return the finding of a check that was not possible; `why` is a sentence."""
     return Finding(what=what, level="fact", count=None, total=total, sentence=f"Not checked: {why}")
 
 
 def examples_at(positions: Array, ids: Array | None) -> tuple[Any, ...]:
-    """Return the ids at the first few positions, or these positions without ids."""
+    """Return the ids at the first few positions, or these positions if there are no ids."""
     few = positions[:EXAMPLES]
     return tuple(few.tolist() if ids is None else ids[few].tolist())
 
 
 def findings_of(checks: Iterable[Callable[[Data], Finding]], data: Data) -> tuple[Finding, ...]:
-    """Return the finding of each check, which has the name of its function."""
+    """Run the checks; each finding has the name of the check's function."""
     return tuple(dataclasses.replace(check(data), name=check.__name__) for check in checks)
 
 
@@ -191,7 +191,7 @@ class Findings(Printed):
         raise NotImplementedError
 
     def told(self) -> list[Finding]:
-        """Return the findings that found something or were not checked, the gravest first."""
+        """Return the findings to mention (something found, or not checked), most serious first."""
         order = ("leakage", "problem", "warning", "fact")
         found = (finding for finding in self.findings if finding.count != 0)
         return sorted(found, key=lambda finding: order.index(finding.level))

@@ -1,4 +1,4 @@
-"""Whether the output of a model is fit to be evaluated, and whether this installation computes."""
+"""Checks of the output of a model before it is evaluated, and of this installation."""
 
 from recometer.checking.preflight import Preflight, check
 

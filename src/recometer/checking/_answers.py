@@ -1,4 +1,4 @@
-"""The answers of a source that the checks read; each is requested once."""
+"""The answers of a source to the requests of the checks, each requested once."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from recometer.sources.base import Request, Source
 
 @dataclasses.dataclass(frozen=True)
 class Answers:
-    """The arguments, and the answers of the source.
+    """The arguments of `check`, and the answers of the source.
 
     Attributes
     ----------
     given
-        The arguments as `evaluate` reads them; its test has only the users that are checked.
+        The arguments as `evaluate` reads them. Its test only has the users that are checked.
     again
-        The same source, or for a model with ``recommend(...)`` the lists from a second call.
+        The same source; for a model with ``recommend(...)``, the lists from a second call.
     whole
-        Test with all of its users.
+        The test set with all users.
     k
-        The number of places of each list that are checked.
+        The number of places of each list to check.
     """
 
     given: Case
@@ -45,7 +45,7 @@ class Answers:
 
     @property
     def test(self) -> Interactions:
-        """Test with the users that are checked."""
+        """The test set with the users that are checked."""
         return self.given.sides.test
 
     @property
@@ -55,7 +55,7 @@ class Answers:
 
     @cached_property
     def request(self) -> Request:
-        """The request to the source; equal scores are in the order of the item ids."""
+        """The request to the source, with equal scores in the order of item ids."""
         protocol = self.given.protocol.replace(ties="item")
         return dataclasses.replace(request_of(self.given), protocol=protocol, depth=None)
 
@@ -71,7 +71,7 @@ class Answers:
 
     @cached_property
     def listed(self) -> Interactions:
-        """The listed items as interactions, as if they were test."""
+        """The listed items as interactions, in the form of a test set."""
         return as_interactions(self.lists, self.test)
 
     @cached_property
@@ -88,7 +88,7 @@ class Answers:
 
     @cached_property
     def trained(self) -> Interactions | None:
-        """The training interactions of the examined users, or None without train."""
+        """The training interactions of the checked users, or None without train."""
         if self.train is None:
             return None
         users = SourceIndex.of_data(self.train, "train").places_of_users(self.test)
@@ -117,7 +117,7 @@ def as_interactions(lists: TopLists, test: Interactions) -> Interactions:
 
 
 def named(items: Int64, item_ids: Array | None) -> Array:
-    """Return the ids at positions (None for -1), or the positions if there are no ids."""
+    """Return the ids at positions, with None for -1, or the positions if there are no ids."""
     if item_ids is None:
         return items
     return np.append(item_ids.astype(object), [None])[items]

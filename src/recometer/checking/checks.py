@@ -19,7 +19,7 @@ from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.results.evaluation import EvaluationRecord
 from recometer.sources.base import Kind
 
-TIED_SHARE = 0.1  # a higher share of the listed places is a warning
+TIED_SHARE = 0.1  # more than this share of the listed places is a warning
 
 
 def changes_between_calls(answers: Answers) -> Finding:
@@ -39,7 +39,7 @@ def changes_between_calls(answers: Answers) -> Finding:
 
 
 def rank_differs_from_list(answers: Answers) -> Finding:
-    """Look for users whose listed items are not where `rank` puts them."""
+    """Look for users whose lists contradict the places that `rank` returns."""
     lists, ranks = answers.lists, answers.places
     place, n_users = ranks.above + ranks.before, lists.n_users
     rows = np.flatnonzero((ranks.above >= 0) & (place < lists.depth))
@@ -96,7 +96,7 @@ def constant_scores(answers: Answers) -> Finding:
 
 
 def tied_places(answers: Answers) -> Finding:
-    """Count the listed places whose score another candidate has, too."""
+    """Count the listed places with a score that another candidate has as well."""
     ranks = answers.places
     listed = (ranks.above >= 0) & (ranks.above + ranks.before < answers.lists.depth)
     tied = listed & (ranks.tied > 0)
@@ -137,7 +137,7 @@ def same_list(answers: Answers) -> Finding:
 
 
 def _different(lists: TopLists, again: TopLists) -> Bool:
-    """Return which users have other items in their lists: bool [n_users]."""
+    """Return which users have different items in the two lists: bool [n_users]."""
     depth = max(lists.depth, again.depth)
     first, second = (
         named(np.pad(one.items, ((0, 0), (0, depth - one.depth)), constant_values=-1), one.item_ids)
@@ -148,7 +148,7 @@ def _different(lists: TopLists, again: TopLists) -> Bool:
 
 
 def _moved(ranks: Ranks, again: Ranks) -> Bool:
-    """Return which users have an item of test at another rank: bool [n_users]."""
+    """Return which users have an item of test at different ranks: bool [n_users]."""
     columns: tuple[tuple[Array | Int64, Array | Int64], ...] = (
         (named(ranks.item, ranks.item_ids), named(again.item, again.item_ids)),
         (ranks.above, again.above),
@@ -218,7 +218,7 @@ def listed_items_unknown(answers: Answers) -> Finding:
 
 
 def _lacking(answers: Answers, listed: Int64, ids_listed: Array) -> Bool | None:
-    """Return which items, by their positions and ids, the catalogue lacks; None if unknown."""
+    """Return which items (positions or ids) the catalogue lacks, or None if it is unknown."""
     lists, catalogue = answers.lists, answers.given.sides.arguments.catalogue
     if lists.uncatalogued is not None:
         return np.isin(listed, lists.uncatalogued)
@@ -318,7 +318,7 @@ def train_items_recommended(answers: Answers) -> Finding:
     listed = as_interactions(lists, answers.test)
     again = matching.in_train(listed, answers.train)
     users = np.unique(ragged.users_of(listed.indptr)[again])
-    # If all candidates are ranked, a list ends where the candidates do.
+    # If all candidates are ranked, a list may end because no candidates are left.
     shorter = answers.lists.lengths < lists.lengths
     shortened = bool((shorter & answers.ranks.ends_early).any())
     left_out = answers.source.facts.removes_train(answers.given.protocol)
@@ -348,7 +348,7 @@ def _effect(*, left_out: bool, shortened: bool) -> str:
 
 
 def train_items_low(answers: Answers) -> Finding:
-    """Count the users whose items of train are not ranked above the middle."""
+    """Count the users whose train items are not ranked above the middle."""
     what = "users whose own items of train are, on average, in the lower half of their ranking"
     ranks = _ranks_of_train(answers)
     if isinstance(ranks, str):
@@ -384,7 +384,7 @@ def train_items_low(answers: Answers) -> Finding:
 
 
 def _ranks_of_train(answers: Answers) -> Ranks | str:
-    """Return the ranks of the items of train, or a string that says why there are none."""
+    """Return the ranks of the train items, or a string that says why there are none."""
     if answers.trained is None:
         return "no train"
     if answers.given.brings_truth:
@@ -404,7 +404,7 @@ CONFIDENCE = 0.95
 
 
 def no_better_than_chance(answers: Answers) -> Finding:
-    """Count the users whose relevant items are ranked no higher than in a random order."""
+    """Count the users whose relevant items rank no higher than in a random order."""
     what = "users whose relevant items are no higher than in a random order (roc_auc)"
     try:
         result = _evaluated(answers)
@@ -441,7 +441,7 @@ def no_better_than_chance(answers: Answers) -> Finding:
 
 
 def _difference(values: Float64, chance: Float64) -> stats.Interval:
-    """Return the interval of the mean difference, within its possible range for these users."""
+    """Return the interval of the mean difference, limited to what is possible for these users."""
     known = ~np.isnan(values)
     if not known.any():
         return stats.Interval.unknown(CONFIDENCE, 0, "No user has a value.")

@@ -1,4 +1,4 @@
-"""Checks whether this installation computes correctly on this processor."""
+"""Check whether this installation computes correctly on this processor."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from recometer.sources.scores import Scores
 from recometer.tasks import resolve_threads
 from recometer.version import __version__
 
-# Calls of the kernel, with results of a slow version in NumPy (tests/helpers/kernel_problems.py).
+# Calls of the kernel with the results of a slow NumPy version (tests/helpers/kernel_problems.py).
 PROBLEMS = pathlib.Path(__file__).with_name("problems.json.gz")
-# The functions whose code differs between instruction sets.
+# These functions have different code for each instruction set.
 OF_A_SET = ("score_items", "rank_factors", "rank_scores", "top_factors", "top_scores")
 
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """One line of the check."""
+    """One line of the result."""
 
     what: str
     found: str
@@ -39,7 +39,7 @@ class Line:
 
     @property
     def verdict(self) -> str:
-        """The text of the verdict."""
+        """The verdict as text."""
         return "" if self.works else "WRONG"
 
 
@@ -64,7 +64,7 @@ class Installation(Printed):
 
     @property
     def works(self) -> bool:
-        """Whether everything is correct."""
+        """Whether all results are correct."""
         return all(line.works for line in self.lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,9 +84,9 @@ def check_installation() -> Installation:
     Returns
     -------
     Installation
-        Versions, processor and threads; a small evaluation whose result was computed by hand; and,
-        for each instruction set of this processor, ranks, lists, sums and hashes in comparison
-        with those that plain NumPy found for the same factors and scores.
+        It has versions, the processor and threads. It compares a small evaluation with a result
+        that was computed by hand. For each instruction set of this processor, it compares ranks,
+        lists, sums and hashes with those that plain NumPy found for the same input.
     """
     return Installation(tuple(_lines()))
 
@@ -117,7 +117,7 @@ def _timed(what: str, check: Callable[[], tuple[str, bool]]) -> Line:
     return Line(what, f"{found} ({time.perf_counter() - begin:.2f} s)", works)
 
 
-# Ann's item is at place 2, Bob's at place 1, and Cleo's ties with another one for place 1.
+# Ann's item is at place 2, Bob's is at place 1, and Cleo's is tied with another for place 1.
 SCORES = [[3.0, 2.0, 1.0], [1.0, 2.0, 3.0], [2.0, 2.0, 1.0]]
 TEST = [[0, 1, 0], [0, 0, 1], [1, 0, 0]]
 AT_TWO = 1 / math.log2(3)

@@ -1,4 +1,4 @@
-"""check and Preflight: whether the output of a model is fit to be evaluated."""
+"""`check` and `Preflight`: whether the output of a model can be evaluated."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from recometer.protocol import Rules
     from recometer.sources.models import Recommender
 
-# A check is a function of Answers that returns a Finding. They are shown in this order.
+# Each check is a function that takes Answers and returns a Finding. Findings have this order.
 CHECKS = (
     checks.changes_between_calls,
     checks.rank_differs_from_list,
@@ -140,13 +140,13 @@ def check(
     Parameters
     ----------
     source, test, train, candidates, exclude, catalogue
-        As `evaluate` takes them. A model with ``recommend(...)`` is called twice.
+        As in `evaluate`. A model with ``recommend(...)`` is called twice.
     k
         The number of places of each list to check.
     n_users
-        The number of users of test to check, drawn at random; None checks all of them. Users that
-        are positions cannot be drawn: for them, and if the source contains the truth, all users
-        are checked. Unknown users and items are always counted for all of test.
+        The number of users of test to check, drawn at random; None checks all of them. All users
+        are also checked if they are positions, or if the source contains the truth. Unknown users
+        and items are always counted over all of test.
     protocol, **rules
         The rules that the evaluation will follow, as in `evaluate`.
     seed
@@ -161,7 +161,7 @@ def check(
     Raises
     ------
     InputError, InputTypeError, UnknownNameError
-        As for `evaluate`, if data do not fit.
+        As for `evaluate`, if the data do not match.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def check(
         **rules,
     )
     with warnings.catch_warnings(), waiting("Checking"):
-        # Here, findings replace the warnings of `evaluate`.
+        # Findings replace the warnings of `evaluate` here.
         warnings.simplefilter("ignore", DataWarning)
         given = evaluator.case(source)
         given.check_ids()

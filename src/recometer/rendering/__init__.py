@@ -1,7 +1,6 @@
 """Tables, and every way to show them: text, a terminal, Markdown, LaTeX, HTML, JSON and CSV.
 
-A result says what its columns are (`Column`) and which rows they show (`Table`); all formats
-follow from that.
+A result declares its columns (`Column`) and its rows (`Table`); all formats follow from these.
 """
 
 from recometer.rendering.formats import (

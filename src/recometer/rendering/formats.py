@@ -1,6 +1,6 @@
-"""Tables, and every way to write one: text, Markdown, LaTeX, HTML, JSON and CSV.
+"""Tables in all formats: text, Markdown, LaTeX, HTML, JSON and CSV.
 
-A new format is a function of a `Shown`, an entry in `FORMATS` and a method of `Shown`.
+A new format needs a function that takes a `Shown`, an entry in `FORMATS` and a method of `Shown`.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from recometer.errors import UnknownNameError, did_you_mean, visible
 
 WIDTH = 100  # characters per printed line
 LEFT_OUT = "Left out, as lines are narrow: {}."
-NARROWEST, NARROW = 30, 16  # least width of a column broken into lines; if all are broken
+NARROWEST, NARROW = 30, 16  # least width of a broken column; if all are broken
 # Characters with a meaning in Markdown. "_" within words has none.
 MARKDOWN = re.compile(r"[\\`*{}\[\]<|&~]|^>|(?<![^\W_])_|_(?![^\W_])|^[-+#](?= )|^-(?=-+$)")
 NUMBERED = re.compile(r"^(\d+)([.)])(?= )")
-ENTITIES = {"\\": "&#92;", "<": "&lt;", ">": "&gt;", "&": "&amp;"}  # a backslash may be an escape
-# Where sites that render Markdown may see a mention of a person, an issue or an address.
+ENTITIES = {"\\": "&#92;", "<": "&lt;", ">": "&gt;", "&": "&amp;"}  # a backslash may escape
+# Where sites that render Markdown may see a mention of a person or an issue, or a link.
 ADDRESSES = re.compile(r"(?<!\w)@(?=\w)|@(?=[^\W\d])|(?<!\w)#(?=\w)|:(?=//)|\bwww(?=\.)")
 APART = "\u200b"  # a zero-width space, which `visible` always escapes
 # Characters that begin a formula, also in the full width of East Asian scripts.
 FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 GAP = 2  # between two columns
-HUGE = 1e12  # above it, decimals are noise
-MOST_LINES = 10_000  # of indented JSON, for people
+HUGE = 1e12  # larger numbers have no decimals
+MOST_LINES = 10_000  # of indented JSON
 # Characters that TeX reads as a command, or shows as another one.
 LATEX = {
     **{character: "\\" + character for character in "&%$#_{}"},
@@ -49,7 +49,7 @@ LATEX = {
 }
 
 
-# Lines take the colour of the text, which is light in a dark notebook.
+# Lines have the colour of the text, which is light in dark notebooks.
 NOTEBOOK = (
     ".recometer table{border-collapse:collapse;font-size:.9em;font-variant-numeric:tabular-nums}"
     ".recometer th,.recometer td{padding:.15em .7em;border:0;background:none;"
@@ -59,12 +59,12 @@ NOTEBOOK = (
 
 
 def number(value: float, sign: str = "") -> str:
-    """Return a number with four decimals, or the first digits of a huge one: ``1.7e+308``."""
+    """Return a number with four decimals, or the first digits if it is huge: ``1.7e+308``."""
     return f"{value:{sign}.4{'g' if abs(value) >= HUGE else 'f'}}"
 
 
 def width_of_lines() -> int:
-    """Return how wide lines of text are: `WIDTH`, or less in a narrower terminal.
+    """Return the width of lines of text: `WIDTH`, or less in a narrower terminal.
 
     If standard output is redirected within Python (in a notebook, a test), the width of the
     terminal does not matter.
@@ -77,7 +77,7 @@ def width_of_lines() -> int:
 def to_text(shown: Shown, width: int | None = None) -> str:
     """Return tables as plain text, without a line break at the end.
 
-    With a width, lines end before this column if that is possible (`fitted`).
+    If possible, lines are not wider than `width`; see `fitted`.
     """
     texts = (
         _lines(block, width)
@@ -89,7 +89,7 @@ def to_text(shown: Shown, width: int | None = None) -> str:
 
 
 def blocks_of(shown: Shown, width: int | None) -> list[Fitted | Sequence[str]]:
-    """Return tables fitted into a width, and the lines around them."""
+    """Return tables that fit a width, and the lines around them."""
     blocks: list[Fitted | Sequence[str]] = []
     left_out: dict[str, None] = {}
     below: Sequence[str] = []
@@ -118,7 +118,7 @@ def _lines(part: Fitted, width: int | None) -> list[str]:
 
 
 def wrapped(text: str, width: int | None = WIDTH) -> str:
-    """Break a text into lines, if there is a width; all but the first are indented by two more."""
+    """Break a text into lines if there is a width, and indent all but the first by two more."""
     if width is None:
         return text
     begin = text[: len(text) - len(text.lstrip())]
@@ -128,7 +128,7 @@ def wrapped(text: str, width: int | None = WIDTH) -> str:
 
 
 class Fitted(NamedTuple):
-    """A table, or some of its columns, with line breaks in the cells that would be too wide.
+    """A table or some of its columns, with line breaks in cells that would be too wide.
 
     Attributes
     ----------
@@ -138,7 +138,8 @@ class Fitted(NamedTuple):
     best
         Cells to highlight, each as (row, column).
     above
-        A line for above the table with the columns whose cells are all equal, or an empty string.
+        A line to show above the table, with the columns in which all cells are equal. It may be
+        empty.
     """
 
     columns: Sequence[Column]
@@ -149,13 +150,16 @@ class Fitted(NamedTuple):
 
 
 def fitted(table: Table, width: int | None) -> tuple[list[Fitted], list[str]]:
-    """Fit a table into a width; return the parts, and the titles of columns that are left out.
+    """Fit a table into a width, and return its parts and the titles of omitted columns.
 
-    These steps are tried in order until the table fits: break long cells of the last column, then
-    titles; move cells that are equal in all rows above the table, and leave out spare columns;
-    break the last column into narrower lines; put a cell of the first column above those of the
-    second if rows share it; break other cells; and move the remaining columns to further tables,
-    which repeat the first columns.
+    These steps are tried in order until the table fits:
+
+    1. Break long cells of the last column, then titles.
+    2. Move cells that are equal in all rows above the table, and leave out spare columns.
+    3. Break the last column into narrower lines.
+    4. If rows share a cell of the first column, put it above their cells of the second column.
+    5. Break other cells.
+    6. Move the remaining columns to additional tables, which repeat the first columns.
     """
     whole = Fitted(table.shown, table.headers, table.cells(), table.best)
     if width is None or _fits(whole, width, NARROWEST):
@@ -219,7 +223,7 @@ def _with_narrow_titles(of: Fitted) -> Fitted:
 
 
 def _alike(of: Fitted) -> list[int]:
-    """Return the text columns with equal cells, but keep the first if no other text is left."""
+    """Return the text columns with only equal cells, except the first if no other is left."""
     found = [
         at
         for at, one in enumerate(of.columns[:-1])
@@ -230,7 +234,7 @@ def _alike(of: Fitted) -> list[int]:
 
 
 def _some(of: Fitted, columns: Sequence[int]) -> Fitted:
-    """Return some of the columns."""
+    """Return the table with only some of its columns."""
     return Fitted(
         [of.columns[at] for at in columns],
         [of.headers[at] for at in columns],
@@ -248,13 +252,13 @@ def _widths(of: Fitted) -> list[int]:
 
 
 def _fits(of: Fitted, width: int, narrow: int) -> bool:
-    """Return whether the table fits if the last column is broken down to `narrow` characters."""
+    """Return whether the table fits if the last column is reduced to `narrow` characters."""
     *before, last = _widths(of)
     return sum(before) + GAP * len(before) + min(last, narrow) <= width
 
 
 def _broken(of: Fitted, width: int | None, narrow: int) -> Fitted:
-    """Break the texts of the last column."""
+    """Break the texts of the last column into lines."""
     if width is None:
         return of
     *before, _ = _widths(of)
@@ -265,7 +269,7 @@ def _broken(of: Fitted, width: int | None, narrow: int) -> Fitted:
 def _narrowed(of: Fitted, width: int, keys: int) -> Fitted:
     """Break the widest cells until the table fits: at blanks, and within words if necessary.
 
-    If that is not enough, the first columns, which all parts repeat, are narrowed further.
+    If that is not enough, narrow the first columns, which all parts repeat, even further.
     """
     wanted = widths = _widths(of)
     words = [
@@ -295,7 +299,7 @@ def _narrowed(of: Fitted, width: int, keys: int) -> Fitted:
 def _shrunk(
     widths: Sequence[int], some: Sequence[int], least: Sequence[int], width: int, n: int
 ) -> list[int]:
-    """Return widths of columns, with the widest ones reduced until the first n fit."""
+    """Return the widths of columns, reducing the widest until the first n columns fit."""
     found = list(widths)
     while sum(found[:n]) + GAP * (n - 1) > width:
         wider = [at for at in some if found[at] > least[at]]
@@ -306,7 +310,7 @@ def _shrunk(
 
 
 def _in_lines(text: str, width: int, *, words: bool = False) -> str:
-    """Break a text at blanks, and with `words` also within words that are too wide."""
+    """Break a text at blanks, and if `words`, also within words that are too wide."""
     return "\n".join(textwrap.wrap(text, width, break_long_words=words, break_on_hyphens=words))
 
 
@@ -319,7 +323,7 @@ def in_markdown(text: str) -> str:
 
 
 def to_markdown(shown: Shown) -> str:
-    """Return tables in Markdown, each with the lines around it as paragraphs."""
+    """Return tables in Markdown, with the lines around them as paragraphs."""
 
     def line(cells: Iterable[str]) -> str:
         return f"| {' | '.join(cells)} |"
@@ -334,9 +338,9 @@ def to_markdown(shown: Shown) -> str:
 
 
 def to_latex(shown: Shown) -> str:
-    """Return tables in LaTeX, with booktabs' rules.
+    """Return tables in LaTeX with the rules of booktabs.
 
-    Lines around the tables become comments; those that explain signs become rows of their own.
+    Lines around tables become comments, except that lines that explain signs become table rows.
     """
 
     def escape(text: str) -> str:
@@ -364,7 +368,7 @@ def to_latex(shown: Shown) -> str:
 
 
 def to_html(shown: Shown) -> str:
-    """Return tables in HTML, every text escaped."""
+    """Return tables in HTML with every text escaped."""
     import html  # not needed in a terminal
 
     def paragraphs(lines: Iterable[str]) -> list[str]:
@@ -389,7 +393,7 @@ def to_html(shown: Shown) -> str:
 
 
 def to_notebook(shown: Shown) -> str:
-    """Return tables in HTML as a notebook shows them: compact, in the colours of its theme."""
+    """Return tables in HTML for notebooks: compact, and in the colours of the theme."""
     return f'<div class="recometer"><style>{NOTEBOOK}</style>\n{to_html(shown)}\n</div>'
 
 
@@ -399,14 +403,14 @@ def to_json(shown: Shown) -> str:
 
     content = plain(shown.to_dict())
     text = json.dumps(content, indent=2, allow_nan=False)
-    # With values per user, one line per entry would make up most of the file.
+    # With values per user, indentation would make up most of the file.
     return text if text.count("\n") < MOST_LINES else json.dumps(content, allow_nan=False)
 
 
 def to_csv(shown: Shown, field: Callable[[Any], str] | None = None) -> str:
-    """Return rows in CSV, undefined values empty; numbers have all of their digits.
+    """Return rows in CSV with all digits; undefined values are empty.
 
-    `field` formats a value as a string. None stands for `_flat`.
+    `field` formats a value as a string; by default, this is `_flat`.
     """
     import csv
 
@@ -421,7 +425,7 @@ def to_csv(shown: Shown, field: Callable[[Any], str] | None = None) -> str:
 
 
 def to_spreadsheet(shown: Shown) -> str:
-    """Return rows in CSV; a spreadsheet program takes no string, such as an id, for a formula."""
+    """Return rows in CSV in which spreadsheet programs see no formulas, for example in ids."""
     return to_csv(shown, _no_formula)
 
 
@@ -438,14 +442,14 @@ FORMATS: dict[str, Callable[[Shown], str]] = {
 
 
 def render(shown: Shown, form: str) -> str:
-    """Return something in one of `FORMATS`, without a line break at the end."""
+    """Return a result in one of `FORMATS`, without a line break at the end."""
     if form not in FORMATS:
         raise UnknownNameError(f"There is no format {form!r}. {did_you_mean(form, FORMATS)}")
     return FORMATS[form](shown)
 
 
 def plain(value: Any) -> Any:
-    """Return a value for JSON: undefined ones are None, and types that JSON lacks are texts."""
+    """Return a value for JSON: None if it is undefined, and a text if JSON lacks its type."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, bool | int | str):
@@ -471,7 +475,7 @@ def _flat(value: Any) -> str:
 
 
 def _no_formula(value: Any) -> str:
-    """Return a value as a CSV field; a string that looks like a formula gets an apostrophe."""
+    """Return a value as a CSV field, with an apostrophe before strings that look like formulas."""
     text = _flat(value)
     if isinstance(value, bool | int | float) or hasattr(value, "dtype"):
         return text
@@ -491,7 +495,7 @@ def written(text: str, path: str | os.PathLike[str] | None) -> str:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file; lone surrogates, which UTF-8 lacks, are escaped."""
+    """Write a text file, and escape lone surrogates, which UTF-8 cannot encode."""
     write_whole(as_path(path, "a table"), text.encode("utf-8", errors="backslashreplace"))
 
 
@@ -504,8 +508,8 @@ class Column:
     title
         The heading of the column.
     fields
-        Names of the values that it shows together, such as ``("low", "high")``; in CSV and JSON,
-        each has a column of its own. Empty stands for one value, named like the title.
+        Names of the values that it shows together, such as ``("low", "high")``. In CSV and JSON,
+        each has a column of its own. If empty, there is one value, named like the title.
     show
         Formats these values as a string.
     number
@@ -515,7 +519,7 @@ class Column:
     hidden
         Whether it appears only in CSV and JSON.
     spare
-        Whether it is left out first, with a note, if the lines are too narrow for all columns.
+        Whether it is left out first, with a note, if not all columns fit.
     """
 
     title: str
@@ -533,14 +537,14 @@ class Column:
 
 
 class Shown:
-    """Base class of everything that can be shown as a table, in every format."""
+    """Base class of everything that can be shown as a table in all formats."""
 
     def table(self) -> Table:
         """Return the table that people read."""
         raise NotImplementedError
 
     def tables(self, width: int | None = None) -> Sequence[Table]:
-        """Return tables that are not wider than `width` columns, if that is possible."""
+        """Return tables that, if possible, are not wider than `width` characters."""
         return [self.table()]
 
     def data(self) -> Table:
@@ -571,21 +575,21 @@ class Shown:
     def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return rows in CSV, undefined values empty; also write them to a path if one is given.
 
-        Texts are as they are. `to_spreadsheet` is for programs that would compute some of them.
+        Texts are unchanged. Use `to_spreadsheet` for programs that would take some for formulas.
         """
         return written(to_csv(self), path)
 
     def to_spreadsheet(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return CSV that is safe to open in a spreadsheet program; also write it to a path.
 
-        A text that such a program would take as a formula (it begins with ``=``, ``+``, ``-`` or
-        ``@``) has an apostrophe before it. Numbers are as in `to_csv`.
+        Texts that such a program would take for formulas (they begin with ``=``, ``+``, ``-`` or
+        ``@``) have an apostrophe before them. Numbers are as in `to_csv`.
         """
         return written(to_spreadsheet(self), path)
 
 
 class Printed(Shown):
-    """Base class of results that ``print`` and notebooks show as a table, too."""
+    """Base class of results that ``print`` and notebooks also show as a table."""
 
     def __str__(self) -> str:
         return to_text(self, width_of_lines())
@@ -606,10 +610,10 @@ class Table(Printed):
     notes
         Lines below the table.
     legend
-        Lines that explain the signs in the cells, before the notes; LaTeX has them within the
-        table.
+        Lines that explain the signs in the cells, shown before the notes. In LaTeX, they are part
+        of the table.
     head
-        Lines above it.
+        Lines above the table.
     best
         Cells to highlight, each as (row, column).
     """
@@ -631,7 +635,7 @@ class Table(Printed):
 
     @property
     def shown(self) -> list[Column]:
-        """The columns that people read."""
+        """The columns that are shown to people."""
         return [column for column in self.columns if not column.hidden]
 
     @property
@@ -641,11 +645,11 @@ class Table(Printed):
 
     @property
     def headers(self) -> list[str]:
-        """Their titles."""
+        """The titles of the shown columns."""
         return [visible(column.title) for column in self.shown]
 
     def cells(self) -> list[list[str]]:
-        """Return the texts of all rows, as people read them."""
+        """Return the texts in the shown columns of all rows."""
         return [
             [
                 visible(column.show(*(value_of(row, name) for name in column.names)))
@@ -663,7 +667,7 @@ class Table(Printed):
         return [{name: plain(value_of(row, name)) for name in self.fields()} for row in self.rows]
 
     def marked(self, mark: Callable[[str], str], escape: Callable[[str], str]) -> list[list[str]]:
-        """Return escaped texts of all rows, the best of them marked."""
+        """Return the escaped texts of all rows, with the best ones marked."""
         return [
             [
                 mark(escape(cell)) if (row, column) in self.best else escape(cell)

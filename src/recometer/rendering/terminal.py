@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def output(shown: Shown, form: str = "table", *, folded: bool = True) -> None:
-    """Write something to standard output; a table is styled if that is a terminal.
+    """Write something to standard output, with styled tables in a terminal.
 
-    Plain text that is not `folded` has one line per row, however long.
+    Plain text has one line per row of any length, unless `folded`.
     """
     if form != "table":
         print(render(shown, form), flush=True)
