@@ -1,4 +1,4 @@
-"""Whether evaluations can be compared: the same test data, candidates and rules."""
+"""Check that evaluations can be compared: same test data, candidates and rules."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def read_allow(allow: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def check_alike(models: Sequence[Model], users: Users, allow: tuple[str, ...]) -> list[str]:
-    """Refuse evaluations that cannot be compared; return notes that readers should know.
+    """Raise InputError for evaluations that cannot be compared; return notes for readers.
 
     Raises
     ------
@@ -95,7 +95,7 @@ Run = tuple[str, EvaluationRecord, Model, int]
 
 
 def _pairs(models: Sequence[Model]) -> Iterator[tuple[Run, Run]]:
-    """Yield the pairs to compare: each run with the first one, or batch with batch."""
+    """Yield the pairs to compare: each run with the first run, or batch with batch."""
     if any(model.batches for model in models):
         counts = {model.name: len(model.runs) for model in models}
         if len(set(counts.values())) > 1 or not all(model.batches for model in models):
@@ -149,7 +149,7 @@ def _numbers_of_candidates(one: Run, two: Run, users: Users) -> Iterator[tuple[s
         numbers.append(column)
     invents = any(result.counts.get("list_items_uncatalogued") for _, result, *_ in (one, two))
     if invents and fingerprints(one[1], "catalogue") == fingerprints(two[1], "catalogue"):
-        return  # items outside the catalogue were ranked only for the users who list them
+        return  # items outside the catalogue were only ranked for users who list them
     known = (numbers[0] >= 0) & (numbers[1] >= 0)
     differ = known & (numbers[0] != numbers[1])
     if differ.any():

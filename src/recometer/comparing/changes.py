@@ -31,7 +31,7 @@ class UserChange:
     user
         The id, or the position.
     value, value_other
-        The user's values with the model, and with the other one.
+        The user's values with the model and with the other model.
     difference
         The first minus the second.
     """
@@ -50,7 +50,7 @@ class Changes(Printed):
     ----------
     metric, model, other
     harmed, helped : tuple of UserChange
-        The most changed first.
+        The users, the most changed first.
     """
 
     metric: str
@@ -87,7 +87,7 @@ class Segment:
     ----------
     group
     users
-        Users compared.
+        The number of users compared.
     mean, mean_other
     difference, low, high
         Difference of the means, with the ends of its interval.
@@ -113,9 +113,9 @@ class SegmentChanges(Printed):
     ----------
     metric, model, other
     rows : tuple of Segment
-        The most harmed first.
+        The groups, the most harmed first.
     confidence
-        Confidence of each interval; they are not adjusted for their number.
+        Confidence of each interval. The intervals are not adjusted for their number.
     """
 
     metric: str

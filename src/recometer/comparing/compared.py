@@ -1,4 +1,4 @@
-"""The result of a comparison: its rows, its tables, and questions about them."""
+"""The result of a comparison: its rows and tables, and methods that answer questions."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ from recometer.stats import Power
 if TYPE_CHECKING:
     import polars
 
-MOST_PAIRS = 6  # with more pairs, only `full` shows gains and losses of users
-MOST_NAMED = 2  # the most models named in the line of a metric not shown in full
+MOST_PAIRS = 6  # with more pairs, only `full` shows how many users gain and lose
+MOST_NAMED = 2  # most models in the line of a metric that is not shown in full
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Compared(Printed):
-    """The models and pairs that were compared, their tables, and questions about them.
+    """The compared models and pairs, their tables, and methods that answer questions about them.
 
     The attributes are documented in `recometer.Comparison`, which adds gates and formats.
     """
@@ -83,7 +83,7 @@ class Compared(Printed):
         ----------
         metric, model
         other
-            None compares with the baseline, or with the only other model.
+            The other model. None means the baseline, or the only other model.
 
         Raises
         ------
@@ -103,14 +103,14 @@ class Compared(Printed):
         )
 
     def per_user(self, metric: str, *, means: bool = True) -> polars.DataFrame:
-        """Return a Polars frame: the column ``user``, and a column per model with its values.
+        """Return a Polars frame with the column ``user``, and a column of values per model.
 
         Parameters
         ----------
         metric
         means
-            Whether to add a row with the means over the users with a value from all models; its
-            ``user`` is null. (Means of all values of a column would be over different users.)
+            Whether to add a row, with a null ``user``, for the means over the users with a value
+            from all models. (Means of whole columns would be over different users.)
         """
         import polars as pl
 
@@ -139,7 +139,7 @@ class Compared(Printed):
         return pl.concat([frame, pl.DataFrame(last, schema=frame.schema)])
 
     def changes(self, metric: str, model: str, other: str | None = None, *, n: int = 5) -> Changes:
-        """Return the n users who lose most and the n who gain most by a model instead of another.
+        """Return the n users who lose most, and the n who gain most, if a model replaces another.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class Compared(Printed):
         metric, model, other
             As in `row`.
         quantiles
-            How many groups ``"activity"`` and ``"popularity"`` make.
+            The number of groups for ``"activity"`` and ``"popularity"``.
         """
         return segments(self._pair(self.known(metric), model, other), groups, quantiles)
 
@@ -208,7 +208,7 @@ class Compared(Printed):
         return dataclasses.replace(planned, note=f"{planned.note} {by_bound}".lstrip())
 
     def known(self, metric: str) -> str:
-        """Return the name of a compared metric, which may be written in another way."""
+        """Return the name of a compared metric, given in any spelling."""
         return known_metric(metric, self.metrics, self.models[0].first)
 
     def model(self, name: str) -> Model:
@@ -251,27 +251,27 @@ class Compared(Printed):
 
     @property
     def decisive(self) -> tuple[str, ...]:
-        """The metrics that ``print`` shows in full: the primary ones, or else the first."""
+        """The metrics that ``print`` shows in full: the primary metrics, or else the first."""
         return self.primary if self.chosen else self.metrics[:1]
 
     def full(self) -> Shown:
-        """Return all pairs by all metrics, to be printed or written in any format."""
+        """Return all pairs by all metrics, for printing and all formats."""
         return FullComparison(self)
 
     def table(self) -> Table:
-        """Return the differences by all metrics, and the notes on the comparison."""
+        """Return the differences by all metrics, with the notes on the comparison."""
         found = self._differences(self.metrics)
         return dataclasses.replace(found, notes=self.said(self.metrics))
 
     def tables(self, width: int | None = None) -> list[Table]:
         """Return the leaderboard, all pairs by `decisive` metrics, and a line per other metric.
 
-        With more than `MOST_PAIRS` pairs, only `full` shows how users differ.
+        With more than `MOST_PAIRS` pairs, only `full` shows how many users gain and lose.
         """
         return self._tables(self.decisive, width)
 
     def _tables(self, metrics: Sequence[str], width: int | None) -> list[Table]:
-        """Return the tables, with these metrics in full."""
+        """Return the tables, with these metrics shown in full."""
         ranked = {one.metric for one in self.standings}
         names = [name for name in self.metrics if name in ranked]
         boards = leaderboard(self.standings, names, width=width) if names else []
@@ -295,7 +295,7 @@ class Compared(Printed):
     def said(self, metrics: Sequence[str]) -> list[str]:
         """Return the notes on the comparison if some metrics are shown in full.
 
-        The methods of p-values and intervals are added only if all metrics are shown.
+        The methods of p-values and intervals are only added if all metrics are shown.
         """
         rows, every = self._rows(metrics), len(metrics) == len(self.metrics)
         tested = [row for row in self.rows if row.test.method != "none"]
@@ -382,7 +382,7 @@ def leaderboard(
 ) -> list[Table]:
     """Return a row per model and a column per metric, best first by the first metric.
 
-    There are several tables if one is wider than `width`.
+    There are several tables if a single one would be wider than `width`.
     """
     order = [row.model for row in standings if row.metric == metrics[0]]
     of = {(row.model, row.metric): row for row in standings}
@@ -404,14 +404,14 @@ def leaderboard(
 
 
 def known_metric(metric: str, metrics: Sequence[str], result: EvaluationRecord) -> str:
-    """Return the name of a metric, which may be written in another way.
+    """Return the name of a metric, given in any spelling.
 
     Raises
     ------
     UnknownNameError
-        If it is none of `metrics`.
+        If it is not one of `metrics`.
     InputError
-        If it means several of them.
+        If several of them match.
     """
     known = {str(one): one for one in result.metrics if str(one) in metrics}
     try:

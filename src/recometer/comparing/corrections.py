@@ -1,4 +1,4 @@
-"""p-values that are adjusted for the number of comparisons."""
+"""Adjust p-values for the number of comparisons."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check_correction(
     primary: Sequence[str],
     together: Container[str],
 ) -> None:
-    """Refuse a correction that does not exist, or cannot be used in this comparison.
+    """Raise an error for a correction that does not exist, or is not possible in this comparison.
 
     `together` are the metrics that have one value for all users.
 
@@ -68,7 +68,7 @@ def check_correction(
 
 
 def tukey_by(metric: str, models: Sequence[Model], users: Users, options: Options) -> Tukey:
-    """Return Tukey's test of all models, on the users with a value from all of them."""
+    """Return Tukey's test of all models, on the users with a value from every model."""
     return stats.tukey(
         np.column_stack([users.values(model, metric) for model in models]),
         alpha=options.alpha,
@@ -85,10 +85,10 @@ def adjusted(
     tests: Mapping[str, Tukey],
     models: Sequence[Model],
 ) -> list[PairRow]:
-    """Adjust p over the comparisons by primary metrics, and add the power at that level.
+    """Adjust p over the comparisons by primary metrics, and add the power at the adjusted level.
 
-    Only comparisons of `models` with each other count. `tests` has Tukey's test of each primary
-    metric, where that is the correction.
+    Only comparisons among `models` count. If the correction is Tukey's, `tests` has the test of
+    each primary metric.
     """
     names = {model.name for model in models}
     own = np.array([row.metric in primary and {row.model, row.other} <= names for row in rows])
@@ -98,7 +98,7 @@ def adjusted(
     smallest[np.isnan(p_values)] = np.nan
     n_tests = max(1, int(np.count_nonzero(~np.isnan(p_values))))
     if correction == "tukey":
-        # Each metric has its own test, and the adjusted p is at least the p of the pair alone.
+        # Each metric has a test of its own, and the adjusted p is at least the p of the pair.
         p_values = np.maximum(p_values, _by_tukey(rows, tests, models))
         p_values, least = (np.minimum(one * len(primary), 1.0) for one in (p_values, smallest))
     else:
@@ -120,7 +120,7 @@ def adjusted(
 
 
 def _withheld(row: PairRow, adjusted_p: float, options: Options) -> list[str]:
-    """Return a note if only the number of comparisons hides a difference."""
+    """Return a note if a difference is only insignificant because of the number of comparisons."""
     alone = row.p_value <= options.alpha < adjusted_p and 0.0 not in row.interval
     return [WITHHELD] if alone else []
 

@@ -1,4 +1,4 @@
-"""Gates: bounds for how much worse than the baseline a model may be."""
+"""Gates, which limit how much worse than the baseline a model may be."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WRITTEN = re.compile(
     r"\s*(\S.*?)\s*(>=|<=)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(%?)\s*"
 )
 SHOWN = 3  # the number of the most harmed users to show
-EQUAL = 1e-6  # a difference this close to the bound counts as equal (in interval half-widths)
+EQUAL = 1e-6  # differences this close to the bound, in half-widths of the interval, count as equal
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,11 +46,11 @@ class Gate:
     ----------
     metric
     bound
-        Bound for the difference, or with `relative` for the relative one (0.05 is 5 %): a finite
-        number.
+        The bound for the difference, or if `relative`, for the relative difference (0.05 is 5 %).
+        It is a finite number.
     relative
     higher_is_better
-        Whether the difference must be at least the bound; otherwise it must be at most the bound.
+        Whether the difference must be at least the bound. Otherwise it must be at most the bound.
 
     Raises
     ------
@@ -84,14 +84,14 @@ class GateRow:
     verdict
         ``"passed"``, ``"failed"`` or ``"undecided"``.
     found, low, high
-        The difference with its interval, relative if the gate is.
+        The difference with its interval. Both are relative if the gate is.
     method
         How the interval was computed.
     n
         The number of users compared.
     fewest_users, most_users
-        How many users would decide an undecided gate, in the best and in the worst case (see
-        `users_needed`); None if that is unknown.
+        How many users would decide an undecided gate in the best and the worst case (see
+        `users_needed`). None if that is unknown.
     changes
         The most harmed and helped users; None for a metric with one value for all users.
     segment
@@ -145,9 +145,10 @@ class GateReport(Printed):
     baseline
     confidence
     undecided : "pass", "fail" or None
-        How undecided gates count in `passed` and `failed`; None: as neither.
+        Whether undecided gates count as passed or failed in `passed` and `failed`. With None, they
+        count as neither.
     said : tuple of str
-        What every verdict must mention: the users that some models do not know.
+        Sentences that every verdict must mention, about users that some models do not know.
     """
 
     rows: tuple[GateRow, ...]
@@ -169,7 +170,7 @@ class GateReport(Printed):
         return self.counted(self.verdict) == "passed"
 
     def counted(self, verdict: Verdict) -> Verdict:
-        """Return the verdict that a pipeline acts on: "undecided" counts as `undecided` says."""
+        """Return the verdict that a pipeline acts on, with `undecided` applied."""
         return COUNTED[self.undecided] if verdict == "undecided" else verdict
 
     def summary(self) -> str:
@@ -182,7 +183,7 @@ class GateReport(Printed):
         return f"{self.summary()}\n\n{super().__str__()}"
 
     def table(self) -> Table:
-        """Return a row per gate and model; notes name the users harmed by gates not passed."""
+        """Return a row per gate and model. If a gate is not passed, notes name the harmed users."""
         rows = [{**vars(row), **vars(row.gate), "gate": str(row.gate)} for row in self.rows]
         notes = [f"Gates against {self.baseline}: {RULE}."]
         if self.undecided is not None:
@@ -229,7 +230,7 @@ class GateReport(Printed):
 
 
 def _shown(relative: bool, *values: float) -> str:
-    """Return differences in the unit of the bound; an empty text if they are not known."""
+    """Return differences in the unit of the bound, or an empty text if they are unknown."""
     form = "{:+.2%}" if relative else "{:+.4f}"
     if any(map(math.isnan, values)):
         return ""
@@ -237,12 +238,12 @@ def _shown(relative: bool, *values: float) -> str:
 
 
 def read_gate(text: str, comparison: Compared) -> Gate:
-    """Read a gate as it is written.
+    """Read a gate from text.
 
     Raises
     ------
     InputError
-        If it cannot be read, or its sign contradicts the direction of the metric.
+        If the text cannot be read, or its sign contradicts the direction of the metric.
     UnknownNameError
         If the comparison does not have the metric.
     """
@@ -322,7 +323,7 @@ def _check(comparison: Compared, gate: Gate, row: PairRow) -> GateRow:
     low, high, bound = interval.low, interval.high, gate.bound
     if not gate.higher_is_better:
         low, high, bound = -high, -low, -bound
-    # NaN is neither; with too few users who differ, no gate is decided.
+    # NaN decides nothing, and neither do too few users who differ.
     verdict: Verdict = "passed" if low >= bound else "failed" if high < bound else "undecided"
     if not row.decides_gates:
         verdict = "undecided"
@@ -349,7 +350,7 @@ def _check(comparison: Compared, gate: Gate, row: PairRow) -> GateRow:
 def _needed(
     comparison: Compared, row: PairRow, found: float, interval: Interval, bound: float
 ) -> tuple[int | None, int | None, str]:
-    """Return how many users would decide an undecided gate, and a sentence on it."""
+    """Return how many users would decide an undecided gate, with a sentence about them."""
     remark = ""
     if not row.decides_gates:
         remark = "Too few users differ for a decision: the interval may be too short."
@@ -372,13 +373,13 @@ def _needed(
 
 
 def users_needed(n: int, found: float, interval: Interval, bound: float) -> tuple[int, int] | None:
-    """Return the fewest and the most users that may decide a gate undecided with n users.
+    """Return the fewest and the most users that may decide a gate that n users do not decide.
 
     Let d be the distance from the difference to the bound, and a the distance from the difference
     to the end of the interval beyond the bound. With m users, a shrinks to a √(n / m). If the
     difference does not change, m = n (a / d)² users decide the gate. With other users, the
-    difference may be up to a √(n / m) closer to the bound; m = n (2 a / d)² users decide the gate
-    even then. Both are rounded up to two digits. None if the difference equals the bound.
+    difference may be up to a √(n / m) closer to the bound, in which case m = n (2 a / d)² users
+    decide it. Both numbers are rounded up to two digits. None if the difference equals the bound.
     """
     distance = abs(found - bound)
     arm = found - interval.low if found > bound else interval.high - found
@@ -389,7 +390,7 @@ def users_needed(n: int, found: float, interval: Interval, bound: float) -> tupl
 
 
 def _rounded_up(m: float) -> int:
-    """Round up to two digits: more would suggest a precision that the estimate lacks."""
+    """Round up to two digits, since more would suggest a false precision."""
     unit: int = 10 ** max(len(str(int(m))) - 2, 0)
     return math.ceil(m / unit - 1e-6) * unit  # allow for rounding errors
 
@@ -412,7 +413,7 @@ def junit(report: GateReport, path: str | os.PathLike[str] | None = None) -> str
     """Return a test suite per model with a test case per gate; also write it to a path.
 
     The message of a failure has the difference and its interval. An undecided gate is a skipped
-    test, unless ``undecided="pass"`` or ``"fail"`` of `Comparison.gate` counts it otherwise.
+    test, unless `Comparison.gate` was called with ``undecided="pass"`` or ``"fail"``.
     """
     root = ElementTree.Element("testsuites", name="recometer")
     baseline = visible(report.baseline)

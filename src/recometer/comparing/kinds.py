@@ -1,7 +1,8 @@
-"""Values of a model by a metric, and pairs of these, which compute all parts of a comparison.
+"""Values of a model by a metric, and pairs of models, which compute all parts of a comparison.
 
-A model with a value for each user is a `Paired`, and a pair of these is a `UserPair`, a `SeedPair`
-or a `FoldPair`. A model with one value for all users is a `recometer.comparing.whole.Whole`.
+If a metric has a value for each user, a model is a `Paired`, and a pair of models is a `UserPair`,
+`SeedPair` or `FoldPair`. If it has one value for all users, a model is a
+`recometer.comparing.whole.Whole`.
 """
 
 from __future__ import annotations
@@ -68,16 +69,16 @@ class Options:
 
 
 class Board(NamedTuple):
-    """What the leaderboard of a metric is based on, for the users with a value from all models.
+    """The basis of the leaderboard of a metric, for the users with a value from all models.
 
     Attributes
     ----------
     means : float64 [n_ranked + n_chance]
-        The means of the models that are ranked, and then of random orders.
+        The means of the ranked models, followed by those of random orders.
     p_values : float64 [n_ranked, n_ranked]
         Unadjusted p of all pairs; 1 on the diagonal.
     intervals : sequence of Interval
-        The intervals of the means of the models that are ranked.
+        The intervals of the means of the ranked models.
     n
         The number of these users.
     """
@@ -117,7 +118,7 @@ class Paired(Resolved):
     Attributes
     ----------
     column
-        The users' values: means over runs.
+        The users' values, as means over runs.
     bounds
         The lowest and the highest value that a user can have with any of the models.
     remark
@@ -134,7 +135,7 @@ class Paired(Resolved):
         return np.column_stack(self.users.runs(self.model, self.metric))
 
     def among(self, chosen: Bool | slice) -> Paired:
-        """Return the model by the metric for some users only."""
+        """Return the model by the metric for only some users."""
         if isinstance(chosen, slice):
             return self
         clusters, column = self.options.clusters, Column.of(self.column.values[chosen])
@@ -145,7 +146,7 @@ class Paired(Resolved):
         )
 
     def mean(self) -> float:
-        """Return the mean of the values, which contain no NaN."""
+        """Return the mean of the values, which must not contain NaN."""
         values = self.column.values
         return float(values.sum() / len(values)) if len(values) else np.nan
 
@@ -162,7 +163,7 @@ class Paired(Resolved):
         )
 
     def against(self, other: Paired) -> UserPair:
-        """Return the pair of this model and another one."""
+        """Return the pair of this model and another model."""
         models = self.model, other.model
         if max(model.n_seeds for model in models) > 1:
             return SeedPair(self, other)
@@ -171,9 +172,9 @@ class Paired(Resolved):
 
     @staticmethod
     def board(ranked: Sequence[Paired], chance: Sequence[Paired], rows: Sequence[PairRow]) -> Board:
-        """Return means, intervals and p for the users with a value from all ranked models.
+        """Return means, intervals and p, over the users with a value from all ranked models.
 
-        `rows` are the pairs compared so far; pairs with the same users are not tested again.
+        `rows` has the pairs compared so far. Pairs with the same users are not tested again.
         """
         options, n = ranked[0].options, ranked[0].users.n
         common: slice | Bool = slice(None)
@@ -203,7 +204,7 @@ class UserPair:
     Attributes
     ----------
     one, two
-        The model, and the one that it is compared with.
+        The two models, of which the second is the one to compare with.
     """
 
     one: Paired
@@ -216,11 +217,11 @@ class UserPair:
 
     @cached_property
     def values(self) -> Float64:
-        """Return the differences of the users; NaN for those without both values."""
+        """Return the differences of the users, with NaN for users without both values."""
         return self.one.column.values - self.two.column.values
 
     def difference(self) -> Difference:
-        """Return the difference of the means over the users, with interval, p and effects."""
+        """Return the difference of the means over users, with its interval, p and effects."""
         options = self.options
         return stats.compare(
             self.one.column,
@@ -233,9 +234,9 @@ class UserPair:
         )
 
     def p(self, enough: float) -> float:
-        """Return p, or an upper bound of it if that is at most `enough`.
+        """Return p, or an upper bound of p if that is at most `enough`.
 
-        Holm's method rejects such a small p first, whatever the others are.
+        Holm's method rejects such a small p first, whatever the other p-values are.
         """
         options, bounds = self.options, self.one.bounds
         usual = (options.test, options.interval) == ("randomisation", "auto")
@@ -259,7 +260,7 @@ class UserPair:
         )
 
     def over_runs(self, row: PairRow) -> PairRow:
-        """Return the row with the variance between runs; unchanged if there are no runs."""
+        """Return the row with the variance between runs added; unchanged if there are no runs."""
         return row
 
     def power(self, difference: float | None, wanted: float, alpha: float | None) -> Power:
@@ -341,7 +342,7 @@ class UserPair:
 
 
 class SeedPair(UserPair):
-    """Two models, at least one with several seeds: users and seeds are both drawn."""
+    """Two models, at least one with several seeds. Users and seeds are both samples."""
 
     def p(self, enough: float) -> float:
         """Return p over users and seeds."""
@@ -379,7 +380,7 @@ class FoldPair(UserPair):
     """Two models that were evaluated in folds."""
 
     def over_runs(self, row: PairRow) -> PairRow:
-        """Return the row with the variance between folds, if the models have equally many."""
+        """Return the row with the variance between folds, if both models have as many folds."""
         folds = [each.model.first.folds for each in (self.one, self.two)]  # type: ignore[attr-defined]
         if len(folds[0]) != len(folds[1]):
             return row
@@ -403,7 +404,7 @@ def resolve(
 ) -> list[Paired]:
     """Return the models by a metric with a value for each user.
 
-    `code` codes the columns by their levels, which pays if each is compared with several others.
+    `code` encodes columns by their levels, which saves time if each is compared several times.
     """
 
     def read(model: Model, ticker: Ticker) -> Paired:
@@ -425,7 +426,7 @@ def _bounds_of(
 ) -> tuple[Bounds, str]:
     """Return the lowest and the highest value that a user can have with any of the models.
 
-    If a value is outside, the range is unknown, and the note says so.
+    If a value is outside the range, the range is unknown, and the note says so.
     """
     each = [run.bounds(metric) for model in models if model.has(metric) for run in model.runs]
     low, high = min(low for low, _ in each), max(high for _, high in each)
@@ -441,9 +442,9 @@ def _bounds_of(
 def _bound_of_p(differences: Float64, largest: float) -> float:
     """Return an upper bound of p, from Hoeffding's inequality for sums with random signs.
 
-    P(|Σ ±d| ≥ |Σ d|) ≤ 2 exp(-(Σ d)² / 2 Σ d²), which takes a hundredth of the time of the test. It
-    is 1 unless Σ d² shows that enough users differ for the test to decide; `largest` is the largest
-    possible difference.
+    P(|Σ ±d| ≥ |Σ d|) ≤ 2 exp(-(Σ d)² / 2 Σ d²) takes a hundredth of the time of the test. The
+    bound is 1 unless Σ d² shows that enough users differ for the test to decide. `largest` is the
+    largest possible difference.
     """
     squares = float(differences @ differences)
     if not 0 < FEW_DIFFER * largest**2 <= squares:

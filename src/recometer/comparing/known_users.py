@@ -13,8 +13,8 @@ from recometer.arrays import Bool, Float64
 from recometer.comparing.models import Model, Users
 from recometer.errors import python_or_command, rule_text
 
-FEW = 0.02  # share of the users, or relevant rows, that may be unknown to all models
-MOST = 4  # the most metrics that a sentence names
+FEW = 0.02  # share of users or relevant rows that may be unknown to all models
+MOST = 4  # most metrics in a sentence
 
 
 def _hint() -> str:
@@ -34,9 +34,9 @@ class KnownMeans:
     ----------
     metric
     n, n_known
-        The numbers of these users; only users with a value from all models count.
+        The numbers of these users, counting only users with a value from all models.
     means, known
-        Both means by model, best first; NaN without users.
+        Both means by model, best first; NaN if there are no users.
     reversed
         Whether two models change places if only the users known to all models count.
     """
@@ -53,23 +53,23 @@ class KnownMeans:
 class KnownUsers:
     """Users who count in the means of a comparison, but are unknown to some models.
 
-    Such users are mostly new. A model that learns from training items has no list for them, and
-    usually the value 0, while a list of popular items has a value.
+    Such users are mostly new. A model that learns from a user's training items has no list for
+    them, and therefore usually the value 0, while a list of popular items has a positive value.
 
     Attributes
     ----------
     n
         The number of users who count.
     unknown : mapping of str to int
-        For each model, how many of these users it does not know; empty if all models know the same
+        For each model, how many of these users it does not know. Empty if all models know the same
         users, and nearly all of them.
     n_known
         The number of users known to all models.
     n_rows
         The number of relevant rows of test.
     unknown_rows : mapping of str to int
-        For each model, how many of these rows have an item that it does not know; empty if they are
-        few, or as many for all models.
+        For each model, how many of these rows have an item that it does not know. Empty if there
+        are few, or equally many for all models.
     by_metric : tuple of KnownMeans
         For each metric with a value per user.
     """
@@ -102,7 +102,7 @@ class KnownUsers:
         return said
 
     def warning(self) -> str:
-        """Return a warning that models change places without these users, or nothing."""
+        """Return a warning if models change places without these users, otherwise an empty text."""
         first = next(iter(self.reversed), None)
         if first is None:
             return ""
@@ -126,7 +126,7 @@ class KnownUsers:
 def known_users(models: Sequence[Model], users: Users, metrics: Sequence[str]) -> KnownUsers | None:
     """Return how many users and items some models do not know.
 
-    None if all models know all users who count, or lack the same few of them. A random order knows
+    None if all models know all users who count, or lack the same few users. A random order knows
     the users of its model. Users count if all models have a value for them by one of the metrics.
     """
     models = [model for model in models if not model.by_chance]
@@ -137,7 +137,7 @@ def known_users(models: Sequence[Model], users: Users, metrics: Sequence[str]) -
         for model in models
     }
     if len(set(rows.values())) < 2 or max(rows.values()) <= FEW * n_rows:
-        rows = {}  # rows unknown to all models favour none of them
+        rows = {}  # rows unknown to all models favour no model
     by_rows = KnownUsers(0, {}, 0, n_rows, rows, ()) if rows else None
     known = np.column_stack([users.known(model) for model in models])
     if known.all():
@@ -188,7 +188,7 @@ def _mean(table: Float64) -> Float64:
 
 
 def _shares(unknown: Mapping[str, int], n: int, what: str) -> str:
-    """Say how many of n are unknown to which models, the largest number first."""
+    """Say how many of n are unknown to which models, largest number first."""
     by_count: dict[int, list[str]] = {}
     for name, count in unknown.items():
         by_count.setdefault(count, []).append(name)

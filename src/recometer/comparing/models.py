@@ -57,7 +57,7 @@ class Model:
 
     @property
     def first(self) -> EvaluationRecord:
-        """Return the only or first evaluation."""
+        """Return the first evaluation, or the only one."""
         return self.runs[0]
 
     @property
@@ -66,11 +66,11 @@ class Model:
         return 1 if self.batches else len(self.runs)
 
     def has(self, metric: str) -> bool:
-        """Return whether it has values by a metric; a random order lacks some."""
+        """Return whether it has values by a metric. Random orders lack some metrics."""
         return metric in self.first.reasons
 
     def once(self) -> tuple[EvaluationRecord, ...]:
-        """Return evaluations that together contain every user once."""
+        """Return evaluations that together contain each user once."""
         return self.runs if self.batches else self.runs[:1]
 
     def label(self, run: int) -> str:
@@ -88,7 +88,7 @@ def read_models(given: Any) -> list[Model]:
     InputTypeError
         If the type is not supported.
     InputError
-        If there are fewer than two models, or two with the same name.
+        If there are fewer than two models, or two models with the same name.
     """
     if hasattr(given, "results") and isinstance(given.results, Mapping):  # a leaderboard
         given = given.results
@@ -126,7 +126,7 @@ def named(given: object, what: str, hint: str) -> dict[str, Any]:
 
 
 def check_baseline(baseline: object, models: Sequence[Model]) -> str | None:
-    """Return the name of the baseline; refuse one that is not one of the models.
+    """Return the name of the baseline, which must be one of the models.
 
     Raises
     ------
@@ -156,7 +156,7 @@ def by_chance(models: Sequence[Model]) -> Model:
     Raises
     ------
     InputError
-        If that model was evaluated without ``chance=True``, or another model has the name.
+        If that model was evaluated without ``chance=True``, or another model has this name.
     """
     first = models[0]
     runs = first.once()
@@ -221,7 +221,7 @@ def _evaluation(name: str, given: Any) -> EvaluationRecord:
 
 
 def _are_batches(name: str, runs: Sequence[EvaluationRecord]) -> bool:
-    """Return whether runs are batches of users; refuse runs that share only some users."""
+    """Return whether runs are batches of users; raise an error if they share only some users."""
     if len(runs) == 1 or any(run.user_ids is None for run in runs):
         return False
     known = [run.user_ids for run in runs if run.user_ids is not None]
@@ -259,8 +259,8 @@ class Users:
     n
         The number of users.
     places : mapping of str to tuple of (int64 [n_users] or None)
-        For each model and run, the positions of its users among all; None if it has all of them,
-        in this order.
+        For each model and run, the positions of its users among all users. None if it has all
+        users in this order.
     """
 
     ids: Array | None
@@ -319,7 +319,7 @@ class Users:
     def runs(self, model: Model, metric: str) -> list[Float64]:
         """Return the values that count in a metric's mean, for each seed: float64 [n].
 
-        They are NaN for a random order without the metric.
+        All are NaN for a random order without the metric.
         """
         if model.by_chance and not model.has(metric):
             return [np.full(self.n, np.nan)]
@@ -339,7 +339,7 @@ class Users:
     def known(self, model: Model) -> Bool:
         """Return which users every run of a model knows: bool [n].
 
-        Users who were not evaluated count as known, and so do all users of a run without flags.
+        Users who were not evaluated count as known, as do all users of a run without flags.
         """
         unknown = []
         for run in model.runs:

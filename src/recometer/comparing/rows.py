@@ -1,4 +1,4 @@
-"""Rows of a comparison, of pairs of models and of the leaderboard, and their columns."""
+"""Rows of comparisons, for pairs of models and for the leaderboard, and their columns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 SMALLEST_P = 1e-300  # shown
-NO_DIFFERENCE = "no difference shown"  # neither a difference nor equivalence
+NO_DIFFERENCE = "no difference shown"  # neither a difference nor equivalence is shown
 SIGNS = (
     "* is the best mean of a metric. ≈ marks one that is not shown to differ from it.",
     "The possible ranks follow each mean.",
@@ -51,17 +51,17 @@ class PairRow:
     difference, interval
         Difference of the means, with its interval.
     relative, relative_interval
-        (mean of model) / (mean of other) - 1, a ratio of means over users; NaN if the mean of
-        other is not above 0.
+        (mean of model) / (mean of other) - 1, a ratio of means over users. NaN if the mean of other
+        is not above 0.
     test
         p-value of the null hypothesis that the two do not differ.
     primary
-        Whether it is one of the comparisons that p-values are adjusted over: those by primary
-        metrics, and not with chance, unless that is the baseline.
+        Whether p-values are adjusted over this comparison, among others. These are the comparisons
+        by primary metrics, except for those with chance, unless that is the baseline.
     adjusted_p
-        p adjusted for all of these comparisons; NaN for other comparisons.
+        p adjusted over these comparisons; NaN for other comparisons.
     smallest_adjusted_p
-        The lower bound of `adjusted_p`, whatever the values of the users who differ.
+        The lower bound of `adjusted_p` for any values of the users who differ.
     n_better, n_equal, n_worse
         The numbers of users who are better off, equally well off and worse off with `model`, by
         the direction of the metric.
@@ -75,10 +75,10 @@ class PairRow:
         The unit that divides the differences of all users, if it makes the test coarser;
         otherwise 0.
     error
-        Standard error of the difference, over users, or over clusters of them.
+        Standard error of the difference, over users or clusters of users.
     few
-        Whether fewer than 30 users differ and most are equal: too few to exclude that a few users
-        lose much. Gates are then undecided, unless the interval is Gaffke's, which allows for
+        Whether fewer than 30 users differ while most are equal, which cannot exclude that a few
+        users lose much. Gates are then undecided, unless the interval is Gaffke's, which allows for
         such users.
     smallest_difference
         The true difference that this test set shows with a power of 80 %, at the level for this
@@ -89,7 +89,7 @@ class PairRow:
     equivalence
         The outcome of two one-sided tests, if there is a margin.
     runs
-        For several seeds or folds, the variance between them and that between users.
+        For several seeds or folds, the variance between them and the variance between users.
     notes
         A remark that readers should know, or an empty text.
     """
@@ -149,9 +149,10 @@ class PairRow:
 
     @property
     def decides_gates(self) -> bool:
-        """Return whether the interval can decide gates, which requires enough users who differ.
+        """Return whether the interval can decide gates.
 
-        Gaffke's interval, which needs a range of the metric, allows for users not in the sample.
+        Either enough users differ, or the interval is Gaffke's, which allows for users who are not
+        in the sample but needs a metric with a range.
         """
         return not self.few or self.interval.method in ("gaffke", "clopper-pearson")
 
@@ -167,15 +168,15 @@ class PairRow:
 
     @property
     def for_all_users(self) -> bool:
-        """Return whether the metric has one value for all users instead of one per user."""
+        """Return whether the metric has one value for all users instead of a value per user."""
         return self.probability_interval is None
 
     @property
     def verdict(self) -> str:
-        """Return ``"better"``, ``"worse"``, ``"equivalent"``, `NO_DIFFERENCE`, or nothing.
+        """Return ``"better"``, ``"worse"``, ``"equivalent"``, `NO_DIFFERENCE` or an empty text.
 
-        A difference is shown if the interval excludes 0 and p, adjusted if the metric is a primary
-        one, is at most 1 - confidence.
+        A difference is shown if the interval excludes 0, and p (adjusted for primary metrics) is at
+        most 1 - confidence.
         """
         p = self.adjusted_p if self.primary else self.p_value
         if p <= 1 - self.interval.confidence and 0.0 not in self.interval:
@@ -197,12 +198,12 @@ class Standing:
     n
         The number of these users.
     leads
-        Whether the mean is the best one.
+        Whether the mean is the best mean.
     best
-        Whether the model is the best one, or no difference from it is shown.
+        Whether the model is the best, or not significantly different from the best.
     rank_low, rank_high
-        Interval of its rank; those of all models of the metric hold at once. 0 stands for a random
-        order (``chance=True``), which is not ranked.
+        Interval of its rank. The intervals of all models hold at once. 0 stands for a random order
+        (``chance=True``), which is not ranked.
     """
 
     metric: str
@@ -217,7 +218,7 @@ class Standing:
 
     @property
     def rank(self) -> str:
-        """Return the possible ranks as text: ``"1"``, ``"1-2"``, or nothing without a rank."""
+        """Return the possible ranks as text: ``"1"``, ``"1-2"``, or ``""`` without a rank."""
         low, high = self.rank_low, self.rank_high
         return "" if low == 0 else f"{low}" if low == high else f"{low}-{high}"
 
@@ -236,7 +237,7 @@ def p_text(p: float) -> str:
     """Return a p-value as text."""
     if math.isnan(p):
         return ""
-    if p < SMALLEST_P:  # the digits of such a small p are rounding errors
+    if p < SMALLEST_P:  # digits of such a small p are rounding errors
         return f"<{SMALLEST_P:.0e}"
     return f"{p:.4f}" if p >= 1e-4 else f"{p:.0e}"
 
@@ -252,7 +253,7 @@ def percent(value: float) -> str:
 
 
 def standing_text(standing: Standing) -> str:
-    """Return a mean, its sign and its rank, ``"0.1234* 1-2"``; see `SIGNS`."""
+    """Return a mean, its sign and its rank: ``"0.1234* 1-2"``; see `SIGNS`."""
     if math.isnan(standing.mean):
         return "undefined"
     if not standing.rank:
@@ -264,7 +265,7 @@ def standing_text(standing: Standing) -> str:
 def difference_columns(confidence: float, *, margin: bool, adjusted: bool = False) -> list[Column]:
     """Return the columns of differences between models.
 
-    If all rows have an adjusted p, the column of unadjusted p is left out when space is short.
+    If all rows have an adjusted p, the unadjusted p is left out first when space is short.
     """
 
     def ends(low: float, high: float) -> str:

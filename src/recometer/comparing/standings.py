@@ -1,4 +1,4 @@
-"""The leaderboard of a metric: means, possible ranks, and models not shown to be worse."""
+"""The leaderboard of a metric: means, possible ranks, and models that may be the best."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def standings_by(
 ) -> list[Standing]:
     """Return the models by a metric, best first.
 
-    All pairs are tested on the users with a value from all models, and their p-values adjusted by
-    Holm's method, unless Tukey's test is used; ranks follow from these
-    (`recometer.stats.rank_intervals`). `rows` are the pairs compared so far by this metric. A
-    random order has a mean, but no rank: other models do not compete with it.
+    All pairs are tested on the users with a value from all models. Their p-values are adjusted by
+    Holm's method, unless Tukey's test is used, and determine the ranks
+    (`recometer.stats.rank_intervals`). `rows` has the pairs compared so far by this metric. A
+    random order has a mean but no rank, because other models do not compete with it.
     """
     ranked: list[Paired | Whole] = [one for one in models if not one.model.by_chance]
     chance = [one for one in models if one.model.by_chance]
@@ -37,7 +37,7 @@ def standings_by(
         adjusted = np.maximum(board.p_values, tukey.p_values)
     higher, means = first.definition.higher_is_better, board.means[: len(ranked)]
     ranking = stats.rank_intervals(means, adjusted, alpha=options.alpha, higher_is_better=higher)
-    lead = (np.fmax if higher else np.fmin).reduce(means)  # NaN only if all are
+    lead = (np.fmax if higher else np.fmin).reduce(means)  # NaN only if all means are NaN
     unknown = Interval.unknown(options.confidence, board.n, "A random order is not ranked.")
     found = []
     for at, one in enumerate((*ranked, *chance)):

@@ -54,10 +54,10 @@ class WholeValues:
     n
         The number of users.
     error, ratio_error
-        Standard errors between users: of the difference of the mean values, and of their ratio.
+        Standard errors between users, of the difference and of the ratio of the mean values.
     interactions
-        For each model, the variance between its runs that comes from the users: drawing other
-        users changes the runs differently.
+        For each model, the variance between its runs that comes from the users, because other users
+        would change the runs differently.
     note
         A remark that readers should know, or an empty text.
     """
@@ -78,7 +78,7 @@ class Whole(Resolved):
     Attributes
     ----------
     known : dict
-        Values of pairs of models, by all metrics that are resampled together.
+        A cache: values of pairs of models, by all metrics that are resampled together.
     names : tuple of str
         These metrics.
     """
@@ -87,14 +87,14 @@ class Whole(Resolved):
     names: tuple[str, ...]
 
     def against(self, other: Whole) -> WholePair:
-        """Return the pair of this model and another one."""
+        """Return the pair of this model and another model."""
         return WholePair(self, other)
 
     @staticmethod
     def board(ranked: Sequence[Whole], chance: Sequence[Whole], rows: Sequence[PairRow]) -> Board:
-        """Return means and p from all pairs; `rows` are those compared so far.
+        """Return means and p of all pairs; `rows` has the pairs compared so far.
 
-        Random orders have no such value.
+        Random orders have no value by such a metric.
         """
         names = [one.model.name for one in ranked]
         rows = [row for row in rows if {row.model, row.other} <= {*names}]
@@ -127,12 +127,13 @@ class WholePair:
     def row(self) -> PairRow:
         """Return the row of the comparison.
 
-        If all evaluations still have their lists, users are drawn with replacement, the same ones
-        for both models and all of their seeds. Interval and test are based on the standard
-        deviation of the resampled differences (`recometer.stats.intervals.resampled`). For saved
-        evaluations, only the interval of each value is known; the standard error of the difference
-        is at most the sum of the two. The variance between seeds is added to that between users
-        (`recometer.stats.runs.over_values`). For folds, only their differences are known.
+        If all evaluations still have their lists, the same users are drawn with replacement for
+        both models and all of their seeds. The interval and the test use the standard deviation of
+        the resampled differences (`recometer.stats.intervals.resampled`). Of saved evaluations,
+        only the interval of each value is known, and the standard error of the difference is at
+        most the sum of both standard errors. The variance between seeds is added to the variance
+        between users (`recometer.stats.runs.over_values`). Of folds, only the differences are
+        known.
         """
         one, two = self.one, self.two
         pair, confidence = (one.model, two.model), one.options.confidence
@@ -148,7 +149,7 @@ class WholePair:
         return _compare_values(one.metric, pair, one.known[key][one.metric], confidence)
 
     def _values(self, pair: Pair, runs: Sequence[EvaluationRecord]) -> Mapping[str, WholeValues]:
-        """Return the values and their variation, from the data that the runs still have."""
+        """Return the values and their variances, from the data that the runs still have."""
         names, options = self.one.names, self.one.options
         if all(run.read_together(self.one.metric) is not None for run in runs):
             return _resampled_values(names, pair, self.one.users, options)
@@ -177,7 +178,7 @@ def resolve_whole(
 def _resampled_values(
     metrics: Sequence[str], pair: Pair, users: Users, options: Options
 ) -> dict[str, WholeValues]:
-    """Return the values of runs that still have their lists, with the same resampled users."""
+    """Return the values of runs that still have their lists, resampling the same users for all."""
     runs = [run for model in pair for run in model.runs]
     data, both = _common(metrics[0], pair, users)
     n, confidence, clusters = len(both), options.confidence, None
@@ -190,7 +191,7 @@ def _resampled_values(
     ]
 
     def numbers(weights: Int64 | None) -> dict[str, float]:
-        """Return each run's value, both means, their difference and their ratio, by name."""
+        """Return the value of each run, both means, their difference and their ratio, by name."""
         of_runs = [of_run(weights) for of_run in computed]
         found: dict[str, float] = {}
         for name in metrics:
@@ -220,7 +221,7 @@ def _resampled_values(
 
 
 def _saved_values(metric: str, pair: Pair, confidence: float) -> WholeValues:
-    """Return the values of runs that have only their own intervals.
+    """Return the values of runs of which only the intervals are known.
 
     The standard error of a sum is at most the sum of the standard errors.
     """
@@ -238,7 +239,7 @@ def _saved_values(metric: str, pair: Pair, confidence: float) -> WholeValues:
 
 
 def _known(run: EvaluationRecord, metric: str) -> tuple[float, float]:
-    """Return a value, and the longer arm of its interval: the shorter one may be cut off."""
+    """Return a value and the longer arm of its interval, since the shorter one may be cut off."""
     value, (low, high) = run.together[metric], run.interval(metric)
     return value, max(high - value, value - low)
 
@@ -253,7 +254,7 @@ def _error(half: float, confidence: float) -> float:
 def _interaction(errors: Sequence[float], of_mean: float) -> float:
     """Return the variance between runs that is due to the drawn users.
 
-    The variance of one run is u + v, that of the mean of R runs u + v / R; v is returned.
+    A single run has the variance u + v, and the mean of R runs has u + v / R. This returns v.
     """
     r = len(errors)
     if r < 2:
@@ -262,7 +263,7 @@ def _interaction(errors: Sequence[float], of_mean: float) -> float:
 
 
 def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], Int64]:
-    """Return each run's data for the users in all runs, in the same order, and these users."""
+    """Return each run's data for the users in all runs, in the same order, and the users."""
     own: list[tuple[EvaluationRecord, Int64]] = []
     for model in pair:
         for run, place in zip(model.runs, users.places[model.name], strict=True):
@@ -327,7 +328,7 @@ def _compare_values(metric: str, pair: Pair, values: WholeValues, confidence: fl
 
 
 def _of_seeds(metric: str, pair: Pair, values: WholeValues, confidence: float) -> PairRow:
-    """Compare models of several seeds: users and seeds are both drawn."""
+    """Compare models with several seeds, treating both users and seeds as samples."""
     found, ratio = (
         over_values(
             values.first,
@@ -349,7 +350,7 @@ def _of_seeds(metric: str, pair: Pair, values: WholeValues, confidence: float) -
 
 
 def _differences(first: float, second: float) -> tuple[float, float]:
-    """Return the difference and the relative one."""
+    """Return the difference and the relative difference."""
     return first - second, first / second - 1 if second > 0 else np.nan
 
 

@@ -17,7 +17,7 @@ from recometer.stats.ends import METHODS as INTERVALS
 from recometer.stats.tests import OTHERS, TESTS
 
 NUMBERED = re.compile(r"([\d,]*)(.*)", re.DOTALL)
-MOST = 4  # the most entries of a list that is not shortened
+MOST = 4  # most entries of a list that is not shortened
 METHODS = {
     "binomial": "exactly (binomial)",
     "convolution": "exactly (convolution)",
@@ -60,7 +60,7 @@ def on_methods(rows: Sequence[PairRow], options: Options) -> list[str]:
 def on_correction(
     rows: Sequence[PairRow], primary: Sequence[str], chosen: bool, correction: Correction
 ) -> list[str]:
-    """Say which comparisons p is adjusted over."""
+    """Say over which comparisons p is adjusted."""
     metrics = list(dict.fromkeys(row.metric for row in rows))
     tested = [row for row in rows if row.primary and row.test.method != "none"]
     n_pairs = len({(row.model, row.other) for row in rows if row.primary})
@@ -78,7 +78,7 @@ def on_correction(
 
 
 def on_chance(models: Sequence[Model], counted: Sequence[Model]) -> list[str]:
-    """Say that comparisons with a random order are not among those that p is adjusted over."""
+    """Say that p is not adjusted over comparisons with a random order."""
     return [
         f"{model.name}: a random order of the same candidates. It is not ranked, and p of "
         "comparisons with it is neither adjusted nor counted."
@@ -136,11 +136,11 @@ def on_runs(rows: Sequence[PairRow]) -> list[str]:
 
 
 def on_power(rows: Sequence[PairRow], options: Options) -> list[str]:
-    """Say which difference each metric can show, a line per metric."""
+    """Say which difference each metric can show, with a line per metric."""
     found = []
     for metric in dict.fromkeys(row.metric for row in rows):
         known = [row for row in rows if row.metric == metric and row.smallest_difference > 0]
-        known = [row for row in known if row.primary] or known  # not those with chance
+        known = [row for row in known if row.primary] or known  # without comparisons with chance
         if not known:
             continue
         users = sorted({row.test.n for row in known})
@@ -173,7 +173,7 @@ def _on_power_of(metric: str, rows: Sequence[PairRow], users: str, options: Opti
 
 
 def _could_not_be_significant(row: PairRow, options: Options) -> bool:
-    """Return whether so few users differ that p could not fall below the level."""
+    """Return whether too few users differ for p to fall below the level."""
     differ = row.primary and row.test.n_differ > 0
     return differ and row.smallest_adjusted_p > options.alpha
 
@@ -220,7 +220,7 @@ def on_rows(rows: Sequence[PairRow]) -> list[str]:
 def on_standings(n_users: Iterable[int], options: Options, correction: Correction) -> list[str]:
     """Say what the signs and ranks of the leaderboard are based on.
 
-    `n_users` are the numbers of users of the metrics that have a value for each of them.
+    `n_users` has the numbers of users of the metrics with a value per user.
     """
     counts = sorted(set(n_users))
     users = f"{' or '.join(f'{n:,}' for n in counts)} user{'s' if counts != [1] else ''}"
@@ -235,7 +235,7 @@ def on_standings(n_users: Iterable[int], options: Options, correction: Correctio
 
 
 def on_undefined(rows: Sequence[PairRow]) -> str:
-    """Say how many users have a value from only one of two models; empty if there are none."""
+    """Say how many users have a value from only one of two models, or nothing if none has."""
     some = [row for row in rows if row.n_only_model + row.n_only_other]
     parts = [
         f"{_pair(row)}: {_counted(row.n_only_model, 'user')} with {row.model} alone, "
@@ -258,7 +258,7 @@ def _pair(row: PairRow) -> str:
 
 
 def _where(found: Sequence[PairRow], rows: Sequence[PairRow]) -> str:
-    """Name some of the rows, by their metric if all of its pairs are among them."""
+    """Name some of the rows. If they include all pairs of a metric, name the metric."""
     metrics = list(dict.fromkeys(row.metric for row in found))
     n_of = {metric: sum(row.metric == metric for row in rows) for metric in metrics}
     if len(found) == len(rows):
@@ -282,7 +282,7 @@ def _by(
 
 
 def _shortened(names: Sequence[str], shown: int = MOST) -> str:
-    """Return all of a few names, or else the first of them."""
+    """Return all names if they are few, otherwise the first ones."""
     if len(names) <= MOST:
         return "; ".join(names)
     return f"{'; '.join(names[:shown])}; and {len(names) - shown} more"

@@ -1,7 +1,7 @@
-"""Reports: from a comparison or an evaluation to a model of the content, and to a page.
+"""Reports about a comparison or an evaluation.
 
-`build` makes the `ReportModel`, which is frozen and independent of any format; `page`,
-`markdown` and `charts` are functions of it.
+`build` makes the `ReportModel`, which is frozen and independent of formats. `page`, `markdown` and
+`charts` turn it into the formats.
 """
 
 from recometer.report.result import Report, report

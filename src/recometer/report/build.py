@@ -1,4 +1,4 @@
-"""build: from a comparison or an evaluation to the model of its report."""
+"""Build the content of a report from a comparison or an evaluation."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from recometer.report.numbers import (
 from recometer.report.sections import Content, charts_of
 from recometer.version import __version__
 
-DEPTH, LONGEST = 10, 50  # places of a shown list: default, and the most for scored pairs
-MOST_AUDITED = 5_000_000  # rows of train that are audited without audit=True
+DEPTH, LONGEST = 10, 50  # places of a shown list, and the most for scored pairs
+MOST_AUDITED = 5_000_000  # most rows of train that are audited without audit=True
 
 
 def build(
@@ -50,7 +50,7 @@ def build(
     primary = given.metrics[0]
     standings = standings_of(given, primary)
     order = tuple(place.model for place in standings.places)
-    # All sections have the models in this order.
+    # All sections show the models in this order.
     best_first = tuple(sorted(given.models, key=lambda model: order.index(model.name)))
     given = dataclasses.replace(given, models=best_first)
     pair = main_pair(given, standings)
@@ -91,7 +91,7 @@ def build(
 
 
 def depth_of(known: Mapping[str, ListSource]) -> int:
-    """Return the length of the shown lists: that of scored pairs, within limits, or `DEPTH`."""
+    """Return the length of the shown lists: `DEPTH`, or that of scored pairs within limits."""
     if known and all(one.own for one in known.values()):
         longest = max(int(np.diff(one.test.indptr).max()) for one in known.values())
         return min(max(longest, DEPTH), LONGEST)
@@ -99,7 +99,7 @@ def depth_of(known: Mapping[str, ListSource]) -> int:
 
 
 def _audit(wanted: Audit | bool | None, known: Mapping[str, ListSource]) -> Audit | str:
-    """Return the given audit, or audit train and test; a string says why there is no audit."""
+    """Return the given audit, audit train and test, or say in a string why there is no audit."""
     if isinstance(wanted, Audit):
         return wanted
     if wanted is not None and not isinstance(wanted, bool):
@@ -149,7 +149,7 @@ def _subtitle(given: Inputs) -> str:
 
 
 def _notes(given: Inputs) -> list[str]:
-    """Return notes on the comparison; power is noted only for the metrics that decide."""
+    """Return notes on the comparison, with the power only for the metrics that decide."""
     comparison = given.comparison
     if comparison is None:
         return list(given.first.table().notes)

@@ -1,4 +1,4 @@
-"""Charts as Vega-Lite: plain dicts for the page and notebooks, PNG and SVG."""
+"""Charts in Vega-Lite: plain dicts for the page and notebooks, and PNG and SVG files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recometer.errors import InputError
 from recometer.report.model import SAME, Chart, Key
 from recometer.report.themes import LIGHT, config
 
-# The packages of the extra "report", imported when they are needed.
+# The packages of the extra "report" are imported when they are needed.
 PACKAGES = {"jinja2": "jinja2", "vl_convert": "vl-convert-python"}
 
 
@@ -20,7 +20,7 @@ Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 IMAGES = {".png": "png", ".svg": "svg"}
 IMAGE_WIDTH = 640
-ROW, CELL = 34, 44  # pixels of a row of marks, and of one of a heat map
+ROW, CELL = 34, 44  # pixels of a row of marks, and of a row of a heat map
 SHAPES = [
     *("circle", "square", "triangle-up", "diamond", "cross", "triangle-down"),
     *("triangle-right", "triangle-left", "stroke", "arrow"),
@@ -75,7 +75,7 @@ def with_rows(chart: Chart, options: Sequence[str], theme: Mapping[str, Any] = L
     Raises
     ------
     InputError
-        If the chart does not have the options.
+        If the chart does not have these options.
     """
     spec = copy.deepcopy(spec_of(chart))
     rows = [dict(row) for row in chart.rows[_key(chart, options)]]
@@ -90,7 +90,7 @@ def with_rows(chart: Chart, options: Sequence[str], theme: Mapping[str, Any] = L
 
 
 class Drawing(dict[str, Any]):
-    """A chart with its numbers as a Vega-Lite specification, which notebooks draw."""
+    """A chart with its numbers, as a Vega-Lite specification that notebooks draw."""
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         svg = str(need("vl_convert").vegalite_to_svg(dict(self)))
@@ -123,7 +123,7 @@ def _key(chart: Chart, options: Sequence[str]) -> Key:
 
 
 def _with_range(spec: Any, who: Sequence[str]) -> Any:
-    """Fill in the colours of users who win or lose, which have no named range in Vega-Lite."""
+    """Fill in the colours of users who win or lose; Vega-Lite has no named range for them."""
     if isinstance(spec, dict):
         return {
             name: list(who) if name == "range" and one == WHO["range"] else _with_range(one, who)
@@ -137,7 +137,7 @@ def _x(field: str, **more: Any) -> Spec:
 
 
 def _by_model(chart: Chart) -> tuple[Spec, Spec, Spec]:
-    """Return colours, dashes and shapes of models, the same in all charts of a report."""
+    """Return colours, dashes and shapes for models, the same in all charts of a report."""
     models = list(chart.models)
     of = {"field": "model", "type": "nominal", "title": None, "sort": None}
     legend = {"symbolOpacity": 1, "symbolStrokeWidth": 2}
@@ -389,14 +389,14 @@ def _differences_of_shares(chart: Chart) -> Spec:
 
 
 def _in_two_lines(at: str) -> str:
-    """Return the expression that breaks labels into two lines at a word."""
+    """Return an expression that breaks labels into two lines between words."""
     parts = f"split(datum.label, '{at}')"
     return f"length({parts}) == 2 ? [{parts}[0], '{at.lstrip()}' + {parts}[1]] : datum.label"
 
 
 @drawing("by_group")
 def _by_group(chart: Chart) -> Spec:
-    """Draw a point per model in each group, each in a line of its own."""
+    """Draw a point for each model in each group, on lines of their own."""
     color, _, shape = _by_model(chart)
     y = {
         "field": "group",
@@ -492,5 +492,5 @@ def _dots(chart: Chart) -> Spec:
 
 
 def need(module: str) -> Any:
-    """Import a module of the extra; MissingExtraError if it is not installed."""
+    """Import a module of the extra, or raise MissingExtraError if it is not installed."""
     return errors.need(module, "A report", "report", PACKAGES[module])

@@ -1,4 +1,4 @@
-"""The protocol in full: metrics, data, rules, formulas, and the call that repeats it."""
+"""The full protocol: metrics, data, rules, formulas, and the call that repeats the evaluation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from recometer.report.model import Facts, Standings
 from recometer.results.evaluation import EvaluationRecord
 from recometer.results.summary import COUNTS
 
-SHORT = 16  # characters of a fingerprint
+SHORT = 16  # characters of a fingerprint that are shown
 
 
 def facts(given: Inputs, standings: Mapping[str, Standings]) -> tuple[Facts, ...]:
@@ -145,7 +145,7 @@ def _versions(given: Inputs) -> Facts:
 
 
 def call_of(given: Inputs) -> str:
-    """Return the Python code that repeats everything, with inputs by their names."""
+    """Return Python code that repeats everything, naming the inputs."""
     result = given.first
     names = [
         name
@@ -182,7 +182,7 @@ def call_of(given: Inputs) -> str:
 
 
 def _written(metrics: Iterable[str]) -> str:
-    """Return names of metrics as one text, shortened if it still names the same metrics."""
+    """Return the names of metrics as one text, shortened if the meaning stays the same."""
     names = list(metrics)
     shortened = " ".join(compact(names))
     with contextlib.suppress(RecometerError):

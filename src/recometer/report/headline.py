@@ -14,16 +14,16 @@ from recometer.comparing.whole import resolve_whole
 from recometer.report.inputs import Inputs
 from recometer.report.model import Headline, Standings
 
-MOST_NAMED = 6  # metrics in a sentence
-BASELINE, CHANCE = 1, 2  # models that are kept apart from all others (0)
+MOST_NAMED = 6  # most metrics in a sentence
+BASELINE, CHANCE = 1, 2  # kinds of models that are listed after all others (0)
 
 
 def main_pair(given: Inputs, standings: Standings) -> tuple[str, str] | None:
-    """Return the best two models; the baseline or chance is second only if no other is left."""
+    """Return the best two models; the baseline or chance is only second if no other is left."""
     names = [place.model for place in standings.places]
     if len(names) < 2:
         return None
-    # `sorted` is stable, so the models stay ordered from best to worst.
+    # `sorted` is stable, so models stay ordered from best to worst.
     models = sorted(names, key=lambda name: given.model(name).by_chance)
     others = sorted(models[1:], key=lambda name: _stands_apart(given, name))
     return models[0], others[0]
@@ -38,8 +38,8 @@ def _stands_apart(given: Inputs, name: str) -> int:
 def pairs_of(given: Inputs, pair: tuple[str, str] | None) -> list[tuple[str, str]]:
     """Return the pairs whose users are shown.
 
-    These are all models minus the baseline, or the best model minus all others. The main pair
-    comes first.
+    These are all models compared with the baseline, or the best model compared with all others. The
+    main pair comes first.
     """
     if pair is None:
         return []
@@ -144,7 +144,7 @@ def _ends(row: PairRow) -> str:
 
 
 def _on_known(given: Inputs, metric: str) -> list[str]:
-    """Say which users are unknown to some models, and the means without them."""
+    """Say which users some models do not know, and the means without these users."""
     known = None if given.comparison is None else given.comparison.known_users
     return [] if known is None else known.sentences([metric])
 
@@ -169,7 +169,7 @@ def _on_apart(given: Inputs, standings: Standings, pair: tuple[str, str]) -> lis
 
 
 def _beside(row: PairRow, name: str) -> str:
-    """Say how a model compares with another one, which `name` describes."""
+    """Say how a model compares with another model, which `name` describes."""
     if math.isnan(row.difference):
         return f"{row.model} and {name} cannot be compared by {row.metric}."
     way = "above" if row.difference > 0 else "below"
@@ -189,9 +189,9 @@ def _on_chance(standings: Standings, best: str) -> list[str]:
 
 
 def _on_others(given: Inputs, primary: str, pair: tuple[str, str]) -> list[str]:
-    """Say how the pair differs in the other metrics.
+    """Say how the pair differs by the other metrics.
 
-    If models were compared only with the baseline, compare the best model with it instead.
+    If models were only compared with the baseline, compare the best model with the baseline.
     """
     said: dict[str, list[str]] = {"better": [], "worse": [], "": []}
     comparison = given.comparison

@@ -1,4 +1,4 @@
-"""The inputs of a report, checked: models, users, options and groups of users."""
+"""The checked inputs of a report: models, users, options and groups of users."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Groups:
     Attributes
     ----------
     title
-        The property that they differ in.
+        The property by which users are grouped.
     names
     codes : int64 [n_users]
         `LEFT_OUT` for users without a group.
@@ -52,17 +52,17 @@ class Inputs:
     Attributes
     ----------
     models
-        In the order given.
+        The models, in the order given.
     users
         All users of the models.
     comparison
-        None for a single model.
+        The comparison, or None for a single model.
     metrics
-        The primary one first.
+        The metrics, the primary metric first.
     options
-        Confidence and threads are read.
+        The options of the comparison; only confidence and threads are read.
     groups
-        None if the users have no property to group them by.
+        The groups of users, or None if there is no property to group them by.
     """
 
     models: tuple[Model, ...]
@@ -74,11 +74,11 @@ class Inputs:
 
     @property
     def first(self) -> EvaluationRecord:
-        """An evaluation, for the properties that all evaluations share."""
+        """The first evaluation, for properties that all evaluations share."""
         return self.models[0].first
 
     def definition(self, metric: str) -> MetricDefinition:
-        """Return the statements about a metric."""
+        """Return the definition of a metric."""
         return self.first.known_metric(metric).definition
 
     def is_whole(self, metric: str) -> bool:
@@ -90,7 +90,7 @@ class Inputs:
         return next(model for model in self.models if model.name == name)
 
     def columns(self, metric: str) -> list[Float64]:
-        """Return the users' values of each model; NaN where they do not count."""
+        """Return the users' values for each model, with NaN where they do not count."""
         return [self.users.values(model, metric) for model in self.models]
 
 
@@ -102,7 +102,7 @@ def read_inputs(of: object, name: str, groups: object, threads: int | None) -> I
     InputTypeError
         If it is anything else.
     InputError
-        If groups do not fit.
+        If groups do not match the users.
     """
     if isinstance(of, Compared):
         models, users, comparison = of.models, of.users, of
@@ -150,7 +150,7 @@ def groups_of(groups: Any, models: Sequence[Model], users: Users) -> Groups | No
 
 
 def _ranges(values: Float64 | None, codes: Int64) -> tuple[str, ...]:
-    """Return the range of each group, in few digits."""
+    """Return the range of each group, with few digits."""
     assert values is not None
 
     def text(value: float) -> str:
@@ -161,7 +161,7 @@ def _ranges(values: Float64 | None, codes: Int64) -> tuple[str, ...]:
         inside = values[codes == code]
         low, high = text(inside.min()), text(inside.max())
         found.append(low if low == high else f"{low} to {high}")
-    # Groups with the same range in few digits are numbered.
+    # Groups whose ranges look the same with few digits are numbered.
     return tuple(
         f"{one} ({at + 1})" if found.count(one) > 1 else one for at, one in enumerate(found)
     )
@@ -179,7 +179,7 @@ def chance_of(given: Inputs, metric: str) -> float:
 
 
 def as_mapping(name: str, value: object) -> Mapping[str, Any]:
-    """Return a mapping by model; refuse anything else."""
+    """Return a mapping by model, or raise an error for anything else."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""The inspector: lists of single users, the models side by side."""
+"""The inspector, which shows the lists of single users with the models side by side."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from recometer.report.inputs import Inputs
 from recometer.report.lists import ListSource, Place, named, places_of
 from recometer.report.model import Entry, InspectedUser, Inspector, Missed, UserLists
 
-MOST_HISTORY = 50  # items of train that are shown
+MOST_HISTORY = 50  # most items of train that are shown
 MOST_MISSED = 30
-FEW_USERS = 40  # up to this number, all are shown
+FEW_USERS = 40  # all users are shown up to this number
 
 Kinds = dict[int, list[str]]
 
@@ -39,7 +39,7 @@ def inspector(
     item_to_item: bool = False,
     seed: int = 0,
 ) -> Inspector | None:
-    """Return the lists of some users: the most improved and harmed, random and chosen ones.
+    """Return the lists of the most improved, the most harmed, random and chosen users.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def _first(kinds: Sequence[str], change: float) -> tuple[int, float]:
 def _choose(
     given: Inputs, pair: tuple[str, str] | None, chosen: object, n: int, seed: int
 ) -> tuple[Kinds, Float64 | None]:
-    """Return the positions of users with the reasons why they are shown, and all changes."""
+    """Return the positions of users to show with the reasons, and the changes of all users."""
     kinds: Kinds = {}
 
     def add(positions: Iterable[int], kind: str) -> None:
@@ -122,7 +122,7 @@ def _choose(
             add(highest.tolist(), "most improved")
         defined = ~np.isnan(given.users.values(given.models[0], metric))
         some = np.flatnonzero(defined)
-    # Users who were chosen before are not drawn again.
+    # Do not draw users who were already chosen.
     some = np.setdiff1d(some, list(kinds))
     if len(some) <= max(FEW_USERS, 2 * n):
         drawn = some
@@ -155,7 +155,7 @@ def _positions(given: Inputs, chosen: Any) -> list[int]:
 
 
 def _n_relevant(given: Inputs, position: int) -> int:
-    """Return the number of relevant items of a user, from any evaluation with the user."""
+    """Return the number of relevant items of a user, from any evaluation that has the user."""
     each = [
         column[position]
         for model in given.models

@@ -30,7 +30,7 @@ from recometer.report.inputs import Inputs, as_mapping
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import read_candidates, read_items
 
-LOWEST = -1e300  # all scores are above it
+LOWEST = -1e300  # all scores are above this
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -40,11 +40,12 @@ class ListSource:
     Attributes
     ----------
     source
-        None if only the `lists` kept in a result are known; they have no scores and may be short.
+        The source, or None if only the `lists` kept in a result are known. These have no scores and
+        may be short.
     own
         Whether the source contains the truth.
     lists
-        In the order of the users of `test`. If None, they are requested from the source.
+        The lists, in the order of the users of `test`. None requests them from the source.
     """
 
     source: Source | None
@@ -96,12 +97,12 @@ class ListSource:
         )
 
     def of_users(self, positions: Int64) -> Interactions:
-        """Return test with the rows of the users at some positions only."""
+        """Return test with only the rows of the users at some positions."""
         if self.own:
             return self.test
         if self.test.user_ids is not None:
             return self.test.select_users(np.unique(positions))
-        # Users are named by their positions, which must not change.
+        # Without ids, users are identified by their positions, which must not change.
         chosen = np.zeros(self.test.n_users, bool)
         chosen[positions] = True
         lengths = np.where(chosen, np.diff(self.test.indptr), 0)
@@ -122,7 +123,7 @@ class Place:
 
 
 def list_sources(given: Inputs, lists: object, data: Mapping[str, Any]) -> dict[str, ListSource]:
-    """Return the sources of lists by model: those given, and those that results keep.
+    """Return the sources of lists by model: the given ones, and those kept in results.
 
     Raises
     ------
@@ -143,7 +144,7 @@ def list_sources(given: Inputs, lists: object, data: Mapping[str, Any]) -> dict[
             )
     threads = given.options.threads
     kept = {model.name: _kept(model, data) for model in given.models}
-    # Results that keep only lists use test and train of another result: the data are the same.
+    # Results that only keep lists use test and train of another result on the same data.
     beside = next((one for one in kept.values() if one.get("test") is not None), {})
     found = {}
     for model in given.models:
@@ -154,7 +155,7 @@ def list_sources(given: Inputs, lists: object, data: Mapping[str, Any]) -> dict[
 
 
 def _kept(model: Model, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the inputs that a model's evaluation keeps, or that were given for the report."""
+    """Return the inputs kept in a model's evaluation, or given for the report."""
     kept = {} if model.batches else dict(model.first.inputs_kept or {})
     return kept | {name: value for name, value in data.items() if value is not None}
 
@@ -209,8 +210,8 @@ def places_of(
 ) -> dict[int, tuple[list[Place], list[Place]]]:
     """Return the first k places of some users' lists, and the relevant items missing there.
 
-    `users` are ids, or positions without ids. The keys of the result are indices into `users`;
-    users who are not in test are left out.
+    `users` has ids, or positions if there are no ids. The keys of the result are indices into
+    `users`; users who are not in test are left out.
     """
     positions = _positions(known.test, users)
     there = np.flatnonzero(positions >= 0)
@@ -238,7 +239,7 @@ def _positions(test: Interactions, users: Array) -> Int64:
 
 
 def _with_listed(test: Interactions, tops: TopLists, rows: Int64) -> Interactions:
-    """Return test with the items recommended to some users as additional rows."""
+    """Return test with additional rows for the items recommended to some users."""
     listed = np.zeros(tops.items.shape, bool)
     listed[rows] = tops.items[rows] >= 0
     users = np.concatenate([ragged.users_of(test.indptr), np.nonzero(listed)[0]])
@@ -264,7 +265,7 @@ def _with_listed(test: Interactions, tops: TopLists, rows: Int64) -> Interaction
 
 
 def _relevant(known: ListSource, test: Interactions) -> dict[int, set[Any]]:
-    """Return the relevant items of each user; empty if the ranks have the labels."""
+    """Return the relevant items of each user, or nothing if the ranks have labels."""
     if known.own:
         return {}
     test = as_counted(test, (), known.protocol)

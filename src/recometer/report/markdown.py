@@ -1,4 +1,4 @@
-"""The report in Markdown: all texts and tables, and the first numbers of every chart."""
+"""The report in Markdown, with all texts and tables and the first numbers of every chart."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def to_markdown(model: ReportModel) -> str:
     if model.inspector is not None:
         parts += ["## Lists of single users", *_users(model.inspector)]
     parts += ["## Protocol", *(part for one in model.protocol for part in _facts(one))]
-    # Names occur in Python string literals, so escapes are safe: a name can neither end the code
-    # block nor look like a tag.
+    # Names are in Python string literals, where escapes are safe. A name can therefore neither end
+    # the code block nor look like a tag.
     call = model.call.replace("`", r"\x60").replace("<", r"\x3c")
     parts += [f"```python\n{call}\n```"]
     if model.notes:

@@ -9,10 +9,10 @@ from typing import Any, Literal
 from recometer.auditing import Audit
 from recometer.comparing.rows import PairRow, Standing
 
-Key = tuple[str, ...]  # a combination of options, one per choice
+Key = tuple[str, ...]  # one option per choice
 Row = Mapping[str, Any]
 
-SAME = "no difference from the best shown"  # a verdict in charts, also for the best model
+SAME = "no difference from the best shown"  # a verdict in charts, which the best model has as well
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Field:
     Attributes
     ----------
     name
-        Name of the value in a row.
+        The name of the value in a row.
     title
         The heading.
     kind
@@ -36,14 +36,14 @@ class Field:
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """A choice that the reader has above a chart.
+    """A choice between options that the reader makes above a chart.
 
     Attributes
     ----------
     label
-        For instance ``"Metric"``.
+        The label, such as ``"Metric"``.
     options
-        The first is selected initially.
+        The options; the first is selected initially.
     """
 
     label: str
@@ -52,26 +52,26 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True)
 class Chart:
-    """A chart: its numbers, and the words around it.
+    """A chart: its numbers, and the texts around it.
 
     Attributes
     ----------
     name
         Its name in files and calls, such as ``"leaderboard"``.
     kind
-        The way it is drawn: a key of `charts.SPECS`.
+        How it is drawn: a key of `charts.SPECS`.
     title, text
-        The words above it; `text` explains how to read it.
+        The texts above it; `text` explains how to read it.
     fields
         Columns of its table of numbers.
     choices
-        Empty if the chart never changes.
+        The choices of the reader; empty if the chart never changes.
     rows : mapping of Key to tuple of rows
         The rows of each combination of options.
     section
         The section of the page with the chart.
     lines
-        The number of rows of marks, which determines its height.
+        The number of rows of marks, which determines the height.
     models
         The models in the order of their colours.
     """
@@ -108,9 +108,9 @@ class Headline:
     sentences
         Further sentences on other metrics, users and limitations.
     difference
-        The row of the main pair, whose difference and interval are drawn; None without a pair.
+        The row of the main pair, whose difference and interval are drawn. None if there is no pair.
     harmed
-        The id of the user who loses most, as text; empty if nobody loses.
+        The id of the user who loses most, as text. Empty if nobody loses.
     """
 
     verdict: str
@@ -160,7 +160,7 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Missed:
-    """A relevant item that is not among the first places; its rank is None if not ranked."""
+    """A relevant item that is not in the first places; its rank is None if it was not ranked."""
 
     item: int
     rank: int | None
@@ -181,7 +181,7 @@ class InspectedUser:
     Attributes
     ----------
     id
-        As text.
+        The id as text.
     title
         The title if items are recommended for items; empty otherwise.
     kinds
@@ -189,13 +189,13 @@ class InspectedUser:
     change
         The difference of the main pair by the primary metric; NaN if it is undefined.
     values
-        By model and metric; NaN if undefined.
+        The user's values by model and metric; NaN if undefined.
     history
-        Items of train, the latest first if there are times.
+        Items of the user in train, the latest first if there are times.
     n_history, n_relevant
         The numbers of all items in train, and of all relevant items.
     lists
-        By model, for those with lists.
+        The user's lists by model, for the models with lists.
     """
 
     id: str
@@ -211,7 +211,7 @@ class InspectedUser:
 
 @dataclasses.dataclass(frozen=True)
 class Inspector:
-    """Lists of single users, the models side by side.
+    """Lists of single users, with the models side by side.
 
     Attributes
     ----------
@@ -225,9 +225,9 @@ class Inspector:
         Number of places shown of each list.
     users
     items
-        For each number, the id and the title (perhaps empty) as texts.
+        The id and the title (which may be empty) of each item, as texts, by number.
     n_all
-        The number of all users, in the report or not.
+        The number of all users, including those who are not in the report.
     note
         A remark that readers should know, or an empty text.
     """
@@ -262,9 +262,10 @@ class ReportModel:
     subtitle
         The test data and the metrics, in a line.
     models
-        Names, best first by the primary metric. All charts and tables have this order.
+        The names of the models, best first by the primary metric. All charts and tables have this
+        order.
     metrics
-        The primary one first.
+        The metrics, the primary metric first.
     headline, standings, charts, audit, inspector, protocol
         The sections; without an audit, `audit` is a sentence that says why there is none.
     notes

@@ -1,4 +1,4 @@
-"""The numbers of each metric: standings, and users counted in bins and groups."""
+"""The numbers of each metric: standings, and counts of users in bins and groups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from recometer.report.model import Row, Standings
 from recometer.stats import Interval
 from recometer.tasks import Ticker, run_tasks
 
-N_BINS = 20  # of a histogram
+N_BINS = 20  # of histograms
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,11 +27,11 @@ class MetricNumbers:
     ----------
     standings
     values : rows
-        The number of users by model and bin; empty for metrics with one value for all users.
+        The number of users by model and bin. Empty for metrics with one value for all users.
     differences : rows
         The number of users by pair and bin.
     counts : rows
-        The numbers of users who win, lose, and stay the same, by pair.
+        The numbers of users who win, lose and stay the same, by pair.
     groups : mapping of str to rows
         A row per group, by model or pair.
     """
@@ -46,7 +46,7 @@ class MetricNumbers:
 def all_numbers(
     given: Inputs, pairs: Sequence[tuple[str, str]], primary: Standings
 ) -> dict[str, MetricNumbers]:
-    """Return the numbers of every metric; the standings of the first are known."""
+    """Return the numbers of every metric, given the standings by the first metric."""
 
     def one(metric: str, ticker: Ticker) -> MetricNumbers:
         ticker.advance()
@@ -112,7 +112,7 @@ def standings_of(given: Inputs, metric: str) -> Standings:
 
 
 def _with_interval(given: Inputs, standing: Standing) -> Standing:
-    """Return a standing with the interval of its evaluation, if there is exactly one."""
+    """Return a standing with the interval of its evaluation, if there is a single evaluation."""
     model = given.model(standing.model)
     n = standing.n or max(run.n_users for run in model.runs)
     if len(model.runs) > 1 or not model.has(standing.metric):
@@ -122,7 +122,7 @@ def _with_interval(given: Inputs, standing: Standing) -> Standing:
 
 
 def _histogram(columns: dict[str, Float64], bounds: tuple[float, float]) -> list[Row]:
-    # fmin and fmax leave NaN out.
+    # fmin and fmax ignore NaN.
     low = min(float(np.fmin.reduce(column, initial=np.inf)) for column in columns.values())
     high = max(float(np.fmax.reduce(column, initial=-np.inf)) for column in columns.values())
     if not np.isfinite([low, high]).all():

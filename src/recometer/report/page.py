@@ -1,4 +1,4 @@
-"""The page: HTML that needs no other file, under a Content-Security-Policy without eval."""
+"""The page: HTML that needs no other files, with a Content-Security-Policy that forbids eval."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from recometer.report import charts, themes
 from recometer.report.model import Chart, Inspector, ReportModel, Standings
 from recometer.report.writing import MARK
 
-# Characters that would end a script, or a line of JavaScript, within JSON.
+# Characters in JSON that would end a script element or a line of JavaScript.
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 MISSING = "\u2013"  # shown instead of a missing number
 DIGITS = 6  # of numbers in charts
@@ -49,7 +49,7 @@ def to_html(model: ReportModel) -> str:
 
 @functools.lru_cache(maxsize=1)
 def _template() -> Any:
-    """Return the template of the page, which takes longer to compile than to fill."""
+    """Return the template of the page, cached since compiling it takes longer than filling it."""
     jinja = charts.need("jinja2")
     environment = jinja.Environment(
         loader=jinja.FunctionLoader(_asset),
@@ -63,7 +63,7 @@ def _template() -> Any:
 
 
 def check_extra() -> None:
-    """Raise if a package is missing that the page needs."""
+    """Raise MissingExtraError if a package that the page needs is missing."""
     for module in ("jinja2", "vl_convert"):
         charts.need(module)
 
@@ -77,7 +77,7 @@ def vega() -> str:
 
 
 def as_json(content: Any) -> str:
-    """Return JSON that is safe inside a script element, whatever strings it contains."""
+    """Return JSON that is safe inside a script element, for any strings."""
     text = json.dumps(content, allow_nan=False, separators=(",", ":"))
     for character, escaped in UNSAFE.items():
         text = text.replace(character, escaped)
@@ -103,7 +103,7 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def breakable(name: str) -> Any:
-    """Return a name as HTML that may break after its separators, and not within words."""
+    """Return a name as HTML that may break after separators, but not within words."""
     markup = charts.need("jinja2").utils.markupsafe
     return markup.Markup(re.sub(r"([-_/.:]+)(?=\w)", r"\1<wbr>", str(markup.escape(name))))
 
@@ -161,7 +161,7 @@ def board(standings: Standings) -> dict[str, Any]:
 
 
 def matrix(model: ReportModel) -> list[dict[str, Any]]:
-    """Return a row per model with its standings by all metrics."""
+    """Return a row for each model with its standings by all metrics."""
     return [
         {"model": name, "places": [one.place(name) for one in model.standings]}
         for name in model.models
@@ -169,7 +169,7 @@ def matrix(model: ReportModel) -> list[dict[str, Any]]:
 
 
 def included(inspector: Inspector | None) -> str:
-    """Say which users can be searched, and how to add others."""
+    """Say which users the search finds, and how to add others."""
     if inspector is None:
         return ""
     who, n = inspector.who, len(inspector.users)

@@ -1,4 +1,4 @@
-"""report: a report of a comparison or an evaluation, as a page or in Markdown."""
+"""`report`: a report of a comparison or an evaluation, as a page or in Markdown."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ class Report:
         name
             One of `charts`.
         options
-            An option of each choice of the chart, such as ``"ndcg@10"``. By default, the options
-            that the page shows first.
+            An option for each choice of the chart, such as ``"ndcg@10"``. By default, these are the
+            options that the page shows first.
         """
         return charts.Drawing(charts.with_rows(self._chart(name), options))
 
@@ -100,8 +100,8 @@ def report(of: object, path: str | os.PathLike[str] | None = None, **options: An
     of
         A `Comparison` or an `Evaluation`.
     path
-        ``"report.html"``, or ``"report.md"``. None writes nothing. An earlier report is replaced;
-        any other file is not.
+        ``"report.html"`` or ``"report.md"``. None writes nothing. An earlier report is replaced,
+        but no other file.
     options
         See `recometer.reporting.Reported.report`.
 
@@ -127,13 +127,13 @@ def report(of: object, path: str | os.PathLike[str] | None = None, **options: An
 
 
 def check_report(path: str | os.PathLike[str], inputs: Sequence[str] = ()) -> None:
-    """Raise an error before the work if no report can be written to a path.
+    """Raise an error early if no report can be written to a path.
 
     Parameters
     ----------
     path
     inputs
-        Files that are read, and must not be replaced.
+        Files that are read and must not be replaced.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""The charts of a report: their numbers and words.
+"""The charts of a report: their numbers and texts.
 
-A new chart is a function with the decorator `in_section`, and, unless it is drawn like another one,
-a function with the decorator `charts.drawing`.
+A new chart needs a function with the decorator `in_section`. Unless it is drawn like another chart,
+it also needs a function with the decorator `charts.drawing`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FEWEST_CUTOFFS = 3  # for a curve
 LESS = "worse than the best"
 
 N_POINTS = 60  # of the popularity curve
-MOST_USERS = 20_000  # the users whose lists are requested for this curve
+MOST_USERS = 20_000  # number of users whose lists are requested for this curve
 TRAIN = "training data"
 
 
@@ -48,7 +48,7 @@ class Content:
     given
         The models, best first.
     numbers : mapping of str to MetricNumbers
-        By metric.
+        The numbers of each metric.
     pairs
         The pairs whose users are shown.
     known
@@ -85,7 +85,7 @@ def in_section(section: Literal["leaderboard", "users", "groups"]) -> Callable[[
 
 
 def charts_of(content: Content) -> tuple[Chart, ...]:
-    """Return all charts that the content allows."""
+    """Return all charts that are possible with the content."""
     return tuple(
         dataclasses.replace(chart, section=section)
         for section, make in MAKERS
@@ -95,7 +95,7 @@ def charts_of(content: Content) -> tuple[Chart, ...]:
 
 @in_section("leaderboard")
 def leaderboard(content: Content) -> Iterable[Chart]:
-    """Return means with their intervals, a row per model."""
+    """Return means with their intervals, with a row for each model."""
     numbers, confidence = content.numbers, content.given.options.confidence
     rows: dict[tuple[str, ...], tuple[Row, ...]] = {
         (metric,): tuple(_bars(one.standings)) for metric, one in numbers.items()
@@ -139,7 +139,7 @@ def _bars(standings: Standings) -> list[Row]:
 
 @in_section("leaderboard")
 def curves(content: Content) -> Iterable[Chart]:
-    """Return metrics against their cut-offs, for those with several."""
+    """Return metrics against their cut-offs, for metrics with several cut-offs."""
     given, numbers = content.given, content.numbers
     families: dict[str, dict[int, str]] = {}
     for name in given.metrics:
@@ -173,7 +173,7 @@ def curves(content: Content) -> Iterable[Chart]:
 
 @in_section("leaderboard")
 def trade_off(content: Content) -> Iterable[Chart]:
-    """Return accuracy against metrics beyond accuracy, with the Pareto front."""
+    """Return accuracy against beyond-accuracy metrics, with the Pareto front."""
     given, numbers = content.given, content.numbers
     accurate = [m for m in given.metrics if given.definition(m).record != "lists"]
     beyond = [m for m in given.metrics if given.definition(m).record == "lists"]
@@ -291,7 +291,7 @@ def differences(content: Content) -> Iterable[Chart]:
 
 @in_section("users")
 def distributions(content: Content) -> Iterable[Chart]:
-    """Return the distributions of the users' values, a row per model in this order."""
+    """Return the distributions of the users' values, with a row for each model in this order."""
     numbers, order = content.numbers, content.order
     place = {model: at for at, model in enumerate(order)}
     rows: dict[tuple[str, ...], tuple[Row, ...]] = {
@@ -319,14 +319,14 @@ def distributions(content: Content) -> Iterable[Chart]:
     ]
 
 
-Cells = tuple[Float64, Float64]  # relevant items, and those found: [n_groups, n_bands]
+Cells = tuple[Float64, Float64]  # relevant items and found items, [n_groups, n_bands]
 OF_ITEM = Field("popularity", "training users of the item")
 RELEVANT = Field("items", "relevant items", "count")
 
 
 @in_section("groups")
 def found(content: Content) -> Iterable[Chart]:
-    """Return the share of relevant items that models find, and differences between two of them."""
+    """Return the share of relevant items that each model finds, and differences of two models."""
     given, pairs = content.given, content.pairs
     groups = given.groups
     models = [model for model in given.models if not model.by_chance]
@@ -388,11 +388,11 @@ def _kept(model: Model) -> list[FoundByPopularity | None]:
 
 
 def _cells(given: Inputs, model: Model, groups: Groups, counted: Bool) -> Cells:
-    """Return the numbers of relevant and of found items, as means over seeds."""
+    """Return the numbers of relevant and found items, as means over seeds."""
     codes, n_groups = groups.codes[counted], len(groups.names)
     sums = []
     for name in ("relevant", "found"):
-        # One column per run and band. Runs that are batches have different users.
+        # There is a column per run and band. If runs are batches, their users differ.
         columns = zip(*(getattr(one, name).T for one in _kept(model)), strict=True)
         band_sums = [
             np.bincount(
@@ -424,7 +424,7 @@ def _rows(
 
 @in_section("groups")
 def groups(content: Content) -> Iterable[Chart]:
-    """Return differences between two models, and the means of all, by group of users."""
+    """Return differences between two models, and the means of all models, by group of users."""
     given, numbers = content.given, content.numbers
     known = given.groups
     metrics = tuple(metric for metric, one in numbers.items() if one.groups)
@@ -482,7 +482,7 @@ def _runs(given: Inputs, name: str, metric: str) -> list[tuple[str, float]]:
 
 
 def number(value: float) -> float | None:
-    """Return a number for JSON, None if it is not finite."""
+    """Return a number for JSON, or None if it is not finite."""
     return round(float(value), 8) if np.isfinite(value) else None
 
 
@@ -502,7 +502,7 @@ def popularity(content: Content) -> Iterable[Chart]:
         if listed is None:
             continue
         codes, n_unknown = _in_train(*listed, train)
-        # Items that train lacks are the least popular ones.
+        # Items that are not in train count as the least popular.
         own = np.bincount(codes[codes >= 0], minlength=train.n_items)[by_rank]
         unknown = np.full(n_unknown, np.count_nonzero(codes < 0) / max(n_unknown, 1))
         curves[name] = np.concatenate([own, unknown])
@@ -549,7 +549,7 @@ def _listed(
 
 
 def _in_train(items: Int64, item_ids: Array | None, train: Interactions) -> tuple[Int64, int]:
-    """Return the items' positions in train, -1 without one, and the number of the latter."""
+    """Return the items' positions in train, or -1, and how many different items train lacks."""
     if item_ids is None or train.item_ids is None:
         codes = np.where(items < train.n_items, items, -1)
     else:

@@ -1,11 +1,11 @@
-"""Themes of charts, on a light and on a dark background."""
+"""Themes for charts on a light and on a dark background."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-# Colours that colour-blind people can distinguish, with enough contrast to their background.
+# These colours contrast with their background, and colour-blind people can tell them apart.
 LIGHT = {
     "category": [
         *("#0072b2", "#c24e00", "#117733", "#aa4499", "#7a6000", "#332288", "#b0505f", "#2f6f73"),
@@ -37,7 +37,7 @@ DARK = {
 
 
 def config(theme: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the config of Vega-Lite for a theme."""
+    """Return the Vega-Lite configuration of a theme."""
     words = {"labelColor": theme["text"], "titleColor": theme["muted"]}
     return {
         "background": "transparent",
@@ -53,7 +53,7 @@ def config(theme: Mapping[str, Any]) -> dict[str, Any]:
             "titleFontWeight": "normal",
             "labelLimit": 150,
         },
-        # On a narrow page fewer ticks have labels, so that they never overlap.
+        # Narrow pages label fewer ticks, so that labels never overlap.
         "axisX": {"labelOverlap": "parity", "labelSeparation": 8},
         "legend": {
             **words,

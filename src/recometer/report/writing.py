@@ -15,7 +15,7 @@ HEADS = {".png": b"\x89PNG", ".svg": b"<svg"}
 
 
 def check(path: str | os.PathLike[str], inputs: tuple[str, ...] = ()) -> None:
-    """Raise if a report cannot be written there, or would replace something else."""
+    """Raise FileError if a report cannot be written there, or would replace something else."""
     path = as_path(path, "a report")
     if path.is_dir():
         raise FileError(f"{path} is a folder. Hint: name a file in it, such as report.html.")
@@ -24,7 +24,7 @@ def check(path: str | os.PathLike[str], inputs: tuple[str, ...] = ()) -> None:
     try:
         check_replaced([path], is_report, inputs)
     except FileError as error:
-        # Replace the hint, which is about folders.
+        # Replace the original hint, which is about folders.
         hint = "choose another name, or remove the file."
         raise FileError(f"{error.reason} Hint: {hint}") from None
 
@@ -43,14 +43,14 @@ def _first_line(path: Path) -> bytes:
 
 
 def write(path: str | os.PathLike[str], text: str) -> str:
-    """Write a report and return it; lone surrogates, which UTF-8 cannot encode, are escaped."""
+    """Write a report and return it, escaping lone surrogates, which UTF-8 cannot encode."""
     check(path)
     write_whole(as_path(path, "a report"), text.encode("utf-8", errors="backslashreplace"))
     return text
 
 
 def write_image(path: str | os.PathLike[str], image: bytes, suffix: str) -> None:
-    """Write a chart; another one of the same format is replaced."""
+    """Write a chart, which may replace another image of the same format."""
     path = as_path(path, "a chart")
     if path.exists() and is_replaced(path) and not _first_line(path).startswith(HEADS[suffix]):
         raise FileError(
