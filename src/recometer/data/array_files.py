@@ -1,4 +1,4 @@
-"""Arrays in NumPy's files, which are mapped into memory, and sparse matrices in SciPy's."""
+"""Arrays in NumPy files, mapped into memory, and sparse matrices in SciPy files."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from recometer.data.paths import as_path
 from recometer.data.unpacking import check_archive
 from recometer.errors import FileError
 
-# What NumPy and zipfile raise for files that are not arrays, or are locked.
+# Exceptions of NumPy and zipfile for files that are not arrays, or are encrypted.
 DAMAGED: tuple[type[Exception], ...] = (OSError, EOFError, LookupError, RuntimeError, SyntaxError)
 DAMAGED += (ArithmeticError, AttributeError, TypeError, ValueError)
 DAMAGED += (zipfile.BadZipFile, zlib.error, tokenize.TokenError)
 
 
 def in_place(given: Any, what: str) -> Any:
-    """Return the array in the file that a path names; anything else is returned as it is.
+    """Return the array in the file that a path names; return anything else unchanged.
 
-    Messages call it `what`.
+    `what` names the array in messages.
     """
     return open_array(given, what) if isinstance(given, str | os.PathLike) else given
 
@@ -40,7 +40,7 @@ def open_array(path: str | os.PathLike[str], what: str) -> Array:
     Raises
     ------
     FileError
-        If there is no such file, or it is not an array that can be mapped.
+        If the file does not exist, or is not an array that can be mapped.
     """
     found = as_path(path, what)
     check_file(found)
@@ -57,18 +57,18 @@ def open_array(path: str | os.PathLike[str], what: str) -> Array:
             "array) writes one."
         )
     try:
-        with np.errstate(over="ignore"):  # the shape is too large for any file
+        with np.errstate(over="ignore"):  # a damaged shape may overflow
             array: Array = np.load(found, mmap_mode="r", allow_pickle=False)
     except DAMAGED as error:
         reason = str(error).rstrip(".")
-        if "pickle" in reason:  # NumPy's advice would run what the file contains
+        if "pickle" in reason:  # following NumPy's advice would run code in the file
             reason = "it is not in the format of numpy.save"
         raise FileError(
             f"{found} cannot be read as a NumPy array: {reason}. Hint: "
             "numpy.save(path, array) writes one; arrays of Python objects are not read: "
             "numpy.save(path, array.tolist()) writes texts."
         ) from error
-    if not isinstance(array, np.ndarray):  # of the content, not of the name
+    if not isinstance(array, np.ndarray):  # the content is an archive, although the name is not
         raise FileError(
             f"{found} is an archive of arrays. Hint: call it {found.with_suffix('.npz').name}, or "
             "write a single array with numpy.save."
@@ -82,7 +82,7 @@ def open_sparse(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     FileError
-        If there is no such file, or it holds something else.
+        If the file does not exist, or contains something else.
     """
     import scipy.sparse
 
@@ -101,12 +101,12 @@ def open_sparse(path: str | os.PathLike[str]) -> Any:
 
 
 def lies_in_file(array: Array) -> bool:
-    """Tell whether an array is a memory-mapped file, or a part of one."""
+    """Return whether an array is a memory-mapped file, or a part of one."""
     return _mapping(array) is not None
 
 
 def _mapping(array: object) -> tuple[mmap.mmap, np.memmap[Any, Any] | None] | None:
-    """Return the mapping that an array is part of, and its memmap; None if in memory."""
+    """Return the mapping that an array is part of, and its memmap; None for arrays in memory."""
     one: Any = array
     known = None
     while isinstance(one, np.ndarray | memoryview):
@@ -116,10 +116,10 @@ def _mapping(array: object) -> tuple[mmap.mmap, np.memmap[Any, Any] | None] | No
 
 
 class MappedFiles:
-    """The files that some arrays are mapped from, which must stay as they are.
+    """The files from which arrays are mapped, and which must not change.
 
-    The system ends a process that reads beyond the end of a file that became shorter. A ``with``
-    block checks for changes at its beginning and end, and in each call of `check`. A check takes a
+    If a file becomes shorter, the system kills a process that reads beyond its end. A ``with``
+    block checks for changes when it begins and ends, and in each call of `check`. A check takes a
     few microseconds per file, and no time for arrays in memory.
     """
 
@@ -128,7 +128,7 @@ class MappedFiles:
         self._files = [_MappedFile(*one) for one in found.values()]
 
     def __reduce__(self) -> tuple[type[MappedFiles], tuple[tuple[()]]]:
-        return MappedFiles, ((),)  # a copy in another process has its arrays in memory
+        return MappedFiles, ((),)  # the arrays of a copy in another process are in memory
 
     def __enter__(self) -> None:
         self.check()
@@ -149,27 +149,27 @@ class MappedFiles:
 
 
 class _MappedFile:
-    """A file that is mapped into memory, and its state at the first check."""
+    """A file that is mapped into memory, and its state when this object was made."""
 
     def __init__(self, mapped: mmap.mmap, known: np.memmap[Any, Any] | None) -> None:
         path = None if known is None else known.filename
         self.name = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
-        # Writes through the mapping itself reach the file at an unpredictable time.
+        # Times are only reliable without writes through the mapping, which reach the file late.
         self._timed = bool(self.name) and known is not None and known.mode in ("r", "c")
         self._mapped = mapped
         self.before: tuple[int, tuple[tuple[int, int], int] | None] = sys.maxsize, None
         self.before = self.state()
 
     def state(self) -> tuple[int, tuple[tuple[int, int], int] | None]:
-        """Return the size (at most the first one), the file, and when it changed, if known."""
+        """Return the size (at most the earlier one), the file, and when it changed, if known."""
         size, changed = self.before
-        with contextlib.suppress(OSError, ValueError):  # a mapping without a descriptor
+        with contextlib.suppress(OSError, ValueError):  # the mapping has no descriptor
             size = min(self._mapped.size(), size)
         if self._timed:
             with contextlib.suppress(OSError, ValueError):
                 found = os.stat(self.name)
                 file = found.st_dev, found.st_ino
-                # If the name now belongs to another file, or to none, the mapped file is unchanged.
+                # If the name now belongs to another file, or to none, ignore it.
                 if changed is None or changed[0] == file:
                     changed = file, found.st_mtime_ns
         return size, changed

@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 Fetch = Callable[[str], Any]
 
-MAX_ITEMS = 2**53  # float64 represents all whole numbers up to here
-ROUNDING = 1e-9  # rounding may lift a share above 1 by this much
-SEPARATOR = "|"  # between the categories of an item in a string
+MAX_ITEMS = 2**53  # float64 represents all whole numbers up to this one
+ROUNDING = 1e-9  # rounding errors may raise a probability above 1 by this much
+SEPARATOR = "|"  # separates an item's categories in a string
 
 
 class Catalogue:
     """Data about the items: their ids, titles, categories, features and propensities.
 
     Metrics of lists read it: ``rm.evaluate(..., catalogue=rm.Catalogue(frame, ...))``. It may
-    contain items that a source does not know, and lack items that are in lists; nothing is known
-    about the latter.
+    contain items that a source does not know. It may also lack items that are in lists; their data
+    are then unknown.
 
     Parameters
     ----------
@@ -42,21 +42,21 @@ class Catalogue:
         * a data frame of any library, a dict of columns, or the path of a Parquet, CSV or TSV
           file, with a row per item.
     item
-        The column of the ids. None takes the one with a common name, such as ``item_id`` or
+        The column of the ids. None takes the column with a common name, such as ``item_id`` or
         ``movieId``. False means that rows are positions.
     title
-        The column of the titles. None takes the one called title or name, if any; False
+        The column of the titles. None takes a column called title or name, if there is one; False
         takes none.
     categories
         The categories of each item: a column of lists, or of strings with ``|`` between the
         categories (``"Comedy|Drama"``; an empty string or a missing entry is not a category);
         several columns of True and False (or 1 and 0), which are named after the categories;
-        or a matrix [n_items, n_categories] of these, as an array or sparse. None takes the column
-        called categories, genres or tags, if any; False takes none.
+        or a matrix [n_items, n_categories] of these, as an array or sparse. None takes a column
+        called categories, genres or tags, if there is one; False takes none.
     features : optional
-        Numbers that describe each item: a column of lists of one length, several columns, or a
-        matrix [n_items, n_features] as an array, a torch tensor or sparse. The features of an item
-        without a list (or with only NaN) are unknown.
+        Numbers that describe each item: a column of lists of equal length, several columns, or a
+        matrix [n_items, n_features] as an array, a torch tensor or sparse. If an item has no list
+        (or only NaN), its features are unknown.
     propensity : optional
         The probability that each item was observed, above 0 and at most 1: a column, or an array
         [n_items].
@@ -71,19 +71,19 @@ class Catalogue:
     titles : object [n_items] or None
     categories : sparse bool [n_items, n_categories] or None
     category_names : tuple of str
-        The names of the columns of `categories`, sorted or in the given order.
+        The names of the columns of `categories`: sorted, or in the order of the argument.
     features : float64 [n_items, n_features], sparse of that shape, or None
     propensity : float64 [n_items] or None
 
     Raises
     ------
     InputError
-        If there are no items, ids are missing or not distinct, data have another number of
-        items, or features or propensities are not finite.
+        If there are no items, ids are missing or not distinct, numbers of items differ, or features
+        or propensities are not finite.
     InputTypeError
         If the type of the data is not supported.
     ColumnError
-        If a column does not exist, or several columns have a common name.
+        If a column does not exist, or several columns have common names for the same thing.
     FileError
         If a file cannot be read.
 
@@ -169,7 +169,7 @@ class Catalogue:
         return ", ".join(parts)
 
     def arrays(self) -> Mapping[str, object]:
-        """Return the arrays that metrics depend on, by name."""
+        """Return the arrays on which metrics depend, by name."""
         found: dict[str, object] = {
             "items": np.asarray(self.n_items) if self.item_ids is None else self.item_ids,
             "propensity": self.propensity,
@@ -184,7 +184,7 @@ class Catalogue:
         return found
 
     def _take_ids(self, column: object) -> Int64 | None:
-        """Sort the ids; return the order of the rows, None if they are sorted already."""
+        """Sort the ids; return the order of the rows, or None if they are already sorted."""
         if isinstance(column, set | frozenset | range):
             column = list(column)
         codes, distinct = ids.encode(column, "item ids of the catalogue")
@@ -198,7 +198,7 @@ class Catalogue:
         return None if (np.diff(codes) > 0).all() else np.argsort(codes)
 
     def _aligned(self, rows: Any, what: str) -> Any:
-        """Bring rows of the items into the order of the ids."""
+        """Bring the items' rows into the order of the ids."""
         n = rows.shape[0]
         if n != self.n_items:
             raise InputError(
@@ -239,7 +239,7 @@ class Catalogue:
             given = np.column_stack([table.numbers(name, "features") for name in several])
         elif isinstance(given, str):
             column = table.column(given, "features")
-            # Text files have no lists.
+            # Text files cannot contain lists.
             given = (
                 table.numbers(given, "features")[:, np.newaxis]
                 if table.text
@@ -275,7 +275,7 @@ class Catalogue:
         if values.ndim != 1:
             raise InputError(f"propensity= is of shape {values.shape}, expected a number per item.")
         values = self._aligned(values, "propensities")
-        # Computed shares may exceed 1 by rounding errors.
+        # Rounding errors may raise computed probabilities above 1.
         values = np.where((values > 1) & (values < 1 + ROUNDING), 1.0, values)
         wrong = ~((values > 0) & (values <= 1))
         if wrong.any():
@@ -301,7 +301,7 @@ class _Table:
     def __init__(self, names: list[str], fetch: Fetch, *, text: bool = False) -> None:
         self.names = names
         self.fetch = fetch
-        self.text = text  # all columns are strings, even columns of numbers
+        self.text = text  # in text files, all columns are strings, even numbers
         self.taken: list[str] = []
 
     @classmethod
@@ -316,7 +316,7 @@ class _Table:
             return cls(list(columns), columns.__getitem__)
         if frames.is_frame(data):
             names, fetch = frames.open_frame(data)
-            # In one call: a lazy frame may return its rows in another order the next time.
+            # Fetch in one call, because a lazy frame may return another order of rows next time.
             once = [name for name in names if names.count(name) == 1]
             columns = dict(zip(once, fetch(once), strict=True))
 
@@ -342,19 +342,19 @@ class _Table:
         return all_numbers(column, f"{what} (column {name!r})")
 
     def several(self, given: Any) -> tuple[str, ...] | None:
-        """Return the columns whose names are in a list; None if it is no list of names."""
+        """Return the columns named in a list; None if the argument is not a list of names."""
         several = isinstance(given, list | tuple) and given and self.names
         if not several or not all(isinstance(name, str) for name in given):
             return None
         wrong = [name for name in given if name not in self.names]
         if len(wrong) == len(given):
-            return None  # labels, one per item
+            return None  # the entries are labels, one per item
         for name in wrong:
             check_column("", name, self.names)
         return tuple(given)
 
     def column(self, given: object, option: str) -> Any:
-        """Return the named column, or the one with a common name, or the argument itself."""
+        """Return the named column, the column with a common name, or the argument itself."""
         if given is False:
             return None
         given = frames.in_numpy(given, f"{option}=")
@@ -380,7 +380,7 @@ class _Table:
 
 
 def _size(items: object) -> int:
-    """Return the number of items if the argument is a number; -1 if it is ids."""
+    """Return the number of items if the argument is a number; -1 if it contains ids."""
     if isinstance(items, numbers.Integral) and not isinstance(items, bool):
         if not 1 <= int(items) <= MAX_ITEMS:
             raise InputError(
@@ -397,7 +397,7 @@ def _size(items: object) -> int:
 
 
 def _objects(column: Any) -> Array:
-    """Return entries of any kind, one per row."""
+    """Return an object array of entries of any kind, one per row."""
     rows = column.to_list() if hasattr(column, "to_list") else list(column)
     found = np.empty(len(rows), object)
     found[:] = rows
@@ -445,7 +445,7 @@ def _labels(row: Any, number: int) -> Iterable[str]:
 
 
 def _rows_of_lists(column: Any, name: str) -> Array:
-    """Return a column of lists of one length as a matrix; NaN where a list is missing."""
+    """Return a column of equally long lists as a matrix; NaN where a list is missing."""
     if getattr(column, "ndim", 1) == 2:
         return np.asarray(column)
     rows = _objects(column)
@@ -468,7 +468,7 @@ def _is_nan(value: object) -> bool:
 
 
 def _sorted(matrix: Any) -> scipy.sparse.csr_array:
-    """Return a matrix in CSR layout, the columns of a row ascending."""
+    """Return a matrix in CSR layout, with ascending columns in each row."""
     import scipy.sparse
 
     found = scipy.sparse.csr_array(matrix)

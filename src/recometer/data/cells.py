@@ -1,4 +1,4 @@
-"""Ids in cells of text: whole numbers, and several of them, as ``"46;93;5"`` or ``"[46, 93]"``."""
+"""Ids in cells of text: single integers, or several ids, as in ``"46;93;5"`` or ``"[46, 93]"``."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 Separator = str | bool | None
 JSON = "json"
 BLANKS, QUOTES, BRACKETS = " \t", "'\"", "[](){}"
-PROBE = 1000  # ids
-SHARE = 0.1  # of the sampled ids; single titles such as "1, 2" are rare
-# Whole numbers with separators, words with semicolons, or a string in brackets.
+PROBE = 1000  # number of ids in a sample
+SHARE = 0.1  # share of the sample that must look like several ids; titles such as "1, 2" are rare
+# Whole numbers between separators, words between semicolons, or a string in brackets.
 SEVERAL = re.compile(r"\d+(?:\s*[,|\s]\s*\d+)+|[\w.-]+(?:\s*;\s*[\w.-]+)+;?|[\[({].*[\])}]")
 
 
 def check_single(item_ids: Array, what: str, separator: Separator) -> None:
-    """Raise InputError if ids of items look like several ids each, unless they are meant.
+    """Raise InputError if item ids look like several ids each, unless the user allows it.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def check_single(item_ids: Array, what: str, separator: Separator) -> None:
     what
         The name of the ids in the message.
     separator
-        The user's option: False means that each string is one id.
+        The user's option; False means that each string is a single id.
     """
     if separator is not None or not len(item_ids) or ids.kind(item_ids) != "str":
         return
@@ -51,7 +51,7 @@ def check_single(item_ids: Array, what: str, separator: Separator) -> None:
 
 
 def check_separator(separator: object) -> None:
-    """Raise InputTypeError if this cannot separate the items of a cell."""
+    """Raise InputTypeError if the argument is not a valid separator."""
     given = separator is not None and separator is not False
     if given and not (isinstance(separator, str) and (len(separator) == 1 or separator == JSON)):
         none = python_or_command("False", "none")
@@ -64,13 +64,13 @@ def check_separator(separator: object) -> None:
 def taken_apart(column: Any, separator: Separator, what: str) -> Any:
     """Split a column of strings into a column of lists; return any other column unchanged.
 
-    Brackets around a cell, and blanks and quotes around its parts, are left out. Parts are integers
-    if every one is written as a plain integer. A missing cell is an empty list.
+    Brackets around a cell, and blanks and quotes around its parts, are removed. The parts are
+    integers if each of them is written as a plain integer. A missing cell becomes an empty list.
 
     Raises
     ------
     InputError
-        If a cell is not a list in JSON.
+        If the separator is ``"json"``, and a cell is not a JSON list.
     """
     if not isinstance(separator, str):
         return column
@@ -110,7 +110,7 @@ def _of_json(text: str | None, row: int, what: str) -> list[Any]:
 
 
 def _json_list(text: str) -> list[Any] | None:
-    import json  # few calls need it
+    import json  # rarely needed
 
     try:
         found = json.loads(text)
@@ -120,7 +120,7 @@ def _json_list(text: str) -> list[Any] | None:
 
 
 def integers(text: pl.Series) -> pl.Series:
-    """Return integers if every entry is written as a plain integer."""
+    """Return integers if every entry is written as a plain integer, otherwise the strings."""
     import polars as pl
 
     for dtype in (pl.Int64, pl.UInt64):

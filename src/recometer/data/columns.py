@@ -1,4 +1,4 @@
-"""The meanings of columns, which are found by their common names."""
+"""Finds columns by the common names of what they contain: users, items, values, ..."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from recometer.errors import (
 
 
 class Kind(NamedTuple):
-    """A meaning that a column may have.
+    """A meaning that a column can have.
 
     Attributes
     ----------
     what
-        The word for its entries in messages.
+        What messages call its entries.
     names
-        The names that are common for it, in lower case and without punctuation: ``"user_id"``,
-        ``"userId"`` and ``"USER ID"`` are one.
+        Its common names, in lower case and without punctuation: ``"user_id"``, ``"userId"`` and
+        ``"USER ID"`` are the same name.
     otherwise
-        Names that count only if no column has one of `names`: they usually mean something else.
+        Names that count only if no column has any of `names`, because they usually mean something
+        else.
     """
 
     what: str
@@ -45,7 +46,7 @@ RELEVANCE = (
     *("bought", "liked", "isliked", "converted"),
 )
 RATING = ("rating", "ratings", "stars", "rui", "truerating", "actual", "actualrating")
-# The common names of every meaning that recometer reads.
+# The meanings that recometer reads, with their common names.
 KINDS: dict[str, Kind] = {
     "user": Kind(
         "users",
@@ -55,7 +56,7 @@ KINDS: dict[str, Kind] = {
             *_ids("query", "queries"),
             "qid",
         ),
-        # If there is a user, a topic is one of items, and a session one of several.
+        # Next to a column of users, topics describe items, and sessions belong to users.
         _ids("topic", "session", "playlist", "basket", "account", "viewer", "buyer"),
     ),
     "item": Kind(
@@ -112,13 +113,13 @@ KINDS: dict[str, Kind] = {
     "categories": Kind("categories", ("categories", "category", "genres", "genre", "tags")),
 }
 REQUIRED = ("user", "item")
-PAIRED = ("user",)  # the meaning that two columns may have together
-# Last words of column names whose numbers are places in a list rather than scores.
+PAIRED = ("user",)  # meanings that a pair of columns may have
+# Last words of the names of columns with places in a list, rather than scores.
 PLACES = {
     *("order", "slot", "index", "idx", "no", "nr", "number", "row", "n", "seq", "sequence"),
     *("ordinal", "position", "pos", "place", "rank", "ranking", "rnk", "rang"),
 }
-# Last words of column names whose numbers do not rate an item, such as "item_price".
+# Last words of the names of columns whose numbers do not rate an item, such as "item_price".
 NO_VALUES = {
     *("id", "ids", "idx", "index", "no", "nr", "number", "row", "code", "key", "hash", "fold"),
     *("split", "train", "test", "group", "cluster", "level", "0"),
@@ -130,30 +131,30 @@ NO_VALUES = {
 
 
 class ColumnPair(str):  # noqa: SLOT000  # it stores the parts
-    """Two columns that name a user together: the user's own, and that of the session or event.
+    """Two columns that together name a user: the user, and the session or event.
 
-    As a string, it is ``"user, session"``: the name of a column that holds both.
+    As a string, it is ``"user, session"``, the name of a single column that contains both.
     """
 
     parts: tuple[str, str]
 
     def __new__(cls, first: str, second: str) -> ColumnPair:
-        """Name two columns."""
+        """Make a pair from the names of two columns."""
         pair = super().__new__(cls, f"{first}, {second}")
         pair.parts = (first, second)
         return pair
 
     def __str__(self) -> str:
-        """Return the pair itself, so that code that takes a name keeps the parts."""
+        """Return the pair itself, so that ``str(name)`` keeps the parts."""
         return self
 
     def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
-        """Return the arguments with which a copy of the pair is made."""
+        """Return the arguments from which a pair is copied."""
         return self.parts
 
     @classmethod
     def of(cls, names: object) -> object:
-        """Return the pair of two names; everything else as it is."""
+        """Return the pair of two names; return anything else unchanged."""
         if isinstance(names, Sequence) and not isinstance(names, str) and len(names) == 2:
             first, second = names
             if isinstance(first, str) and isinstance(second, str):
@@ -182,13 +183,13 @@ class Columns(NamedTuple):
     time: str | None
 
     def to_dict(self) -> dict[str, str | list[str] | None]:
-        """Return the names as JSON can hold them."""
+        """Return the names as plain values (for JSON)."""
         user = list(self.user.parts) if isinstance(self.user, ColumnPair) else self.user
         return {**self._asdict(), "user": user}
 
     @classmethod
     def from_dict(cls, names: Mapping[str, Any]) -> Columns:
-        """Return the columns from the result of `to_dict`."""
+        """Make columns from the result of `to_dict`."""
         return cls(**{**names, "user": ColumnPair.of(names["user"])})
 
 
@@ -207,11 +208,10 @@ def find_columns(
     names
         The columns that exist.
     user, item, value, time : str or None or False
-        The column that was asked for by name. None takes the only one with a common name, such
-        as ``user_id``, ``movieId``, ``rating`` or ``timestamp`` (in any case and punctuation).
-        Names that usually stand for something else count only if there is no better one: a session
-        is a user if no column is named for users, and a score a value if there is no label or
-        rating.
+        The requested column. None takes the only column with a common name, such as ``user_id``,
+        ``movieId``, ``rating`` or ``timestamp`` (in any case and punctuation). Names that usually
+        mean something else count only if there is no better name: a session is taken as the user
+        if no column is named after users, and a score as the value if there is no label or rating.
         ``value=False`` and ``time=False`` mean no column, whatever the names. `user` may also be
         two names: ``["user", "session"]``.
 
@@ -223,10 +223,10 @@ def find_columns(
     Raises
     ------
     ColumnError
-        If a column does not exist (the message lists those that do), no column has a common name
-        for users or items, several columns could be meant, or one column would be used twice.
+        If a column does not exist (the message lists the columns), no column has a common name for
+        users or items, several columns are possible, or a column would be used twice.
     InputTypeError
-        If an option is not a name.
+        If an option is not the name of a column.
     """
     found = choose_columns(names, {"user": user, "item": item, "value": value, "time": time})
     return Columns(**found)  # type: ignore[arg-type]  # there are users and items
@@ -246,10 +246,9 @@ def choose_columns(
     names
         The columns that exist.
     wanted
-        The meaning of each column (one of `KINDS`) and, as there, the option: a name, None, or
-        False for no column.
+        For each meaning (a key of `KINDS`), the option: a name, None, or False for no column.
     required
-        The meanings that need a column; they cannot be False.
+        The meanings that need a column; their options cannot be False.
     strict
         The meanings for which `Kind.otherwise` is not used.
     """
@@ -282,13 +281,13 @@ def choose_columns(
 
 
 def check_once(name: str, names: Sequence[str]) -> None:
-    """Raise ColumnError if several columns have a name."""
+    """Raise ColumnError if several columns have this name."""
     if names.count(name) > 1:
         raise ColumnError(f"There are {names.count(name)} columns {name!r}. Hint: rename one.")
 
 
 def check_column(option: str, name: object, names: Collection[str]) -> None:
-    """Raise if an option that must name one or two columns does not."""
+    """Raise an error if an option does not name one or two existing columns."""
     if not isinstance(name, str):
         also = ", or of two (the user's and the session's)" if option in PAIRED else ""
         raise InputTypeError(
@@ -301,12 +300,12 @@ def check_column(option: str, name: object, names: Collection[str]) -> None:
 
 
 def _there(name: object, names: Collection[str]) -> object:
-    """Return a pair as a single name if there is a column of that name."""
+    """Return a pair as a plain string if a single column has that name."""
     return name[:] if isinstance(name, str) and name in names else name
 
 
 def common_names(option: str, names: Iterable[str], *, otherwise: bool = True) -> list[str]:
-    """Return which columns have a common name for one of `KINDS`, the better names if any."""
+    """Return the columns with a common name for one of `KINDS`; better names have precedence."""
     plain = {name: "".join(filter(str.isalnum, name.lower())) for name in names}
     kind = KINDS[option]
     near = [name for name, word in plain.items() if word in kind.names]
@@ -334,9 +333,9 @@ def _only(option: str, near: list[str], names: list[str], required: bool) -> str
 
 
 def could_hold_values(names: Iterable[str]) -> list[str]:
-    """Return which columns of numbers could be values although their names are not common.
+    """Return the columns of numbers that could be values, although their names are uncommon.
 
-    Columns of ids, times, places, prices and measures could not.
+    Columns of ids, times, places, prices and measures are excluded.
     """
     return [
         name
@@ -347,12 +346,12 @@ def could_hold_values(names: Iterable[str]) -> list[str]:
 
 
 def could_be_places(names: Iterable[str]) -> list[str]:
-    """Return which columns of numbers could be ranks although their names are not common."""
+    """Return the columns of numbers that could be ranks, although their names are uncommon."""
     return [name for name in names if PLACES.intersection(_last_words(name))]
 
 
 def _last_words(name: str) -> set[str]:
-    """Return how a name ends: ``"id"`` of ``"item_id"``, ``"itemId"`` and ``"item.id"``."""
+    """Return the last word of a name, ``"id"`` for ``"itemId"``, and all words joined."""
     spaced = "".join(
         f" {letter}" if letter.isupper() and not before.isupper() else letter
         for before, letter in zip(" " + name, name, strict=False)
@@ -362,9 +361,9 @@ def _last_words(name: str) -> set[str]:
 
 
 def warn_of_unread(names: Iterable[str], whose: str = "") -> None:
-    """Warn that all rows count the same if a column of numbers or truth values is not read.
+    """Warn that all rows count alike if columns of numbers or bools are not read.
 
-    `names` are such columns; `whose` is the argument that contains the table, if that call has no
+    `names` are these columns. `whose` is the argument that contains the table, if that call has no
     options for columns.
     """
     others = could_hold_values(names)
@@ -378,7 +377,7 @@ def warn_of_unread(names: Iterable[str], whose: str = "") -> None:
 
 
 def warn_of_score(name: str, whose: str = "") -> None:
-    """Warn that a score was taken for the truth, because no other column could be."""
+    """Warn that a score was read as the truth, because there was no better column."""
     warn(
         f"The column {name!r} was read as the relevance of items; a model's scores are not truth. "
         f"Hint: {_call(whose, name)} says that it is meant, {_call(whose, False)} that all "
@@ -393,14 +392,14 @@ def _call(whose: str, value: str | bool) -> str:
 
 
 def refuse_columns(data: Mapping[Any, Any]) -> None:
-    """Raise if a dict holds the columns of a table: it would be read as one of users.
+    """Refuse a dict of columns, which would be read as a dict from users to items.
 
     Raises
     ------
     InputTypeError
-        If keys are common names of users and items, with values of one length.
+        If keys are common names of users and items, and all values have the same length.
     """
-    # "u" and "i" may be the names of users.
+    # Ignore "u" and "i", which may be users.
     keys = [key for key in data if isinstance(key, str) and len(key) > 1]
     if len(keys) < len(data) or not (common_names("user", keys) and common_names("item", keys)):
         return

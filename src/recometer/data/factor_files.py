@@ -1,4 +1,4 @@
-"""Factor models in files: NumPy arrays with files of ids, or Parquet files that hold both."""
+"""Factor models in files: NumPy arrays with files of ids, or Parquet files with both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from recometer.errors import ColumnError, FileError, InputError, python_or_comma
 if TYPE_CHECKING:
     import polars as pl
 
-POSITIONS = "positions"  # in place of a file of ids: the ids count the rows
+POSITIONS = "positions"  # replaces a file of ids if the ids are the row numbers
 ARRAYS = ("user_factors", "item_factors", "user_bias", "item_bias", "user_ids", "item_ids")
 Note = Callable[[str], object]
 
@@ -34,7 +34,7 @@ def read_factors(
 ) -> dict[str, Any]:
     """Read the arguments of `Factors` from files; see `Factors.from_files`.
 
-    `columns` are the names of the columns of ids, for ``"user"`` and ``"item"``, or None; `note` is
+    `columns` has the names of the id columns, or None, for ``"user"`` and ``"item"``. `note` is
     called with notes for the user.
     """
     if is_archive(paths[0]):
@@ -63,12 +63,12 @@ def read_factors(
 
 
 def is_archive(path: str) -> bool:
-    """Return whether a file is an archive of arrays, by its name."""
+    """Return whether a file is an archive of arrays, judging by its name."""
     return path.lower().endswith(".npz")
 
 
 def _from_archive(path: str, note: Note) -> dict[str, Any]:
-    """Return the arrays of an archive that `Factors` takes."""
+    """Return the arrays in an archive that `Factors` takes."""
     check_file(Path(path))
     try:
         check_archive(Path(path))
@@ -104,7 +104,7 @@ def _lacking(path: str, what: str, known: Array) -> NoReturn:
 
 
 def _ways() -> tuple[str, str]:
-    """Return how users pass files of ids, and how they pass positions."""
+    """Describe how to pass files of ids, and how to pass positions."""
     call = python_or_command("Factors.from_files({})", "--factors NAME={}")
     listed = python_or_command(", ", ",")
     files = ("USERS", "ITEMS", "USER_IDS", "ITEM_IDS")
@@ -113,7 +113,7 @@ def _ways() -> tuple[str, str]:
 
 
 def _matrix(path: Path, what: str, column: str | None) -> tuple[Array, object]:
-    """Return factors, and their ids where the file has them."""
+    """Return factors, and their ids if the file has them."""
     if path.name.lower().endswith(".npy"):
         array = open_array(path, "factors")
         if array.ndim != 2:
@@ -174,7 +174,7 @@ def _from_lists(path: Path, column: pl.Series) -> Array:
 
 
 def _positions(path: str, what: str, known: Array | None, n_rows: int) -> Array:
-    """Return the numbers of the rows as their ids; refuse ids of test that cannot be such."""
+    """Return the row numbers as ids; refuse ids of test that cannot be row numbers."""
     if known is None or not len(known):
         return np.arange(n_rows)
     if ids.kind(known) != "int":

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 OTHER_SEPARATORS = (",", "\t", ";", "|")
 EXTENSIONS = (".parquet", *SEPARATORS)
-ROWS_AT_ONCE = 2**22  # of a column, that is read piece by piece
-PROBE = 100  # rows
-LONGEST_HEADER = 2**22  # characters
+ROWS_AT_ONCE = 2**22  # rows of a column that is read piece by piece
+PROBE = 100  # number of rows that show which columns have numbers
+LONGEST_HEADER = 2**22  # in characters
 WHAT = "data"
 NUMBER = re.compile(r"\s*[-+]?\d+(\.\d*)?([eE][-+]?\d+)?\s*")
 TRUE_OR_FALSE = re.compile(r"\s*(true|false)\s*", re.IGNORECASE)
@@ -47,7 +47,7 @@ NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
 def column_names(path: str | os.PathLike[str]) -> list[str]:
-    """Return the names of a file's columns, in its order.
+    """Return the names of a file's columns, in the order of the file.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def column_names(path: str | os.PathLike[str]) -> list[str]:
 
 
 def read_columns(path: str | os.PathLike[str], names: Sequence[str] | None = None) -> pl.DataFrame:
-    """Read some columns of a file, or all; columns of text files (CSV, TSV) stay strings.
+    """Read some or all columns of a file; columns of text files (CSV, TSV) stay strings.
 
     Raises
     ------
@@ -87,15 +87,16 @@ def read_file(
     Parameters
     ----------
     path
-        A file that ends in one of `EXTENSIONS`; or a folder of Parquet files, or a pattern such as
-        ``"ratings/part-*.parquet"``, whose files are one table, in the order of their names;
-        folders inside that are called ``model=als`` make a column ``model``.
-        Text (CSV, TSV) is UTF-8, and its first line names the columns; if it has no comma (in
-        .csv) or tab (in .tsv), its fields may be separated by a comma, a tab, ``;`` or ``|``.
-        A byte order mark and blanks after commas are left out, and any ends of lines are read. Ids
-        in text are integers if every one is written as a plain integer (so ``007`` stays a
-        string), else strings. Values are numbers, or True and False. Times in text are numbers,
-        or dates and times in ISO 8601.
+        A file whose name ends in one of `EXTENSIONS`; or a folder of Parquet files, or a pattern
+        such as ``"ratings/part-*.parquet"``. Several files are one table, in the order of their
+        names. Folders inside that are called ``model=als`` make a column ``model``.
+
+        Text (CSV, TSV) is UTF-8, and its first line names the columns. If that line has no comma
+        (in .csv) or tab (in .tsv), fields may be separated by a comma, a tab, ``;`` or ``|``. A
+        byte order mark and blanks after commas are ignored. All common line ends are understood.
+        Ids in text are integers if each of them is written as a plain integer (so ``007`` stays a
+        string), otherwise strings. Values are numbers, or True and False. Times in text are
+        numbers, or dates and times in ISO 8601.
     user, item, value, time
         As in `recometer.data.columns.find_columns`.
     whose
@@ -109,8 +110,8 @@ def read_file(
     ColumnError
         See `find_columns`; the message starts with the path.
     InputError
-        If there is text where a number or a time was expected, or a date whose day and month could
-        be either; the message names its row.
+        If there is text instead of a number or a time, or the day and the month of a date cannot be
+        told apart; the message names the row.
     """
     import polars as pl
 
@@ -123,7 +124,7 @@ def read_file(
 
 
 class FileColumn:
-    """A column of a Parquet file, to be read whole or piece by piece."""
+    """A column of a Parquet file that can be read whole or piece by piece."""
 
     def __init__(self, table: pl.LazyFrame, name: str, path: pathlib.Path, n_rows: int) -> None:
         self._table, self._name, self._path = table.select(selected(table, name)), name, path
@@ -142,30 +143,30 @@ class FileColumn:
         return collect(self._table, [self._name], self._path).to_series()
 
     def pieces(self) -> Iterator[pl.Series]:
-        """Yield the rows in their order, some at a time."""
+        """Yield the rows in order, a part at a time."""
         for begin in range(0, self._n, ROWS_AT_ONCE):
             some = self._table.slice(begin, ROWS_AT_ONCE)
             yield collect(some, [self._name], self._path).to_series()
 
 
 def in_memory(column: Any) -> Any:
-    """Return a column in memory, reading a `FileColumn`."""
+    """Return a column in memory; read it if it is a `FileColumn`."""
     return column.read() if isinstance(column, FileColumn) else column
 
 
 def open_file(
     path: str | os.PathLike[str], wanted: Mapping[str, object]
 ) -> tuple[dict[str, str | None], Callable[[str], pl.Series | FileColumn]]:
-    """Find columns in a file, to be read one by one.
+    """Find columns in a file, which can then be read one by one.
 
-    `path` is as in `read_file`, `wanted` as in `recometer.data.columns.choose_columns`.
+    For `path`, see `read_file`; for `wanted`, see `recometer.data.columns.choose_columns`.
 
     Returns
     -------
     found
         The name of the column, or None, for every key of `wanted`.
     fetch
-        A function that returns the column of a key; a column of a Parquet file is not read yet.
+        A function that returns the column for a key. Columns of Parquet files are not yet read.
     """
     path = as_path(path, WHAT)
     table = scan(path)
@@ -177,7 +178,7 @@ def open_file(
             _check_header(path, names)
         raise ColumnError(f"{path}: {error}") from None
     if _extension(path) in SEPARATORS:
-        # All columns at once: only then are lines with too few fields noticed.
+        # Read all columns at once, because only this reveals lines with too few fields.
         text = collect(table, single_names(found.values()), path)
         text = _without_blank_lines(text, path)
         for column in text:
@@ -189,9 +190,9 @@ def open_file(
 
 
 def numeric_columns(path: str | os.PathLike[str], *, booleans: bool = False) -> list[str]:
-    """Return the names of the columns of numbers; in text files, judging by the first rows.
+    """Return the names of the columns of numbers, in text files judging by the first rows.
 
-    `booleans` includes columns of True and False.
+    `booleans` also includes columns of True and False.
 
     Raises
     ------
@@ -219,7 +220,7 @@ def _extension(path: pathlib.Path) -> str:
 
 
 def check_file(path: pathlib.Path) -> None:
-    """Raise if there is no such file, or if it may not be read."""
+    """Raise an error if a file does not exist, or if its permissions forbid reading."""
     if path.is_file():
         check_readable(path)
         return
@@ -250,14 +251,14 @@ def check_file(path: pathlib.Path) -> None:
 
 
 def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
-    """Return the Parquet files of a folder or a pattern, by their names, or None if it is neither.
+    """Return the Parquet files of a folder or a pattern, sorted by name; None if it is neither.
 
-    Those whose names begin with ``_`` or a dot are not data.
+    Files whose names begin with ``_`` or a dot are not data.
 
     Raises
     ------
     FileError
-        If there is no such file.
+        If there are no such files.
     """
     if path.is_dir():
         found = [
@@ -269,7 +270,7 @@ def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
         none, hint = f"{path} is not a file", "name one file, or a folder with Parquet files"
     elif not path.exists() and any(letter in str(path) for letter in "*?["):
         certain = itertools.takewhile(lambda part: not set(part) & set("*?["), path.parts)
-        names_in(pathlib.Path(*certain))  # raises, where `glob` would find nothing
+        names_in(pathlib.Path(*certain))  # raises an error where `glob` would find nothing
         found = [pathlib.Path(part) for part in glob.glob(str(path), recursive=True)]
         none, hint = f"No file is called {path}", f"relative paths start at {pathlib.Path.cwd()}"
     else:
@@ -287,12 +288,12 @@ def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
 
 
 def names_in(folder: pathlib.Path) -> list[str]:
-    """Return the sorted names in a folder; none if there is no such folder.
+    """Return the sorted names in a folder; none if the folder does not exist.
 
     Raises
     ------
     FileError
-        If it may not be listed.
+        If the permissions forbid listing it.
     """
     try:
         return sorted(os.listdir(folder))
@@ -310,16 +311,16 @@ def _unlisted(error: OSError) -> NoReturn:
 
 
 def scan(path: pathlib.Path) -> pl.LazyFrame:
-    """Return the table of a file, or of the Parquet files of a folder or a pattern, not read yet.
+    """Return the lazy table of a file, or of the Parquet files of a folder or a pattern.
 
-    Where a column of Parquet holds lists of structs, their fields are columns of lists.
+    If a column of a Parquet file has lists of structs, each field becomes a column of lists.
 
     Raises
     ------
     FileError
         As `column_names` does.
     ColumnError
-        If a column of a text file is named twice.
+        If two columns of a text file have the same name.
     """
     import polars as pl
 
@@ -356,7 +357,7 @@ def _unknown(path: pathlib.Path) -> FileError:
     _, line = first_line_of(path)
     fields = line.split()
     numbers = sum(map(bool, map(NUMBER.fullmatch, fields)))
-    # Four numbers are ratings with times, as MovieLens has them.
+    # Four numbers are a rating with a time, as in MovieLens.
     if len(fields) < 3 or not numbers or numbers == len(fields) == 4 or "\0" in line:
         return FileError(f"{path} has an extension that is not read. Hint: known are {known}")
     return FileError(f"{path}: {not_of_trec(path)} Hint: what is read are {known}")
@@ -381,7 +382,7 @@ def first_line_of(path: pathlib.Path) -> tuple[int, str]:
 
 
 def not_of_trec(path: pathlib.Path) -> str:
-    """Say why the first line of a file is not one of TREC's."""
+    """Say why the first line of a file is not in TREC's format."""
     number, line = first_line_of(path)
     return (
         f"line {number} is {brief(line)} ({len(line.split())} fields), but lines of TREC runs have "
@@ -391,7 +392,7 @@ def not_of_trec(path: pathlib.Path) -> str:
 
 
 def _source(path: pathlib.Path) -> pathlib.Path | io.BytesIO:
-    """Return the path for Polars, or the content if Polars cannot represent the name."""
+    """Return the path for Polars, or the content if Polars cannot represent the path."""
     try:
         os.fspath(path).encode()
     except UnicodeEncodeError:
@@ -412,7 +413,7 @@ def _schema(path: pathlib.Path, _size: int, _modified: int) -> pl.Schema:
 
 
 def _scan_parts(path: pathlib.Path, parts: Sequence[pathlib.Path]) -> pl.LazyFrame:
-    """Return the table of several Parquet files, with the columns that their folders name."""
+    """Return the table of several Parquet files, with columns from the names of folders."""
     import polars as pl
 
     states = [part.stat() for part in parts]
@@ -440,7 +441,7 @@ def _scan_parts(path: pathlib.Path, parts: Sequence[pathlib.Path]) -> pl.LazyFra
 def _check_parts(
     path: pathlib.Path, parts: Sequence[pathlib.Path], schemas: Sequence[pl.Schema]
 ) -> None:
-    """Raise if a part of a table has other columns than the first, or columns of another kind."""
+    """Refuse a part of a table whose columns, or their kinds, differ from those of the first."""
     first = schemas[0]
     for part, schema in zip(parts, schemas, strict=True):
         if schema == first:
@@ -459,7 +460,7 @@ def _check_parts(
 
 
 def _kind(dtype: pl.DataType) -> str:
-    """Return the kind of a type: columns of one kind can be concatenated."""
+    """Return the kind of a type; columns of the same kind can be concatenated."""
     if dtype.is_numeric():
         return "number"
     if dtype.is_temporal():
@@ -474,9 +475,9 @@ def _kind(dtype: pl.DataType) -> str:
 def _partitions(
     path: pathlib.Path, parts: Sequence[pathlib.Path], columns: Iterable[str]
 ) -> list[tuple[tuple[str, str | None], ...]]:
-    """Return the names and values of each file's folders such as ``model=als`` (of Hive).
+    """Return the names and values in each file's folders, such as ``model=als`` (as in Hive).
 
-    Names that are columns of the files are left out.
+    Names that are also columns of the files are left out.
     """
     fixed = path.parts
     if not path.is_dir():
@@ -505,10 +506,10 @@ def _partitions(
 class _Form(NamedTuple):
     """The format of a text file, judging by its first lines."""
 
-    names: list[str]  # of the columns
+    names: list[str]  # the names of the columns
     separator: str
     line_end: str
-    spaced: bool  # whether there are blanks after separators
+    spaced: bool  # whether blanks follow separators
 
 
 def _form(path: pathlib.Path) -> _Form:
@@ -523,7 +524,7 @@ def _form(path: pathlib.Path) -> _Form:
                     "must hold the names of the columns. Hint: is it a text file, with ends of "
                     "lines?"
                 )
-            with contextlib.suppress(csv.Error):  # Polars will report the error
+            with contextlib.suppress(csv.Error):  # Polars reports this error later
                 fields = {
                     one: len(next(csv.reader([header], delimiter=one), []))
                     for one in (usual, *OTHER_SEPARATORS)
@@ -549,7 +550,7 @@ def _form(path: pathlib.Path) -> _Form:
 
 
 def _plain(field: str) -> str:
-    """Return a field without surrounding blanks, quotes and byte order mark."""
+    """Return a field without a byte order mark, surrounding blanks and quotes."""
     field = field.lstrip(MARK).strip()
     return field[1:-1] if len(field) > 1 and field[0] == field[-1] == '"' else field
 
@@ -564,7 +565,7 @@ def _scan_text(path: pathlib.Path) -> pl.LazyFrame:
         raise ColumnError(
             f"{path}: {form.names.count(twice)} columns are called {twice!r}. Hint: rename one."
         )
-    # Read all columns as strings: the types of ids depend on all rows, not only on the first few.
+    # Read all columns as strings, because the type of ids depends on all rows, not only the first.
     table = pl.scan_csv(
         _source(path),
         separator=form.separator,
@@ -580,7 +581,7 @@ def _scan_text(path: pathlib.Path) -> pl.LazyFrame:
 
 
 def _check_header(path: pathlib.Path, names: Sequence[str]) -> None:
-    """Raise if the first line of a text file is data and not a header, judging by its numbers."""
+    """Raise an error if the first line of a text file has numbers, and so is not a header."""
     fields = names if len(names) > 1 else " ".join(names).split()
     if not any(map(NUMBER.fullmatch, fields)):
         return
@@ -593,7 +594,7 @@ def _check_header(path: pathlib.Path, names: Sequence[str]) -> None:
 
 
 def _records(path: pathlib.Path) -> Iterator[tuple[int, list[str]]]:
-    """Return the records of a text file, the header first, each with the number of its line."""
+    """Yield the records of a text file with their line numbers, the header first."""
     try:
         with (
             contextlib.suppress(csv.Error),
@@ -618,7 +619,7 @@ def _without_blank_lines(text: pl.DataFrame, path: pathlib.Path) -> pl.DataFrame
 
 
 def _check_fields(path: pathlib.Path, row: int) -> None:
-    """Raise if a row, counted from 0 without blank lines, has fewer fields than the header."""
+    """Raise an error if a row has fewer fields than the header; blank lines are not counted."""
     records = (entry for entry in _records(path) if entry[1])
     width = len(next(records)[1])
     for line, record in itertools.islice(records, row, row + 1):
@@ -657,7 +658,7 @@ def collect(table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path) -> pl
     Raises
     ------
     FileError
-        If a file is damaged, or a line of text has more fields than there are columns.
+        If a file is damaged, or a line of text has more fields than the table has columns.
     """
     try:
         return table.select([selected(table, name) for name in names]).collect()
@@ -671,7 +672,7 @@ def collect(table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path) -> pl
 
 
 def count_rows(table: pl.LazyFrame, path: pathlib.Path, n_columns: int) -> int:
-    """Return the number of rows; raise if so many columns may not be read from Parquet files."""
+    """Return the number of rows; refuse Parquet files whose columns would take too much memory."""
     import polars as pl
 
     n_rows = int(collect(table.select(pl.len()), ["len"], path).item())
@@ -680,7 +681,7 @@ def count_rows(table: pl.LazyFrame, path: pathlib.Path, n_columns: int) -> int:
 
 
 def _typed_columns(text: pl.DataFrame, name: str, option: str, path: pathlib.Path) -> pl.Series:
-    """Return a column of a text file, or a pair of columns as one."""
+    """Return a column of a text file, or a pair of columns as a single one."""
     if isinstance(name, ColumnPair) and name not in text.columns:
         return paired(name[:], {part: _typed(text[part], option, path) for part in name.parts})
     return _typed(text[name], option, path)

@@ -1,4 +1,4 @@
-"""Fingerprints of the inputs, which show from which data a saved result was computed."""
+"""Fingerprints of the inputs, which identify the data of a saved result."""
 
 from __future__ import annotations
 
@@ -16,48 +16,48 @@ from recometer.arrays import Array, UInt8, UInt64
 from recometer.data.array_files import lies_in_file
 from recometer.tasks import BRIEF_NUMBERS, POLL, was_started
 
-PIECE = 2**20  # bytes per hash: part of the definition
-AT_ONCE = 2**22  # bytes hashed or copied at once: how late (0.5 ms) a cancellation may be noticed
-ALONE = 2**26  # bytes that are hashed by one thread: it takes 5 ms
+PIECE = 2**20  # bytes per hash, which is part of the definition
+AT_ONCE = 2**22  # bytes hashed or copied at once, which delays a cancellation by 0.5 ms
+ALONE = 2**26  # bytes that a single thread hashes, in 5 ms
 OBJECTS_AT_ONCE = 2**16
-GLIMPSED = 2**10  # numbers of an array that a glimpse takes: it costs a few microseconds
+GLIMPSED = 2**10  # about how many numbers a glimpse takes, in a few microseconds
 _NEVER = threading.Event()
 TEXT_KINDS = "OSTU"  # NumPy kinds whose bytes are pointers, or depend on the longest string
 
 
 @runtime_checkable
 class Piecewise(Protocol):
-    """Numbers outside an array, which are read piece by piece in C order."""
+    """Numbers that are not in an array, but can be read piece by piece in C order."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
     def pieces(self) -> Iterator[Array]:
-        """Yield contiguous arrays."""
+        """Yield the numbers as contiguous arrays."""
 
 
 def fingerprint(array: npt.ArrayLike | Piecewise, cancelled: threading.Event | None = None) -> str:
-    """Return a hash of an array: of its kind, its shape and its values in C order.
+    """Return a hash of an array's dtype, shape and values in C order.
 
     The values are written in little-endian order, and cut into pieces of 2**20 bytes; the last
-    one may be shorter. The fingerprint is the SHA-256 of: the name of the
-    dtype in NumPy's notation (``<f8``; ``objects`` for strings and objects), a space, the shape
-    as Python writes it, a space, and the XXH64 (seed 0) of each piece, 8 bytes little-endian.
-    Strings and objects are written as Python writes lists of them, 2**16 to a list, in UTF-8.
+    piece may be shorter. The fingerprint is the SHA-256 of: the name of the dtype in NumPy's
+    notation (``<f8``; ``objects`` for strings and objects), a space, the shape as Python writes it,
+    a space, and the XXH64 (seed 0) of each piece, 8 bytes little-endian. Strings and objects are
+    written as Python writes lists of them, 2**16 to a list, in UTF-8.
 
-    It distinguishes data that differ by accident; XXH64 does not resist an attacker who constructs
-    colliding data. In return, it is several times faster than SHA-256 of everything, which would
-    take longer than the ranking.
+    The fingerprint detects accidental differences. XXH64 does not resist an attacker who constructs
+    colliding data, but it is several times faster than SHA-256 of everything, which would take
+    longer than the ranking.
 
-    Strides, byte order and threads make no difference. Memory stays bounded: an
-    array that is not contiguous, or is mapped from a file, is read piece by piece.
+    Strides, byte order and threads make no difference. Memory stays bounded: an array that is not
+    contiguous, or is mapped from a file, is read piece by piece.
 
     Parameters
     ----------
     array
         An array of any dtype, or numbers that are read piece by piece.
     cancelled
-        Once set, hashing stops, and the fingerprint is worthless.
+        Once it is set, hashing stops, and the fingerprint is invalid.
 
     Returns
     -------
@@ -86,12 +86,12 @@ def _is_text(array: Array | Piecewise) -> bool:
 
 
 def _is_plain(array: Array) -> bool:
-    """Return whether the bytes of an array are hashed as they are."""
+    """Return whether the bytes of an array can be hashed without conversion."""
     return not _is_text(array) and _as_it_lies(array)
 
 
 def _pieces(array: Array | Piecewise) -> Iterable[UInt8]:
-    """Return the bytes of an array: whole pieces at a time, except the last."""
+    """Return the bytes of an array in parts; all parts but the last consist of whole pieces."""
     is_text = _is_text(array)
     if isinstance(array, np.ndarray) and _is_plain(array):
         return [array.reshape(-1).view(np.uint8)] if array.size else []
@@ -101,10 +101,10 @@ def _pieces(array: Array | Piecewise) -> Iterable[UInt8]:
 
 
 def glimpse(array: object) -> bytes:
-    """Return some evenly spaced numbers of an array in memory; all numbers of a short array.
+    """Return some evenly spaced numbers of an array in memory, or all numbers of a short array.
 
-    They differ if most of the array was changed. Fingerprints would detect any change, but take too
-    long for every call. The result is empty for objects other than arrays of numbers.
+    If most of the array changes, these numbers change, too. A fingerprint would detect any change,
+    but takes too long for every call. The result is empty for anything but arrays of numbers.
     """
     if not isinstance(array, np.ndarray) or _is_text(array) or lies_in_file(array):
         return b""
@@ -113,21 +113,21 @@ def glimpse(array: object) -> bytes:
 
 
 class Fingerprinting:
-    """Takes fingerprints on threads of its own, while other work goes on.
+    """Takes fingerprints on separate threads, while other work goes on.
 
-    A context manager; the threads end with the block, even if it fails. If there is little to
-    hash, `result` does it, without a thread.
+    This is a context manager. The threads end with the block, even if it fails. If there is little
+    to hash, `result` hashes it without threads.
 
     Parameters
     ----------
     inputs
-        Named groups of named arrays, for instance ``{"test": {"items": array}}``. None
-        instead of an array is ignored.
+        Named groups of named arrays, for instance ``{"test": {"items": array}}``. Arrays that are
+        None are ignored.
     threads
         Maximum number of threads that hash large arrays in memory.
     before
-        Adds steps to the background that run before any hashing. If there is little to hash, it
-        is called with the kernel, which runs the same steps at once.
+        Adds steps to the kernel's background thread, which run before any hashing. If there is
+        little to hash, it is called with the kernel itself, which runs the same steps immediately.
     """
 
     def __init__(
@@ -146,8 +146,8 @@ class Fingerprinting:
         self._threads = threads
         self._before = before
         self._background: _kernel.Background | None = None
-        self._hashes: dict[tuple[str, str], UInt64] = {}  # of arrays in memory
-        self._work: _Work | None = None  # everything else
+        self._hashes: dict[tuple[str, str], UInt64] = {}  # hashes of arrays in memory
+        self._work: _Work | None = None  # hashes everything else
 
     def __enter__(self) -> Fingerprinting:
         if sum(map(_size, self._arrays.values())) > BRIEF_NUMBERS:
@@ -156,13 +156,13 @@ class Fingerprinting:
             if sum(map(_size, others.values())) > BRIEF_NUMBERS:
                 work = _Work(others)
                 if was_started(work):
-                    self._work = work  # otherwise `result` takes them
+                    self._work = work  # otherwise, `result` takes these fingerprints
         else:
             self._before(_kernel)
         return self
 
     def _start_background(self) -> None:
-        """Start hashing arrays in memory, which leaves the interpreter to the other thread."""
+        """Start hashing arrays in memory; the threads of the kernel do not hold the GIL."""
         self._background, n_bytes = _kernel.Background(), 0
         self._before(self._background)
         for name, array in self._arrays.items():
@@ -182,9 +182,9 @@ class Fingerprinting:
             self._work.stop()
 
     def result(self) -> dict[str, dict[str, str]]:
-        """Wait for the fingerprints, and return them in the groups of the inputs."""
+        """Wait for the fingerprints, and return them in the same groups as the inputs."""
         while self._background is not None and not self._background.wait(POLL):
-            pass  # short waits, so that Ctrl-C is noticed anywhere
+            pass  # wait in short steps, so that Ctrl-C works on every system
         others = {} if self._work is None else self._work.result()
         found: dict[str, dict[str, str]] = {group: {} for group in self._groups}
         for (group, name), array in self._arrays.items():
@@ -200,7 +200,7 @@ class Fingerprinting:
 
 
 class _Work(threading.Thread):
-    """Takes fingerprints of columns that must be loaded into memory, such as strings."""
+    """A thread that fingerprints what the kernel cannot hash in place, such as strings."""
 
     def __init__(self, arrays: Mapping[tuple[str, str], object]) -> None:
         super().__init__(name="recometer-fingerprints")
@@ -226,7 +226,7 @@ class _Work(threading.Thread):
             self.join()
 
     def result(self) -> dict[tuple[str, str], str]:
-        while not self._ended.wait(POLL):  # short waits, so that Ctrl-C is noticed anywhere
+        while not self._ended.wait(POLL):  # short steps, so that Ctrl-C works on every system
             pass
         if isinstance(self._result, BaseException):
             raise self._result
@@ -234,12 +234,12 @@ class _Work(threading.Thread):
 
 
 def _size(array: object) -> float:
-    """Return the number of values to hash; for other objects than arrays, a large number."""
+    """Return the number of values to hash, or infinity for anything but an array."""
     return array.size if isinstance(array, np.ndarray) else math.inf
 
 
 def _parts(data: UInt8) -> tuple[UInt64, list[tuple[UInt8, UInt64]]]:
-    """Return an array for all hashes, and the parts to hash, each with its own hashes."""
+    """Return an array for all hashes, and the parts to hash, each with its slice of that array."""
     hashes, at_once = np.zeros(-(-len(data) // PIECE), np.uint64), AT_ONCE // PIECE
     starts = range(0, len(hashes), at_once)
     return hashes, [
@@ -258,7 +258,7 @@ def _hashes(data: UInt8, cancelled: threading.Event) -> UInt64:
 
 
 def _whole_pieces(stream: Iterable[UInt8]) -> Iterator[UInt8]:
-    """Cut a stream anew, so that all parts but the last are whole pieces."""
+    """Regroup the parts of a stream, so that all but the last consist of whole pieces."""
     rest = np.zeros(0, np.uint8)
     for part in stream:
         if len(rest):
@@ -272,7 +272,7 @@ def _whole_pieces(stream: Iterable[UInt8]) -> Iterator[UInt8]:
 
 
 def _as_it_lies(array: npt.NDArray[np.generic]) -> bool:
-    """Return whether an array is contiguous, little-endian and in C order."""
+    """Return whether an array is contiguous in C order, and little-endian."""
     return array.flags.c_contiguous and array.dtype.str[0] in "<|"
 
 

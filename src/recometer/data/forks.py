@@ -1,4 +1,4 @@
-"""Whether Polars still works in this process: its threads do not survive a fork."""
+"""Checks whether Polars still works in this process, because its threads do not survive a fork."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import re
 
 from recometer.errors import InputError
 
-THREAD = re.compile(r"polars-\d+$")  # the name of the worker threads of Polars
+THREAD = re.compile(r"polars-\d+$")  # the names of Polars' worker threads
 _lost = False
 
 
 def check_threads() -> None:
-    """Raise if Polars would wait forever for threads that a fork has left behind.
+    """Raise an error if Polars would wait forever for threads that were lost in a fork.
 
     Raises
     ------
     InputError
-        If the process was forked from one whose Polars had begun to work.
+        If this process was forked from a process in which Polars had been used.
     """
     if _lost:
         raise InputError(
@@ -30,14 +30,14 @@ def check_threads() -> None:
 
 
 def _remember() -> None:
-    """Note, before a fork, whether threads are about to be lost."""
-    global _about_to_lose  # noqa: PLW0603  # of this process
+    """Before a fork, record whether Polars has threads, which the child will lack."""
+    global _about_to_lose  # noqa: PLW0603  # one value per process
     _about_to_lose = _lost or any(map(THREAD.match, _threads()))
 
 
 def _forget() -> None:
-    """Note, in the child, that the threads are lost."""
-    global _lost  # noqa: PLW0603  # the same
+    """In the child, record that the threads are lost."""
+    global _lost  # noqa: PLW0603  # one value per process
     _lost = _about_to_lose
 
 

@@ -1,4 +1,4 @@
-"""Columns of any data frame: found by name, read as arrays."""
+"""Finds columns of any data frame by name, and reads them as arrays."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from recometer.errors import ColumnError, FileError, InputError, InputTypeError,
 if TYPE_CHECKING:
     import polars as pl
 
-PROBE = 100  # rows
-BEIR_ITEM = "corpus-id"  # the items of judgements in BEIR, whose values are called "score"
+PROBE = 100  # number of rows that show the types of columns
+BEIR_ITEM = "corpus-id"  # BEIR's column of items in judgements; the values are called "score"
 PLAIN_ROWS = {
     list,
     tuple,
@@ -34,7 +34,7 @@ PLAIN_ROWS = {
     frozenset,
     dict,
     np.ndarray,
-}  # of a user; need no check
+}  # types of a user's row that need no check
 DUCKDB_NUMBERS = (
     *("tinyint", "smallint", "integer", "bigint", "hugeint", "float", "double", "decimal"),
     *("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"),
@@ -42,28 +42,28 @@ DUCKDB_NUMBERS = (
 
 
 class Table(NamedTuple):
-    """The columns themselves; users and items as the frame's library gives them."""
+    """The columns of a table; users and items are in the types of the frame's library."""
 
     names: Columns
     users: Any
     items: Any
     values: Float64 | None
     times: Array | None
-    lengths: Int64 | None = None  # of the list of each row, if rows hold lists
+    lengths: Int64 | None = None  # lengths of the lists, if rows have lists
 
 
 def is_column(data: object) -> bool:
-    """Return whether an object is one column: a series, or an array of one dimension."""
+    """Return whether an object is a column: a series, or a one-dimensional array."""
     if _is_series(data):
         return True
-    # The shape of a DuckDB relation would execute it.
+    # Do not ask for the shape of a DuckDB relation, because this would execute it.
     several = _is_relation(data) or is_nested(data) or _is_structured(data)
     shape = None if several else getattr(data, "shape", None)
     return shape is not None and len(shape) == 1
 
 
 def is_array(data: object) -> bool:
-    """Return whether an object is an array of any library, and neither a frame nor a series."""
+    """Return whether an object is an array of any library, but not a frame or a series."""
     if isinstance(data, np.ndarray) or is_tensor(data):
         return not _is_structured(data)
     known = hasattr(data, "__dlpack__") or hasattr(data, "__array__")
@@ -76,12 +76,12 @@ def _is_series(data: object) -> bool:
 
 
 def in_numpy(data: Any, what: str) -> Any:
-    """Return an array of any library as a NumPy array, and everything else unchanged."""
+    """Convert an array of any library to NumPy; return anything else unchanged."""
     return as_array(data, what) if is_array(data) else data
 
 
 def is_frame(data: object) -> bool:
-    """Return whether `read_frame` understands an object."""
+    """Return whether `read_frame` can read an object."""
     return not is_column(data) and (
         _is_structured(data)
         or is_a(data, "polars", "LazyFrame")
@@ -111,21 +111,21 @@ def read_frame(
     user, item, value, time
         As in `find_columns`.
     whose
-        For warnings that no column has values, or that scores were read as values: see
-        `warn_of_unread`. None gives no such warnings.
+        For warnings that no column has values, or that scores were read as values; see
+        `warn_of_unread`. None suppresses these warnings.
     separator
-        The separator of the items in a cell, see `taken_apart`.
+        The separator of the items in a cell; see `taken_apart`.
 
     Raises
     ------
     ColumnError
-        See `find_columns`; or a lazy frame that reads a column which does not exist.
+        See `find_columns`. Also if a lazy frame reads a column that does not exist.
     InputTypeError
         If values are not numbers, or times are neither numbers nor dates.
     InputError
         If a time is missing, or a lazy frame or relation cannot be executed.
     FileError
-        If a lazy frame is of a file that cannot be read.
+        If a lazy frame scans a file that cannot be read.
     """
     data = twice_readable(data)
     names, fetch = open_frame(data)
@@ -150,8 +150,8 @@ def read_frame(
 
 
 def holds_lists(column: Any) -> bool:
-    """Return whether the entries of a column are lists, judging by the first one."""
-    # This includes a column in a file.
+    """Return whether the entries of a column are lists, judging by the first entry."""
+    # The column may be a FileColumn, which has a dtype of Polars.
     if is_a(column.dtype, "polars", "DataType"):
         return is_a(column.dtype, "polars", "List", "Array")
     if column.dtype != object:
@@ -192,21 +192,21 @@ def flat_dict(
 ) -> tuple[list[Any], list[Any], Int64, list[Any] | None]:
     """Return the content of ``{user: [items]}`` or ``{user: {item: number}}``.
 
-    These are the users, all items, the number of items of each user, and the numbers, if any.
-    `refused` are types with a length that cannot be a row. For messages, `of` names a row, and
-    `expected` lists the supported types of rows.
+    These are the users, all items, the number of items of each user, and the numbers, if there are
+    any. `refused` are types that have a length but cannot be a row. For messages, `of` names a row,
+    and `expected` lists the supported types of rows.
 
     Raises
     ------
     InputTypeError
-        If a row is of another type, or there are rows of both types.
+        If a row has another type, or some rows are lists and others dicts.
     """
     users, rows = list(data), list(data.values())
     if not {*map(type, rows)} <= PLAIN_ROWS:
         rows = [in_numpy(row, f"The {of} of user {user!r}") for user, row in data.items()]
     mappings = [isinstance(row, Mapping) for row in rows]
     for user, row, mapping in zip(users, rows, mappings, strict=True):
-        # An array without dimensions is Sized, but has no length.
+        # A 0-dimensional array is Sized, but has no length.
         single = not isinstance(row, Sized) or getattr(row, "ndim", 1) == 0
         if isinstance(row, refused) or single or mapping != mappings[0]:
             raise InputTypeError(
@@ -244,9 +244,9 @@ def _flatten(series: dict[str, Any], columns: Columns) -> Int64:
 
 
 def warn_of_values(columns: Columns, numeric: Callable[[], list[str]], whose: str) -> None:
-    """Warn if no column of values was found, or if a column of scores was taken for it.
+    """Warn if no column of values was found, or if scores were read as values.
 
-    `numeric` returns the names of the columns that hold numbers, or True and False.
+    `numeric` returns the names of the columns with numbers, or with True and False.
     """
     if columns.value is None:
         read = single_names(columns)
@@ -258,7 +258,7 @@ def warn_of_values(columns: Columns, numeric: Callable[[], list[str]], whose: st
 
 
 def times(column: Any, what: str) -> Array:
-    """Return times as int64 or float64: numbers as they are, dates in microseconds since 1970.
+    """Return times as int64 or float64: numbers unchanged, dates in microseconds since 1970.
 
     Strings are read as numbers, or as dates and times in ISO 8601.
 
@@ -267,8 +267,8 @@ def times(column: Any, what: str) -> Array:
     InputTypeError
         If an entry is neither a number nor a date.
     InputError
-        If a time is missing (the message names its row), is a float that may stand for several
-        whole numbers, or if times have different units, such as seconds and milliseconds.
+        If a time is missing (the message names its row), if it is a float that may stand for
+        several whole numbers, or if times have different units, such as seconds and milliseconds.
     """
     import polars as pl
 
@@ -316,12 +316,12 @@ def times(column: Any, what: str) -> Array:
 
 
 def time_zone(column: Any, data: Any, name: str) -> datetime.tzinfo:
-    """Return the zone in which the dates of a column are written; UTC where they have none.
+    """Return the time zone in which the dates of a column are written; UTC if they have none.
 
     Parameters
     ----------
     column
-        As the function that `open_frame` returns reads it.
+        The column as read by the function that `open_frame` returns.
     data, name
         The frame that contains the column, if any, and the name of the column.
 
@@ -334,7 +334,7 @@ def time_zone(column: Any, data: Any, name: str) -> datetime.tzinfo:
 
     found: set[Any] = set()
     if is_a(data, "pandas", "DataFrame"):
-        # Columns are read without their zone: pandas knows more zones than Polars.
+        # The column was read without its zone, because pandas knows more zones than Polars.
         found = {getattr(data.iloc[:, list(map(str, data.columns)).index(name)].dtype, "tz", None)}
     if isinstance(column, pl.Series):
         if column.dtype == pl.Datetime:
@@ -357,7 +357,7 @@ def time_zone(column: Any, data: Any, name: str) -> datetime.tzinfo:
 
 
 def twice_readable(data: Any) -> Any:
-    """Return a data frame that can be read twice: an Arrow stream as a Polars frame."""
+    """Return a data frame that can be read twice; convert an Arrow stream to Polars."""
     if is_a(data, "pandas", "DataFrame") or is_a(data, "polars", "LazyFrame"):
         return data
     stays = _is_arrow_table(data) or _is_relation(data) or not hasattr(data, "__arrow_c_stream__")
@@ -365,12 +365,12 @@ def twice_readable(data: Any) -> Any:
 
 
 def only_column(data: Any, what: str) -> Any:
-    """Return the column of a frame that has no other.
+    """Return the only column of a frame.
 
     Raises
     ------
     ColumnError
-        If there are several columns, or none.
+        If there are several columns or none.
     """
     names, fetch = open_frame(data)
     if len(names) != 1:
@@ -386,7 +386,7 @@ def _is_arrow_table(data: object) -> bool:
 
 
 def _is_structured(data: object) -> bool:
-    """Return whether this is a NumPy array of records, whose fields are columns."""
+    """Return whether this is a structured NumPy array, whose fields are columns."""
     return isinstance(data, np.ndarray) and data.ndim == 1 and data.dtype.names is not None
 
 
@@ -395,9 +395,9 @@ def _is_relation(data: object) -> bool:
 
 
 def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
-    """Return the names of the columns, and a function that reads the wanted ones.
+    """Return the names of the columns, and a function that reads some of them.
 
-    The function reads a pair of columns as a single one, see `paired`.
+    The function reads a pair of columns as a single column; see `paired`.
 
     Raises
     ------
@@ -437,7 +437,7 @@ def _open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]
         try:
             data = without_structs(data)
             names = data.collect_schema().names()
-        except Exception as error:  # functions of the user may be part of it
+        except Exception as error:  # a lazy frame may call the user's functions
             raise _not_executed("lazy frame", error) from error
         return names, lambda wanted: _from_lazy(data, wanted)
     data = without_structs(data)
@@ -459,7 +459,7 @@ def _open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]
 
 
 def _hint_of_other_names(frame: Any) -> str:
-    """Return a hint about names in a pandas frame that are not names of columns."""
+    """Return a hint about names in a pandas frame that are not column names."""
     levels = [repr(name) for name in frame.index.names if name is not None]
     if levels:
         return f" The index holds {', '.join(levels)}: frame.reset_index() makes columns of it."
@@ -481,15 +481,14 @@ def _field(data: Any, name: Any) -> Array:
 
 
 def numeric_columns(data: Any, *, booleans: bool = False) -> list[str]:
-    """Return the names of the columns that hold numbers, as far as their types say so.
+    """Return the names of the columns of numbers, judging by their types.
 
-    The frame can be read twice, see `twice_readable`. Columns of True and False are among them
-    with `booleans`.
+    `data` must come from `twice_readable`. `booleans` also includes columns of True and False.
     """
     if is_a(data, "pandas", "DataFrame"):
         import pandas.api.types as known
 
-        # Columns of objects have the type of their first entries.
+        # Infer the types of object columns from their first entries.
         types = data.iloc[:PROBE].infer_objects().dtypes
         return [
             str(name)
@@ -513,7 +512,7 @@ def numeric_columns(data: Any, *, booleans: bool = False) -> list[str]:
 
 
 def numeric_names(frame: pl.DataFrame | pl.LazyFrame, booleans: bool) -> list[str]:
-    """Return the names of the columns of a frame of Polars that hold numbers."""
+    """Return the names of the columns of numbers in a Polars frame."""
     return [
         name
         for name, dtype in frame.collect_schema().items()
@@ -541,10 +540,10 @@ def _from_lazy(frame: Any, wanted: list[str]) -> list[Any]:
 
 
 def collected(frame: pl.LazyFrame) -> pl.DataFrame:
-    """Execute a lazy frame; raise one of our own errors if that fails."""
+    """Execute a lazy frame; raise one of recometer's errors if that fails."""
     try:
         return frame.collect()
-    except Exception as error:  # functions of the user may be part of it
+    except Exception as error:  # a lazy frame may call the user's functions
         raise _not_executed("lazy frame", error) from error
 
 
@@ -588,16 +587,16 @@ def _from_pandas(series: Any) -> Any:
         strings = many_strings(series.to_numpy())
         if not isinstance(strings, np.ndarray):
             return strings
-    # Missing entries are NaN, NA, NaT or None in pandas, depending on its version: all None here.
+    # In pandas, missing entries are NaN, NA, NaT or None, depending on its version; make them None.
     return series.to_numpy(dtype=object, na_value=None)
 
 
 def _from_arrow(table: Any, wanted: list[str]) -> list[Any]:
     import polars as pl
 
-    # Polars would read an extension type (arrow.uuid) as the bytes that it is stored as.
+    # Polars would read an extension type (such as arrow.uuid) as its underlying bytes.
     plain = [n for n in wanted if not hasattr(table.schema.field(n).type, "extension_name")]
-    # In one call, Polars reads the columns of a table on all processors.
+    # Read the columns in one call, so that Polars uses all processors.
     frame = pl.DataFrame(table.select(plain))
     return [
         frame[name] if name in plain else pl.Series(table.column(name).to_pylist(), dtype=pl.Object)

@@ -1,4 +1,4 @@
-"""Ids of users or items in files, read with the type of the ids of test: numbers or strings."""
+"""Reads ids of users or items from files, as numbers or strings like the ids of test."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def known_ids(test: Interactions | None, what: str) -> Array | None:
-    """Return the ids of test's users or items; None if there is no test, or none with ids."""
+    """Return the ids of test's users or items; None without test, or if test has no ids."""
     found: Array | None = None if test is None else getattr(test, f"{what}_ids")
     return found
 
@@ -31,8 +31,8 @@ def known_ids(test: Interactions | None, what: str) -> Array | None:
 def read_ids(path: Path, what: str, column: str | None, known: Array | None) -> object:
     """Read ids of users or items: text with one per line, a NumPy array, or a table's column.
 
-    The column is `column`, one with a common name, or the only one. If the ids of test (`known`)
-    are strings, ids in text files stay strings, even if they look like numbers.
+    The column is `column`, the one with a common name, or the only one. If the ids of test
+    (`known`) are strings, ids in text files stay strings, even if they look like numbers.
     """
     name = path.name.lower()
     if name.endswith(".npy"):
@@ -49,7 +49,7 @@ def _from_text(path: Path, known: Array | None) -> pl.Series:
     check_file(path)
     try:
         with open_text(path) as file:
-            # Not splitlines(): it also splits at characters that an id may hold.
+            # Do not use splitlines(), which also splits at characters that ids may contain.
             lines = file.read().removesuffix("\n").split("\n")
     except FileError:
         raise
@@ -61,7 +61,7 @@ def _from_text(path: Path, known: Array | None) -> pl.Series:
 
 
 def id_column(path: Path, names: list[str], what: str, column: str | None) -> str:
-    """Find the column of ids: the named one, one with a common name (or id), or the only one."""
+    """Find the column of ids: as named, by a common name (or "id"), or the only column."""
     if column in names:
         return str(column)
     near = common_names(what, names) or [name for name in names if name.lower() == "id"]
@@ -77,10 +77,10 @@ def id_column(path: Path, names: list[str], what: str, column: str | None) -> st
 
 
 def like(series: pl.Series, known: Array | None) -> pl.Series:
-    """Return ids as strings or numbers, like the ids of test, if the conversion is lossless.
+    """Convert ids to strings or numbers, like the ids of test, if this is lossless.
 
-    Whole numbers become strings if the ids of test are strings. Strings become numbers if each is
-    written as a plain integer, unless the ids of test are strings.
+    Whole numbers become strings if the ids of test are strings. Otherwise, strings become numbers
+    if each of them is written as a plain integer.
     """
     import polars as pl
 
@@ -99,7 +99,7 @@ def like(series: pl.Series, known: Array | None) -> pl.Series:
 
 
 def frame_like(columns: Mapping[str, Any], test: Interactions | None) -> pl.DataFrame:
-    """Return a data frame of columns, with user and item ids of the same type as those of test."""
+    """Return a data frame of columns; user and item ids get the types of the ids of test."""
     import polars as pl
 
     alike = {what: like(columns[what], known_ids(test, what)) for what in REQUIRED}
@@ -107,7 +107,7 @@ def frame_like(columns: Mapping[str, Any], test: Interactions | None) -> pl.Data
 
 
 def same_kinds(ids_of_source: object, known: Array | None) -> bool:
-    """Return whether both sides have ids of the same types; True if either has none."""
+    """Return whether both sides have the same types of ids; True if either has none."""
     if not isinstance(ids_of_source, np.ndarray) or known is None:
         return True
     if not len(ids_of_source) or not len(known):

@@ -1,4 +1,4 @@
-"""Ids of users and items: any one kind, kept sorted and distinct, matched by value."""
+"""Ids of users and items: all of one kind, sorted and distinct, matched by value."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Ids = Array
 
-# The first match is the kind: for issubclass, bool is an int, and datetime a date.
+# The first match is the kind, because bool is a subclass of int, and datetime of date.
 KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
     ((bool, np.bool_), "bool"),
     ((int, np.integer), "int"),
@@ -33,15 +33,15 @@ KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
     ((datetime.datetime,), "datetime"),
     ((datetime.date,), "date"),
 )
-STRINGS_PER_THREAD = 2**18  # at least
+STRINGS_PER_THREAD = 2**18  # the minimum for another thread
 MANY_STRINGS = 2**14
-# By name, because pandas (NA, NaT) need not be installed.
+# Types are named, because pandas (NA, NaT) may not be installed.
 MISSING_TYPES = ("NoneType", "NAType", "NaTType")
-POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # of ids that are objects
+POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # kinds of object ids that Polars has
 
 
 def as_ids(ids: object, what: str) -> Ids:
-    """Return ids as an array of one kind, in the order given.
+    """Return ids as an array of one kind, in the order of the argument.
 
     Parameters
     ----------
@@ -54,15 +54,15 @@ def as_ids(ids: object, what: str) -> Ids:
     Returns
     -------
     int64 [n], uint64 [n] or object [n]
-        uint64 only where an integer exceeds int64. Floats that are all whole numbers
-        count as integers: pandas makes floats of integer columns with missing values.
+        uint64 only if an integer exceeds int64. Floats become integers if all of them are whole
+        numbers, because pandas converts integer columns with missing values to floats.
 
     Raises
     ------
     InputError
-        If an id is missing (the message names its row), or the array is not one-dimensional;
-        or if ids are floats that may stand for several whole numbers: 2**24 or more in float32,
-        2**53 or more in float64.
+        If an id is missing (the message names its row), if the array is not one-dimensional, or if
+        ids are floats that may stand for several whole numbers: 2**24 or more in float32, 2**53 or
+        more in float64.
     InputTypeError
         If there are ids of several kinds.
     """
@@ -73,12 +73,12 @@ def as_ids(ids: object, what: str) -> Ids:
         if ids.dtype.is_decimal() and getattr(ids.dtype, "scale", None) == 0:
             import polars as pl
 
-            ids = ids.cast(pl.Int128)  # integers, as databases hand over their widest ones
+            ids = ids.cast(pl.Int128)  # databases return their widest integers as decimals
         exact = ids.dtype.is_float() or (
             ids.dtype.is_integer() and not str(ids.dtype).endswith("128")
         )
         ids = ids.to_numpy() if exact else ids.to_list()
-    # NumPy would turn a list of 1 and "a" into two strings.
+    # NumPy would turn the list [1, "a"] into two strings.
     if isinstance(ids, list | tuple):
         return _from_objects(ids, what)
     array = as_array(ids, f"The {what}")
@@ -103,14 +103,14 @@ def as_ids(ids: object, what: str) -> Ids:
 
 
 def encode(ids: object, what: str, dtype: npt.DTypeLike = np.int64) -> tuple[Any, Ids]:
-    """Replace ids by their places among the sorted distinct ones.
+    """Replace each id by its place among the sorted distinct ids.
 
     Parameters
     ----------
     ids, what
         As in `as_ids`.
     dtype
-        Type of the codes: int64, or int32 if there are many of them.
+        The dtype of the codes: int64, or int32 to save memory if there are many.
 
     Returns
     -------
@@ -162,10 +162,10 @@ def encode(ids: object, what: str, dtype: npt.DTypeLike = np.int64) -> tuple[Any
 
 
 def many_strings(ids: Any) -> Any:
-    """Return ids as a Polars series if they are strings, and many; all others as they are.
+    """Convert many strings to a Polars series; return other ids unchanged.
 
-    Missing ids and other types are left to the checks of `as_ids`. For few strings, importing
-    Polars would take longer.
+    `as_ids` checks for missing ids and other types. For few strings, importing Polars would take
+    longer.
     """
     objects = isinstance(ids, np.ndarray) and ids.dtype == object and ids.ndim == 1
     if not (objects or isinstance(ids, list)) or len(ids) < MANY_STRINGS:
@@ -185,27 +185,27 @@ def many_strings(ids: Any) -> Any:
 def match(
     ids: object, onto: object, what: str, onto_what: str = "ids they are matched with"
 ) -> Int64:
-    """Find ids among others.
+    """Find the positions of ids among other ids.
 
     Parameters
     ----------
     ids : [n]
     onto : [m]
-        Distinct, in any order (ascending is fastest).
+        Distinct, in any order (ascending order is fastest).
     what, onto_what
         The names of both sides in messages: ``"user ids of test"``, ``"user ids of the factors"``.
 
     Returns
     -------
     int64 [n]
-        The position of each of `ids` in `onto`, -1 if it is not there.
+        The position of each of `ids` in `onto`, or -1 if it is not there.
 
     Raises
     ------
     InputTypeError
         If the two sides have different kinds of ids, for instance strings and integers.
     InputError
-        If an id is missing, or occurs twice in `onto`.
+        If an id is missing, or if `onto` has an id twice.
     """
     left, right = as_ids(ids, what), as_ids(onto, onto_what)
     if len(left) and len(right) and kind(left) != kind(right):
@@ -227,16 +227,16 @@ def match(
 
 
 def user_keys(ids: Ids | None, n: int) -> UInt64:
-    """Return a number per user that depends on nothing but the user's id.
+    """Return a number per user that depends only on the user's id.
 
-    It seeds the random draws of the user, and is the same on every platform and in every process:
-    the value of an integer id (modulo 2**64), the position of a user without an id, otherwise
-    BLAKE2b (8 bytes, little-endian) of the id's text in UTF-8.
+    It seeds the user's random draws, and is the same on every platform and in every process. For an
+    integer id, it is the value (modulo 2**64); without ids, it is the user's position; otherwise,
+    it is BLAKE2b (8 bytes, little-endian) of the id's text in UTF-8.
 
     Parameters
     ----------
     ids : [n] or None
-        As `as_ids` returns them.
+        Ids from `as_ids`.
     n
         Number of users.
 
@@ -264,7 +264,7 @@ def user_keys(ids: Ids | None, n: int) -> UInt64:
 
 
 def as_column(ids: Array) -> Any:
-    """Return ids for Polars; ids of types that it lacks, such as UUIDs, become strings."""
+    """Return ids for Polars; ids of types that Polars lacks, such as UUIDs, become strings."""
     if ids.dtype != object:
         return ids
     return ids.tolist() if kind(ids) in POLARS_KINDS else list(map(str, ids.tolist()))
@@ -276,7 +276,7 @@ def kind(ids: Ids) -> str:
 
 
 def show(ids: Ids, position: int) -> str:
-    """Return the id at a position as one would type it: ``'a'``, not ``np.str_('a')``."""
+    """Return the id at a position as users write it: ``'a'``, not ``np.str_('a')``."""
     return brief(ids[position : position + 1].tolist()[0])
 
 
@@ -312,7 +312,7 @@ def _is_pair(series: pl.Series) -> bool:
 
 
 def _encode_pairs(series: pl.Series, what: str) -> tuple[Int64, Ids]:
-    """Encode a struct of two fields: the distinct pairs are tuples, sorted as such."""
+    """Encode a struct of two fields; the distinct pairs are sorted tuples."""
     (users, first), (sessions, second) = (
         encode(series.struct.field(name), f"entries of {name!r} in the {what}")
         for name in series.struct.fields
@@ -335,7 +335,7 @@ def _from_objects(values: Sequence[Any], what: str) -> Ids:
     if any(cls.__name__ in MISSING_TYPES for cls in types):
         missing(what, next(r for r, v in enumerate(values) if type(v).__name__ in MISSING_TYPES))
     kinds = sorted({_kind_of(cls) for cls in types})
-    # NaN stands for a missing string where pandas keeps strings as objects.
+    # pandas uses NaN for a missing string in a column of objects.
     if "float" in kinds:
         not_a_number = next((r for r, v in enumerate(values) if v != v), None)
         if not_a_number is not None:
@@ -378,7 +378,7 @@ def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple
     series = series.cast(pl.String)
     if series.null_count():
         missing(what, int(series.is_null().arg_true()[0]))
-    # Threads number the strings of their part; then the distinct strings of all parts are numbered.
+    # Each thread numbers the strings of a part; then the distinct strings of all parts get numbers.
     rows = a_part_each(len(series), STRINGS_PER_THREAD)
     codes = np.empty(len(series), dtype)
     numbers = codes.view(np.uint32) if codes.itemsize == 4 else np.empty(len(series), np.uint32)
@@ -389,9 +389,10 @@ def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple
         if len(parts) == 1
         else number_strings(together, np.empty(len(together), np.uint32))
     )
-    # The order of UTF-8 bytes is that of code points: Polars sorts as Python does.
+    # UTF-8 bytes have the same order as code points, so Polars sorts strings like Python.
     distinct = distinct.sort(multithreaded=len(distinct) > STRINGS_PER_THREAD)
-    # Strings after the sorted ones get the numbers of these. (An argsort takes far longer.)
+    # Numbering the sorted strings first gives the strings after them the numbers of their places.
+    # An argsort would take far longer.
     places = np.empty(len(distinct) + len(together), np.uint32)
     number_strings(pl.concat([distinct, together]), places)
     ends = np.cumsum([len(distinct), *map(len, parts)])
@@ -402,12 +403,12 @@ def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple
 
 
 def number_strings(series: pl.Series, numbers: UInt32) -> pl.Series:
-    """Write the numbers of strings, in order of first occurrence; return the distinct strings.
+    """Write the numbers of strings to `numbers`; return the distinct strings.
 
-    No string is missing.
+    Strings are numbered in the order of first occurrence. No string may be missing.
     """
     rows = np.empty(len(series), np.int64)
-    # Drop the name: Polars aborts the process when it exports a name that contains a NUL.
+    # Drop the name, because Polars aborts the process when it exports a name with a NUL.
     n_distinct = _kernel.number_strings(series.alias(""), numbers, rows)
     return series.gather(rows[:n_distinct])
 
@@ -423,7 +424,7 @@ def _encode_integers(values: Ids) -> tuple[Int64, Ids]:
     if not len(values):
         return np.zeros(0, np.int64), values
     low, high = int(values.min()), int(values.max())
-    # Dense ids need no sort: a table over their range is several times faster.
+    # For dense ids, a table over their range is several times faster than sorting.
     if high - low < 4 * len(values) + 1024:
         offset = (values - values.dtype.type(low)).astype(np.int64)
         seen = np.zeros(high - low + 1, dtype=bool)
@@ -457,7 +458,7 @@ def _match_integers(ids: Ids, onto: Ids, onto_what: str) -> Int64:
 def common(
     what: str, sides: list[tuple[Array | None, int]]
 ) -> tuple[list[Int64], Array | None, int]:
-    """Return both sides' users or items as codes in their union, its ids and its size."""
+    """Return both sides' users or items as codes in their union, and the union's ids and size."""
     (ids, n), (other_ids, other_n) = sides
     if ids is None or other_ids is None:
         most = max(n, other_n)

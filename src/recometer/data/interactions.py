@@ -35,7 +35,7 @@ from recometer.tasks import ROWS_PER_TASK, any_in_blocks, on_all_threads
 if TYPE_CHECKING:
     import scipy.sparse
 
-MAX_REPEATED = 5  # pairs that `repeated` keeps
+MAX_REPEATED = 5  # number of pairs that `repeated` keeps
 DTYPES = {
     "indptr": ("int64",),
     "items": ("int32",),
@@ -47,8 +47,8 @@ DTYPES = {
     "item_ids": ("int64", "uint64", "object"),
 }
 OPTIONAL = ("values", "times", "copies", "largest", "user_ids", "item_ids")
-# If hardly any of this many positions are used, they are ids that were taken for positions. Fewer
-# positions are not refused, because the counts per position take less than 2 GB.
+# If data use hardly any of this many positions, ids were probably passed as positions. Fewer
+# positions are not refused, because counts per position then take less than 2 GB.
 MANY_POSITIONS = 2**28
 POSITIONS_PER_ENTRY = 1000
 
@@ -58,8 +58,8 @@ class Interactions:
     """Interactions of users with items: a ragged table in CSR layout.
 
     The items of user ``u`` are the rows ``indptr[u]:indptr[u + 1]``. `of` makes interactions from
-    almost anything; the constructor only checks its arguments. Arrays may be shared with the data
-    that they came from, and must not be changed.
+    almost anything; the constructor only checks its arguments. Arrays may share memory with the
+    original data, so do not change them.
 
     Attributes
     ----------
@@ -68,25 +68,24 @@ class Interactions:
         Positions of items, ascending within a user, without duplicates.
     n_items : int
     values : float64 [n] or None
-        Ratings, counts, confidence. None stands for ones. They may be infinite, but not NaN.
+        Ratings, counts, confidence, ... None means that all are 1. Infinity is allowed, NaN is not.
     times : int64 or float64 [n] or None
         Numbers are unchanged; dates are converted to microseconds since 1970 (UTC).
     user_ids : int64, uint64 or object [n_users], or None
         Sorted and distinct. None if users are positions.
     item_ids : int64, uint64 or object [n_items], or None
-        The same for items.
+        The same, for items.
     duplicates : int
-        The number of rows of the data that repeated a pair of user and item, and were merged.
+        The number of rows of the data that repeated a pair of user and item and were merged.
     copies : int64 [n] or None
-        The number of rows of the data that each interaction was made of; None means one each. The
-        rule `repeated_test` reads it.
+        The number of rows of the data that were merged into each interaction. None means one row
+        each. The rule `repeated_test` reads it.
     largest : float64 [n] or None
-        The largest value of these rows, if values were added up; the same rule reads it.
+        The largest value of these rows, if values were added up. The same rule reads it.
     repeated : tuple
-        The first few of these pairs, (user, item), as ids, or as positions if there are no ids.
+        The first few repeated pairs (user, item), as ids, or as positions if there are no ids.
     columns : Columns or None
-        The names of the columns of a frame or file that were read: of users, items, values and
-        times.
+        The names of the columns that were read from a frame or file.
 
     Raises
     ------
@@ -112,9 +111,9 @@ class Interactions:
 
     @classmethod
     def _in_order(cls, value_range: tuple[float, float] | None, **fields: Any) -> Interactions:
-        """Make interactions from rows that are known to be in order, without checking it again.
+        """Make interactions from rows that are known to be in order, without checking the order.
 
-        `value_range` is the range of the values, if it is also known.
+        `value_range` is the range of the values, if it is known.
         """
         found = object.__new__(cls)
         vars(found).update({one.name: one.default for one in dataclasses.fields(cls)} | fields)
@@ -127,7 +126,7 @@ class Interactions:
         check_fields(self)
         for name in ("indptr", "items", "values", "times"):
             array = getattr(self, name)
-            # In the byte order of the machine.
+            # Convert to the byte order of the machine.
             if array is not None:
                 native = laid_out(array, array.dtype.newbyteorder("="))
                 object.__setattr__(self, name, native)
@@ -164,8 +163,8 @@ class Interactions:
         """Read interactions from almost anything.
 
         Users and items of a frame, a file or a dict are ids, unless you pass `n_users` and
-        `n_items`, which make them positions. Users and items of matrices and of an edge_index are
-        positions, which get ids from `user_ids` and `item_ids`. The data are not changed.
+        `n_items`: then they are positions. Users and items of matrices and of an edge_index are
+        positions; pass `user_ids` and `item_ids` to give them ids. The data are not changed.
 
         If rows repeat a pair of user and item, their values are added up and the latest time is
         kept. A `DataWarning` counts these rows.
@@ -174,14 +173,14 @@ class Interactions:
         ----------
         data
             * an Interactions, which is returned unchanged;
-            * a SciPy sparse matrix or array of any format, or a sparse tensor of torch. Stored 0s
-              are kept, as judged but not relevant (except in bsr and dia, where they are padding);
-            * an array of shape [n_users, n_items], whose entries other than 0 are the
-              interactions: of NumPy, torch, JAX, or anything with ``__dlpack__`` or ``__array__``;
+            * a SciPy sparse matrix or array of any format, or a sparse torch tensor. Stored 0s are
+              kept, as judged but not relevant (except in bsr and dia, where they are padding);
+            * an array of shape [n_users, n_items], whose nonzero entries are the interactions: from
+              NumPy, torch, JAX, or anything with ``__dlpack__`` or ``__array__``;
             * an integer array or tensor of shape [2, n_edges] together with `n_users` and
-              `n_items`, which is an edge_index with users in the first row and items in the second
-              (without these arguments it is a matrix of two users, with a warning if it does not
-              look like one);
+              `n_items`: an edge_index with users in the first row and items in the second.
+              (Without these arguments, it is a matrix of two users, and a warning says so if it
+              does not look like one);
             * an edge store of PyTorch Geometric, ``data["user", "rates", "movie"]``, or a graph
               with one kind of edges. If there is an ``edge_label_index``, it is read with
               ``edge_label`` (but as train of `evaluate`, ``edge_index`` is read);
@@ -189,22 +188,24 @@ class Interactions:
               are kept. A dict of columns is refused;
             * a data frame: Polars (also lazy), pandas, pyarrow, DuckDB (``duckdb.sql(...)``), a
               structured array of NumPy, or anything that exports an Arrow stream or has columns.
-              The column of items may hold lists, with a row per user; those of values and times
-              then hold lists as well. Lists of structs of an item and a value, as Spark's
-              ``recommendForAllUsers`` returns them, are read by the names of their fields;
+              The column of items may have lists, with a row per user; the columns of values and
+              times then have lists as well. In lists of structs of an item and a value, which
+              Spark's ``recommendForAllUsers`` returns, fields are found by their names;
             * the path of a file: .parquet (also a folder of these, or a pattern such as
-              ``"part-*.parquet"``), .csv, .tsv, .csv.gz or .tsv.gz; .npz, as
-              ``scipy.sparse.save_npz`` writes it; or of TREC qrels (also .gz), whose topics and
-              documents are strings, and whose documents with a negative number were not judged.
+              ``"part-*.parquet"``), .csv, .tsv, .csv.gz or .tsv.gz; .npz from
+              ``scipy.sparse.save_npz``; or TREC qrels (also .gz). Topics and documents of qrels are
+              strings, and documents with a negative number count as unjudged.
         user, item, value, time
-            Columns of a frame or file. By default, those with common names are used (see
-            `find_columns`), and the attribute `columns` says which. If there is no column of
-            values, a `DataWarning` names a column of numbers, or of True and False, that could be
-            meant; a column of scores is used, also with a `DataWarning`. ``value=False`` and
-            ``time=False`` say that there is none.
-            ``user=["user", "session"]`` evaluates sessions (or events, days, ...) separately, each
-            in the place of a user; ids are then tuples (user, session). Train, factors and lists
-            that have only users apply to all sessions of a user, and intervals are over users.
+            Columns of a frame or file. By default, columns with common names are used (see
+            `find_columns`), and the attribute `columns` says which. If no column has values, a
+            `DataWarning` names columns of numbers, or of True and False, that might have them. A
+            column of scores is used as a last resort, also with a `DataWarning`. ``value=False``
+            and ``time=False`` say that there is no such column.
+
+            ``user=["user", "session"]`` evaluates sessions (or events, days, ...) separately, as if
+            each were a user. Ids are then tuples (user, session). Train, factors and lists that
+            only have users apply to all sessions of a user, and intervals are over users.
+
             For an edge_index, `value` and `time` are arrays [n_edges].
         n_users, n_items
             The numbers of users and items, if these are positions.
@@ -214,14 +215,14 @@ class Interactions:
             Ids for data without ids, in any order; the rows are sorted by these ids.
         separator
             The separator of several items in one cell of a table: a character, such as ``";"``
-            in ``"46;93;5"``, or ``"json"`` for ``"[46, 93, 5]"``. Such cells are refused if it is
-            not given. False says that each cell is a single id.
+            in ``"46;93;5"``, or ``"json"`` for ``"[46, 93, 5]"``. Without a separator, such cells
+            are refused. False says that each cell is a single id.
 
         Raises
         ------
         InputError
             If ids are missing, values are NaN, indices are negative or too large, lengths do not
-            fit, or options do not apply. The message names the offender.
+            fit, or options do not apply. The message names what is wrong.
         InputTypeError
             If the type of the data is not supported, or ids have several types.
         ColumnError
@@ -236,12 +237,12 @@ class Interactions:
 
     @property
     def n_users(self) -> int:
-        """Number of users, those without interactions included."""
+        """Number of users, including users without interactions."""
         return len(self.indptr) - 1
 
     @cached_property
     def value_range(self) -> tuple[float, float]:
-        """The smallest and the largest value; 1 and 1 if there are none."""
+        """The smallest and the largest value; both are 1 if there are no values."""
         return (1.0, 1.0) if self.values is None else extent(self.values)
 
     def __len__(self) -> int:
@@ -265,7 +266,7 @@ class Interactions:
         return f"Interactions({', '.join(parts)})"
 
     def to_csr(self) -> scipy.sparse.csr_array:
-        """Return a SciPy sparse array [n_users, n_items] of the values, which shares no memory."""
+        """Return the values as a SciPy sparse array [n_users, n_items], which shares no memory."""
         import scipy.sparse
 
         shape = (self.n_users, self.n_items)
@@ -298,13 +299,12 @@ class Interactions:
         return self.with_rows(indptr, rows, user_ids=user_ids)
 
     def with_users(self, users: Array) -> Interactions:
-        """Return the same interactions with more users, who have none.
+        """Return the same interactions with additional users, who have no interactions.
 
         Parameters
         ----------
         users
-            Ids if users have ids, and otherwise positions. Users who are already present do not
-            change.
+            Ids if users have ids, otherwise positions. Users who are already present do not change.
         """
         if self.user_ids is None:
             n_users = max(self.n_users, int(users.max(initial=-1)) + 1)
@@ -321,9 +321,9 @@ class Interactions:
         return dataclasses.replace(self, indptr=indptr, user_ids=every[order])
 
     def with_rows(self, indptr: Int64, rows: Array, **changes: Any) -> Interactions:
-        """Return some rows, by their positions or a mask, in a table with this indptr.
+        """Return a table of some rows, chosen by positions or a mask, with the passed indptr.
 
-        Other fields may be changed at the same time.
+        `changes` are new values of other fields.
         """
         for name in ("items", "values", "times", "copies", "largest"):
             array = getattr(self, name)
@@ -333,7 +333,7 @@ class Interactions:
 
 
 def gains(data: Interactions) -> Float64:
-    """Return the values, which are all 1 if there are none: float64 [n]."""
+    """Return the values, or ones if there are no values: float64 [n]."""
     return np.ones(len(data)) if data.values is None else data.values
 
 
@@ -345,7 +345,7 @@ def _read(data: object, options: Options) -> Interactions:
 
 
 def build(rows: Rows, *, says_sums: bool = True) -> Interactions:
-    """Sort rows, merge those that repeat a pair, and build `Interactions` from them."""
+    """Sort rows, merge repeated pairs, and build `Interactions` from them."""
     check_count(rows.n_users, "users")
     check_count(rows.n_items, "items")
     items, values, times, indptr = rows.items, rows.values, rows.times, rows.indptr
@@ -380,7 +380,7 @@ def build(rows: Rows, *, says_sums: bool = True) -> Interactions:
                         f"item (the first: {pair}); {said}"
                     )
                 if values is not None:
-                    # Smallest first: the sum does not depend on the order of the rows.
+                    # Add the smallest first, so that the sum does not depend on the order of rows.
                     values = values[np.lexsort((values, items, users))]
                     largest = np.maximum.reduceat(values, starts)
                     with np.errstate(invalid="ignore", over="ignore"):
@@ -416,12 +416,13 @@ def read_interactions(
     what
         The name of the argument, or of the file.
     warns
-        Whether to warn of a column that is not read as values; False if values hardly matter.
+        Whether to warn if a column might be values but is not read. False if values hardly matter.
     says_sums
-        Whether to warn that values of rows that repeat a pair were summed; False if this is settled
-        later.
+        Whether to warn that the values of repeated pairs were summed. False if a rule decides about
+        repeated pairs later.
     **columns
-        As `Interactions.of` takes them. Without any, the user cannot name columns here.
+        Options of `Interactions.of` for columns. Without any, messages assume that the user cannot
+        name columns in this call.
     """
     try:
         whose = (what if not columns else "") if warns else None
@@ -440,7 +441,7 @@ def _of(column: str | None) -> str:
 
 
 def _named(positions: npt.NDArray[np.integer], ids: Array | None) -> list[Any]:
-    """Return ids, or positions if there are no ids."""
+    """Return the ids at some positions, or the positions if there are no ids."""
     return list((positions if ids is None else ids[positions]).tolist())
 
 
@@ -451,7 +452,7 @@ def _pair(user: int, item: int, user_ids: Array | None, item_ids: Array | None) 
 
 
 def check_fields(data: Interactions) -> None:
-    """Raise unless every field has the right type."""
+    """Raise an error unless every field has the right type."""
     check_count(data.n_items, "items")
     if not isinstance(data.columns, Columns | None):
         raise InputTypeError(
@@ -471,7 +472,7 @@ def check_fields(data: Interactions) -> None:
 
 
 def check_order(data: Interactions) -> None:
-    """Raise unless the users' rows follow one another, and their items ascend."""
+    """Raise an error unless users' rows are consecutive, and each user's items ascend."""
     indptr, items = data.indptr, data.items
     if not len(indptr) or indptr[0] != 0 or indptr[-1] != len(items):
         raise InputError(f"indptr must begin with 0 and end with {len(items)}.")
@@ -484,7 +485,7 @@ def check_order(data: Interactions) -> None:
 
 
 def check_rows(data: Interactions) -> None:
-    """Raise unless the arrays fit together, and every time is a number."""
+    """Raise an error unless arrays have matching lengths, and no time is NaN."""
     n_rows = len(data.items)
     lengths = dict.fromkeys(("values", "times", "copies", "largest"), n_rows)
     lengths |= {"user_ids": data.n_users, "item_ids": data.n_items}
@@ -501,7 +502,7 @@ def check_rows(data: Interactions) -> None:
 
 
 def check_count(n: object, what: str) -> None:
-    """Raise unless this is a valid number of users or items."""
+    """Raise an error unless this is a valid number of users or items."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer):
         raise InputTypeError(f"The number of {what} must be a whole number, found {brief(n)}.")
     if not 0 <= n <= MAX_NUMBER:
@@ -509,9 +510,9 @@ def check_count(n: object, what: str) -> None:
 
 
 def check_positions(n: int, n_entries: int, whose: str, named: str) -> None:
-    """Refuse implausibly many positions, before memory is allocated for each.
+    """Refuse implausibly many positions, before memory is allocated for all of them.
 
-    The message contains `whose` positions they are, and `named`, the number of entries.
+    In the message, `whose` says whose positions they are, and `named` says what the entries are.
     """
     if n > MANY_POSITIONS and n > POSITIONS_PER_ENTRY * n_entries:
         raise InputError(
@@ -531,15 +532,15 @@ def _check_array(name: str, array: Array, n: int | None = None) -> None:
 
 
 def _check_ids(name: str, ids: Array) -> None:
-    """Raise unless ids are sorted and distinct, none of them missing."""
+    """Raise an error unless ids are sorted and distinct, and none is missing."""
     try:
-        with np.errstate(invalid="ignore"):  # NaN, whose row `as_ids` reports
+        with np.errstate(invalid="ignore"):  # `as_ids` reports the row of a NaN
             fit = bool((ids[1:] > ids[:-1]).all())
         hash(ids[0] if len(ids) and ids.dtype == object else None)
     except (TypeError, ValueError):
         fit = False
     if not fit or len(ids) == 1:
-        as_ids(ids, name)  # names a missing id, or the types
+        as_ids(ids, name)  # raises an error that names a missing id, or the types
     if not fit:
         raise InputError(
             f"{name} must be sorted and distinct, of a type that can be compared and hashed."
@@ -547,9 +548,9 @@ def _check_ids(name: str, ids: Array) -> None:
 
 
 def together(first: Interactions, second: Interactions) -> Interactions:
-    """Return the interactions of two parts of the same data, without their values.
+    """Combine the interactions of two parts of the same data, without their values.
 
-    Users and items of both are matched by id, or are the same positions.
+    Users and items are matched by id; without ids, positions must agree.
     """
     rows = _all_rows(first, second)
     if first.times is not None and second.times is not None:
@@ -558,15 +559,14 @@ def together(first: Interactions, second: Interactions) -> Interactions:
 
 
 def in_either(first: Interactions, second: Interactions) -> Interactions:
-    """Return the pairs of user and item that are in either of two, without values and times.
+    """Return the pairs of user and item in either of two data sets, without values and times.
 
     Users and items are matched by id, or are positions.
 
     Raises
     ------
     InputError
-        If one has ids, and the other has positions, or both have positions of different numbers of
-        users or items.
+        If only one of them has ids, or if neither has ids, and numbers of users or items differ.
     """
     for name in ("user", "item"):
         has = [getattr(side, f"{name}_ids") is not None for side in (first, second)]
@@ -584,14 +584,14 @@ def in_either(first: Interactions, second: Interactions) -> Interactions:
             )
     rows = _all_rows(first, second)
     assert rows.users is not None
-    # A pair that both sides have is no repetition to warn of.
+    # Drop pairs that both sides have, so that there is no warning of repeated pairs.
     keys = np.unique(ragged.pairs(rows.users, rows.items, rows.n_items))
     rows.users, rows.items = np.divmod(keys, max(rows.n_items, 1))
     return build(rows)
 
 
 def _all_rows(*sides: Interactions) -> Rows:
-    """Return the concatenated rows of both sides, with common numbers of users and items."""
+    """Concatenate the rows of both sides, with users and items numbered in their union."""
     users, user_ids, n_users = common("user", [(side.user_ids, side.n_users) for side in sides])
     items, item_ids, n_items = common("item", [(side.item_ids, side.n_items) for side in sides])
     numbered = list(zip(users, items, sides, strict=True))
@@ -600,21 +600,21 @@ def _all_rows(*sides: Interactions) -> Rows:
     return Rows(who, what, n_users, n_items, user_ids=user_ids, item_ids=item_ids)
 
 
-MOST_PARTS = 2**16  # parts are numbered with 16 bits
+MOST_PARTS = 2**16  # the numbers of parts have 16 bits
 
 
 def order_of_pairs(
     users: Int64, items: Array, n_users: int, n_items: int
 ) -> npt.NDArray[np.intp] | None:
-    """Return the stable order by user, then item; None if the pairs ascend already."""
+    """Return the stable order by user, then item; None if the pairs already ascend."""
     same = users[1:] == users[:-1]
     if ((users[1:] > users[:-1]) | (same & (items[1:] > items[:-1]))).all():
         return None
     n_parts = min(-(-len(users) // ROWS_PER_TASK), MOST_PARTS, n_users)
     if n_parts == 1:
         return _order(users, items, n_items, n_users)
-    # Sort in parts: several threads share the work, and Ctrl-C takes effect soon.
-    # Numbers of 16 bits are sorted in one pass per byte.
+    # Sort in parts, so that several threads share the work and Ctrl-C takes effect soon. Number the
+    # parts with 16 bits, because NumPy sorts such numbers in one pass per byte.
     part = (users * n_parts // n_users).astype(np.uint16)
     order = np.argsort(part, kind="stable")
     ends = np.cumsum(np.bincount(part, minlength=n_parts)).tolist()
@@ -628,7 +628,7 @@ def order_of_pairs(
 
 
 def _order(users: Int64, items: Array, n_items: int, n_users: int) -> npt.NDArray[np.intp]:
-    # One sort of one key is faster than two, as long as the key fits in int64.
+    # Sorting by a single key is faster than by two, but the key must fit into int64.
     if n_users * n_items < 2**63:
         return np.argsort(users * np.int64(n_items) + items, kind="stable")
     return np.lexsort((items, users))

@@ -1,4 +1,4 @@
-"""The one place where users and items of two sides are matched: by id, or by position."""
+"""Matches the users and items of two sides by id or by position."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from recometer.errors import InputError, python_or_command, rule_text, warn
 from recometer.protocol import RelevantFrom, RepeatedTest
 from recometer.remembered import cached_property
 
-# How users give a side ids, and how they have it read by position.
+# How to give ids to a side, and how to have it read by position, for hints in messages.
 GIVEN = {
     **dict.fromkeys(("test", "train", "candidates"), "rm.Interactions.of({side}, {name}_ids=...)"),
     **dict.fromkeys(("Factors", "Scores"), "rm.{side}(..., {name}_ids=...)"),
@@ -42,19 +42,19 @@ BY_POSITION = {
 
 @dataclasses.dataclass(frozen=True)
 class SourceIndex:
-    """Which users and items a source has."""
+    """The users and items of a source."""
 
     what: str  # the source's name for messages: "Factors"
     n_users: int | None  # None if every user has the same ranking
     n_items: int
-    user_ids: Array | None  # as `ids.as_ids` returns them, in any order; None for positions
+    user_ids: Array | None  # from `ids.as_ids`, in any order; None for positions
     item_ids: Array | None
 
     @classmethod
     def of(
         cls, what: str, n_users: int | None, n_items: int, user_ids: object, item_ids: object
     ) -> SourceIndex:
-        """Check ids and make the index; see its fields."""
+        """Make an index after checking the ids; for the arguments, see the fields."""
         return cls(
             what,
             n_users,
@@ -65,23 +65,23 @@ class SourceIndex:
 
     @property
     def ids(self) -> dict[str, Array | None]:
-        """The ids of its users and items, by the names that they have in `Facts.arrays`."""
+        """The ids of users and items, by their names in `Facts.arrays`."""
         return {"user_ids": self.user_ids, "item_ids": self.item_ids}
 
     @classmethod
     def of_data(cls, data: Interactions, what: str) -> SourceIndex:
-        """Return the index of train or other data, to find users and items of test in it."""
+        """Return the index of train or other data, in which to find users and items of test."""
         index = cls(what, data.n_users, data.n_items, data.user_ids, data.item_ids)
-        vars(index)["sorted_items"] = None, data.item_ids  # which are sorted
+        vars(index)["sorted_items"] = None, data.item_ids  # these ids are already sorted
         return index
 
     def places_of_users(self, test: Interactions) -> Int64:
-        """Return the row of each user of test, -1 if missing."""
+        """Return the row of each user of test, or -1 for unknown users."""
         rows = self.users_of(test)
         return np.arange(test.n_users) if rows is None else rows
 
     def users_of(self, test: Interactions) -> Int64 | None:
-        """Return the row of each user of test, -1 if missing; None if rows agree."""
+        """Return the row of each user of test, or -1 for unknown users; None if rows agree."""
         if self.n_users is None:
             return np.zeros(test.n_users, np.int64)
         if both_have_ids("user", self.what, self.user_ids, "test", test.user_ids):
@@ -90,7 +90,7 @@ class SourceIndex:
             if _same(self.user_ids, test.user_ids):
                 return None
             what = f"user ids of {self.what}"
-            # A source whose users have no sessions applies to all sessions of a user.
+            # If the source has no sessions, it applies to all sessions of a user.
             named = sessions.as_named_by(test.user_ids, self.user_ids)
             return ids.match(named, self.user_ids, "user ids of test", what)
         if self.n_users != test.n_users:
@@ -105,7 +105,7 @@ class SourceIndex:
 
     @cached_property
     def sorted_items(self) -> tuple[Int64 | None, Array | None]:
-        """The rows of the items in ascending order of their ids (None if sorted), and these ids."""
+        """The order that sorts the items by id (None if they are sorted), and the sorted ids."""
         if self.item_ids is None:
             return None, None
         positions, distinct = ids.encode(self.item_ids, f"item ids of {self.what}")
@@ -116,9 +116,9 @@ class SourceIndex:
         return rows, distinct
 
     def items_of(self, data: Interactions, what: str, *, as_many: bool = True) -> Int64 | None:
-        """Return the position of each item of `data`, -1 if missing; None if all are the same.
+        """Return the position of each item of `data`, or -1 for unknown items; None if all agree.
 
-        If items are positions, `as_many` refuses another number of items.
+        If items have no ids, `as_many` requires both sides to have the same number of items.
         """
         sorted_ids = self.sorted_items[1]
         if not both_have_ids("item", self.what, sorted_ids, what, data.item_ids):
@@ -144,9 +144,9 @@ class SourceIndex:
     ) -> tuple[Int64, Int32, Int64 | None]:
         """Return the rows of `data` for each user of test, and the positions of its items.
 
-        The result is the indptr of the rows; their items, as `data` numbers them; and the item
-        position of each item of `data` (int64 [data.n_items]), -1 for items that the source does
-        not know, or None if all positions agree.
+        These are the indptr of the rows, their items (numbered as in `data`), and the position in
+        the source of each item of `data`: int64 [data.n_items], with -1 for items that the source
+        does not know, or None if all positions agree.
         """
         positions = self.items_of(data, what)
         users = SourceIndex.of_data(data, what).users_of(test)
@@ -157,7 +157,7 @@ class SourceIndex:
         return indptr, data.items[rows], positions
 
     def check_items(self, test: Interactions, items: Int32, unknown: Bool) -> None:
-        """Refuse a test without an item that the source knows."""
+        """Refuse a test if the source knows none of its items."""
         sorted_ids = self.sorted_items[1]
         if len(items) and unknown.all() and test.item_ids is not None and sorted_ids is not None:
             raise InputError(
@@ -186,20 +186,20 @@ def _checked_ids(what: str, name: str, n: int, given: object) -> Array | None:
 def both_have_ids(
     name: str, one: str, one_ids: Array | None, other: str, other_ids: Array | None
 ) -> bool:
-    """Return True if two sides are matched by ids, False if by positions as neither has ids.
+    """Return True if two sides are matched by ids; False if by positions, because neither has ids.
 
     Parameters
     ----------
     name
         The kind of ids to match: ``"user"`` or ``"item"``.
     one, one_ids, other, other_ids
-        The names of the sides in messages, ``"Factors"`` and ``"test"``, and their ids; None for
-        positions.
+        The names of the sides in messages, such as ``"Factors"`` and ``"test"``, and their ids, or
+        None for positions.
 
     Raises
     ------
     InputError
-        If only one of them has ids.
+        If only one side has ids.
     """
     if (one_ids is None) == (other_ids is None):
         return one_ids is not None
@@ -217,9 +217,9 @@ def both_have_ids(
 
 
 def known_users(data: Interactions, places: Int64) -> Interactions:
-    """Return the interactions of the users at some places, -1 for those whom `data` lacks.
+    """Return the interactions of the users at some places; -1 stands for unknown users.
 
-    Sessions of the same user have the same place.
+    Several sessions of a user may share a place.
     """
     return data.select_users(np.unique(places[places >= 0]))
 
@@ -229,7 +229,7 @@ def _same(one: Array, other: Array) -> bool:
 
 
 def _warn_of_strangers(users: Int64, data: Interactions, test: Interactions, what: str) -> None:
-    """Warn if `data` has none of the users of test; `users` are their places in `data`."""
+    """Warn if `data` has none of the users of test, whose places in `data` are `users`."""
     if len(data) and (users < 0).all() and data.user_ids is not None and test.user_ids is not None:
         warn(
             f"{what} has none of the {test.n_users:,} users of test. Hint: are its user ids, "
@@ -239,7 +239,7 @@ def _warn_of_strangers(users: Int64, data: Interactions, test: Interactions, wha
 
 
 def warn_of_unknown_train(source: str) -> None:
-    """Warn of a source that knows none of the items that users of test have in train."""
+    """Warn that a source knows none of the items that users of test have in train."""
     warn(
         f"{source} knows none of the items that users of test have in train: no item "
         "is left out of a ranking. Hint: are the item ids of train written like those of "
@@ -248,7 +248,7 @@ def warn_of_unknown_train(source: str) -> None:
 
 
 def known_rows(indptr: Int64, items: Int32, positions: Int64 | None) -> tuple[Int64, Int32]:
-    """Return the rows whose items the source knows, by their item positions."""
+    """Return the rows whose items the source knows, with the positions of these items."""
     if positions is None:
         return indptr, items
     found = positions[items].astype(np.int32)
@@ -259,7 +259,7 @@ def known_rows(indptr: Int64, items: Int32, positions: Int64 | None) -> tuple[In
 def twins(
     test: Interactions, train: Interactions, users: Int64 | None, items: Int64 | None
 ) -> Int64:
-    """Return the row of train with the user and the item of each row of test, -1 for none.
+    """Return, for each row of test, the row of train with the same user and item, or -1.
 
     `users` and `items` come from `users_of` and `items_of` of the index of train.
     """
@@ -274,16 +274,17 @@ def find_rows(
     other_items: Int32,
     users: Int64 | None = None,
 ) -> Int64:
-    """Return the row of another table with the user and item of each row, -1 where there is none.
+    """Return, for each row, the row of another table with the same user and item, or -1.
 
     Parameters
     ----------
     indptr, items
-        A table; items are -1 where the other table does not have them.
+        A table; items that the other table does not have are -1.
     other_indptr, other_items
         The other table; items ascend within a user.
     users : int64 [n_users] or None
-        The place of each user in the other table, -1 if missing. None if all are the same.
+        The place of each user in the other table, or -1 if it has no such user. None if all places
+        agree.
     """
     found = np.empty(len(items), np.int64)
     _kernel.find_rows(
@@ -298,12 +299,12 @@ def find_rows(
 
 
 def in_train(test: Interactions, train: Interactions) -> Bool:
-    """Return which rows of test are in train, too: bool [len(test)].
+    """Return a mask of the rows of test that are also in train: bool [len(test)].
 
     Raises
     ------
     InputError
-        If only one side has ids, or sides without ids differ in their numbers of users.
+        If only one side has ids, or neither has ids, and the numbers of users differ.
     """
     index = SourceIndex.of_data(train, "train")
     items = index.items_of(test, "test", as_many=False)
@@ -311,12 +312,12 @@ def in_train(test: Interactions, train: Interactions) -> Bool:
 
 
 def relevant_rows(test: Interactions, relevant_from: RelevantFrom) -> Bool:
-    """Return which rows of test are relevant: bool [len(test)].
+    """Return a mask of the relevant rows of test: bool [len(test)].
 
     Raises
     ------
     InputError
-        If the rule is a threshold, and rows with values repeat a pair.
+        If the rule is a threshold, and rows with values repeat pairs.
     """
     if test.values is None:
         return np.broadcast_to(is_relevant(np.ones(1), relevant_from), len(test)).copy()
@@ -333,7 +334,7 @@ def is_threshold(relevant_from: RelevantFrom) -> TypeGuard[float]:
 
 
 def threshold_of_sums(n_repeated: int, n_pairs: int, threshold: str, pair: str = "") -> InputError:
-    """Return the error for a threshold if no rule says whether repeated values are added up."""
+    """Return the error for a threshold on repeated pairs without a rule on adding their values."""
     told = f"{n_repeated:,} of {n_repeated + n_pairs:,} rows" if n_repeated else "Rows"
     first = f" (the first: {pair})" if pair else ""
     return InputError(
@@ -346,7 +347,7 @@ def threshold_of_sums(n_repeated: int, n_pairs: int, threshold: str, pair: str =
 
 
 def settled_repeats(test: Interactions, repeated_test: RepeatedTest) -> Interactions:
-    """Return test with one value for the rows of a pair, if the rule says which."""
+    """Return test with one value per pair, as the rule `repeated_test` decides."""
     values, copies, largest = test.values, test.copies, test.largest
     if values is None or repeated_test == "once":
         return test
@@ -360,16 +361,15 @@ def settled_repeats(test: Interactions, repeated_test: RepeatedTest) -> Interact
 
 
 def is_relevant(values: Float64, relevant_from: RelevantFrom) -> Bool:
-    """Return which values in test make an item relevant, by the rule `relevant_from`."""
+    """Return a mask of the values that make items relevant under the rule `relevant_from`."""
     if relevant_from is None:
         return values > 0
     return values != 0 if relevant_from == "not_zero" else values >= relevant_from
 
 
 def check_number_of_positions(n_items: int, n_entries: int, side: str) -> None:
-    """Refuse implausibly many positions of items, before memory is allocated for each.
+    """Refuse implausibly many positions of items, before memory is allocated for all of them.
 
-    `n_entries` is the number of entries on all sides that name an item; `side` is the side with
-    that many positions.
+    `n_entries` is the number of entries on all sides that name an item; `side` has the positions.
     """
     check_positions(n_items, n_entries, f"The items of {side}", "entries of all sides name one")

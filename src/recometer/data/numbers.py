@@ -1,4 +1,4 @@
-"""Read numbers and flags; errors show the first invalid value."""
+"""Reads numbers and flags; errors show the first invalid value."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ if TYPE_CHECKING:
     import polars as pl
 
 LARGEST_WHOLE = int(np.finfo(np.float64).max)
-EXACT_BITS = 53  # of whole numbers in float64
+EXACT_BITS = 53  # float64 represents all whole numbers of so many bits
 
 
 def as_array(given: object, what: str) -> Array:
-    """Return an object as an array; messages call it `what`.
+    """Convert an object to an array; `what` names it in messages.
 
-    Tensors of torch and arrays of other libraries (JAX, CuPy, TensorFlow) share their memory if
-    it is on the CPU, and are copied from other devices. Floats that NumPy lacks, such as
-    bfloat16, become float32, which holds them exactly.
+    Torch tensors and arrays of other libraries (JAX, CuPy, TensorFlow) share memory with the result
+    if they are on the CPU, and are copied from other devices. Floats that NumPy lacks, such as
+    bfloat16, become float32, which represents them exactly.
 
     Raises
     ------
     InputError
-        If rows have unequal lengths, or NumPy cannot read the object.
+        If rows have different lengths, or NumPy cannot read the object.
     InputTypeError
-        If a tensor is sparse or quantised, or has no numbers.
+        If a tensor is sparse or quantised, or has no data.
     """
     if is_tensor(given):
         return to_numpy(given)
     try:
         return of_any_library(given)
-    except Exception as error:  # converting an object to an array may raise any exception
+    except Exception as error:  # a conversion to an array may raise any exception
         raise InputError(f"{what}: {_why(given, error)}") from error
 
 
 def _why(given: object, error: Exception) -> str:
-    """Say why something is not an array."""
+    """Say why an object is not an array."""
     rows = list(given) if isinstance(given, list | tuple) else []
     lengths = [len(row) for row in rows if hasattr(row, "__len__")]
     odd = next((row for row, length in enumerate(lengths) if length != lengths[0]), None)
@@ -60,14 +60,14 @@ def _why(given: object, error: Exception) -> str:
 
 
 def without_mask(array: Array) -> Array:
-    """Return numbers with NaN in place of masked entries."""
+    """Replace masked entries by NaN."""
     if np.ma.is_masked(array) and array.dtype.kind in "biuf":
         array = np.ma.filled(array.astype(np.float64), np.nan)
     return np.asarray(array)
 
 
 def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") -> Float64 | None:
-    """Return numbers as float64; None if all are True, since the value of a row is 1 anyway.
+    """Return numbers as float64; None if all are True, because rows have a value of 1 anyway.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") ->
     if array.dtype.kind in "biuf" or not array.size:
         return array.astype(np.float64, copy=False)
     values = array.ravel().tolist()
-    # None is a missing value here: it becomes NaN, which `Interactions` names by its ids.
+    # None becomes NaN; `Interactions` refuses it and names its user and item.
     wrong = [v for v in values if v is not None and not _is_number(v)]
     if array.dtype != object or wrong:
         example = (wrong or values)[0]
@@ -106,7 +106,7 @@ def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") ->
 
 
 def extent(array: Array) -> tuple[float, float]:
-    """Return the smallest and the largest number: NaN if one is, and 1 and 1 if there are none."""
+    """Return the smallest and the largest number: NaN if any is, and 1 and 1 if there are none."""
 
     def ends(rows: slice) -> tuple[float, float]:
         return float(array[rows].min()), float(array[rows].max())
@@ -117,7 +117,7 @@ def extent(array: Array) -> tuple[float, float]:
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a value is one number: lists are several, and arrays have ``__float__``."""
+    """Return whether a value is a single number; arrays have ``__float__`` but also a length."""
     return isinstance(value, int | float) or (
         hasattr(value, "__float__") and not hasattr(value, "__len__")
     )
@@ -132,7 +132,7 @@ def check_whole(floats: Array, what: str, dtype: np.dtype[Any] | None = None) ->
     what
         The name of the numbers in the message: ``"user ids of test"``.
     dtype
-        The type that the numbers came in, if it differs from that of `floats`.
+        The original dtype of the numbers, if it differs from the dtype of `floats`.
 
     Raises
     ------
@@ -153,7 +153,7 @@ def check_whole(floats: Array, what: str, dtype: np.dtype[Any] | None = None) ->
 
 
 def in_float64(array: Array, what: str) -> Float64:
-    """Return numbers to rank by as float64.
+    """Return scores or ranks as float64.
 
     Raises
     ------
@@ -184,12 +184,12 @@ def _not_told_apart(what: str, one: int, other: int) -> InputError:
 
 
 def all_numbers(column: Any, what: str) -> Float64:
-    """Return a column of numbers to rank by as float64; ones if all are True.
+    """Return a column of scores or ranks as float64; ones if all are True.
 
     Raises
     ------
     InputTypeError, InputError
-        As `numbers` does; also if two integers differ, but are equal in float64.
+        As for `numbers`; also if two integers differ, but are equal in float64.
     """
     large = _large_integers(column)
     array = plain(column)
@@ -218,7 +218,7 @@ def check_told_apart(integers: Iterable[int], what: str) -> None:
 
 
 def large_in_text(text: pl.Series, parsed: pl.Series) -> list[int]:
-    """Return the integers from 2**53 on among the numbers of a text file."""
+    """Return the integers of at least 2**53 among the numbers of a text file."""
     import polars as pl
 
     large = text.filter(parsed.is_finite() & (parsed.abs() >= 2**EXACT_BITS))
@@ -226,10 +226,10 @@ def large_in_text(text: pl.Series, parsed: pl.Series) -> list[int]:
 
 
 def _large_integers(column: Any) -> list[int]:
-    """Return the integers from 2**53 on of a column that is no array of integers.
+    """Return the integers of at least 2**53 in a column that is not an array of integers.
 
-    Such columns are lists with None or floats, columns with missing entries, integers of 128 bits,
-    and decimals.
+    Such columns are lists with None or floats, columns with missing entries, 128-bit integers, and
+    decimals.
     """
     if is_a(column, "polars", "Series"):
         kind = column.dtype
@@ -249,12 +249,12 @@ def _large_integers(column: Any) -> list[int]:
 
 
 def flag(name: str, given: object) -> bool:
-    """Return an option that is either True or False.
+    """Return an option that must be True or False, as a bool.
 
     Raises
     ------
     InputTypeError
-        If it is neither. The message contains `name`.
+        If it is neither. The message names the option.
     """
     if not isinstance(given, bool | np.bool_):
         raise InputTypeError(f"{name}={brief(given)} must be True or False.")
@@ -262,7 +262,7 @@ def flag(name: str, given: object) -> bool:
 
 
 def plain(column: Any) -> Array:
-    """Return a column as a NumPy array; nulls become NaN or None, integers of 128 bits float64."""
+    """Convert a column to NumPy; nulls become NaN or None, and 128-bit integers float64."""
     if not is_a(column, "polars", "Series"):
         return np.asarray(as_array(column, "A column"))
     import polars as pl
@@ -273,12 +273,12 @@ def plain(column: Any) -> Array:
 
 
 def sizes_of(sizes: object, n_rows: int) -> Int64:
-    """Return the numbers of rows of the queries: int64 [n_queries].
+    """Return the number of rows of each query: int64 [n_queries].
 
     Raises
     ------
     InputError
-        If there are none, or they do not add up to the number of rows.
+        If there are no queries, or their sizes do not add up to the number of rows.
     """
     hint = (
         "Hint: group= of LightGBM and sizes= of rm.Pairs.of take the number of rows of each query."
@@ -302,9 +302,9 @@ def sizes_of(sizes: object, n_rows: int) -> Int64:
 
 
 def are_ignored(truth: Float64, ignored: object) -> Bool:
-    """Return which truths are labels that mark padding, such as -100.
+    """Return a mask of the labels that mark padding, such as -100.
 
-    `ignored` is a number, several of them, or None.
+    `ignored` is a number, several numbers, or None.
     """
     labels = np.zeros(0)
     if ignored is not None:

@@ -1,4 +1,4 @@
-"""Paths that users give: checked before anything is read or written there."""
+"""Checks the user's paths before reading or writing."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import Any, BinaryIO, NoReturn
 
 from recometer.errors import FileError, InputTypeError, brief
 
-PATIENCE = 5.0  # seconds to wait for a reader of a pipe
-# A scheme; `Path` turns two slashes into one. A single letter is a drive of Windows.
+PATIENCE = 5.0  # seconds to wait for another program to read a pipe
+# The scheme of a URL. `Path` turns two slashes into one. A single letter is a Windows drive.
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/", re.IGNORECASE)
 
 
 def as_path(path: str | bytes | os.PathLike[Any], what: str) -> Path:
-    """Return a path that the system can look up, whether or not the file exists.
+    """Return a path that the system can look up; the file need not exist.
 
     Parameters
     ----------
     path
-        Bytes that are not UTF-8 are kept, as by `os.fsdecode`.
+        Bytes that are not UTF-8 are kept, as in `os.fsdecode`.
     what
         The name of the file in messages: ``"a saved evaluation"``.
 
@@ -33,9 +33,9 @@ def as_path(path: str | bytes | os.PathLike[Any], what: str) -> Path:
     InputTypeError
         If it is not a path, or its `__fspath__` fails.
     FileError
-        If the path is empty, or one that no file can have: with a NUL, a lone surrogate, or a part
-        that is too long; if it leads through a folder that may not be entered; or if it is an
-        address elsewhere, such as ``s3://...``.
+        If the path is empty or impossible (with a NUL, a lone surrogate, or a part that is too
+        long), if it leads through a folder without permission to enter, or if it is an address of
+        another system, such as ``s3://...``.
     """
     try:
         text = os.fsdecode(path)
@@ -90,7 +90,7 @@ def _refuse_address(scheme: str, text: str, what: str) -> NoReturn:
 
 
 def check_readable(path: Path) -> None:
-    """Raise FileError if a file that is there may not be read."""
+    """Raise FileError if the permissions of an existing file forbid reading."""
     try:
         path.open("rb").close()
     except PermissionError as error:
@@ -101,7 +101,7 @@ def check_readable(path: Path) -> None:
 
 
 def check_no_link(folder: Path) -> None:
-    """Raise FileError if a folder inside of the one that was named for output is a link."""
+    """Raise FileError if a folder inside the output folder is a link."""
     if folder.is_symlink():
         raise FileError(
             f"{folder} is a link to {brief(os.readlink(folder))}: nothing is written outside of "
@@ -112,15 +112,15 @@ def check_no_link(folder: Path) -> None:
 def is_replaced(path: Path) -> bool:
     """Return whether writing to a path replaces the file.
 
-    Pipes and devices are not replaced but written to, and so are the open files that
+    Pipes and devices are written to, not replaced. The same holds for open files, which
     ``/dev/stdout`` and ``/dev/fd/3`` stand for.
     """
     return _descriptor(path) is None and (path.is_file() or not path.exists())
 
 
 def _descriptor(path: Path) -> int | None:
-    """Return the number of the open file that a path stands for, if it does."""
-    for _ in range(40):  # link by link
+    """Return the descriptor of the open file that a path stands for, or None."""
+    for _ in range(40):  # follow one link at a time
         path = Path(os.path.realpath(path.parent), path.name)
         if str(path.parent) in (f"/proc/{os.getpid()}/fd", "/dev/fd") and path.name.isdecimal():
             return int(path.name)
@@ -132,9 +132,9 @@ def _descriptor(path: Path) -> int | None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file completely, or leave the earlier one as it is.
+    """Write a file completely, or leave an earlier file unchanged.
 
-    Pipes and devices are written to, see `is_replaced`.
+    Pipes and devices are written to; see `is_replaced`.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def write_whole(path: Path, content: bytes) -> None:
         If the file cannot be written.
     """
     replaces = is_replaced(path)
-    # A short name: that of the file may already have the maximum length.
+    # The temporary name is short, because the file's name may already have the maximum length.
     written = path.with_name(f".recometer-{os.urandom(8).hex()}") if replaces else path
     try:
         if replaces:
@@ -164,17 +164,17 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def _stream_to(path: Path) -> BinaryIO:
-    """Open a pipe or a device; another program must open a pipe for reading within seconds."""
+    """Open a pipe or a device; wait a few seconds for another program to read a pipe."""
     number = _descriptor(path)
     if number is not None:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
-                stream.flush()  # earlier output comes first
+                stream.flush()  # so that earlier output comes first
         return os.fdopen(os.dup(number), "wb")
     end = time.monotonic() + PATIENCE
     while True:
         try:
-            # Otherwise, opening a pipe that has no reader would block forever.
+            # Without O_NONBLOCK, opening a pipe without a reader would block forever.
             opened = os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
         except OSError as error:
             if error.errno != errno.ENXIO or time.monotonic() > end:
@@ -196,7 +196,7 @@ def _way_out(error: OSError) -> str:
 
 
 def unreadable() -> tuple[type[BaseException], ...]:
-    """Return the exceptions of reading, including a panic, which damaged Parquet may cause."""
+    """Return the exceptions of reading files, with the panic that damaged Parquet may cause."""
     import polars as pl
 
     return OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException

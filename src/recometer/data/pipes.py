@@ -1,4 +1,4 @@
-"""Standard input and pipes, kept in files for as long as they are read."""
+"""Copies standard input and pipes to temporary files, which can be read several times."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STDIN = "-"
 ALSO_STDIN = ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 STREAMS = ("/dev/fd/", "/proc/self/fd/")  # what a shell writes for <(command)
 
-TELLING = (*EXTENSIONS, ".npy", ".npz", ".txt")  # ends of names that tell a format
+TELLING = (*EXTENSIONS, ".npy", ".npz", ".txt")  # suffixes that show the format
 
 
 def is_stdin(text: str) -> bool:
@@ -43,12 +43,12 @@ def is_stream(text: str) -> bool:
 
 
 def needs_format(text: str) -> bool:
-    """Return whether a path can be read only once, and its name does not tell its format."""
+    """Return whether a path can be read only once, and its name does not show the format."""
     return is_stream(text) and not text.lower().endswith(TELLING)
 
 
 class InputFormat(str, enum.Enum):
-    """The format of standard input and pipes; csv, tsv and trec may be compressed by gzip."""
+    """The format of standard input and pipes; csv, tsv and trec may be gzipped."""
 
     csv = "csv"
     tsv = "tsv"
@@ -60,9 +60,9 @@ class InputFormat(str, enum.Enum):
 
 
 class StandardInput:
-    """Gives paths: of files, and of copies of standard input and of pipes. A context manager.
+    """A context manager that returns paths of files, and of copies of standard input and pipes.
 
-    `form` is the format of pipes whose names do not tell it.
+    `form` is the format of pipes whose names do not show it.
     """
 
     def __init__(self, form: InputFormat | None) -> None:
@@ -92,7 +92,7 @@ class StandardInput:
         return self._copies[name]
 
     def named(self, message: str) -> str:
-        """Return a message in which the names of pipes replace the paths of their copies."""
+        """Replace the paths of copies in a message by the names of their pipes."""
         for name, copy in self._copies.items():
             message = message.replace(str(copy), _called(name))
         return message
@@ -122,14 +122,14 @@ class StandardInput:
                 raise FileError(f"{called} is not a file of TREC. Hint: {not_of_trec(raw)}")
             return raw
         else:
-            assert self._form is not None  # check_stdin has seen to it
+            assert self._form is not None  # check_stdin ensures this
             text = self._form in (InputFormat.csv, InputFormat.tsv)
             extension = f".{self._form.value}" + (".gz" if text and head == GZIP else "")
         return raw.rename(raw.with_name(raw.name + extension))
 
 
 def _opened(name: str) -> contextlib.AbstractContextManager[BinaryIO]:
-    """Open a stream; standard input stays open."""
+    """Open a stream; standard input stays open afterwards."""
     return contextlib.nullcontext(sys.stdin.buffer) if name == STDIN else open(name, "rb")
 
 

@@ -1,4 +1,4 @@
-"""Rows of interactions, one by one, from every kind of data."""
+"""Reads rows of interactions from every kind of data."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from recometer.errors import FileError, InputError, InputTypeError, brief, warn
 from recometer.ragged import users_of
 from recometer.tasks import on_all_threads
 
-LARGEST_RATING = 10  # two rows of larger integers are an edge_index rather than a matrix
+LARGEST_RATING = 10  # two rows of larger integers are probably an edge_index, not a matrix
 
 COLUMNS = ("user", "item", "separator")  # options of tables
-MAX_NUMBER = 2**31 - 1  # of users, and of items
-ROWS_AT_ONCE = 2**22  # that are checked by one thread: it takes a millisecond
+MAX_NUMBER = 2**31 - 1  # the maximum number of users, and of items
+ROWS_AT_ONCE = 2**22  # rows that a thread checks at a time, in a millisecond
 
 UNDERSTOOD = (
     "a SciPy sparse matrix, a NumPy array of shape [n_users, n_items], a data frame (Polars, "
@@ -55,12 +55,12 @@ class Options(NamedTuple):
     user_ids: object = None
     item_ids: object = None
     separator: Separator = None
-    whose: str | None = ""  # named in warnings of columns that are not read; None gives no warnings
+    whose: str | None = ""  # named in warnings of columns that are not read; None suppresses them
     labelled: bool = True  # whether to read labelled edges, as for test
-    says_sums: bool = True  # whether to warn that values of rows that repeat a pair were summed
+    says_sums: bool = True  # whether to warn that the values of repeated pairs were summed
 
     def refuse(self, what: str, *names: str) -> None:
-        """Raise if one of these options, which do not apply to the data, was given."""
+        """Refuse options that do not apply to the data."""
         for name in names:
             if getattr(self, name) is not None and (name != "item_offset" or self.item_offset):
                 raise InputError(f"{name}= does not apply to {what}. Hint: leave it out.")
@@ -70,7 +70,7 @@ class Options(NamedTuple):
         return {name: getattr(self, name) for name in ("user", "item", "value", "time", "whose")}
 
     def size(self) -> tuple[int, int] | None:
-        """Return (n_users, n_items) where users and items are positions."""
+        """Return (n_users, n_items) if users and items are positions, otherwise None."""
         if self.n_users is None and self.n_items is None:
             self.refuse("data whose items are ids (no n_users= and n_items=)", "item_offset")
             return None
@@ -91,7 +91,7 @@ OPTIONS = tuple(name for name in Options._fields if name not in ("whose", "label
 
 @dataclasses.dataclass
 class Rows:
-    """Interactions before they are sorted; with `indptr` they are, and `users` is not needed."""
+    """Rows of interactions. With `indptr`, they are sorted and `users` is not needed."""
 
     users: Array | None
     items: Array
@@ -103,10 +103,10 @@ class Rows:
     item_ids: Array | None = None
     indptr: Int64 | None = None
     columns: Columns | None = None
-    value_range: tuple[float, float] | None = None  # of the values, if it is known
+    value_range: tuple[float, float] | None = None  # range of the values, if it is known
 
     def unsorted(self) -> Rows:
-        """Return the rows one by one, each with its user."""
+        """Return the same rows with `users` instead of `indptr`."""
         if self.indptr is None:
             return self
         return dataclasses.replace(self, users=users_of(self.indptr), indptr=None)
@@ -167,7 +167,7 @@ def _read(data: Any, options: Options) -> Rows:
     if isinstance(data, Mapping):
         return _from_dict(data, options)
     if is_array(data):
-        # A masked entry is one that is not there.
+        # A masked entry is not an interaction.
         return _from_array(np.asarray(np.ma.filled(as_array(data, "The matrix"), 0)), options)
     if is_frame(data):
         return _from_frame(data, options)
@@ -239,13 +239,13 @@ def _from_sparse(matrix: Any, options: Options) -> Rows:
         values = numbers(entries, what)
         rows = Rows(None, items, n_users, n_items, values, indptr=indptr)
         if values is not None and entries.dtype != object:
-            rows.value_range = extent(entries)  # entries usually take half the memory of values
+            rows.value_range = extent(entries)  # `entries` usually take half the memory of `values`
         if ascending(indptr, items, n_items):
             return rows
         _check_range(items, n_items, 0, "item", "entry")
         return rows.unsorted()
     if matrix.format in ("csc", "bsr", "dia") and matrix.data.dtype == object:
-        # SciPy cannot convert matrices of objects.
+        # SciPy cannot convert the format of matrices of objects.
         matrix = copy.copy(matrix)
         matrix.data = numbers(matrix.data, what)
     if matrix.format == "lil" and [*map(len, matrix.rows)] != [*map(len, matrix.data)]:
@@ -263,14 +263,14 @@ def _from_sparse(matrix: Any, options: Options) -> Rows:
     _check_range(users, n_users, 0, "user", "entry")
     _check_range(items, n_items, 0, "item", "entry")
     if matrix.format in ("bsr", "dia"):
-        # These formats pad with zeros, which look like stored zeros.
+        # These formats pad with zeros, which cannot be told from stored zeros.
         stored = entries != 0
         users, items, entries = users[stored], items[stored], entries[stored]
     return Rows(users, items, n_users, n_items, numbers(entries, what))
 
 
 def _check_csr(matrix: Any, indptr: Int64) -> None:
-    """Raise if the arrays of a matrix do not fit together: SciPy checks only new matrices."""
+    """Refuse a matrix whose arrays do not fit together; SciPy checks only new matrices."""
     indices, data = matrix.indices, matrix.data
     if not indices.ndim == data.ndim == indptr.ndim == 1:
         raise _corrupt(matrix, "arrays of several dimensions")
@@ -359,9 +359,9 @@ def _per_edge(name: str, entries: Any, shape: tuple[int, ...]) -> Array:
 
 
 def ascending(indptr: Int64, items: Array, n_items: int) -> bool:
-    """Return whether items ascend strictly within every user, and are from 0 to n_items - 1.
+    """Return whether each user's items ascend strictly, and are all from 0 to n_items - 1.
 
-    `indptr` must rise from 0 on.
+    `indptr` must start at 0 and not fall.
     """
     if items.dtype not in (np.int32, np.int64) or not items.flags.c_contiguous:
         items = np.ascontiguousarray(items, np.int64)
@@ -378,14 +378,14 @@ def ascending(indptr: Int64, items: Array, n_items: int) -> bool:
 
 
 def chosen_users(positions: npt.ArrayLike, n_users: int) -> Int64:
-    """Return positions of users from 0 on, from positions or a mask of all users.
+    """Return positions of users, which are passed as positions or as a mask of all users.
 
     Raises
     ------
     InputError
         If positions do not exist, or a mask has another length.
     InputTypeError
-        If it is anything else.
+        If the argument is neither positions nor a mask.
     """
     chosen = np.asarray(as_array(positions, "Positions of users"))
     if chosen.dtype == bool and chosen.ndim:
@@ -407,7 +407,7 @@ def chosen_users(positions: npt.ArrayLike, n_users: int) -> Int64:
 
 
 def as_positions(array: Array, n: int, offset: int, what: str, place: str = "row") -> Int64:
-    """Return positions as int64, less the offset, after checking that they exist."""
+    """Check that positions exist, and return them as int64 with the offset subtracted."""
     if array.ndim != 1 or (len(array) and array.dtype.kind not in "iu"):
         raise InputTypeError(
             f"Positions of {what}s must be integers in one dimension, found {array.dtype} of "
@@ -453,7 +453,7 @@ def _sorted_ids(ids: object, n: int, what: str) -> tuple[Int64, Array]:
 
 
 LABELLED = "edge_label_index"
-OTHERWISE = ("edge_attr", "edge_weight")  # values, where no attribute has a common name for them
+OTHERWISE = ("edge_attr", "edge_weight")  # values, if no attribute has a common name for them
 
 
 class Edges(NamedTuple):
@@ -464,7 +464,7 @@ class Edges(NamedTuple):
     edge_index : int [2, n_edges]
     value, time : [n_edges] or None
     size : tuple of int or None
-        The numbers of users and of items. None if the graph does not say.
+        The numbers of users and items. None if the graph does not contain them.
     """
 
     edge_index: Array
@@ -474,7 +474,7 @@ class Edges(NamedTuple):
 
 
 def is_graph(data: object) -> bool:
-    """Return whether this is a graph or an edge store, by its attributes."""
+    """Return whether an object is a graph or an edge store, judging by its attributes."""
     if isinstance(data, type):
         return False
     return hasattr(data, "edge_types") or any(hasattr(data, n) for n in ("edge_index", LABELLED))
@@ -486,19 +486,21 @@ def edges_of(data: Any, *, labelled: bool, value: object, time: object) -> Edges
     Parameters
     ----------
     data
-        An edge store, or a graph with one kind of edges (besides their reverse, ``"rev_..."``).
+        An edge store, or a graph with one kind of edges (reverse edges, ``"rev_..."``, are
+        ignored).
     labelled
-        Whether ``edge_label_index`` and ``edge_label`` are read where the store has them, as
-        ``RandomLinkSplit`` makes them; otherwise ``edge_index``.
+        Whether to read ``edge_label_index`` and ``edge_label``, which ``RandomLinkSplit`` makes, if
+        the store has them; otherwise, ``edge_index`` is read.
     value, time
-        Names of attributes. None takes those with common names, if there are any; False takes none.
+        Names of attributes. None takes attributes with common names, if there are any; False takes
+        none.
 
     Raises
     ------
     InputError
         If there are several kinds of edges, or no edges.
     ColumnError
-        If an attribute does not exist, or several have common names.
+        If an attribute does not exist, or several have common names for the same thing.
     """
     store = _only_store(data)
     attributes = _attributes(store)
@@ -539,7 +541,7 @@ def _only_store(data: Any) -> Any:
 
 
 def _attributes(store: Any) -> dict[str, Array]:
-    """Return the arrays and tensors that a store holds, by name."""
+    """Return the arrays and tensors in a store, by name."""
     keys = store.keys() if callable(getattr(store, "keys", None)) else vars(store)
     names = [key for key in keys if isinstance(key, str)]
     values = {
@@ -549,9 +551,9 @@ def _attributes(store: Any) -> dict[str, Array]:
 
 
 def _size(store: Any) -> tuple[int, int] | None:
-    """Return the numbers of nodes on both sides of the edges, as far as they are known."""
+    """Return the numbers of nodes on both sides of the edges, or None if they are unknown."""
     size = getattr(store, "size", None)
-    # If users and items are nodes of one kind, the graph does not know how many there are of each.
+    # If users and items are nodes of the same kind, the graph does not know their numbers.
     found = size() if callable(size) and hasattr(store, "is_bipartite") else None
     if not isinstance(found, tuple) or len(found) != 2 or None in found:
         return None

@@ -1,4 +1,4 @@
-"""Users with sessions: make and split their ids, which are pairs (user, session)."""
+"""Users with sessions: their ids are pairs (user, session), which are made and split here."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def paired(name: str, columns: Mapping[str, Any]) -> pl.Series:
-    """Return two columns as one, whose entries are pairs: a Polars struct.
+    """Combine two columns into a single column of pairs, a Polars struct.
 
     Raises
     ------
     InputTypeError
-        If entries have a type that Polars lacks.
+        If Polars lacks the type of the entries.
     """
     import polars as pl
 
@@ -47,7 +47,7 @@ def paired(name: str, columns: Mapping[str, Any]) -> pl.Series:
 
 
 def selected(table: pl.LazyFrame, name: str) -> pl.Expr:
-    """Return the expression that selects a column, or a pair of columns as one."""
+    """Return the expression that selects a column, or a pair of columns as a single one."""
     import polars as pl
 
     if isinstance(name, ColumnPair) and name not in table.collect_schema():
@@ -56,7 +56,7 @@ def selected(table: pl.LazyFrame, name: str) -> pl.Expr:
 
 
 def are_pairs(ids: Array | None) -> TypeGuard[Array]:
-    """Return whether ids are pairs: of a user, and of a session of this user."""
+    """Return whether ids are pairs of a user and a session of this user."""
     return (
         ids is not None
         and ids.dtype == object
@@ -73,7 +73,7 @@ def split_pairs(ids: Array) -> tuple[Array, Array]:
 
 
 def clusters_of(ids: Array | None) -> Int64 | None:
-    """Return the number of the user of each session; None if users have no sessions."""
+    """Return the number of each session's user; None if users have no sessions."""
     if not are_pairs(ids):
         return None
     codes: Int64 = encode(split_pairs(ids)[0], "users of the sessions")[0]
@@ -81,7 +81,7 @@ def clusters_of(ids: Array | None) -> Int64 | None:
 
 
 def as_named_by(ids: Array, other: Array) -> Array:
-    """Return the ids of users without their sessions if the other side has no sessions."""
+    """Return ids of users; drop their sessions if the other side has none."""
     return split_pairs(ids)[0] if are_pairs(ids) and len(other) and not are_pairs(other) else ids
 
 

@@ -1,4 +1,4 @@
-"""Ids that two sides write differently: a guess at what differs."""
+"""Guesses how two sides write the same ids differently."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from recometer.errors import brief
 
-INVISIBLE = "\ufeff\u200b\u00a0"  # besides white space: byte order marks and the like
-FEWEST = 0.1  # the share of the ids not found that a guess must explain
+INVISIBLE = "\ufeff\u200b\u00a0"  # not white space, but byte order marks and the like
+FEWEST = 0.1  # the share of the unmatched ids that a guess must explain
 
 
 def _without_blanks(text: str) -> str:
@@ -29,7 +29,7 @@ def _without_decimals(text: str) -> str:
     return whole if point and whole and not decimals.strip("0") else text
 
 
-# Functions that remove a difference from an id, by the name of the difference.
+# Differences by name, each with the function that removes it from an id.
 DIFFERENCES: Mapping[str, Callable[[str], str]] = {
     "blanks at the ends": _without_blanks,
     "letter case": str.casefold,
@@ -41,7 +41,7 @@ CASES = (str.lower, str.upper, str.capitalize, str.title)
 
 
 class Guess(NamedTuple):
-    """An id that one side has, as the other one seems to write it."""
+    """An id of one side, and how the other side seems to write it."""
 
     asked: Any
     known: Any
@@ -55,14 +55,14 @@ class Guess(NamedTuple):
 
 
 def guess(asked: Sequence[Any], known: Iterable[Any]) -> Guess | None:
-    """Guess how ids that were not found are written among others.
+    """Guess how unmatched ids are written on the other side.
 
     Parameters
     ----------
     asked
-        Some ids that are not in `known`, of one kind: strings, or pairs with a string.
+        Some ids that are not in `known`, all of the same kind: strings, or pairs with a string.
     known
-        All ids that they could match.
+        All ids of the other side.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def guess(asked: Sequence[Any], known: Iterable[Any]) -> Guess | None:
 
 
 def plain(one: Any) -> Any:
-    """Return an id without any of `DIFFERENCES`, in all its parts that are texts."""
+    """Remove all `DIFFERENCES` from an id, in each part that is a string."""
     return _changed(one, DIFFERENCES.values())
 
 
@@ -104,7 +104,7 @@ def _has_text(one: Any) -> bool:
 
 
 def _changed(one: Any, changes: Iterable[Callable[[str], str]]) -> Any:
-    """Return an id without some differences, in all its parts that are texts."""
+    """Remove some differences from an id, in each part that is a string."""
     if isinstance(one, tuple):
         return tuple(_changed(part, changes) for part in one)
     if isinstance(one, str):
@@ -114,7 +114,7 @@ def _changed(one: Any, changes: Iterable[Callable[[str], str]]) -> Any:
 
 
 def _differences(one: Any, other: Any) -> tuple[str, ...]:
-    """Name the differences of two ids that are equal without any of `DIFFERENCES`."""
+    """Name the differences between two ids that are equal after removing all `DIFFERENCES`."""
     found = []
     for name, change in DIFFERENCES.items():
         others = [each for each in DIFFERENCES.values() if each is not change]

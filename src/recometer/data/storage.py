@@ -1,4 +1,4 @@
-"""Tables of users in Parquet files, with a JSON header; and which files may be replaced."""
+"""Stores tables of users in Parquet files with a JSON header; checks what may be replaced."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from recometer.errors import FileError, InputTypeError, python_or_command
 if TYPE_CHECKING:
     import polars
 
-KEY = "recometer"  # of the header in the file's metadata
-PARQUET = b"PAR1"  # at both ends of such files
-VERSION = 1  # of the format; a reader understands its own version and all older ones
+KEY = "recometer"  # key of the header in the file's metadata
+PARQUET = b"PAR1"  # Parquet files begin and end with it
+VERSION = 1  # version of the format; readers understand their own version and all older ones
 
-# Exceptions that reading a damaged file may raise, besides those of Polars and of the system.
+# Exceptions that a damaged file may raise, in addition to those of Polars and the system.
 DAMAGED = (
     ArithmeticError,
     AttributeError,
@@ -38,13 +38,13 @@ DAMAGED = (
     ValueError,
 )
 
-# The methods that write the table of a result, by the extension of the file.
+# The methods that write a result as a table, by the extension of the file.
 WRITES = {".csv": "to_csv", ".json": "to_json", ".md": "to_markdown", ".tex": "to_latex"}
 WRITES |= {".html": "to_html", ".htm": "to_html"}
 OTHER_FORMATS = {*WRITES, ".tsv", ".txt", ".xlsx", ".pkl", ".pickle", ".npy", ".npz", ".gz", ".zip"}
 OTHER_FORMATS |= {".arrow", ".feather", ".jsonl", ".db"}
 
-# Conversions of ids that are objects, by their kind: to strings, and back to objects.
+# How object ids are converted to strings and back, by the kind of the ids.
 TEXTS: dict[str, tuple[Callable[[Any], str], Callable[[str], object]]] = {
     "str": (str, str),
     "int": (str, int),
@@ -60,16 +60,16 @@ TEXTS: dict[str, tuple[Callable[[Any], str], Callable[[str], object]]] = {
 def check_replaced(
     paths: Iterable[Path], is_ours: Callable[[Path], bool], inputs: Iterable[str] = ()
 ) -> None:
-    """Raise if writing would replace an input, or a file that recometer did not write.
+    """Refuse to replace an input, or a file that recometer did not write.
 
-    `is_ours` tells whether recometer wrote an existing one of the `paths`. `inputs` are the files
-    that are read; files that do not exist are ignored. A path that is not a file, such as a pipe,
-    is written to and not replaced.
+    `is_ours` says whether recometer wrote an existing file. `inputs` are the files that are read;
+    files that do not exist are ignored. A path that is not a file, such as a pipe, is written to
+    and not replaced.
 
     Raises
     ------
     FileError
-        If writing would replace such a file; the message names it.
+        If writing would replace such a file. The message names it.
     """
     read = [path for path in inputs if os.path.exists(path)]
     for path in paths:
@@ -87,7 +87,7 @@ def check_replaced(
 
 
 def is_table(path: Path) -> bool:
-    """Return whether `write_table` wrote a file, as its end says."""
+    """Return whether `write_table` wrote a file, judging by its end."""
     try:
         with path.open("rb") as file:
             end = end_of(file)
@@ -102,25 +102,25 @@ def write_table(
     user_ids: Array | None,
     header: Mapping[str, Any],
 ) -> None:
-    """Write a table, one row per user; the file appears whole or not at all.
+    """Write a table with a row per user; the file appears completely or not at all.
 
     Parameters
     ----------
     path
         The file to write; an existing file is replaced.
     columns
-        Arrays of numbers, all equally long, by name.
+        Arrays of numbers by name, all equally long.
     user_ids
         The users' ids, which become the column ``user``. None writes no such column.
     header
-        Anything that JSON can hold.
+        Any value that JSON can represent.
 
     Raises
     ------
     FileError
-        If the file cannot be written, or has the name of another format.
+        If the file cannot be written, or its extension belongs to another format.
     InputTypeError
-        If ids have a type that cannot be stored, or the path is not one.
+        If ids have a type that cannot be stored, or `path` is not a path.
     """
     import polars as pl
 
@@ -139,7 +139,7 @@ def write_table(
 
 
 def evaluations_hint() -> str:
-    """Return a hint on what writes the files that are read here."""
+    """Return a hint on how to write the files that `read_table` reads."""
     way = python_or_command(
         "recometer.load reads what result.save(path) wrote, nothing else.",
         "recometer evaluate --out FOLDER writes saved evaluations.",
@@ -150,12 +150,12 @@ def evaluations_hint() -> str:
 def read_table(
     path: str | os.PathLike[str],
 ) -> tuple[dict[str, Array], Array | None, dict[str, Any]]:
-    """Read what `write_table` wrote.
+    """Read a file that `write_table` wrote.
 
     Returns
     -------
     tuple
-        The columns, the users' ids (None where none were written) and the header.
+        The columns, the users' ids (None if the file has none), and the header.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def read_table(
         If the file does not exist, was not written by `write_table`, or was written by a newer
         version.
     InputTypeError
-        If it is not a path.
+        If `path` is not a path.
     """
     import polars as pl
 
@@ -189,12 +189,12 @@ def read_table(
 
 
 def read_frame(path: Path, file: BinaryIO) -> polars.DataFrame:
-    """Return the table in a Parquet file that is open, and is called `path` in messages.
+    """Return the table in an open Parquet file; `path` names it in messages.
 
     Raises
     ------
     FileError
-        If it unpacks to far more than it has room for.
+        If it unpacks to far more than a file of its size can contain.
     """
     import polars as pl
 
@@ -208,7 +208,7 @@ def read_frame(path: Path, file: BinaryIO) -> polars.DataFrame:
 def _verified(path: Path, hint: str) -> bytes:
     """Read a file once, and return its content if the checksum in it is right.
 
-    Reading it in parts could mix in parts of a file that another process saves in the meantime.
+    Reading the file several times could mix two versions if another process saves it meanwhile.
     """
     if not path.is_file():
         command = "recometer evaluate --out FOLDER writes saved evaluations"
@@ -249,7 +249,7 @@ def _verified(path: Path, hint: str) -> bytes:
 
 
 def _check_extension(path: Path) -> None:
-    """Raise if the name of a file belongs to another format."""
+    """Refuse a file name whose extension belongs to another format."""
     extension = path.suffix.lower()
     if extension in OTHER_FORMATS:
         writes = WRITES.get(extension)
@@ -261,9 +261,9 @@ def _check_extension(path: Path) -> None:
 
 
 def encode_ids(user_ids: Array) -> tuple[str | list[str], polars.Series]:
-    """Return the name of the ids' type (of pairs: two), and the column ``user``, if they can be.
+    """Return the name of the ids' type (two names for pairs), and the ids as the column ``user``.
 
-    Ids of a type that cannot be stored raise InputTypeError.
+    Raises InputTypeError if ids of this type cannot be stored.
     """
     import polars as pl
 
@@ -284,7 +284,7 @@ def encode_ids(user_ids: Array) -> tuple[str | list[str], polars.Series]:
 
 
 def decode_ids(series: polars.Series, kind: str | list[str]) -> Array:
-    """Return the ids of a column that `encode_ids` made."""
+    """Return the ids in a column that `encode_ids` made."""
     if isinstance(kind, list):
         sides = [
             decode_ids(series.struct.field(name), one).tolist()
@@ -302,18 +302,18 @@ DIGITS = 64
 PLACEHOLDER = MARK.decode() + "0" * DIGITS
 """Stands for the checksum while the checksum is computed."""
 
-AT_END = 2**22  # number of last bytes of a file that contain its checksum
+AT_END = 2**22  # the checksum is within this many last bytes of a file
 PIECE = 2**20
 
 
 def sealed(content: bytes) -> bytes:
-    """Return content with its checksum where its last `PLACEHOLDER` is."""
+    """Replace the last `PLACEHOLDER` in the content by the checksum."""
     at = content.rindex(MARK) + len(MARK)
     return content[:at] + _digest(content, at) + content[at + DIGITS :]
 
 
 def is_sealed(content: bytes) -> bool:
-    """Tell whether content holds the checksum of all of its other bytes."""
+    """Return whether the content has the right checksum of all its other bytes."""
     at = content.rfind(MARK) + len(MARK)
     return at >= len(MARK) and content[at : at + DIGITS] == _digest(content, at)
 

@@ -1,7 +1,7 @@
-"""Lists of structs: items with their scores in one cell, as ALS of Spark returns them.
+"""Lists of structs: items with their scores in a single cell, as Spark's ALS returns them.
 
-``recommendForAllUsers`` returns a row per user, with a list of (item, rating). Its fields are read
-as columns of lists.
+``recommendForAllUsers`` returns a row per user, with a list of (item, rating). Each field is read
+as a column of lists.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def without_structs(data: Any) -> Any:
-    """Return a data frame with the fields of such lists as columns, in place of the lists.
+    """Replace such lists in a data frame by a column for each field.
 
-    Lists count only where their structs have a field of items, and no column holds items.
+    This happens only if the structs have a field of items, and the frame has no column of items.
     """
     if is_a(data, "polars", "DataFrame", "LazyFrame"):
         return _of_polars(data)
@@ -73,7 +73,7 @@ def _is_empty(row: Any) -> bool:
 
 
 def _entries(row: Any, field: str) -> list[Any]:
-    """Return what a field holds in each struct of a list; a missing list is empty."""
+    """Return a field's values in all structs of a list; a missing list is empty."""
     if not isinstance(row, list | np.ndarray):
         return []
     return [one[field] if isinstance(one, Mapping) else getattr(one, field, None) for one in row]
@@ -84,7 +84,7 @@ def _hold_items(fields: Sequence[str], names: Iterable[str]) -> bool:
 
 
 def _fields(entry: object) -> list[str]:
-    """Return the fields of a dict, of a row of Spark, or of a named tuple."""
+    """Return the fields of a dict, a Spark row or a named tuple."""
     if isinstance(entry, Mapping):
         return [str(field) for field in entry]
     return list(getattr(entry, "__fields__", getattr(entry, "_fields", ())))

@@ -1,4 +1,4 @@
-"""Data of other libraries, recognised without importing them: arrays, and tensors of torch."""
+"""Arrays of other libraries and torch tensors, recognised without importing the libraries."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ SPARSE = ("torch.sparse_coo", "torch.sparse_csr", "torch.sparse_csc")
 
 
 def is_a(value: object, library: str, *classes: str) -> bool:
-    """Return whether a value is of a class of a library, which need not be installed."""
+    """Return whether a value is of a library's class; the library need not be installed."""
     module = sys.modules.get(library)
     return module is not None and isinstance(value, tuple(getattr(module, c) for c in classes))
 
 
 def is_tensor(value: object) -> bool:
-    """Return whether this is a tensor of torch."""
+    """Return whether this is a torch tensor."""
     return not isinstance(value, np.ndarray) and is_a(value, "torch", "Tensor")
 
 
 def elsewhere(value: object) -> bool:
-    """Return whether this is a tensor whose numbers are not in the memory of the processor.
+    """Return whether this is a tensor on another device than the CPU.
 
     Raises
     ------
     InputTypeError
-        If the tensor has no numbers, as on the device ``meta``.
+        If the tensor has no data, because it is on the device ``meta``.
     """
     if not is_tensor(value):
         return False
@@ -43,7 +43,7 @@ def elsewhere(value: object) -> bool:
 
 
 def is_sparse(tensor: Any) -> bool:
-    """Return whether a tensor is sparse, in a layout that SciPy has, too."""
+    """Return whether a tensor is sparse, in a layout that SciPy also has."""
     return str(getattr(tensor, "layout", "")) in SPARSE
 
 
@@ -73,21 +73,21 @@ def _name_of(dtype: Any) -> str:
 
 
 def dtype_and_device(array: Any) -> str:
-    """Say what an array or a tensor holds, and where: ``"float32"``, ``"float32 on cuda:0"``."""
+    """Describe the dtype and device of an array: ``"float32"``, ``"float32 on cuda:0"``."""
     return f"{dtype_name(array)} on {array.device}" if elsewhere(array) else dtype_name(array)
 
 
 def to_numpy(tensor: Any) -> Array:
-    """Return a tensor as an array, which shares the memory of a tensor on the CPU.
+    """Convert a tensor to an array, which shares memory if the tensor is on the CPU.
 
-    A tensor of a dtype that NumPy lacks (bfloat16) becomes float32, which holds it exactly.
+    A dtype that NumPy lacks (bfloat16) becomes float32, which represents its numbers exactly.
 
     Raises
     ------
     InputTypeError
-        If the tensor is sparse or quantised, or has no numbers (on the device ``meta``).
+        If the tensor is sparse or quantised, or has no data (on the device ``meta``).
     """
-    elsewhere(tensor)  # refuses tensors without numbers
+    elsewhere(tensor)  # raises an error for tensors without data
     tensor = tensor.detach().cpu()
     if str(getattr(tensor, "dtype", "")) == "torch.bfloat16":
         tensor = tensor.float()
@@ -102,17 +102,17 @@ def to_numpy(tensor: Any) -> Array:
 
 
 def of_any_library(given: Any) -> Array:
-    """Return an array of a library other than torch, or what NumPy makes of a list, as an array."""
+    """Convert an array of a library other than torch, or a list, to NumPy."""
     array: Array
     try:
         array = np.asanyarray(given)
-    except Exception:  # NumPy must not read data on another device, or of a type it lacks
+    except Exception:  # stop NumPy from reading data on another device, or of a type that it lacks
         if not hasattr(given, "__dlpack__"):
             raise
         array = _by_dlpack(given)
     if array.dtype == object and not array.ndim and hasattr(given, "__dlpack__"):
         array = _by_dlpack(given)
-    # Types of floats that libraries add to NumPy are like records without fields.
+    # Float types that libraries add to NumPy look like records without fields.
     plain = array.dtype.kind == "V" and array.dtype.names is None
     added = plain and np.can_cast(array.dtype, np.float32)
     return array.astype(np.float32) if added else array
@@ -133,7 +133,7 @@ def _by_dlpack(given: Any) -> Array:
 
 
 def is_nested(value: object) -> bool:
-    """Return whether this is a tensor of tensors, which has no shape."""
+    """Return whether this is a nested tensor, which has no shape."""
     return is_tensor(value) and value.is_nested  # type: ignore[attr-defined]
 
 

@@ -1,4 +1,4 @@
-"""Text in files: perhaps compressed, with or without a byte order mark, and with any line ends."""
+"""Reads text files: compressed or not, with or without a byte order mark, with any line ends."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from recometer.errors import FileError
 if TYPE_CHECKING:
     import polars as pl
 
-MARK = "\ufeff"  # byte order marks, which are not part of the text
+MARK = "\ufeff"  # the byte order mark, which is not part of the text
 GZIP = b"\x1f\x8b"
-# A mark, or every other byte of the first letters is 0.
+# UTF-16 has a byte order mark, or every other byte of the first letters is 0.
 UTF_16 = re.compile(rb"\xff\xfe|\xfe\xff|[\t -~]\0[\t -~]\0|\0[\t -~]\0[\t -~]")
-# Raised when a file is read that is not text, or whose compression is damaged.
+# Exceptions for files that are not text, or whose compression is damaged.
 DAMAGED = (OSError, EOFError, UnicodeDecodeError, zlib.error)
 
 
 def check_marks(texts: pl.Series, where: str) -> None:
-    """Refuse texts of a file that begin with a byte order mark; `where` goes before the number."""
+    """Refuse strings that begin with a byte order mark; `where` precedes the row in the message."""
     marked = texts.str.starts_with(MARK)
     if marked.any():
         raise FileError(
@@ -36,12 +36,12 @@ def check_marks(texts: pl.Series, where: str) -> None:
 def open_text(path: pathlib.Path, *, newline: str | None = None, errors: str = "strict") -> TextIO:
     """Open a text file, compressed or not; skip a byte order mark.
 
-    `newline` and `errors` are as in `open`: None reads a line end of any kind as one newline.
+    `newline` and `errors` are as in `open`; ``newline=None`` reads any line end as a newline.
 
     Raises
     ------
     FileError
-        If it is UTF-16, or unpacks to too much.
+        If the file is UTF-16, or unpacks to too much.
     """
     with path.open("rb") as file:
         packed = file.read(len(GZIP)) == GZIP

@@ -1,4 +1,4 @@
-"""Times: read from text, and formatted for messages."""
+"""Reads times from text, and formats them for messages."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from recometer.errors import InputError, argument_text
 if TYPE_CHECKING:
     import polars as pl
 
-# Days and months that could be either; after the year they could not.
+# Dates in which the day and the month cannot be told apart; after the year, they can.
 DAY_OR_MONTH = r"^\s*(\d{1,2})[/.-](\d{1,2})[/.-]\d"
-# The offset from UTC at the end of a time in ISO 8601; a date alone has none.
+# The offset from UTC at the end of a time in ISO 8601; a date without a time has none.
 OFFSET = r"[T ]\d{2}(?::?\d{2}){0,2}(?:[.,]\d+)?\s*(Z|[+-]\d{2}(?::?\d{2})?)\s*$"
 # Seconds since 1970 that count as present-day times: 1985 to 2100.
 EARLIEST, LATEST = 473_385_600, 4_102_444_800
-UNITS = (1, 10**3, 10**6, 10**9)  # of a second
+UNITS = (1, 10**3, 10**6, 10**9)  # units per second
 NAMES = dict(zip(UNITS, ("seconds", "milliseconds", "microseconds", "nanoseconds"), strict=True))
 
 
 def times_of_text(text: pl.Series, where: str = "") -> pl.Series:
-    """Parse a column of strings, all of them numbers, or all dates and times in ISO 8601.
+    """Parse a column of strings: either all numbers, or all dates and times in ISO 8601.
 
     The result is Int64, Float64, or Datetime in microseconds. Errors begin with `where`:
     ``"ratings.csv: "``.
@@ -32,7 +32,7 @@ def times_of_text(text: pl.Series, where: str = "") -> pl.Series:
     Raises
     ------
     InputError
-        If it is something else, or days and months of dates could be either.
+        If a string is something else, or days and months cannot be told apart.
     """
     import polars as pl
 
@@ -55,26 +55,26 @@ def times_of_text(text: pl.Series, where: str = "") -> pl.Series:
 
 
 def offsets_of_text(text: pl.Series) -> set[str | None]:
-    """Return the offsets from UTC that times are written with: ``"+02:00"``, None for none."""
+    """Return the offsets from UTC in some times: ``"+02:00"``, or None for a time without one."""
     found = text.str.extract(OFFSET).str.replace(r"^Z$", "+00:00").unique()
     return set(found.to_list())
 
 
 def named_zone(zone: Any) -> datetime.tzinfo:
     """Return a time zone from its name or its offset; return a time zone unchanged."""
-    import zoneinfo  # few calls need it
+    import zoneinfo  # rarely needed
 
     if isinstance(zone, str) and zone[0] in "+-":
         digits = zone[1:].replace(":", "")
         offset = datetime.timedelta(hours=int(digits[:2]), minutes=int(digits[2:] or 0))
         return datetime.timezone(-offset if zone[0] == "-" else offset)
-    # Zones of pytz compute only with dates that they have localised.
+    # Time zones of pytz only work with dates that they have localised.
     name = zone if isinstance(zone, str) else getattr(zone, "zone", None)
     return zone if name is None else zoneinfo.ZoneInfo(name)
 
 
 def check_parsed(text: pl.Series, parsed: pl.Series, where: str, expected: str) -> None:
-    """Raise if an entry could not be read; its row is named."""
+    """Raise an error that names the row if an entry could not be read."""
     wrong = (parsed.is_null() & text.is_not_null()).arg_true()
     if len(wrong):
         row = int(wrong[0])
@@ -85,7 +85,7 @@ def check_parsed(text: pl.Series, parsed: pl.Series, where: str, expected: str) 
 
 
 def _check_days(text: pl.Series, where: str) -> None:
-    """Raise if dates are like 01/05/2020, unless a day above 12 shows which number is the day."""
+    """Refuse dates such as 01/05/2020, unless a day above 12 shows which number is the day."""
     import polars as pl
 
     numbers = text.str.extract_groups(DAY_OR_MONTH).struct.unnest().cast(pl.Int64)
@@ -110,10 +110,10 @@ def values_in_words(low: float, high: float) -> str:
 
 
 def times_in_words(numbers: Array) -> str:
-    """Return the first and the last time, and their days where they look like dates.
+    """Describe the first and the last time, with dates if they look like times since 1970.
 
-    Times are numbers of any kind, so both are shown: the unit (seconds to nanoseconds since 1970)
-    is known by their size alone.
+    Times may be any numbers, and only their size shows the unit (seconds to nanoseconds since
+    1970). For this reason, both the numbers and the dates are shown.
     """
     low, high = numbers.min(), numbers.max()
     text = f"every time {low}" if low == high else f"times {low} to {high}"
@@ -125,23 +125,23 @@ def times_in_words(numbers: Array) -> str:
 
 
 def unit_of_times(numbers: Array) -> int | None:
-    """Return the units per second of numbers that look like times since 1970, or None."""
+    """Return the units per second if numbers look like times since 1970, otherwise None."""
     low, high = numbers.min(), numbers.max()
     fitting = (unit for unit in UNITS if low / unit >= EARLIEST and high / unit < LATEST)
     return next(fitting, None)
 
 
 def check_units(numbers: Array, what: str) -> None:
-    """Refuse times since 1970 that count different units, such as seconds and milliseconds.
+    """Refuse times since 1970 in different units, such as seconds and milliseconds.
 
-    Times are refused if every number after 1985 (in seconds) is a present-day time in one of the
-    units, but not all in the same unit. A number between the ranges of the units shows that the
-    numbers have another meaning.
+    Consider the numbers that are above 1985 in seconds. Times are refused if each of these is a
+    present-day time in some unit, but the units differ. A number between the ranges of the units
+    shows that the numbers have another meaning.
 
     Raises
     ------
     InputError
-        If there are such times; the message names a time of each of two units.
+        If there are such times. The message names a time in each of two units.
     """
     if not len(numbers) or numbers.max() < EARLIEST * UNITS[1] or unit_of_times(numbers):
         return

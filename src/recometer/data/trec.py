@@ -1,7 +1,7 @@
-"""TREC's files: runs (lists of a system) and qrels (judgements).
+"""Reads TREC files: runs (the lists of a system) and qrels (judgements).
 
-Both consist of lines of fields separated by white space; a file may be compressed (.gz). Topics
-and documents are strings, even if they consist of digits.
+Each line has fields separated by white space. A file may be compressed (.gz). Topics and documents
+are strings, even if they consist of digits.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from recometer.errors import FileError
 if TYPE_CHECKING:
     import polars as pl
 
-MAX_RELEVANCE_DIGITS = 5  # in the first line of qrels, by which they are recognised
+MAX_RELEVANCE_DIGITS = 5  # limit in the first line, by which qrels are recognised
 FIELD = r"[ \t]+(\S+)"
 RUN = rf"^[ \t]*(\S+)[ \t]+\S+{FIELD}[ \t]+\S+{FIELD}[ \t]+\S"
 QRELS = rf"^[ \t]*(\S+)[ \t]+\S+{FIELD}{FIELD}[ \t]*$"
 
 
 def kind_of(path: str | os.PathLike[str]) -> Literal["run", "qrels"] | None:
-    """Tell by its first line that is not blank whether a file is a run, qrels, or neither.
+    """Return whether a file is a run, qrels or neither, judging by the first line with text.
 
     A file with the extension of another format is neither.
 
@@ -49,16 +49,17 @@ def kind_of(path: str | os.PathLike[str]) -> Literal["run", "qrels"] | None:
     fields = first_line_of(path)[1].split()
     if len(fields) >= 6 and _is_number(fields[4]):
         return "run"
-    # Longer numbers are times: user, item, rating, time (MovieLens' u.data) are not qrels.
+    # A longer number is a time: lines of user, item, rating and time (as in MovieLens' u.data) are
+    # not qrels.
     few_digits = len(fields) == 4 and len(fields[3]) <= MAX_RELEVANCE_DIGITS
     return "qrels" if few_digits and _is_number(fields[3]) else None
 
 
 def read_run(path: str | os.PathLike[str]) -> pl.DataFrame:
-    """Read a run: topic, a field that is ignored, document, rank, score, and the run's name.
+    """Read a run: topic, an ignored field, document, rank, score, and the run's name.
 
-    As in trec_eval, the score says how documents are ranked, and the rank is ignored; what
-    follows the sixth field is, too.
+    As in trec_eval, documents are ranked by score. The rank is ignored, and so is everything after
+    the sixth field.
 
     Returns
     -------
@@ -68,17 +69,17 @@ def read_run(path: str | os.PathLike[str]) -> pl.DataFrame:
     Raises
     ------
     FileError
-        If the file cannot be read, or a line does not have six fields or a number as its score; the
-        message names the line.
+        If the file cannot be read, a line has fewer than six fields, or a score is not a number.
+        The message names the line.
     """
     expected = f"{RUN_LINE} (six fields), for instance: 301 Q0 FT941-793 1 2.5 mine"
     return _read(path, RUN, ("user", "item", "score"), expected)
 
 
 def read_qrels(path: str | os.PathLike[str]) -> pl.DataFrame:
-    """Read qrels: topic, a field that is ignored, document, and a whole number, its relevance.
+    """Read qrels: topic, an ignored field, document, and its relevance (a whole number).
 
-    Documents with a negative number were not judged: they are left out.
+    Documents with a negative relevance count as unjudged and are left out.
 
     Returns
     -------
@@ -88,7 +89,7 @@ def read_qrels(path: str | os.PathLike[str]) -> pl.DataFrame:
     Raises
     ------
     FileError
-        If the file cannot be read, or a line has another form; the message names the line.
+        If the file cannot be read, or a line has another format. The message names the line.
     """
     import polars as pl
 

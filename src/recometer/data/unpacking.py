@@ -1,7 +1,7 @@
-"""Limits on the unpacked size of a compressed file: a small one must not fill the memory.
+"""Limits the unpacked size of compressed files, so that a small file cannot fill the memory.
 
 When Polars reads lists, it relies on the page headers of a Parquet file, not on its footer.
-Both are written in the compact protocol of Thrift
+Both are written in Thrift's compact protocol
 (https://github.com/apache/thrift/blob/master/doc/specs), with the fields that
 https://github.com/apache/parquet-format names.
 """
@@ -24,17 +24,17 @@ from recometer.errors import FileError
 if TYPE_CHECKING:
     import polars as pl
 
-MOST = 2**32  # bytes that any file may unpack to
+MOST = 2**32  # any file may unpack to this many bytes
 TIMES = 200  # a larger file may unpack to this many times its size
-DENSEST = 1032  # the most bytes that deflate, and so gzip, packs into one
+DENSEST = 1032  # the maximum compression of deflate, and therefore of gzip
 CHUNK = 2**20
-WIDTH = 8  # bytes that a value of a table takes at least, once it is read
+WIDTH = 8  # the minimum number of bytes that a value of a table takes in memory
 
 
 def check_gzip(path: Path) -> None:
-    """Raise FileError if a gzip file unpacks to too much; a damaged file is not checked.
+    """Raise FileError if a gzip file unpacks to too much; damaged files are not checked.
 
-    To check this, the file is unpacked once, piece by piece, unless it is small enough.
+    Unless the file is small enough, it is unpacked once, piece by piece.
     """
     status = path.stat()
     if status.st_size * DENSEST > MOST:
@@ -51,13 +51,13 @@ def _check_gzip(path: Path, size: int, _modified: int) -> None:
                 if found > most:
                     break
         except zlib.error:
-            return  # reading it raises the error
+            return  # the error is raised when the file is read
     if found > most:
         _refuse(path, "unpack it first, for instance with gunzip")
 
 
 def _unpacked(file: BinaryIO) -> Iterator[int]:
-    """Yield the sizes of the pieces that the members of a gzip file unpack to."""
+    """Unpack the members of a gzip file piece by piece, and yield the sizes of the pieces."""
     packed = file.read(CHUNK)
     while packed:
         member = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
@@ -68,9 +68,9 @@ def _unpacked(file: BinaryIO) -> Iterator[int]:
 
 
 def check_archive(path: Path) -> None:
-    """Raise FileError if an archive of arrays (.npz) holds too much, or more than it has.
+    """Raise FileError if the arrays in an archive (.npz) are too large, or larger than their data.
 
-    What is not an archive of arrays raises what `zipfile` and `numpy.load` do.
+    Other files raise the exceptions of `zipfile` and `numpy.load`.
     """
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
@@ -89,12 +89,12 @@ def check_archive(path: Path) -> None:
 
 
 def _bytes_of_array(file: IO[bytes]) -> int:
-    """Return the bytes that an array takes, as the header of its file says."""
+    """Return the number of bytes of an array, according to the header of its file."""
     form = np.lib.format
     version = form.read_magic(file)
     read = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
     shape, _, dtype = read(file)
-    # Reading it refuses objects. Use Python's integers, as NumPy's would overflow.
+    # Reading the array refuses objects. Use Python integers, because NumPy's would overflow.
     return 0 if dtype.hasobject else math.prod(map(int, shape)) * int(dtype.itemsize)
 
 
@@ -110,7 +110,7 @@ def check_nested(
 ) -> None:
     """Raise FileError if lists in Parquet files unpack to far more than the files can hold.
 
-    A row may hold any number of entries, so the numbers of rows do not show it.
+    The number of rows does not show this, because a row may have any number of entries.
     """
     nested = {name for name, dtype in schema.items() if dtype.is_nested()}
     if not nested:
@@ -149,22 +149,22 @@ def _refuse(path: Path, way_out: str) -> NoReturn:
 
 
 MAGIC = b"PAR1"
-HEADER = 2**13  # bytes that contain the header of a page, unless its statistics are long
-DEEPEST = 40  # the most levels of nested structs and lists
+HEADER = 2**13  # number of bytes that contain a page header, unless its statistics are long
+DEEPEST = 40  # the maximum depth of nested structs and lists
 
-# Fields of the footer, of its parts, and of the header of a page, by their numbers.
+# Field numbers in the footer, in its parts, and in page headers.
 ROW_GROUPS, CHUNKS, OF_CHUNK = 4, 1, 3
 PATH, COMPRESSED, FIRST_DATA, FIRST_DICTIONARY = 3, 7, 9, 11
 PAGE_SIZE, DATA, DATA_2, N_VALUES = 3, 5, 8, 1
 
 
 def n_values(file: BinaryIO, columns: Collection[str]) -> int:
-    """Return the number of values that the pages of some columns hold, entries of lists included.
+    """Return the number of values in the pages of some columns, including entries of lists.
 
     Raises
     ------
     FileError
-        If it is not a Parquet file, or is damaged.
+        If the file is not a Parquet file, or is damaged.
     """
     try:
         return sum(_values_of_chunk(file, chunk) for chunk in _chunks(file, columns))
@@ -176,7 +176,7 @@ def n_values(file: BinaryIO, columns: Collection[str]) -> int:
 
 
 def _chunks(file: BinaryIO, columns: Collection[str]) -> Iterator[Mapping[int, Any]]:
-    """Yield the descriptions of the pieces of some columns."""
+    """Yield the descriptions of the column chunks of some columns."""
     end = file.seek(0, os.SEEK_END)
     file.seek(max(end - 8, 0))
     last = file.read()
@@ -192,7 +192,7 @@ def _chunks(file: BinaryIO, columns: Collection[str]) -> Iterator[Mapping[int, A
 
 
 def _values_of_chunk(file: BinaryIO, chunk: Mapping[int, Any]) -> int:
-    """Return the number of values of the pages of a piece of a column."""
+    """Return the number of values in the pages of a column chunk."""
     at = chunk[FIRST_DATA]
     if FIRST_DICTIONARY in chunk:
         at = min(at, chunk[FIRST_DICTIONARY])
@@ -247,7 +247,7 @@ class _Compact:
             return self._bytes(self._number())
         if kind == 7:
             return self._bytes(8)
-        if kind in (1, 2, 3):  # of a list: each takes a byte
+        if kind in (1, 2, 3):  # the bools in a list, which take a byte each
             return self._byte()
         raise ValueError(f"a field of kind {kind}")
 
@@ -267,7 +267,7 @@ class _Compact:
         return self.content[self.at - size : self.at]
 
     def _number(self) -> int:
-        """Return a whole number of seven bits to a byte."""
+        """Return a whole number that is stored with seven bits per byte."""
         found = shift = 0
         while True:
             byte = self._byte()
