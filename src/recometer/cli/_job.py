@@ -7,14 +7,14 @@ import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
 from recometer.cli._exit import usage_of
 from recometer.cli._groups import Files
 from recometer.cli._inputs import NONE, Inputs, catalogue_columns, check_stdin
-from recometer.cli._models import BASELINES, FOLD, Model, baseline_of, check_names, models
+from recometer.cli._models import FOLD, Model, baseline_of, check_names, fit_baseline, models
 from recometer.cli._options import DataOptions, ModelOptions, RuleOptions, RunOptions
 from recometer.data.interactions import Interactions
 from recometer.data.pipes import StandardInput
@@ -24,9 +24,10 @@ from recometer.evaluation import load
 from recometer.protocol import Protocol
 from recometer.sources.base import Source
 from recometer.sources.candidates import Negatives
-from recometer.split import Split
-from recometer.split.saving import alone
 from recometer.tasks import resolve_threads
+
+if TYPE_CHECKING:
+    from recometer.split import Split
 
 
 class Part(NamedTuple):
@@ -41,6 +42,8 @@ def load_split(folder: str) -> Split:
     """Read a split; refuse a folder with several folds."""
     if _folds(folder):
         raise FileError(f"{folder} holds folds. Hint: name one of them: {Path(folder) / 'fold_0'}.")
+    from recometer.split import Split
+
     return Split.load(folder)
 
 
@@ -128,7 +131,7 @@ class Job:
         elif model.kind == "baseline":
             assert self.train is not None
             with self.inputs.stated(model):
-                source = BASELINES[model.name](self.train, self.rules.seed, self.progress)
+                source = fit_baseline(model.name, self.train, self.rules.seed, self.progress)
             yield model.name, source
         else:
             yield model.name, self.inputs.source(model, self.test, self.rules.depth, self.rated)
@@ -235,7 +238,7 @@ def _jobs(
         paths = [path for model in of_fold for path in model.paths if path]
         inputs.check_columns([*filter(None, (part.test, part.train)), *paths])
         other = None if named.baseline is None else named.baseline.in_fold(fold)
-        with contextlib.nullcontext() if part.split is None else alone(part.split):
+        with _locked(part.split):
             test, train = inputs.both(part.test, part.train)
         given = {
             "train": train,
@@ -251,6 +254,15 @@ def _jobs(
         if other is not None:
             ((_, given["baseline"]),) = dataclasses.replace(job, models=[other]).sources()
         yield job
+
+
+def _locked(split: Path | None) -> contextlib.AbstractContextManager[None]:
+    """Lock the folder of a split, if there is one."""
+    if split is None:
+        return contextlib.nullcontext()
+    from recometer.split.saving import alone
+
+    return alone(split)
 
 
 def given_rules(options: RuleOptions) -> dict[str, Any]:

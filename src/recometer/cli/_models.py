@@ -11,7 +11,6 @@ from typing import Literal
 
 import typer
 
-from recometer import baselines
 from recometer.data.factor_files import is_archive
 from recometer.data.files import EXTENSIONS
 from recometer.data.interactions import Interactions
@@ -20,6 +19,7 @@ from recometer.errors import FileError, did_you_mean
 from recometer.sources.base import Source
 
 Kind = Literal["run", "factors", "pairs", "baseline"]
+BASELINES = ("random", "popular", "knn", "svd", "ease")
 FOLD = "{fold}"  # stands for the number of the fold in the name of a file
 
 OF_RUNS = (".run", ".trec", ".txt")  # common extensions of TREC runs
@@ -160,16 +160,15 @@ def files_of_model(text: str) -> list[str]:
     return [*named, *(path for paths in every for path in paths)]
 
 
-BASELINES: dict[str, Callable[[Interactions, int, bool | None], Source]] = {
-    "random": lambda train, seed, progress: baselines.random_ranking(train, seed=seed),
-    "popular": lambda train, seed, progress: baselines.most_popular(train),
-    "knn": lambda train, seed, progress: baselines.item_knn(train, progress=progress),
-    "svd": lambda train, seed, progress: baselines.truncated_svd(
-        train, seed=seed, progress=progress
-    ),
-    "ease": lambda train, seed, progress: baselines.ease(train, progress=progress),
-}
-"""How each is fitted to the training data, with a seed; and whether to show how far it is.
+def fit_baseline(name: str, train: Interactions, seed: int, progress: bool | None) -> Source:
+    """Fit a simple model to the training data, as Python fits it by default."""
+    from recometer import baselines  # most evaluations need none, and start earlier without
 
-All else is as in Python, so that both give the same numbers.
-"""
+    fits: dict[str, Callable[[], Source]] = {
+        "random": lambda: baselines.random_ranking(train, seed=seed),
+        "popular": lambda: baselines.most_popular(train),
+        "knn": lambda: baselines.item_knn(train, progress=progress),
+        "svd": lambda: baselines.truncated_svd(train, seed=seed, progress=progress),
+        "ease": lambda: baselines.ease(train, progress=progress),
+    }
+    return fits[name]()

@@ -13,7 +13,6 @@ import typer
 from recometer.cli._groups import Reads
 from recometer.cli._models import BASELINES, FOLD, files_of_model
 from recometer.cli._text import note_unless
-from recometer.comparing.alike import MAY_DIFFER
 from recometer.data.pipes import InputFormat
 from recometer.errors import InputError, did_you_mean
 from recometer.evaluating.arguments import protocol_names
@@ -97,6 +96,13 @@ def complete_baselines(incomplete: str) -> list[str]:
 def one_of(known: Callable[[], list[str]]) -> Callable[[str], list[str]]:
     """Return a completion for one of some names."""
     return lambda incomplete: [name for name in known() if name.startswith(incomplete)]
+
+
+def may_differ() -> list[str]:
+    """Return what `--allow` of a comparison takes."""
+    from recometer.comparing.alike import MAY_DIFFER
+
+    return list(MAY_DIFFER)
 
 
 Test = Annotated[
@@ -302,7 +308,7 @@ Allow = Annotated[
         metavar="NAME",
         help="What may differ between evaluations: test, train, candidates, exclude, protocol, or "
         "a rule. May be repeated.",
-        autocompletion=one_of(lambda: list(MAY_DIFFER)),
+        autocompletion=one_of(may_differ),
     ),
 ]
 

@@ -17,7 +17,7 @@ from recometer import baselines
 from recometer.cli import _options as options
 from recometer.cli._exit import usage_of
 from recometer.cli._groups import Reads
-from recometer.cli._models import BASELINES
+from recometer.cli._models import fit_baseline
 from recometer.cli._text import count, say
 from recometer.comparison import compare
 from recometer.data.catalogue import Catalogue
@@ -263,7 +263,7 @@ def _fit(name: str, train: Interactions, seed: int) -> Source:
     try:
         if name == "svd":  # the users have few items
             return baselines.truncated_svd(train, normalise=True, seed=seed, progress=False)
-        return BASELINES[name](train, seed, False)  # no progress: the demo has a status line
+        return fit_baseline(name, train, seed, False)  # no progress: the demo has a status line
     except InputError as error:
         if name != "ease":
             raise
