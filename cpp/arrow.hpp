@@ -1,6 +1,6 @@
-// Columns of other libraries: the Arrow C stream interface.
+// Read columns of other libraries through the Arrow C stream interface.
 //
-// The structures are those of https://arrow.apache.org/docs/format/CDataInterface.html and
+// The structures are defined in https://arrow.apache.org/docs/format/CDataInterface.html and
 // https://arrow.apache.org/docs/format/CStreamInterface.html.
 #pragma once
 

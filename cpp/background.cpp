@@ -14,7 +14,7 @@
 namespace recometer {
 namespace {
 
-// Waking a sleeping thread can take this long, especially on a virtual machine: spin first.
+// Waking a sleeping thread can take this long, especially on a virtual machine, so spin first.
 constexpr auto kAwake = std::chrono::milliseconds(1);
 
 #ifdef __GLIBC__
@@ -31,10 +31,10 @@ void* begin(void* given) {
     return nullptr;
 }
 
-/// Start a thread on a processor other than the caller's. Returns whether that was possible.
+/// Start a thread on a different processor than the caller's. Returns whether this was possible.
 ///
-/// Linux may put a new thread on its creator's processor although others are idle. The thread
-/// would then only start once its creator sleeps, several milliseconds later.
+/// Linux may put a new thread on its creator's processor even if others are idle. The thread would
+/// then start only when its creator sleeps, several milliseconds later.
 bool start_elsewhere(const std::function<void()>& work) {
     auto start = std::make_unique<Start>();
     start->work = work;

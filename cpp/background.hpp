@@ -1,4 +1,4 @@
-// Work in the background while the caller does something else.
+// Run work in the background while the caller does something else.
 //
 // This header depends on neither Python nor an instruction set.
 #pragma once
@@ -14,21 +14,22 @@
 
 namespace recometer {
 
-/// Runs steps on its own threads, without holding an interpreter's lock.
+/// Runs steps on its own threads, without the interpreter's lock.
 class Background {
  public:
-    /// Add a step before the start. Steps start in the order in which they were added; with
-    /// several threads they overlap. A step's inputs and outputs must live until it has ended.
+    /// Add a step. Call this before `start`. Steps start in the order in which they were added, and
+    /// overlap if there are several threads. A step's inputs and outputs must live until it has
+    /// ended.
     void add(std::function<void()> step);
 
-    /// Start. If no thread can be created, all steps run before this returns.
+    /// Start the steps. If no thread can be created, all steps run before this returns.
     void start(std::size_t n_threads);
 
-    /// Wait for the end, at most `seconds`. Returns whether all steps have ended.
+    /// Wait at most `seconds` for the steps to end. Returns whether all steps have ended.
     /// @throws the first exception that a step threw
     bool wait(double seconds);
 
-    /// Skip the steps that have not started, and wait for the others.
+    /// Skip the steps that have not started, and wait for the running steps.
     void stop();
 
     /// Whether all threads have finished.

@@ -1,4 +1,4 @@
-// Shared by the kernel's files: memory, numbers, a binary search.
+// Helpers for the kernel's files: memory, numbers, a binary search.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,8 @@ class Buffer {
     T* data_;
 };
 
-/// A NaN with its sign bit set, which a descent by signs treats as below (see descent.hpp).
+/// A NaN with its sign bit set, which a descent by signs treats as below every threshold (see
+/// descent.hpp).
 template <class Real>
 inline Real not_a_number() {
     return static_cast<Real>(-__builtin_nan(""));

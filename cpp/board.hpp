@@ -1,4 +1,4 @@
-// The thresholds of a block of users: their counts, their ties, and when to give them up.
+// The thresholds of a block of users, with their counts and ties, and the rules for giving them up.
 #pragma once
 
 #include <cstring>
@@ -10,14 +10,14 @@
 namespace recometer {
 namespace {
 
-// Keys are given up for a user once more than kFewUndecided candidates, plus one per
-// kPerUndecided, were undecided by their key. Beyond that they cost more than they save.
+// Stop using keys for a user once the keys have left more than kFewUndecided candidates, plus one
+// per kPerUndecided, undecided. Beyond this point, keys cost more than they save.
 constexpr std::int64_t kPerUndecided = 4096;
 constexpr std::int64_t kFewUndecided = 2;
-// With more thresholds than these, a binary search per candidate is faster than counting against
+// With more thresholds than this, a binary search per candidate is faster than counting against
 // every group of thresholds.
 constexpr std::int64_t kFewThresholds = 512;
-constexpr int kSearched = 8;  // candidates searched for at the same time
+constexpr int kSearched = 8;  // candidates that are searched for together
 
 /// The thresholds (distinct scores of the judged items) of a block of users, and their counts.
 ///
@@ -91,7 +91,8 @@ class Board {
         }
     }
 
-    /// Count a chunk of the user's scores, those of items from, from + 1, ...; NaN: no candidate.
+    /// Count a chunk of the user's scores, for the items from, from + 1, ... NaN marks items that
+    /// are not candidates.
     void count(std::size_t u, const Real* scores, std::int64_t from, Int* planes, int n_planes) {
         User& user = user_[u];
         if (user.searched) return search(user, scores, from);
@@ -146,7 +147,7 @@ class Board {
         }
     }
 
-    /// Give up the thresholds that `limit` candidates exceed. Returns whether there were any.
+    /// Give up thresholds that at least `limit` candidates exceed. Returns whether there were any.
     bool drop(std::size_t u) {
         User& user = user_[u];
         const std::int64_t old = user.active;
@@ -160,7 +161,7 @@ class Board {
         return true;
     }
 
-    /// Add the counts to the table. Returns -1, or a judged item that did not meet its own score.
+    /// Add the counts to the table. Returns -1, or a judged item whose own score was not found.
     std::int64_t finish() {
         for (std::size_t u = 0; u < n_users_; ++u) {
             const User& user = user_[u];
@@ -202,7 +203,7 @@ class Board {
         return count;
     }
 
-    /// Whether any user may have so many thresholds that a binary search is used.
+    /// Whether any user may have enough thresholds for a binary search.
     bool searches() const {
         for (std::size_t u = 0; u < n_users_; ++u) {
             const std::int64_t n = judged_.table.indptr[u + 1] - judged_.table.indptr[u];
@@ -231,8 +232,8 @@ class Board {
             }
             o = ties.end;
             value_[t] = value;
-            // The judged items above are candidates too. If they reach the limit, `drop` gives t
-            // up.
+            // Judged items with higher scores are also candidates. If their number reaches the
+            // limit, `drop` gives t up.
             reached_[t] = end - o >= limit_ ? limit_ : 0;
             ties_[t] = ties;
         }
@@ -259,7 +260,7 @@ class Board {
         }
     }
 
-    /// Record for each candidate of a chunk the highest threshold that it reaches.
+    /// For each candidate of a chunk, record the highest threshold that it reaches.
     void search(const User& user, const Real* scores, std::int64_t from) {
         if (user.active == user.end) return;
         const Real* const values = value_.get();
@@ -294,8 +295,8 @@ class Board {
         }
     }
 
-    /// Resolve the candidates of a chunk that share their key with a threshold. They were counted
-    /// as reaching it.
+    /// Resolve the candidates of a chunk that have the same key as a threshold. So far, they were
+    /// counted as reaching it.
     void settle_keys(User& user, const Real* scores, std::int64_t from, const std::uint32_t* ties) {
         for (int v = 0; v < Keyed::kChunk / N::kLanes; ++v) {
             if (ties[v] == 0) continue;
@@ -316,7 +317,7 @@ class Board {
         }
     }
 
-    /// How many of the user's thresholds (at most kLanes) a score reaches.
+    /// The number of the user's thresholds (at most kLanes) that a score reaches.
     int reached_by(Real score, const User& user) const {
         const auto reached = S::reaches(S::broadcast(score), S::load(value_.get() + user.active));
         return __builtin_popcount(S::bits(reached) & ((1u << (user.end - user.active)) - 1));
@@ -326,7 +327,8 @@ class Board {
     void meet(Ties& tie, std::int64_t place) {
         const std::int64_t item = falling_.item(place);
         ++tie.equal;
-        // Almost always a judged item meets its own score, and no other item has that score.
+        // In almost all cases, a judged item meets its own score and no other item has the same
+        // score.
         if (tie.item == item && tie.end - tie.begin == 1) {
             ++tie.met;
             return;

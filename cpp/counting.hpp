@@ -1,4 +1,4 @@
-// Counting a chunk of candidates against a user's thresholds. See kernel.hpp for S.
+// Count a chunk of candidates against a user's thresholds. See kernel.hpp for S.
 //
 // The distinct scores of a user's judged items, ascending, are split into groups of up to
 // 2^kLevels - 1 thresholds. For each lane of a vector of candidates, a descent (descent.hpp) finds
@@ -20,8 +20,8 @@ constexpr std::int64_t kMaxChunks = 255;  // between two flushes: 8 planes
 constexpr std::int64_t kKeptChunks = 31;  // the same if the planes of many users are kept: 5 planes
 constexpr std::size_t kKeptBytes = 4 << 20;
 
-/// Add 2^kHeight words, from number `first` on, to the low planes. Returns the carry.
-/// words(n, out) computes a batch of words, starting with number n.
+/// Add 2^kHeight words, starting with word `first`, to the low planes. Returns the carry. words(n,
+/// out) computes a batch of words, starting with word n.
 template <class S, int kHeight, class Words>
 __attribute__((always_inline)) inline typename S::Int carry_of(typename S::Int* low, int first,
                                                                typename S::Int* out, Words words) {
@@ -39,7 +39,7 @@ __attribute__((always_inline)) inline typename S::Int carry_of(typename S::Int* 
     }
 }
 
-/// Add 2^kLow words to the one-bit counters that are spread over the planes.
+/// Add 2^kLow words to the counters whose bits are spread over the planes.
 template <class S, int kLow, class Words>
 __attribute__((always_inline)) inline void add_words(typename S::Int* planes, int n_planes,
                                                      Words words) {
@@ -64,8 +64,8 @@ struct Counting {
     static constexpr int kGroup = (1 << S::kLevels) - 1;
     static constexpr int kChunk = (1 << kLow) * S::kLanes;
 
-    /// Add the chunk's candidates to the planes of a group. Writes a mask per vector of the lanes
-    /// that equal a threshold. Returns whether there are any.
+    /// Add the chunk's candidates to the planes of a group. For each vector, write a mask of the
+    /// lanes that equal a threshold. Returns whether there are any.
     template <int L>
     __attribute__((noinline)) static std::uint32_t count(const Real* scores, const Real* tables,
                                                          Int* planes, int n_planes,

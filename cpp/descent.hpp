@@ -1,8 +1,8 @@
-// For each candidate of a vector, find the gap between thresholds that it falls into.
+// For each candidate of a vector, find the gap between thresholds into which it falls.
 //
 // The thresholds of a group form a binary search tree, with one lookup and one comparison per
-// level. The path holds the decisions so far: it identifies the next node and, at the end, the gap.
-// A lane can only equal the last threshold that it reached on its way.
+// level. The path contains the decisions so far. It identifies the next node and, at the end, the
+// gap. A lane can only equal the last threshold that it reached on its path.
 #pragma once
 
 #include "basics.hpp"
@@ -17,7 +17,7 @@ inline int node_at(int reached, int depth, int levels) {
     return 2 * step * reached + step - 1;
 }
 
-/// For any scores: decisions are masks, and the first decision is the lowest bit of the path.
+/// For arbitrary scores: decisions are masks, and the first decision is the lowest bit of the path.
 template <class S>
 struct ByMasks {
     using Real = typename S::Real;
@@ -107,8 +107,8 @@ __attribute__((always_inline)) inline void descend_by_signs(const Vec* level, co
     }
 }
 
-/// Write n thresholds, indexed by paths by signs: the next node's (`table` numbers per level), and
-/// the last one reached. `none` stands for missing thresholds.
+/// Write n thresholds as tables indexed by paths by signs: the threshold of the next node (`table`
+/// numbers per level), and the last threshold reached. `none` stands for missing thresholds.
 template <class Number, class Threshold>
 inline void write_by_signs(int n, int levels, int table, Number none, Threshold threshold,
                            Number* next, Number* reached) {

@@ -10,11 +10,11 @@ namespace recometer {
 #if defined(RECOMETER_X86)
 namespace {
 
-/// The registers that the system saves on context switches. Requires OSXSAVE.
+/// The registers that the operating system saves on context switches. Requires OSXSAVE.
 [[gnu::target("xsave")]] std::uint64_t kept_registers() { return _xgetbv(0); }
 
-/// The instruction sets that both the processor and the system support. __builtin_cpu_supports is
-/// not an option, because it needs a library that clang-cl does not link.
+/// The instruction sets that both the processor and the operating system support.
+/// __builtin_cpu_supports cannot be used, because it needs a library that clang-cl does not link.
 struct Processor {
     bool avx2 = false, avx512 = false, vbmi2 = false;
 

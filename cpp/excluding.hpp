@@ -1,4 +1,4 @@
-// Removing excluded items from the scores of a group of users.
+// Remove excluded items from the scores of a group of users.
 #pragma once
 
 #include "basics.hpp"
@@ -11,16 +11,16 @@ namespace {
 
 /// The positions of a group of users' excluded items in the next chunks of scores.
 ///
-/// Excluded items are few and can be anywhere. Finding them for many chunks at once mispredicts few
-/// branches.
+/// There are few excluded items, and they can be anywhere. Finding them for many chunks at once
+/// causes few branch mispredictions.
 template <class S>
 class Excluding {
  public:
     using Real = typename S::Real;
     static constexpr std::int64_t kChunk = kChunkVectors * S::kLanes;
 
-    /// @param first the place at which scoring begins
-    /// @param chunks the most chunks per call of `find`
+    /// @param first the place where scoring begins
+    /// @param chunks the largest number of chunks per call of `find`
     Excluding(const Ragged& excluded, std::size_t n_users, std::int64_t first, std::int64_t chunks)
         : excluded_(excluded),
           next_(n_users),
@@ -68,7 +68,7 @@ class Excluding {
     Buffer<std::int32_t> at_;    // per chunk: their positions among its scores
 };
 
-/// Remove excluded items from a chunk of scores, and check the others if `check` is set.
+/// Remove excluded items from a chunk of scores, and check the other scores if `check` is set.
 /// @param which [n_users]: the users, as indices into `flags`
 template <class S>
 void finish_chunk(const Excluding<S>& excluding, std::int64_t chunk, typename S::Real* scores,

@@ -1,4 +1,4 @@
-// Fast, non-cryptographic hashes: of 64 bits, and of data in pieces.
+// Fast, non-cryptographic hashes of 64-bit numbers, and of data in pieces.
 //
 // This header depends on neither Python nor an instruction set.
 #pragma once
@@ -9,7 +9,8 @@
 namespace recometer {
 
 /// A bijective scramble of 64 bits: the output function of SplitMix64 (Steele, Lea & Flood, Fast
-/// splittable pseudorandom number generators, OOPSLA 2014). Same as recometer.draws.mix in Python.
+/// splittable pseudorandom number generators, OOPSLA 2014). The same function as
+/// recometer.draws.mix in Python.
 inline std::uint64_t mix(std::uint64_t bits) {
     bits += 0x9E3779B97F4A7C15u;
     bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -21,7 +22,7 @@ inline std::uint64_t mix(std::uint64_t bits) {
 /// https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md.
 std::uint64_t xxh64(const unsigned char* data, std::size_t n);
 
-/// Hash data in pieces of `piece` bytes; the last one may be shorter.
+/// Hash data in pieces of `piece` bytes; the last piece may be shorter.
 /// @param hashes [ceil(n / piece)], output
 void hash_pieces(const unsigned char* data, std::size_t n, std::size_t piece,
                  std::uint64_t* hashes);

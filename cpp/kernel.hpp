@@ -1,4 +1,4 @@
-// The kernel, written once over an instruction set S and compiled once per instruction set.
+// The kernel, written once for a generic instruction set S and compiled for each instruction set.
 //
 //     tile.hpp      scores of users x items
 //     scoring.hpp   loops over the scores of a block of users
@@ -33,7 +33,7 @@
 // A tile of scores is kUsers users x 2 vectors of items.
 //
 // Everything in these files has internal linkage and no static initialisers. If instruction sets
-// shared a function or object, the linker could pick one that the processor cannot run.
+// shared a function or object, the linker could pick a version that the processor cannot run.
 #pragma once
 
 #include <cstring>
@@ -158,7 +158,8 @@ class ScoreCounts {
 
  private:
     Board<S> board_;
-    // Most judged items that are given up are given up early: check often at first, then rarely.
+    // Judged items that are given up are usually given up early, so check often at first, then
+    // rarely.
     const std::int64_t first_step_;
     Buffer<Int> planes_;
     std::int64_t pending_ = 0, step_ = 0;

@@ -1,4 +1,4 @@
-// Compiled for AVX2 and FMA. Must not share code or data with other files (see kernel.hpp).
+// Compiled for AVX2 and FMA. It must not share code or data with other files (see kernel.hpp).
 #include "kernel.hpp"
 #include "kernel_table.hpp"
 #include "simd_avx2.hpp"

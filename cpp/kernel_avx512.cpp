@@ -1,4 +1,4 @@
-// Compiled for AVX-512. Must not share code or data with other files (see kernel.hpp).
+// Compiled for AVX-512. It must not share code or data with other files (see kernel.hpp).
 #include "kernel.hpp"
 #include "kernel_table.hpp"
 #include "simd_avx512.hpp"

@@ -1,8 +1,8 @@
 // A descent by 16-bit keys, with twice as many candidates per vector as a descent by signs.
 //
 // The range of a user's thresholds is divided into about 65,000 equal steps. The key of a score is
-// the number of its step, so keys never fall as scores rise. If a candidate's key differs from a
-// threshold's, comparing keys decides which is higher. The few other candidates are compared by
+// the number of its step, so a higher score never has a lower key. If the keys of a candidate and a
+// threshold differ, they decide which score is higher. The few other candidates are compared by
 // their full scores (board.hpp).
 #pragma once
 
@@ -14,7 +14,7 @@
 namespace recometer {
 namespace {
 
-/// For scores without keys.
+/// For score types without keys.
 template <class S>
 struct NoKeys {
     using Vectors = S;
@@ -34,17 +34,17 @@ struct ByKeys {
     using Int = typename S::Int;
     static constexpr bool kUsed = true;
     static constexpr int kTogether = 1 << S::kTogether;
-    // With fewer thresholds a descent by signs is faster.
+    // With fewer thresholds, a descent by signs is faster.
     static constexpr int kFewest = 4;
     static constexpr int kMost = (1 << S::kLevels) - 1;
-    static constexpr int kReached = S::kTable * S::kLevels;  // offset of those reached last
+    static constexpr int kReached = S::kTable * S::kLevels;  // offset of the last thresholds
     static constexpr int kPerReal = sizeof(Real) / sizeof(std::int16_t);
     static constexpr int kTables = S::kStart + (kReached + S::kTable) / kPerReal;
 
     static int rank_of(int path, int levels) { return rank_by_signs(path, levels); }
 
-    /// The 16-bit numbers, which follow the scale and the offset: per level the thresholds by path,
-    /// then those reached last.
+    /// The 16-bit numbers, which follow the scale and the offset: for each level, the thresholds by
+    /// path; then the thresholds reached last.
     template <class Tables>
     static auto numbers(Tables* tables) {
         using Number =
@@ -56,8 +56,8 @@ struct ByKeys {
         return S::key(score, tables[0], tables[1]);
     }
 
-    /// Returns whether the thresholds have distinct keys, none of which is the key of NaN. If
-    /// not, `tables` must not be used.
+    /// Returns whether the thresholds have distinct keys that differ from the key of NaN. If not,
+    /// `tables` must not be used.
     static bool build(const Real* thresholds, int n, int levels, Real* tables) {
         const Real lowest = thresholds[0] / 2, highest = thresholds[n - 1] / 2;
         tables[0] = S::kSteps / 2 / (highest - lowest);

@@ -13,7 +13,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();  // equal to no score
 
-// With more judged items than these, sort the list once and search for each of them.
+// With more judged items than this, sort the list once and search for each judged item.
 constexpr std::int64_t kFewJudged = 16;
 
 class Ranker {
@@ -21,7 +21,7 @@ class Ranker {
     explicit Ranker(const RankLists& problem) : p(problem), mark(problem.n_items, 0) {}
 
     void rank(std::size_t user) {
-        // Marks of earlier users are below `base`, so they need not be cleared.
+        // Marks of earlier users are below `base`, so they do not have to be cleared.
         const std::int64_t length = p.lists.end[user] - p.lists.begin[user];
         if (base > std::numeric_limits<std::int32_t>::max() - length - 1) {
             std::fill(mark.begin(), mark.end(), 0);
@@ -160,7 +160,7 @@ class Ranker {
         return last - base;
     }
 
-    /// Rank a judged item by comparing its score with all others.
+    /// Rank a judged item by comparing its score with all other scores.
     void compare(std::int64_t judged, std::size_t entry) {
         const double score = scores[entry];
         const std::size_t n = scores.size();
@@ -198,7 +198,8 @@ class Ranker {
 
     const RankLists& p;
     std::int32_t base{1};
-    // Per item: below `base` not listed, `base` a training item, above it the item's place.
+    // Per item: a value below `base` means not listed, `base` a training item, and a higher value
+    // encodes the item's place.
     std::vector<std::int32_t> mark;
     std::vector<std::int32_t> items;
     std::vector<double> scores;
@@ -250,8 +251,9 @@ template <class Item>
 bool take_lists(const Item* items, std::size_t n, std::size_t k, std::int32_t n_items,
                 const std::int64_t* users, std::size_t n_users, bool* came, std::int32_t* taken,
                 std::int64_t* taken_users) {
-    // An item below -1 or above the last one sets the sign bit of one of the terms. Every
-    // instruction set has vectors that add and subtract 64 bits, but not all of them compare.
+    // An item below -1 or above the last item sets the sign bit of one of the terms. Every
+    // instruction set can add and subtract vectors of 64-bit integers, but not all can compare
+    // them.
     std::uint64_t strange = 0;
     const auto last = static_cast<std::uint64_t>(std::int64_t{n_items} - 1);
     for (std::size_t i = 0; i < n * k; ++i) {

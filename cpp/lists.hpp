@@ -1,8 +1,8 @@
-// Finding the judged items in lists that were ranked elsewhere.
+// Find the judged items in lists that were ranked elsewhere.
 //
 // One pass over a user's list drops padding, training items and repeated items, and marks each item
-// with its place. If the list has scores, the score of each judged item is compared with all others
-// in the list. Nothing is sorted unless a user has many judged items.
+// with its place. If the list has scores, the score of each judged item is compared with all other
+// scores in the list. Nothing is sorted unless a user has many judged items.
 //
 // This header depends on neither Python nor an instruction set.
 #pragma once
@@ -27,7 +27,7 @@ struct Lists {
 struct RankLists {
     Lists lists;
     std::size_t n_users;
-    std::size_t n_items;  ///< all items are below this
+    std::size_t n_items;  ///< greater than every item
     Ragged excluded;
     Ragged judged;           ///< negative items are in no list
     bool input_order;        ///< break ties by input order instead of by item
@@ -50,12 +50,13 @@ struct RankLists {
 
 void rank_lists(const RankLists& problem);
 
-// Rows of lists, in any order, are grouped in two steps: count the rows of each list, then write
-// every row to its place. In both steps, several threads can each process a part of the rows.
+// Rows that arrive in any order are grouped into lists in two steps: count the rows of each list,
+// then write every row to its place. In both steps, several threads can each process a part of the
+// rows.
 
 /// Count the rows of each list.
 /// @param list [n]: the list of each row
-/// @param counts [n_lists]: the counts are added to it
+/// @param counts [n_lists]: incremented by the number of rows
 /// @returns whether every row belongs to one of the lists
 bool count_rows(const std::int32_t* list, std::size_t n, std::size_t n_lists, std::int64_t* counts);
 
@@ -70,7 +71,7 @@ void group_rows(const std::int32_t* list, std::size_t n, const Value* values, st
 /// other place remains unwritten.
 /// @param places [n]: the place of each row in its list, counted from `first`
 /// @param indptr [n_lists + 1]: list l has the places indptr[l] to indptr[l + 1] - 1
-/// @returns whether every place is in its list; if not, only some rows were written
+/// @returns whether every place lies within its list; if not, only some rows were written
 bool place_rows(const std::int32_t* list, std::size_t n, const std::int32_t* items,
                 const std::int32_t* places, std::int32_t first, const std::int64_t* indptr,
                 std::int32_t* sorted_items);
@@ -78,11 +79,11 @@ bool place_rows(const std::int32_t* list, std::size_t n, const std::int32_t* ite
 /// Take a batch of lists, at most one per user.
 /// @param items [n][k]: -1 is padding
 /// @param users [n]: the user of each list
-/// @param came [n_users]: which users have a list; updated if the batch is accepted
+/// @param came [n_users]: the users who already have a list; updated if the batch is accepted
 /// @param taken [n][k]: output, a copy of the items
 /// @param taken_users [n]: output, a copy of the users
-/// @returns whether all items are between -1 and n_items - 1 and no user had a list before. If not,
-/// `came` is unchanged, and the contents of `taken` and `taken_users` are meaningless
+/// @returns whether all items are between -1 and n_items - 1, and none of the users had a list
+/// before. If not, `came` is unchanged, and `taken` and `taken_users` have undefined contents
 template <class Item>
 bool take_lists(const Item* items, std::size_t n, std::size_t k, std::int32_t n_items,
                 const std::int64_t* users, std::size_t n_users, bool* came, std::int32_t* taken,

@@ -9,7 +9,7 @@
 namespace recometer {
 namespace {
 
-/// Sum the counts over the rows of each user.
+/// Sum the item counts over the rows of each user.
 void add_up(const Ragged& rows, const TableUsers& users, const Popularity& found) {
     for (std::size_t user = 0; user < users.n; ++user) {
         const Range mine = rows_of(rows, users, user);
@@ -21,7 +21,8 @@ void add_up(const Ragged& rows, const TableUsers& users, const Popularity& found
     }
 }
 
-/// Assign bands. The band of an item follows from the share of rows of more popular items.
+/// Assign bands. The band of an item depends on the share of rows that belong to more popular
+/// items.
 void find_bands(const Popularity& found) {
     const std::int64_t *const begin = found.counts, *const end = begin + found.n_items;
     const std::int64_t most = begin == end ? 0 : *std::max_element(begin, end);
@@ -41,7 +42,7 @@ void find_bands(const Popularity& found) {
         above -= users * items[number];
         const std::int64_t band = std::min((last + 1) * above / total, last);
         bands[number] = static_cast<std::int8_t>(band);
-        // Counts ascend. Only the last band can hold items with count 0.
+        // Counts ascend. Only the last band can contain items with count 0.
         std::int64_t* const range = found.ranges + 2 * band;
         if (band != last && range[1] == 0) range[0] = users;
         range[1] = users;
@@ -51,7 +52,7 @@ void find_bands(const Popularity& found) {
     }
 }
 
-/// The band of each item; items without one are in the last band.
+/// The band of each item; items without a band are put in the last band.
 std::vector<std::uint8_t> band_of_items(const BandedRows& rows) {
     std::vector<std::uint8_t> found(rows.n_items, static_cast<std::uint8_t>(rows.n_bands - 1));
     for (std::size_t at = 0; at < rows.n_banded; ++at) {

@@ -12,8 +12,8 @@ namespace recometer {
 
 /// The popularity of items, counted over the rows of a table.
 ///
-/// Band 0 holds the most popular items. All bands have about the same number of rows. The last band
-/// also holds the items without rows.
+/// Band 0 contains the most popular items. All bands have about the same number of rows. The last
+/// band also contains items without rows.
 struct Popularity {
     std::size_t n_items, n_bands;
     std::int64_t* counts;  ///< [n_items]: rows per item
@@ -24,7 +24,7 @@ struct Popularity {
 
 /// Count the rows of each item, and assign bands.
 /// @param users their positions in `rows`
-/// @throws std::invalid_argument for an item that is not below n_items
+/// @throws std::invalid_argument if an item is not below n_items
 void count_items(const Ragged& rows, std::size_t n_rows, const TableUsers& users,
                  const Popularity& found);
 
@@ -41,11 +41,11 @@ struct BandedRows {
     const std::int8_t* band;     ///< [n_banded]
 };
 
-/// Count the items of each user per band, and the number expected within a cut-off (ties count by
-/// the share of orders that put the item within it).
+/// For each user, count the items per band, and the expected number of them within a cut-off (a
+/// tied item counts by the share of orders that place it within the cut-off).
 /// @param counts [n_users, n_bands]: output
 /// @param within [n_users, n_bands]: output
-/// @throws std::invalid_argument for an item or a band that does not exist
+/// @throws std::invalid_argument if an item or a band does not exist
 void count_in_bands(const BandedRows& rows, std::int64_t cutoff, std::int32_t* counts,
                     float* within);
 

@@ -1,4 +1,4 @@
-// Counting where judged items land among all candidates, without sorting.
+// Rank judged items among all candidates by counting, without sorting.
 //
 //     user factors ──> a tile of scores (users x items, in registers, then level-1 cache)
 //                          │  training items of the user and padding become NaN
@@ -24,11 +24,11 @@ enum ScoreFlag : std::uint32_t { kNanScore = 4, kInfiniteScore = 8 };
 /// How to treat a candidate whose score is NaN.
 enum class NanRule { kUndefined, kFirst, kLast };
 
-/// A limit that no rank reaches: no judged item is given up.
+/// A limit that no rank reaches, so no judged item is given up.
 constexpr std::int64_t kNoLimit = std::int64_t{1} << 62;
 
-/// A ragged table of items per user. Offsets are absolute, so a slice of `indptr` describes a
-/// block of users over all of `items`.
+/// A ragged table of items per user. Offsets are absolute, so a slice of `indptr` describes a block
+/// of users, with `items` unchanged.
 struct Ragged {
     const std::int64_t* indptr;  ///< [n_users + 1]
     const std::int32_t* items;   ///< ascending within a user
@@ -45,13 +45,14 @@ struct ItemFactors {
     std::int64_t n_items;
 };
 
-/// An order in which to score items, by falling upper bounds. A "place" is a position in it. Users
-/// leave once no later item can change their results, which do not depend on this order.
+/// An order in which to score items, by descending upper bounds. A "place" is a position in this
+/// order. A user leaves once no later item can change the user's results. Results do not depend on
+/// the order.
 struct Falling {
     const std::int32_t* items;   ///< [n_items]: the item at each place; null: index order
     const std::int32_t* places;  ///< [n_items]: the place of each item
-    /// [n_users] and [n_items], the latter descending. Their product bounds from above the
-    /// computed scores of a user and the items at this place and later ones.
+    /// [n_users] and [n_items], the latter descending. Their product is an upper bound for the
+    /// user's computed scores of the item at this place and all later items.
     const double* user_bound;
     const double* item_bound;
 
@@ -78,7 +79,7 @@ struct Judged {
     std::int64_t* before;           ///< tied candidates with a lower index
 };
 
-/// Score listed items: acc = bias, then acc = fma(user[f], item[f], acc) for f = 0, 1, ...
+/// Score the listed items: acc = bias, then acc = fma(user[f], item[f], acc) for f = 0, 1, ...
 /// @param users [n_users][n_factors], contiguous
 /// @param scores output, at the offsets of `listed`
 template <class Real>
@@ -101,7 +102,7 @@ struct FactorScores {
     Falling falling;
     std::int64_t first, last;
     Ragged excluded;         ///< as places
-    bool check;              ///< whether to look for scores that are not finite
+    bool check;              ///< whether to check for scores that are not finite
     NanRule nan_rule;        ///< used if `check` is set
     std::uint32_t* flags;    ///< [n_users]: ScoreFlag bits are added if `check` is set
     std::uint8_t* finished;  ///< [n_users]: users with a 1 are skipped; set once no later item can
@@ -138,7 +139,7 @@ enum class TieOrder { kItem, kItemDescending, kRandom };
 template <class Real>
 struct Top {
     std::int64_t k;             ///< places per user, at least 1
-    TieOrder order;             ///< of equal scores
+    TieOrder order;             ///< how to order equal scores
     const std::uint64_t* keys;  ///< [n_users]: seeds of the random order
     Real* scores;               ///< [n_users][k], best first
     std::int32_t* items;        ///< [n_users][k]
@@ -166,8 +167,8 @@ using TopScores = FindTop<GivenScores<Real>, Real>;
 
 /// The functions of one instruction set.
 ///
-/// rank_* return -1. Any other result is an internal error: the position of a judged item whose own
-/// score was not found exactly once among the candidates.
+/// rank_* return -1. Any other value is an internal error: it is the position of a judged item
+/// whose own score was not found exactly once among the candidates.
 template <class Real>
 struct Kernel {
     void (*score_items)(const ScoreItems<Real>&);

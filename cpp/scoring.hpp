@@ -12,7 +12,8 @@ namespace {
 template <class S>
 constexpr std::int64_t kChunkOf = Excluding<S>::kChunk;
 
-/// The number of chunks of items packed at once: at most what can be counted between two flushes.
+/// The number of chunks of items packed at once: at most as many as can be counted between two
+/// flushes.
 template <class S>
 std::int64_t chunks_at_once(const FactorScores<typename S::Real>& p) {
     const std::int64_t chunks =
@@ -20,7 +21,8 @@ std::int64_t chunks_at_once(const FactorScores<typename S::Real>& p) {
     return chunks < kMaxChunks ? chunks : kMaxChunks;
 }
 
-/// Compute scores from factors. All users see the packed items before the next items are packed.
+/// Compute scores from factors. The packed items are scored for all users before the next items are
+/// packed.
 ///
 /// @tparam Out receives the scores. It provides
 ///     leaves()              whether users may leave before the last item
@@ -55,7 +57,7 @@ void score_by_factors(const FactorScores<typename S::Real>& p, Out& out) {
         if (p.finished[u] == 0) keep(u, p.first);
     }
 
-    // If users can leave, most of them leave after a few candidates: start with a small step.
+    // If users can leave, most of them leave after a few candidates, so start with a small step.
     std::int64_t step = out.leaves() ? kChunk : most;
     bool users_changed = true;
     for (std::int64_t from = p.first, to; from < p.last && n_active > 0; from = to) {
@@ -74,7 +76,8 @@ void score_by_factors(const FactorScores<typename S::Real>& p, Out& out) {
             const Real* panel = items.get();
             const std::size_t* const group = active.get() + first;
             excluding.find(group, n, from, to);
-            // Prefetch the next group's data while this one is scored, if that takes long enough.
+            // Prefetch the next group's data while this group is scored, if the scoring takes long
+            // enough.
             const std::size_t next = n_chunks > 1 ? first + n + kUsers : 0;
             for (std::size_t a = first + n; a < n_active && a < next; ++a) {
                 excluding.prefetch(active[a]);

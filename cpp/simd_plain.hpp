@@ -1,5 +1,5 @@
-// "Vectors" in plain C++, for processors without a file of their own. The compiler may vectorise
-// them. See kernel.hpp for the operations.
+// "Vectors" in plain C++, for processors that do not have their own file. The compiler may
+// vectorise them. See kernel.hpp for the operations.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@
 namespace recometer {
 namespace {
 
-// Fused if the processor fuses, both in the tile and for the judged items' scores.
+// Fused if the processor supports it, both in the tile and for the judged items' scores.
 template <class R>
 inline R multiply_add(R a, R b, R c) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)

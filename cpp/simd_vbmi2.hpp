@@ -1,4 +1,5 @@
-// AVX-512 VBMI2 appends a sign to a path in one operation, which also works for 16-bit numbers.
+// AVX-512 VBMI2 appends a sign to a path in a single operation, which also works for 16-bit
+// numbers.
 #pragma once
 
 #include "simd_avx512.hpp"
@@ -69,7 +70,7 @@ struct Keys512 : Bits512 {
         const int rounded = _mm_cvtss_si32(_mm_set_ss(exact < kMostKey ? exact : kMostKey));
         return static_cast<std::int16_t>(rounded < kLeastKey ? kLeastKey : rounded);
     }
-    /// Undo the order of packs, which takes four numbers from either vector in turn.
+    /// Undo the order of packs, which alternates between the two vectors every four numbers.
     static std::uint32_t in_order(std::uint32_t lanes) {
         const auto every_other_four = [](std::uint32_t x) {
             x &= 0x0F0F0F0F;

@@ -20,7 +20,7 @@ void take_bits(std::uint64_t& word, Use use) {
     for (; word != 0; word &= word - 1) use(static_cast<std::size_t>(__builtin_ctzll(word)));
 }
 
-/// Call use(better), where better(a, b) is whether entry a comes before entry b.
+/// Call use(better), where better(a, b) says whether entry a comes before entry b.
 template <class Real, class Use>
 void with_order(TieOrder order, std::uint64_t key, Use use) {
     using E = Entry<Real>;
@@ -88,9 +88,9 @@ template void sort_judged(const Ragged&, std::size_t, const double*, std::int64_
 ExcludedPlaces::ExcludedPlaces(const Ragged& excluded, std::size_t n_users, const Falling& falling,
                                std::int64_t first, std::int64_t last, const std::uint8_t* finished)
     : indptr_(n_users + 1) {
-    // Set a bit per place, then read the bits in ascending order: faster than sorting. A bit per
-    // word marks the words with any bits. All places outside the range share the last bit, which
-    // avoids an unpredictable branch.
+    // Set a bit per place, then read the bits in ascending order. This is faster than sorting. A
+    // second bitmap marks the words that have any bits. All places outside the range share the last
+    // bit, which avoids an unpredictable branch.
     const std::size_t outside = static_cast<std::size_t>(last - first);
     std::vector<std::uint64_t> marks(outside / 64 + 1), marked(marks.size() / 64 + 1);
     places_.resize(static_cast<std::size_t>(excluded.indptr[n_users] - excluded.indptr[0]));
@@ -141,7 +141,7 @@ void longest_first(const double* lengths, std::size_t n, std::int32_t* order, do
     for (std::size_t i = 0; i < n; ++i) {
         if (lengths[i] > largest && lengths[i] < kInfinity) largest = lengths[i];
     }
-    // A radix sort of 16-bit levels, lowest digit first.
+    // Radix sort of 16-bit levels, lowest digit first.
     std::vector<std::uint16_t> levels(n);
     std::vector<std::size_t> low(kDigit + 1), high(kDigit + 1);
     for (std::size_t i = 0; i < n; ++i) {

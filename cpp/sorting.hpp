@@ -1,4 +1,4 @@
-// Sorting the judged items of each user, and the top candidates.
+// Sort the judged items of each user, and the top candidates.
 //
 // This header depends on neither Python nor an instruction set.
 #pragma once
@@ -19,7 +19,7 @@ struct Entry {
 
 /// Move the best k of n entries to the front, with the worst of these k at position k - 1.
 /// @param key the seed of the random order
-/// @returns how many of the other entries tie with that one
+/// @returns how many of the other entries tie with this worst entry
 template <class Real>
 std::int64_t keep_best(Entry<Real>* entries, std::int64_t n, std::int64_t k, TieOrder order,
                        std::uint64_t key);
@@ -79,10 +79,10 @@ void best_first(const std::int64_t* indptr, std::size_t n_users, const std::int6
                 const std::int64_t* before, std::int64_t* order);
 
 /// Sort numbers in descending order. Numbers that differ by less than 1 / 65,535 of the largest
-/// finite one may be swapped; infinite ones count as that one.
+/// finite number may be swapped; infinite numbers are treated like the largest finite number.
 /// @param lengths [n]: at least 0, not NaN
 /// @param order [n]: output
-/// @param bounds [n]: output, the largest number at each place or a later one
+/// @param bounds [n]: output, the largest number at this place or later
 void longest_first(const double* lengths, std::size_t n, std::int32_t* order, double* bounds);
 
 }  // namespace recometer

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
 
-/// Integers in the same order as the doubles. Both zeros map to the same one.
+/// Map doubles to integers in the same order. Both zeros map to the same integer.
 inline std::uint64_t ascending_bits(double number) {
     std::uint64_t bits;
     std::memcpy(&bits, &number, sizeof bits);
@@ -69,7 +69,7 @@ class Grouped {
         return mix(p.user_draws[p.users[row]] ^ p.item_draws[p.items[row]]);
     }
 
-    /// A number that falls as time increases.
+    /// A number that decreases as time increases.
     std::uint64_t lateness(std::size_t row) const {
         if (p.times == nullptr) return 0;
         if (!p.float_times) return ~(static_cast<std::uint64_t>(p.times[row]) ^ kSign);
@@ -89,14 +89,14 @@ class Grouped {
         }
     }
 
-    /// Whether row a comes before row b, which has the same key; later rows come first.
+    /// Whether row a comes before row b, if both have the same key; later rows come first.
     bool settle(std::uint32_t a, std::uint32_t b) {
         if (a == b) return false;
         if (order_ == RowOrder::kLatest) {
             const std::uint64_t first = draw(a), second = draw(b);
             if (first != second) return first < second;
         }
-        // Two items almost never have the same draw. If they do, their item draws decide.
+        // Two rows almost never have the same draw. If they do, the draws of their items decide.
         const std::uint64_t first_item = p.item_draws[p.items[a]];
         const std::uint64_t second_item = p.item_draws[p.items[b]];
         if (first_item != second_item) return first_item < second_item;

@@ -1,8 +1,8 @@
-// Splits: which rows of interactions are held out, given an order of each user's rows.
+// Splits: decide which rows of interactions to hold out, by an order of each user's rows.
 //
-// Rows come in any order and are never moved. Each call processes a range of users: it gathers the
-// keys of their rows and sorts each user's rows, or only as much as needed. Calls for different
-// ranges can run at the same time, and each needs memory for its own range only.
+// Rows may be in any order and are never moved. Each call processes a range of users: it gathers
+// the keys of their rows, and sorts each user's rows as far as necessary. Calls for different
+// ranges can run at the same time, and each call only needs memory for its own range.
 //
 // This header depends on neither Python nor an instruction set.
 #pragma once
@@ -19,13 +19,13 @@ struct InteractionRows {
     const std::uint32_t* items;
     const std::uint64_t* user_draws;
     const std::uint64_t* item_draws;  ///< different for different items
-    std::size_t n_items;              ///< all items are below this
+    std::size_t n_items;              ///< greater than every item
     const std::int64_t* times;        ///< may be null
     bool float_times;                 ///< whether `times` holds the bits of doubles
     const double* values;             ///< may be null
 };
 
-/// Users [first, first + n), and the number of rows of each.
+/// Users [first, first + n), and the number of rows per user.
 struct UserRange {
     std::uint32_t first;
     std::size_t n;
@@ -40,17 +40,17 @@ enum class RowOrder {
     kOldPairs,  ///< grouped by item, in the reverse order
 };
 
-/// Set `held` to 1 for the first sizes[u] rows of each user u of the range, and to 0 for the
-/// others.
-/// @returns false if the result depends on the order of rows that can differ only in their value,
-/// and no values are given
+/// Set `held` to 1 for the first sizes[u] rows of each user u in the range, and to 0 for the user's
+/// other rows.
+/// @returns false if the result depends on the order of rows that can only differ in their value,
+/// but `values` is null
 /// @throws std::invalid_argument if a user's number of rows differs from `counts`, or if an item is
 /// not below n_items
 bool hold_first(const InteractionRows& rows, const UserRange& users, const std::int64_t* sizes,
                 RowOrder order, std::uint8_t* held);
 
-/// Write the place, from 0 on, of each row among its user's rows or (kPairs, kOldPairs) among the
-/// rows of its user and item. Returns and throws like hold_first.
+/// Write the place of each row, counted from 0, among its user's rows or (kPairs, kOldPairs) among
+/// the rows of its user and item. Return value and exceptions are the same as for hold_first.
 bool number_rows(const InteractionRows& rows, const UserRange& users, RowOrder order,
                  std::uint32_t* places);
 
@@ -58,7 +58,7 @@ bool number_rows(const InteractionRows& rows, const UserRange& users, RowOrder o
 void hold_below(const InteractionRows& rows, std::uint64_t limit, std::uint8_t* held);
 
 /// Add the number of rows of each code to `counts`.
-/// @throws std::invalid_argument for a code that is not below n_codes
+/// @throws std::invalid_argument if a code is not below n_codes
 void count_codes(const std::uint32_t* codes, std::size_t n, std::size_t n_codes,
                  std::int64_t* counts);
 
@@ -66,7 +66,7 @@ void count_codes(const std::uint32_t* codes, std::size_t n, std::size_t n_codes,
 /// @param user_counts, item_counts  the remaining rows; updated
 /// @param kept [n]  1 for remaining rows, 0 for the others
 /// @param backwards  the direction of the pass; alternating it takes the fewest passes
-/// @returns the number of removed rows; 0 means that the core is left
+/// @returns the number of removed rows; 0 means that only the core is left
 std::int64_t trim_core(const std::uint32_t* users, const std::uint32_t* items, std::size_t n,
                        std::int64_t* user_counts, std::int64_t* item_counts,
                        std::int64_t least_user, std::int64_t least_item, bool backwards,

@@ -39,7 +39,8 @@ struct Key {
         }
     }
 
-    /// Must be called before using the key. Called late, when `text()` has arrived in the caches.
+    /// Must be called before the key is used. It is called late, when `text()` has arrived in the
+    /// cache.
     void finish() {
         if (length > kInline) low = xxh64(text(), length);
     }
@@ -59,7 +60,7 @@ struct Key {
     }
 };
 
-/// Open addressing; at most half of the slots are used.
+/// A hash table with open addressing; at most half of the slots are used.
 class Table {
  public:
     Table() { resize(10); }

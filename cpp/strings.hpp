@@ -1,4 +1,4 @@
-// Numbering strings in order of first appearance, which turns text ids into positions.
+// Number strings in order of first appearance, which turns string ids into positions.
 //
 // This header depends on neither Python nor an instruction set.
 #pragma once
@@ -9,9 +9,9 @@
 
 namespace recometer {
 
-/// Strings as Arrow views of 16 bytes each: 4 bytes for the length, followed by the string itself,
-/// padded with zeros, if it has at most 12 bytes. For longer ones, the first 4 bytes of the string,
-/// the index of a buffer, and the offset of the string in it follow.
+/// Strings as Arrow views of 16 bytes each. The first 4 bytes are the length. If the string has at
+/// most 12 bytes, the string itself follows, padded with zeros. For a longer string, its first 4
+/// bytes, the index of a buffer, and the string's offset in this buffer follow.
 struct StringViews {
     const unsigned char* views;
     std::size_t n;

@@ -32,7 +32,7 @@ double in_parts(const Term& term, std::size_t begin, std::size_t end) {
     return parted_sum(terms.data(), terms.size());
 }
 
-/// A cut-off and the output of its sums.
+/// A cut-off and the output for its sums.
 struct Column {
     std::int64_t cutoff;
     double* sums;

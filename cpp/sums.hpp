@@ -8,7 +8,7 @@
 
 namespace recometer {
 
-/// Rows per part of a long sum, and the most rows that are summed without parts.
+/// The number of rows per part of a long sum, and the largest number of rows summed without parts.
 constexpr std::size_t kRowsOfPart = 1024, kRowsWithoutParts = 2048;
 
 /// The rows of each user, ordered by ascending place.
@@ -32,8 +32,8 @@ void add_within(const PlacedRows& rows, const double* terms, const std::int64_t*
 void add_hits(const PlacedRows& rows, const std::int64_t* cutoffs, std::size_t n_cutoffs,
               double* sums);
 
-/// The same, with the precision at the row's place j (from 1 on) as its term: (n + 1) / j, where n
-/// is the number of the user's earlier rows.
+/// The same, with the precision at the row's place j (counted from 1) as the term: (n + 1) / j,
+/// where n is the number of the user's earlier rows.
 void add_precisions(const PlacedRows& rows, const std::int64_t* cutoffs, std::size_t n_cutoffs,
                     double* sums);
 
@@ -44,7 +44,7 @@ struct Gains {
 };
 
 /// The same, with gain / log(place + 1) as the term, where places count from 1.
-/// @param logarithms [n_logarithms]: of 0, 1, 2, ...
+/// @param logarithms [n_logarithms]: the logarithms of 0, 1, 2, ...
 /// @throws std::invalid_argument if there are too few logarithms
 void add_discounted(const PlacedRows& rows, const Gains& gains, const double* logarithms,
                     std::size_t n_logarithms, const std::int64_t* cutoffs, std::size_t n_cutoffs,

@@ -1,4 +1,4 @@
-// Ragged tables of users and items: finding the rows of one in another.
+// Find the rows of one ragged table of users and items in another.
 //
 // This header depends on neither Python nor an instruction set.
 #pragma once
@@ -27,15 +27,15 @@ inline Range rows_of(const Ragged& table, const TableUsers& users, std::size_t u
     return at < 0 ? Range{0, 0} : Range{table.indptr[at], table.indptr[at + 1]};
 }
 
-/// Find for each row of a table the row of another one with the same user and item.
-/// @param rows items in any order; negative ones are not found
+/// For each row of a table, find the row of another table with the same user and item.
+/// @param rows items in any order; negative items are not found
 /// @param users the positions in `other` of the users of `rows`
 /// @param found per row: the row of `other`, or -1
 void find_rows(const Ragged& rows, const TableUsers& users, const Ragged& other,
                std::int64_t* found);
 
-/// Whether the items of each user ascend strictly and are between 0 and n_items - 1.
-/// @param indptr [>= last + 1]: of the table, ascending
+/// Whether each user's items are strictly ascending and between 0 and n_items - 1.
+/// @param indptr [>= last + 1]: the offsets of the table, ascending
 /// @param first, last the users [first, last)
 template <class Item>
 bool rows_ascend(const std::int64_t* indptr, const Item* items, std::int64_t n_items,

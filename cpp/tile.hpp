@@ -1,5 +1,5 @@
-// Scores: a register tile of packed users x packed items, judged items one by one, and the
-// treatment of scores that are not finite.
+// Compute scores: a register tile of packed users x packed items, judged items one by one, and the
+// handling of scores that are not finite.
 #pragma once
 
 #include <cstring>
@@ -24,7 +24,8 @@ inline std::int64_t packed_chunks(std::size_t n_factors, std::int64_t n_items, s
     return some < 1 ? 1 : some;
 }
 
-/// The number of items to score before users can leave again. It grows, since fewer users leave.
+/// The number of items to score before users can leave again. It grows because fewer and fewer
+/// users leave.
 inline std::int64_t next_step(std::int64_t step, std::int64_t chunk, std::int64_t most) {
     const std::int64_t more = step + (step / chunk + 1) / 2 * chunk;
     return more < most ? more : most;
@@ -49,7 +50,7 @@ inline Real bias_of(const ItemFactors<Real>& items, std::int64_t item) {
     return items.bias == nullptr ? Real{0} : items.bias[row_of(items, item)];
 }
 
-/// Score up to 8 items for one user: independent chains hide the latency of fma.
+/// Score up to 8 items for one user. Independent chains hide the latency of fma.
 template <class S, int N>
 inline void dot(const typename S::Real* user, std::size_t n_factors,
                 const ItemFactors<typename S::Real>& items, const std::int32_t* which,
@@ -115,8 +116,8 @@ inline void transpose(const Real* const* rows, std::size_t f, Real* out) {
     for (int i = 0; i < 4; ++i) std::memcpy(out + i * kStride, columns + i, sizeof(Quad));
 }
 
-/// Pack the items at the places [from, to) into panels of 2 vectors: a row of biases (NaN for
-/// padding), then a row per factor.
+/// Pack the items at the places [from, to) into panels of 2 vectors. A panel has a row of biases
+/// (NaN for padding), then one row per factor.
 template <class S>
 void pack_items(const ItemFactors<typename S::Real>& items, const Falling& falling,
                 std::size_t n_factors, std::int64_t from, std::int64_t to, std::int64_t padded_to,
@@ -190,7 +191,7 @@ void score_tile(const typename S::Real* panel, const typename S::Real* users, st
     }
 }
 
-/// Pack users into groups of kUsers, the last one padded with zeros: [n_factors][kUsers] each.
+/// Pack users into groups of kUsers, each [n_factors][kUsers]. The last group is padded with zeros.
 /// @param which [n]: the rows of `users` to pack
 template <class S>
 void pack_users(const typename S::Real* users, std::size_t n_factors, const std::size_t* which,
@@ -236,11 +237,12 @@ void read_chunk(const typename S::Real* in, const std::int64_t* columns, std::in
     }
 }
 
-/// Flag scores that are not finite, and apply the NaN rule. -inf may mean that an item is absent.
+/// Flag scores that are not finite, and apply the NaN rule. -inf may mean that an item is not a
+/// candidate.
 template <class Real>
 void check_scores(Real* scores, std::int64_t n, NanRule rule, bool minus_infinity_is_absent,
                   std::uint32_t& flags, std::int64_t& absent) {
-    // Almost always all scores are finite. Finding out takes no branch per score.
+    // All scores are almost always finite. This check needs no branch per score.
     std::uint32_t not_finite = 0;
     for (std::int64_t i = 0; i < n; ++i) not_finite |= scores[i] - scores[i] == 0 ? 0u : 1u;
     if (not_finite == 0) return;

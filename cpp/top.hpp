@@ -2,8 +2,8 @@
 //
 // Each user has a shelf with room for a little more than 2k entries. Each vector of a chunk of
 // scores is compared with the k-th best score so far, and the scores that reach it are put on the
-// shelf. A full shelf is cut to its best k. The cost per entry is constant, in whatever order
-// scores come.
+// shelf. A full shelf is cut to its best k entries. The cost per entry is constant, regardless of
+// the order of the scores.
 #pragma once
 
 #include "counting.hpp"
@@ -91,7 +91,7 @@ class Shelves {
 
     Entry<Real>* shelf(std::size_t u) const { return entries_.get() + u * room_; }
 
-    /// Keep only the best k on the shelf.
+    /// Keep only the best k entries on the shelf.
     void cut(std::size_t u) {
         User& user = user_[u];
         if (user.n <= top_.k) return;

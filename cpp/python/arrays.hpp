@@ -1,4 +1,4 @@
-// Shared by the bindings: array arguments, and checks of their shapes and contents.
+// Helpers for the bindings: array arguments, and checks of their shapes and contents.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -31,7 +31,7 @@ using Out2 = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Strided2 = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
 
-/// An argument without conversion: another type, dtype or layout is an error, never a copy.
+/// An argument that is never converted or copied: a different type, dtype or layout is an error.
 inline auto exact(const char* name) { return nb::arg(name).noconvert(); }
 /// The same, but None is allowed.
 inline auto exact_or_none(const char* name) { return nb::arg(name).noconvert().none(); }
@@ -45,8 +45,8 @@ inline void require(bool holds, const char* message) {
     if (!holds) throw std::invalid_argument(message);
 }
 
-// A caller may change shared arrays after they were checked, so each call checks again whatever it
-// uses as positions.
+// A caller may change shared arrays after they were checked, so each call again checks all values
+// that it uses as positions.
 
 /// Check the offsets of some users' rows in an array of `n_rows` rows.
 inline void require_offsets(const std::int64_t* indptr, std::size_t n_users, std::size_t n_rows) {
@@ -80,13 +80,13 @@ inline void require_ascending(const Ragged& table, std::size_t n_users, std::int
             "the items of a user must ascend, from 0 to the last");
 }
 
-/// A table with all of its users.
+/// A table with all its users.
 inline Ragged table(const In1<std::int64_t>& indptr, const In1<std::int32_t>& items) {
     require(indptr.shape(0) >= 1, "indptr must not be empty");
     return ragged(indptr, items, indptr.shape(0) - 1);
 }
 
-/// @param indptr of the table that contains the users
+/// @param indptr the offsets of the table that contains the users
 inline TableUsers table_users(std::size_t n, const std::optional<In1<std::int64_t>>& places,
                               const In1<std::int64_t>& indptr) {
     const auto n_there = static_cast<std::int64_t>(indptr.shape(0)) - 1;

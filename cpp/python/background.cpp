@@ -12,12 +12,12 @@
 namespace recometer {
 namespace {
 
-/// Steps, and references to the arrays that they use.
+/// Background steps, with references to the arrays that they use.
 class HeldBackground {
  public:
     HeldBackground() = default;
     ~HeldBackground() {
-        // Running threads still need the arrays, so these must never be freed.
+        // Running threads still need the arrays, so the arrays must never be freed.
         if (!background_.ended()) {
             [[maybe_unused]] auto* const left = held_.release();
         }

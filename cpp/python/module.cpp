@@ -1,4 +1,4 @@
-// The native module: its enums, and the functions of the other files.
+// The native module: its enums and the functions from the other files.
 
 #include "../splits.hpp"
 #include "../sums.hpp"

@@ -1,4 +1,4 @@
-// Factors and scores: scoring, ranking, top lists. See ranking.hpp and sorting.hpp.
+// Bindings for factors and scores: scoring, ranking, top lists. See ranking.hpp and sorting.hpp.
 #include "../ranking.hpp"
 
 #include <string>
@@ -75,7 +75,7 @@ Top<Real> top(std::size_t n_users, TieOrder order, const In1<std::uint64_t>& key
             left.data()};
 }
 
-/// The scores of all users x the items at the places [first, last), checked.
+/// Check the scores of all users x the items at the places [first, last).
 template <class Real>
 FactorScores<Real> factor_scores(
     const In2<Real>& users, const Strided2<Real>& items, const std::optional<In1<Real>>& bias,
@@ -102,7 +102,7 @@ FactorScores<Real> factor_scores(
             finished.data()};
 }
 
-/// Checks the excluded items, and converts them to places if items are scored in another order.
+/// Checks the excluded items, and converts them to places if items are not scored in index order.
 class OwnPlaces {
  public:
     template <class Real>
@@ -203,7 +203,7 @@ void bind_factors(nb::module_& m) {
         exact("left"), nb::arg("check"), exact("nan_rule"), exact("flags"), exact("finished"));
 }
 
-/// The scores of all users x all items, checked.
+/// Check the scores of all users x all items.
 template <class Real>
 GivenScores<Real> given_scores(const Strided2<Real>& scores,
                                const std::optional<In1<std::int64_t>>& columns,

@@ -1,4 +1,5 @@
-// Bindings for lists ranked elsewhere and for rows: tables, sums, splits, hashes, strings.
+// Bindings for lists that were ranked elsewhere, and for rows: tables, sums, splits, hashes,
+// strings.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -156,7 +157,7 @@ void bind_tables(nb::module_& m) {
         exact("other_indptr"), exact("other_items"), exact("found"));
 }
 
-/// Rows at places; checks their shapes and that of the output sums.
+/// Check the shapes of rows with places and of the output sums.
 PlacedRows placed_rows(const In1<std::int64_t>& indptr, const In1<std::int64_t>& place,
                        std::size_t n_terms, const In1<std::int64_t>& cutoffs,
                        const Out2<double>& sums) {
