@@ -1,4 +1,4 @@
-"""Another library and recometer do the same work in alternation, measured in processor time.
+"""Time another library and recometer doing the same work in alternation, in CPU time.
 
 Both sides get the same objects in the same process, and one thread. The result is the median ratio
 of adjacent runs in processor time (time.process_time), which other users of the machine hardly

@@ -14,13 +14,13 @@ from pathlib import Path
 # allocators keep memory that would be ready for the next call (Polars' for half a second).
 PAUSE = 1.0
 QUIET = 0.05  # share of the processors that other processes may use
-PATIENCE = 3  # try at most this multiple of the repeats to find quiet ones
+PATIENCE = 3  # at most this multiple of the repeats, to find quiet rounds
 WAIT = 120.0  # seconds that all rounds together may wait for quiet
 
 
 @dataclasses.dataclass(frozen=True)
 class Timed:
-    """The times of something, and how busy other processes kept the processors."""
+    """The times of a call, and how busy other processes kept the processors."""
 
     seconds: list[float]
     others: list[float]
@@ -44,8 +44,8 @@ def side_by_side(
     """Time several calls in turn, in a new random order for each round.
 
     Each call finds the memory that the previous one released, so a fixed order would favour one of
-    them. A round waits a while for other processes to be quiet. If these use more than 5 % of the
-    processors nevertheless, the round is repeated. The quietest rounds count.
+    them. A round waits a while for other processes to be quiet. If they still use more than 5 % of
+    the processors, the round is repeated. The quietest rounds count.
     """
     if warm_up:
         for call in contestants.values():

@@ -90,7 +90,7 @@ class Run:
     def ratio(
         self, what: str, other: Timed, ours: Timed, target: float | None = None, **more: Any
     ) -> None:
-        """Add how many times longer the other call took."""
+        """Add a row with the ratio of the other call's time."""
         ratio = other.median / ours.median
         self.add(what, seconds(ours.median), seconds(other.median), ratio, target, **more)
 
@@ -141,7 +141,7 @@ def shares(run: Run, name: str, operations: int, times: Times, targets: dict[str
 
 
 def compare_recometrics(run: Run, name: str, data: Data, ours: Timed, target: float | None) -> None:
-    """Time recometrics: for all users if there is a target, else for the first ones."""
+    """Time recometrics: for all users if there is a target, otherwise for the first users."""
     some = len(data.users) if target else min(len(data.users), RECOMETRICS_USERS)
     _rivals.recometrics_metrics(data.first_users(16), run.threads)()
     call = _rivals.recometrics_metrics(data.first_users(some), run.threads)
@@ -167,7 +167,7 @@ def base(run: Run) -> None:
 
 
 def varied(name: str, kernel: float | None = None, **changes: Any) -> Callable[[Run], None]:
-    """Return a case that changes something in the base case."""
+    """Return a variant of the base case."""
 
     def measure(run: Run) -> None:
         targets = {} if kernel is None else {"rank": kernel}

@@ -97,7 +97,7 @@ class Device:
             torch.cuda.synchronize()
 
     def bytes_above(self, work: Callable[[], object]) -> int | None:
-        """Return the most bytes that some work allocates; None if they are not counted."""
+        """Return the peak number of bytes that some work allocates; None if it is not counted."""
         if not self.real:
             return None
         torch.cuda.empty_cache()

@@ -38,7 +38,7 @@ LARGEST = 2.5e9  # bytes
 def write(folder: Path, n_users: int) -> None:
     """Write the lists of all users, grouped and ungrouped, and a test set, in chunks of rows."""
     n = n_users * LENGTH
-    # A step coprime to the number of rows visits every row once; users get random ids in addition.
+    # A step that is coprime to the number of rows visits every row once. Users also get random ids.
     step = next(s for s in range(int(n * 0.618), n) if np.gcd(s, n) == 1)
     names = np.random.default_rng(0).permutation(n_users)
     for order in MILLION_ROWS_A_SECOND:

@@ -25,8 +25,8 @@ from _timing import Times, side_by_side
 
 HERE = Path(__file__).parent
 USERS = (30_000, 1_000_000)
-# More users would take the others hours and too much memory. Their time is scaled up, which favours
-# them: for ten times the users, RecTools takes 17 to 22 times as long.
+# With more users, the other libraries would take hours and too much memory. Their time is scaled
+# up, which favours them: for ten times the users, RecTools takes 17 to 22 times as long.
 OTHERS_USERS = 300_000
 WARM_UP_USERS = 100
 QUICK = ("rectools", "pytrec_eval")  # the others are timed once
@@ -96,7 +96,7 @@ CASES = (
 
 
 def others_of(case: Case, data: Data, names: list[str]) -> dict[str, Contestant]:
-    """Return calls of the other libraries with the forms of data that they take, by name."""
+    """Return calls of the other libraries, by name, with the kinds of data that they accept."""
     lists, test = data.frames(strings=case.strings or "strings" in case.name)
     if case.dicts:
         dicts = _lists.trec_dicts(lists, test)
@@ -106,7 +106,7 @@ def others_of(case: Case, data: Data, names: list[str]) -> dict[str, Contestant]
 
 
 def check(data: Data, names: list[str]) -> None:
-    """Check that all agree on the means of metrics with the same definition."""
+    """Check that all libraries agree on the means of metrics with the same definition."""
     frames = data.frames()
     own = _lists.ours(*frames, 1)
     expected = own.means(own.call())

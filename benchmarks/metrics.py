@@ -45,7 +45,7 @@ LENGTH = max(CUTOFFS)  # of the lists given to other libraries
 class Data:
     """The places of each user's relevant items, from 0 on: [n_users, N_RELEVANT].
 
-    A tenth of the users have one at the top, and 90 % have one in the first hundred.
+    A tenth of the users have a relevant item at the top, and 90 % have one among the first hundred.
     """
 
     places: Int64
@@ -68,7 +68,7 @@ class Data:
     def ranks(self) -> Ranks:
         """Return the ranks: in groups of four ties, or with 1 % of the items tied in pairs.
 
-        In pairs, the other item is irrelevant and comes second.
+        In a pair, the other item is irrelevant and comes second.
         """
         above, tied = self.places, np.full(self.places.shape, GROUP - 1)
         if self.all_tied:

@@ -2,8 +2,8 @@
 
 Run, in an environment that has the library: python benchmarks/peers.py --library replay
 
-Each side gets the data that its users have in memory, and converts it as needed. The metrics are
-those at 10 that both have. `_pairs.py` explains how the two sides are timed.
+Each side gets the data that its users have in memory, and converts it as needed. Only metrics at 10
+that both libraries have are computed. `_pairs.py` explains how the two sides are timed.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def evidently(n_users: int) -> list[Pair]:
 
 
 def retrieval_eval_gate(n_users: int) -> list[Pair]:
-    """TREC files, 100 documents per query, from reading to means."""
+    """TREC files, 100 documents per query; from reading the files to the means."""
     import tempfile
 
     from rag_eval_gate.backends import RunFileBackend

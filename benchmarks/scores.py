@@ -77,7 +77,7 @@ def top_k(data: Data, *, copy: bool) -> Call:
     scores = torch.from_numpy(data.scores)
     users, items = (torch.from_numpy(index.astype(np.int64)) for index in data.train.nonzero())
     if not copy:
-        scores = scores.clone()  # keep the scores as a model returns them for the other calls
+        scores = scores.clone()  # the other calls need the scores as a model returns them
 
     def call() -> Any:
         masked = scores.clone() if copy else scores

@@ -40,7 +40,7 @@ MIB = 2**20
 FILE = Case("file", n_users=4_096, n_items=1_000_000)
 MILLION = Case("a million users", n_users=1_000_000, n_items=100_000)
 METRICS = {"all eleven metrics": ALL_METRICS, "cut-offs only": CUTOFF_METRICS}
-LEAST_SPEED = 0.9  # of factors in a file, relative to memory
+LEAST_SPEED = 0.9  # with factors in a file, relative to memory
 N_ROWS, ROWS_PER_USER, N_ROW_ITEMS = 10_000_000, 10, 100_000
 BYTES_PER_JUDGED = 28  # its score and counts, which are written while users are ranked
 SHARE = 0.1  # share of the work from which on the bar's estimate counts
@@ -74,7 +74,7 @@ def _evaluation(data: Data, threads: int, metrics: str) -> Callable[[], rm.Evalu
 
 
 def _processor_times(calls: dict[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
-    """Return each call's processor time, run in turn; others may use the machine meanwhile."""
+    """Return each call's CPU time. Calls run in turn, so others may use the machine meanwhile."""
     found: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(repeats):
         for name, call in calls.items():
@@ -126,7 +126,7 @@ def _write_rows(folder: Path, n_rows: int) -> None:
     """Write the same rows with numeric and text ids."""
     rng = np.random.default_rng(0)
     user = np.repeat(np.arange(n_rows // ROWS_PER_USER), ROWS_PER_USER)
-    # Distinct items of a user: some steps from the first one.
+    # Distinct items of a user: a few steps from the first item.
     first = rng.integers(0, N_ROW_ITEMS, len(user) // ROWS_PER_USER)
     item = (first[user] + 7919 * np.tile(np.arange(ROWS_PER_USER), len(first))) % N_ROW_ITEMS
     score, judged = rng.random(n_rows), rng.random(n_rows) < 1 / ROWS_PER_USER

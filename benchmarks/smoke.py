@@ -51,7 +51,7 @@ NEEDS = {
 
 
 def main() -> None:
-    """Run the named scripts, or all; fail if a script fails or has no entry above."""
+    """Run the named scripts, or all scripts; fail if a script fails or has no entry above."""
     scripts = {path.stem for path in HERE.glob("[!_]*.py")} - {Path(__file__).stem}
     unknown = scripts ^ (SMALLEST.keys() | ELSEWHERE.keys())
     if unknown:

@@ -1,12 +1,12 @@
-"""Time evaluations on Spark, MLlib, a job without an evaluation, and one machine.
+"""Time evaluations on Spark, with MLlib and on one machine, and a job without an evaluation.
 
 Run: python benchmarks/spark.py lists --users 960000   # lists of ten items
      python benchmarks/spark.py compare                # two models of 6,022 users
      python benchmarks/spark.py large --users 10000000 # once, with the memory that it takes
 
-Needs the extra spark, and Java. Everything runs in turns in one process, and medians of the elapsed
-times are printed and written to results/spark.json, with the load of the machine: ratios of what
-ran in the same round are steadier than seconds.
+Needs the extra spark, and Java. All jobs run in turn in one process. Medians of the elapsed times
+are printed, and written to results/spark.json with the load of the machine. Ratios from the same
+round are steadier than seconds.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ N_ITEMS, PLACES, TEST = 20_000, 10, 3
 
 
 def session(cores: int) -> Any:
-    """Start Spark on some cores of this machine."""
+    """Start Spark with some of this machine's cores."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -57,12 +57,12 @@ def session(cores: int) -> Any:
 
 
 def frames(spark: Any, folder: Path, n_users: int, seed: int = 0) -> tuple[Any, Any]:
-    """Write lists and test of random numbers as Parquet; return them as DataFrames."""
+    """Write random lists and test data as Parquet; return them as DataFrames."""
     import pyarrow as pa
     import pyarrow.parquet
 
     rng = np.random.default_rng(seed)
-    first = rng.integers(0, N_ITEMS, n_users)  # items that follow one another
+    first = rng.integers(0, N_ITEMS, n_users)  # consecutive items
     listed = (first[:, None] + np.arange(PLACES)) % N_ITEMS
     test = rng.integers(0, N_ITEMS, (n_users, TEST))
     test[:, 0] = listed[np.arange(n_users), rng.integers(0, PLACES, n_users)]
@@ -83,7 +83,7 @@ def frames(spark: Any, folder: Path, n_users: int, seed: int = 0) -> tuple[Any, 
 
 
 def medians(works: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Time all works in turns, after one turn that counts for nothing; print and return medians."""
+    """Time all jobs in turn, after a round that does not count; print and return medians."""
     taken: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(rounds + 1):
         for name, work in works.items():
@@ -164,7 +164,7 @@ def compare(spark: Any, folder: Path, n_users: int, rounds: int) -> dict[str, fl
 
 
 def large(spark: Any, folder: Path, n_users: int, _: int) -> dict[str, float]:
-    """Evaluate many users once; return the seconds, and the most memory of Java and of workers."""
+    """Evaluate many users once; return the seconds and the peak memory of Java and the workers."""
     listed, test = frames(spark, folder, n_users)
     root, most, done = spark.sparkContext._gateway.proc.pid, {"java": 0, "python": 0}, False
 
@@ -194,7 +194,7 @@ def large(spark: Any, folder: Path, n_users: int, _: int) -> dict[str, float]:
 
 
 def memory_below(root: int) -> dict[str, int]:
-    """Return the resident memory of the Java process, and of its workers together."""
+    """Return the resident memory of the Java process, and the total of its workers."""
     parents, used, names = {}, {}, {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -219,7 +219,7 @@ def _status(process: str) -> list[str]:
 
 
 def main() -> None:
-    """Measure what the command says."""
+    """Run the measurement that the command names."""
     commands = {"lists": (lists, 960_000), "compare": (compare, 6_022), "large": (large, 10**7)}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("command", choices=[*commands])

@@ -262,7 +262,7 @@ def measures(times: Mapping[str, Mapping[str, Timed]]) -> list[Measure]:
 
 
 def large(n: int, threads: int) -> dict[str, Any]:
-    """Split a file and write the parts, each way in a separate process."""
+    """Split a file and write the parts, with each method in a separate process."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ratings.parquet"

@@ -1,6 +1,6 @@
 """Whether intervals, tests and sequences have their nominal error rates, and their speed.
 
-Users are drawn with replacement from those of two data sets, whose means are thus the true means.
+Users are drawn with replacement from two data sets, so the means of these are the true means.
 Prints tables and writes ``results/stats.json``. (The name is not statistics.py because benchmarks
 import the standard module of that name.)
 """
@@ -113,7 +113,7 @@ def _drawn(
 
 
 def coverage(population: Population, n: int, repeats: int) -> list[dict[str, Any]]:
-    """Return how often the default interval and Student's cover the mean and the difference."""
+    """Return how often the default interval and Student's t cover the mean and the difference."""
     first, second, bounds = population.first, population.second, population.bounds
     truths = {"mean": first.mean(), "difference": (first - second).mean()}
     found: dict[str, list[tuple[bool, float, bool, float, bool]]] = {name: [] for name in truths}
@@ -155,8 +155,8 @@ def coverage(population: Population, n: int, repeats: int) -> list[dict[str, Any
 def errors(population: Population, n: int, repeats: int) -> dict[str, Any]:
     """Return each test's rejection rate when the two models of each user are swapped at random.
 
-    Also return the attainable rate: p of tests that count users (sign; randomisation of hits) is
-    discrete, and its largest value up to 0.05 is smaller than that.
+    Also return the attainable rate. In tests that count users (sign; randomisation of hits), p is
+    discrete, and its largest value up to 0.05 is below 0.05.
     """
     tests: dict[str, Callable[[Any], stats.TestResult]] = {
         "randomisation": stats.randomisation,
@@ -195,7 +195,7 @@ def powers(population: Population, n: int, repeats: int) -> list[dict[str, Any]]
     """Return how often the randomisation test rejects when it should, and the predicted rate.
 
     The models of some users are swapped at random so that about half of the samples reject (the
-    mean difference is 2 standard errors), or the differences of all users are shifted by that.
+    mean difference is 2 standard errors), or all users' differences are shifted by it.
     """
     differences = population.first - population.second
     unit = stats.unit_of(differences)
@@ -240,7 +240,7 @@ def alarms(population: Population, repeats: int) -> dict[str, Any]:
     looks = np.linspace(n / LOOKS, n, LOOKS).astype(int)
     for x, y, generator in _drawn(population, n, repeats):
         d = (x - y) * generator.choice([-1.0, 1.0], n)
-        # The result does not depend on the times of the looks: one at the end is enough.
+        # The result does not depend on when you look, so one look at the end is enough.
         alarmed += 0.0 not in stats.ConfidenceSequence(bounds).update(d)
         finite = stats.ConfidenceSequence(bounds, population=n).update(d[: n // 2])
         without += d.mean() not in finite

@@ -1,4 +1,4 @@
-"""Tables of bad input and its messages, from those that are tested."""
+"""Tables of bad input and messages, from the cases that are tested."""
 
 import sys
 from pathlib import Path
@@ -36,7 +36,7 @@ def code(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a text in a cell of a table, as it is written."""
+    """Return a text in a cell of a table, unchanged."""
     for letter in "\\|*_<>`":
         text = text.replace(letter, f"\\{letter}")
     return text

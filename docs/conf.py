@@ -34,21 +34,21 @@ html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": True,
     "header_links_before_dropdown": 6,
-    # The icon instead of the field, so that the header is one line in a window of 1,300 pixels.
+    # An icon instead of the field keeps the header on one line in a window of 1,300 pixels.
     "navbar_persistent": ["search-button"],
 }
-# Pages that are a section of their own have nothing to show in the left column.
+# Pages that are sections of their own have an empty left column.
 html_sidebars = {"index": [], "tutorial": [], "search": [], "genindex": []}
 html_show_sourcelink = False
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
-# The notebooks in examples/ are executed for each build, and stop it where a cell fails.
+# The notebooks in examples/ are executed for each build, which stops if a cell fails.
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_merge_streams = True
-# Links to files of the repository that are not pages; the tests check that they lead somewhere.
+# Links to files of the repository that are not pages; the tests check that these files exist.
 suppress_warnings = ["myst.xref_missing"]
 
 # Names in single backticks become links if Sphinx knows them, and code otherwise.

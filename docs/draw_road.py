@@ -31,14 +31,14 @@ class Box(NamedTuple):
 
     column: int
     row: int
-    kind: str  # what is outside, a step, or a record that is handed over
+    kind: str  # something outside, a step, or a record that is passed on
     title: str
-    paths: tuple[str, ...]  # where it is in the package
+    paths: tuple[str, ...]  # its place in the package
     text: str
 
 
 class Arrow(NamedTuple):
-    """A way from a box to a neighbour: that of the data, or from what a step uses."""
+    """An arrow from a box to a neighbour: the data flow, or a helper module that a step uses."""
 
     begin: str
     end: str

@@ -1,4 +1,4 @@
-"""A page for each metric of the registry, with an example that is computed when it is written."""
+"""Write a page for each metric of the registry, with a computed example."""
 
 import inspect
 import re
@@ -70,13 +70,13 @@ def page(name: str, definition: MetricDefinition) -> str:
 
 
 def description(definition: MetricDefinition) -> str:
-    """Return the first line of its function's docstring, without the range."""
+    """Return the first line of the metric function's docstring, without the range."""
     first = (inspect.getdoc(definition.function) or "").split("\n")[0]
     return re.sub("[;,:] (in \\[.*|at most 1|0 or more)\\.$", ".", first).replace("``", "`") + "\n"
 
 
 def facts(definition: MetricDefinition) -> Iterator[str]:
-    """List the range, direction and further facts of its values."""
+    """List the range, the direction and other facts about the values."""
     definition = definition.given(())
     better = "Higher" if definition.higher_is_better else "Lower"
     yield f"* {bounds(definition)}"
@@ -105,13 +105,13 @@ def bounds(definition: MetricDefinition) -> str:
 
 
 def cutoff(definition: MetricDefinition) -> str:
-    """State whether it takes a cut-off."""
+    """State whether the metric takes a cut-off."""
     words = {"required": "required", "optional": "optional; without one, the whole ranking is read"}
     return words.get(definition.cutoff, "not possible")
 
 
 def parameters(definition: MetricDefinition) -> Iterator[str]:
-    """List its parameters; those for conventions alone are folded away."""
+    """List the parameters; those for conventions only are folded away."""
     own, folded = (
         [one for one in definition.parameters.values() if one.for_conventions == kind]
         for kind in (False, True)
@@ -155,7 +155,7 @@ def written(definition: MetricDefinition, setting: str) -> str:
 
 
 def example(name: str, definition: MetricDefinition) -> Iterator[str]:
-    """Compute it for a few items."""
+    """Compute the metric for a few items."""
     yield "## Example\n"
     if definition.record == "ratings":
         yield from rated(name, definition)
@@ -166,7 +166,7 @@ def example(name: str, definition: MetricDefinition) -> Iterator[str]:
 
 
 def ranked(name: str, definition: MetricDefinition) -> Iterator[str]:
-    """Compute it for one user at each cut-off."""
+    """Compute the metric for one user at each cut-off."""
     yield "These are the five candidates of a user, best score first; test lacks those with `-`:\n"
     yield "| rank | item | value in test |\n|---|---|---|"
     for rank, item in enumerate(ITEMS, 1):
@@ -187,7 +187,7 @@ def ranked(name: str, definition: MetricDefinition) -> Iterator[str]:
 
 
 def rated(name: str, definition: MetricDefinition) -> Iterator[str]:
-    """Compute it for six rows of one user."""
+    """Compute the metric for six rows of one user."""
     shares = definition.needs == "probabilities"
     predicted = [value / 5 for value in PREDICTED] if shares else PREDICTED
     yield "These are predicted and true ratings of a user, and ratings from 4 on are relevant:\n"
@@ -201,7 +201,7 @@ def rated(name: str, definition: MetricDefinition) -> Iterator[str]:
 
 
 def listed(name: str, definition: MetricDefinition) -> Iterator[str]:
-    """Compute it for the lists of two users."""
+    """Compute the metric for the lists of two users."""
     train, rules = (TRAIN_REPEATED, {"seen": "kept"}) if name in REPEATED else (TRAIN, {})
     yield "These are the lists of two users, and their items in test:\n"
     yield "| user | list | test |\n|---|---|---|"
@@ -263,7 +263,7 @@ def table(source: object, test: object, names: list[str], **given: object) -> It
 
 
 def literature(definition: MetricDefinition) -> Iterator[str]:
-    """List the literature, with the titles that the docstrings give."""
+    """List the literature, with the titles from the docstrings."""
     everything = [one for each in METRICS.values() for one in (*cited(each), *stated(each))]
     titles = {key(one): REMARK.sub("", one) for one in sorted(everything, key=len)}
     own = [*stated(definition), *cited(definition)]
@@ -275,12 +275,12 @@ def literature(definition: MetricDefinition) -> Iterator[str]:
 
 
 def stated(definition: MetricDefinition) -> list[str]:
-    """Return the sources that its declaration names."""
+    """Return the sources named in the declaration."""
     return re.split(r"; (?:\w+: )?", definition.source)
 
 
 def cited(definition: MetricDefinition) -> list[str]:
-    """Return the references of the docstring of its function."""
+    """Return the references in the metric function's docstring."""
     found = re.search(r"References\n-+\n(.*)", inspect.getdoc(definition.function) or "", re.DOTALL)
     text = " ".join(found[1].split()) if found else ""
     return [one.rstrip(".") for one in re.split(r"(?<!al)\. |; (?=[A-Z])", text) if one]
@@ -300,7 +300,7 @@ def shown(value: float) -> str:
 
 
 def libraries(name: str) -> Iterator[str]:
-    """List what other libraries call it."""
+    """List the metric's names in other libraries."""
     rows = dict.fromkeys(  # a library may have several conventions
         f"| {convention.library} {convention.version} | `{entry.name}` | `{entry.metric}` |"
         for convention in rm.conventions()

@@ -229,7 +229,7 @@ def other_needs() -> str:
 
 
 def other_names() -> str:
-    """List other names of the metrics, and names that are refused."""
+    """List other names of the metrics, and ambiguous names, which are refused."""
     unclear = "; ".join(
         f"`{name}` ({instead})"
         for d in METRICS.values()
@@ -244,7 +244,7 @@ def other_names() -> str:
 
 
 def names(attribute: str) -> str:
-    """List the metrics for which this attribute is true."""
+    """List the metrics that have this attribute."""
     return ", ".join(name for name, d in reading("ranks").items() if getattr(d, attribute))
 
 

@@ -1,8 +1,9 @@
-"""What follows from the project's address, which pyproject.toml has in one place.
+"""Derive metadata from the project's address, which is only stated in pyproject.toml.
 
 scikit-build-core asks for the description and the links of the package when it builds it.
-``python release/recometer_metadata.py`` writes the other files that name the address or the
-version, ``--check`` only compares them, and ``--tag v1.2.3`` also says what a release lacks.
+``python release/recometer_metadata.py`` writes the other files that contain the address or the
+version, ``--check`` only compares them, and ``--tag v1.2.3`` also lists what is missing for a
+release.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def version() -> str:
 
 
 def released() -> str | None:
-    """Return the day on which the changelog says that this version was released."""
+    """Return the release date of this version according to the changelog."""
     found = re.search(
         rf"^## {re.escape(version())} \((\d{{4}}-\d\d-\d\d)\)",
         text_of("CHANGELOG.md"),
@@ -50,7 +51,7 @@ def released() -> str | None:
 
 
 def absolute(text: str, address: str, version: str) -> str:
-    """Return Markdown whose links to files of the project lead to its repository."""
+    """Return Markdown in which links to files of the project point to its repository."""
 
     def lead(link: re.Match[str]) -> str:
         kind = "raw" if link[1].endswith(".png") else "blob"
@@ -79,7 +80,7 @@ def dynamic_metadata(field: str, settings: Mapping[str, Any] | None = None) -> A
 
 
 def followers() -> dict[str, str]:
-    """Return the files that name the address or the version, as they should be."""
+    """Return the correct contents of the files that contain the address or the version."""
     workflow = re.sub(
         r"uses: \S+/recometer@\S+",
         f"uses: {address().removeprefix('https://github.com/') or UNSET}@v{version()}",
@@ -100,7 +101,7 @@ def followers() -> dict[str, str]:
 
 
 def problems(tag: str | None) -> list[str]:
-    """Return what is wrong, or lacking for a release with a tag."""
+    """Return the faults, and what is missing for a release with a tag."""
     stale = [
         f"{name} is stale: python release/recometer_metadata.py"
         for name, text in followers().items()
