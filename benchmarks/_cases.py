@@ -87,9 +87,9 @@ def trained(case: Case, seed: int = 1) -> tuple[Data, dict[str, float]]:
     Each user draws distinct items with probabilities proportional to
     ``popularity[i] * exp(taste[u] . style[i])``, where popularity is log-normal (sigma 1.5) and
     tastes have 16 normally distributed dimensions (sigma 0.8). A random part of the items is test;
-    implicit's AlternatingLeastSquares is fitted to the rest. With these sigmas, the model is about as good as
-    published models on data of this size: recall@20 is 0.12 and hit@10 is 0.60 for 8,192 users and
-    40,000 items.
+    implicit's AlternatingLeastSquares is fitted to the rest. With these sigmas, the model is about
+    as good as published models on data of this size: recall@20 is 0.12 and hit@10 is 0.60 for 8,192
+    users and 40,000 items.
     """
     from implicit.cpu.als import AlternatingLeastSquares
     from threadpoolctl import threadpool_limits
