@@ -8,8 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, overload
 
 from recometer.errors import InputError, naming
-from recometer.evaluating.arguments import DEFAULT_METRICS, check_evaluable
-from recometer.evaluating.folds import are_folds, check_no_train, each_fold
+from recometer.evaluating.arguments import (
+    DEFAULT_METRICS,
+    are_folds,
+    check_evaluable,
+    check_no_train,
+    each_fold,
+)
 from recometer.evaluating.preparation import Preparation
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol

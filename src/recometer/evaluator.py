@@ -16,22 +16,21 @@ from recometer.arrays import Array, Bool, Int64, all_of, any_of, follow
 from recometer.data import ids
 from recometer.data.fingerprints import Fingerprinting
 from recometer.data.frames import is_frame
+from recometer.data.ids import are_pairs
 from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex
 from recometer.data.numbers import are_ignored, as_array, size_in_words, without_mask
-from recometer.data.sessions import are_pairs
 from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, RecometerError
 from recometer.evaluating.arguments import Arguments
+from recometer.evaluating.case import request_of
 from recometer.evaluating.preparation import Preparation
-from recometer.evaluating.records import request_of
 from recometer.evaluating.sides import Sides, arrays_beside_test, as_brought
 from recometer.evaluation import Evaluation
 from recometer.remembered import cached_property
 from recometer.removed import without
-from recometer.sources.base import Request, Source
+from recometer.sources.base import Memory, Request, Source
 from recometer.sources.lists import Lists
-from recometer.sources.memory import Memory
 from recometer.sources.pairs import Pairs
 from recometer.sources.scores import Scores
 from recometer.sources.streams import (

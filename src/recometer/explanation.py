@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer.arrays import Array, Float64, Int64
-from recometer.data import ids, sessions
+from recometer.data import ids
 from recometer.errors import DataWarning, InputError, InputTypeError, UnknownNameError
 from recometer.evaluating.arguments import protocol_of
 from recometer.evaluation import Evaluation, evaluate
@@ -123,8 +123,8 @@ class Explanation(Printed):
 
         users = np.arange(len(self.values)) if self.user_ids is None else self.user_ids
         parted = self._parted
-        paired = sessions.are_pairs(users)
-        who = sessions.id_columns(users) if paired else {"user": users.tolist()}
+        paired = ids.are_pairs(users)
+        who = ids.id_columns(users) if paired else {"user": users.tolist()}
         return pl.DataFrame(
             {
                 **who,

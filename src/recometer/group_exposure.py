@@ -29,8 +29,7 @@ from recometer.metrics.listed.exposure import (
 )
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists
-from recometer.sources.base import Request, Source
-from recometer.sources.memory import Memory
+from recometer.sources.base import Memory, Request, Source
 from recometer.tasks import resolve_threads
 
 if TYPE_CHECKING:

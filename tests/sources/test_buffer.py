@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recometer.sources.buffer import pack, unpack
+from recometer.sources.streams import pack, unpack
 
 
 @pytest.mark.parametrize(

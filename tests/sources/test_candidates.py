@@ -18,7 +18,8 @@ import recometer as rm
 from recometer.data.matching import SourceIndex
 from recometer.errors import DataWarning, InputError, InputTypeError, UnknownNameError
 from recometer.protocol import Protocol
-from recometer.sources import _factor_ranking, alignment
+from recometer.sources import alignment
+from recometer.sources import factors as factor_source
 from recometer.sources.alignment import align
 from recometer.sources.base import Request
 from recometer.sources.candidates import Items
@@ -265,8 +266,8 @@ def test_blocks_and_threads_change_nothing(case, dtype, monkeypatch):
     chosen = rng.random((60, 300)) < rng.random((60, 1)) ** 3
     options = {"train": train, "metrics": METRICS}
     expected = rm.evaluate(factors, test, candidates=chosen, **options)
-    monkeypatch.setattr(_factor_ranking, "CANDIDATES_PER_TASK", 500)
-    monkeypatch.setattr(_factor_ranking, "USERS_PER_BLOCK", 7)
+    monkeypatch.setattr(factor_source, "CANDIDATES_PER_TASK", 500)
+    monkeypatch.setattr(factor_source, "USERS_PER_BLOCK", 7)
     monkeypatch.setattr(alignment, "CELLS_AT_ONCE", 400)
     for threads in (1, 3):
         result = rm.evaluate(factors, test, candidates=chosen, threads=threads, **options)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from recometer import tasks
 from recometer.data import files, ids
 from recometer.errors import InputError
-from recometer.sources import _list_columns
+from recometer.sources import _list_reading
 from recometer.sources._list_reading import read_lists
 
 NO_OPTIONS = dict.fromkeys(("user", "item", "rank", "score", "user_ids", "item_ids"))
@@ -24,7 +24,7 @@ def many_parts():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tasks, "BLOCK", 3)
         patch.setattr(tasks, "ROWS_PER_TASK", 7)
-        patch.setattr(_list_columns, "ROWS_PER_TASK", 2)
+        patch.setattr(_list_reading, "ROWS_PER_TASK", 2)
         patch.setattr(ids, "STRINGS_PER_THREAD", 2)
         patch.setattr(files, "ROWS_AT_ONCE", 5)
         patch.setattr(tasks, "resolve_threads", lambda _: 3)
@@ -36,7 +36,7 @@ def test_narrow(seed, n, dtype):
     values = np.random.default_rng(seed).integers(0, 99, n).astype(dtype)
     chunked = pl.concat([pl.Series(values[:9]), pl.Series(values[9:])], rechunk=False)
     for column in (values, chunked):
-        out, low, high = _list_columns.narrow(column)
+        out, low, high = _list_reading.narrow(column)
         assert out.dtype == np.int32
         np.testing.assert_array_equal(out, values)
         assert (low, high) == ((values.min(), values.max()) if n else (0, -1))
@@ -44,16 +44,16 @@ def test_narrow(seed, n, dtype):
 
 def test_narrow_takes_integers_alone():
     for column in (pl.Series([1, None]), pl.Series(["a"]), pl.Series([1.0]), np.ones(2)):
-        assert _list_columns.narrow(column) is None
-    assert _list_columns.narrow(np.array([2**40, -(2**40)]))[1:] == (-(2**40), 2**40)
+        assert _list_reading.narrow(column) is None
+    assert _list_reading.narrow(np.array([2**40, -(2**40)]))[1:] == (-(2**40), 2**40)
 
 
 @given(seed=st.integers(0, 2**32), n=st.integers(0, 40))
 def test_runs(seed, n):
     values = np.random.default_rng(seed).integers(0, 2, n)
     expected = np.flatnonzero(np.diff(values, prepend=-1))
-    np.testing.assert_array_equal(_list_columns.runs(values), expected)
-    np.testing.assert_array_equal(_list_columns.runs(pl.Series(values).cast(pl.String)), expected)
+    np.testing.assert_array_equal(_list_reading.runs(values), expected)
+    np.testing.assert_array_equal(_list_reading.runs(pl.Series(values).cast(pl.String)), expected)
 
 
 @given(seed=st.integers(0, 2**32), n_lists=st.integers(0, 9), falling=st.booleans())
@@ -66,7 +66,7 @@ def test_ordered(seed, n_lists, falling):
     if rng.random() < 0.5 and len(values):
         values[rng.integers(len(values))] = rng.integers(0, 99)
     expected = all((np.diff(values[a:b]) > 0).all() for a, b in itertools.pairwise(indptr))
-    assert _list_columns.ordered(-values if falling else values, indptr, falling) == expected
+    assert _list_reading.ordered(-values if falling else values, indptr, falling) == expected
 
 
 @given(seed=st.integers(0, 2**32), n=st.integers(0, 40))
@@ -79,18 +79,18 @@ def test_group_and_place(seed, n):
     expected = np.searchsorted(lists[order], np.arange(n_lists + 1))
     pieces = np.split(items, [n // 3, n // 2])
     for dtype in (np.int32, np.float64):
-        indptr, grouped = _list_columns.group(lists, n_lists, iter(pieces), dtype)
+        indptr, grouped = _list_reading.group(lists, n_lists, iter(pieces), dtype)
         assert grouped.dtype == dtype
         np.testing.assert_array_equal(indptr, expected)
         np.testing.assert_array_equal(grouped, items[order])
     ranks = np.empty(n, np.int32)
     ranks[order] = np.arange(n) - expected[lists[order]] + 5
     np.testing.assert_array_equal(
-        _list_columns.place(lists, n_lists, items, ranks, 5)[1], items[order]
+        _list_reading.place(lists, n_lists, items, ranks, 5)[1], items[order]
     )
     if n:
         ranks[rng.integers(n)] += rng.choice([-1, 1])
-        assert _list_columns.place(lists, n_lists, items, ranks, 5) is None
+        assert _list_reading.place(lists, n_lists, items, ranks, 5) is None
 
 
 @given(values=st.lists(st.text(max_size=3), max_size=30), dtype=st.sampled_from([int, np.int32]))

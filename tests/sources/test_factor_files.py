@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import recometer as rm
 from recometer.errors import DataWarning, FileError
 from recometer.ranks import UserFlag
-from recometer.sources import _factor_ranking
+from recometer.sources import factors as factor_source
 from recometer.sources._factor_arrays import Converted
 from recometer.sources.base import Request
 from recometer.sources.candidates import read_candidates
@@ -75,9 +75,9 @@ def small_blocks():
     """Order items by length for problems of any size, and convert only a few items at a time."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         for name in ("LEAST_ITEMS", "LEAST_USERS"):
-            patch.setattr(_factor_ranking, name, 0)
-        patch.setattr(_factor_ranking, "MOST_ALIKE", np.inf)
-        patch.setattr(_factor_ranking, "CONVERTED_AT_ONCE", 100)
+            patch.setattr(factor_source, name, 0)
+        patch.setattr(factor_source, "MOST_ALIKE", np.inf)
+        patch.setattr(factor_source, "CONVERTED_AT_ONCE", 100)
         yield
 
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 import recometer as rm
 from recometer import _kernel
-from recometer.sources import _factor_ranking
-from recometer.sources._factor_ranking import FactorsWork, length_bounds
+from recometer.sources import factors as factor_source
 from recometer.sources.alignment import align
 from recometer.sources.base import Request
 from recometer.sources.candidates import read_candidates
+from recometer.sources.factors import FactorsWork, length_bounds
 
 KINDS = ["whole", "skewed", "parallel", "repeated", "tiny", "large", "constant", "special"]
 
@@ -67,8 +67,8 @@ def outcome(source, request, k, *, longest_first):
     """Return all ranks and lists, with the longest items first or not."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("LEAST_ITEMS", "LEAST_USERS"):
-            patch.setattr(_factor_ranking, name, 0 if longest_first else 2**62)
-        patch.setattr(_factor_ranking, "MOST_ALIKE", np.inf)
+            patch.setattr(factor_source, name, 0 if longest_first else 2**62)
+        patch.setattr(factor_source, "MOST_ALIKE", np.inf)
         ranks = source.rank(dataclasses.replace(request, depth=k))
         lists = source.top(request, k)
     return vars(ranks), vars(lists)
@@ -160,13 +160,13 @@ def test_users_leave_where_lengths_fall(monkeypatch):
             return native(**given)
 
         monkeypatch.setattr(_kernel, name, call)
-    monkeypatch.setattr("recometer.sources._factor_ranking.SECONDS_PER_CALL", 1e-9)
+    monkeypatch.setattr("recometer.sources.factors.SECONDS_PER_CALL", 1e-9)
     test = rm.Interactions.of((rng.random((30, 20_000)) < 0.001).astype(float))
     source = rm.Factors(users, items[rng.permutation(20_000)])
     ranks = source.rank(Request(test, depth=10))
     source.top(Request(test), 10)
     assert last == [2048, 2048]
-    monkeypatch.setattr(_factor_ranking, "LEAST_ITEMS", 10**9)
+    monkeypatch.setattr(factor_source, "LEAST_ITEMS", 10**9)
     others = source.rank(Request(test, depth=10))
     np.testing.assert_array_equal(ranks.above, others.above)
     assert max(last) > 2048
@@ -178,7 +178,7 @@ def order_of(source, request):
 
 
 def test_bounds_fall_and_places_are_a_permutation(monkeypatch):
-    monkeypatch.setattr(_factor_ranking, "MOST_ALIKE", np.inf)
+    monkeypatch.setattr(factor_source, "MOST_ALIKE", np.inf)
     rng = np.random.default_rng(5)
     for kind in KINDS[:-1]:
         items = drawn(rng, kind, 3000, 4, np.float64)
@@ -205,7 +205,7 @@ def test_users_who_leave_early_take_nobody_with_them(dtype):
     users = np.tile(np.array([[1, 0], [-1, 0]], dtype), (10, 1))
     request = Request(rm.Interactions.of(np.eye(20, 9000)), None, rm.Protocol(ties="item"), depth=3)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("recometer.sources._factor_ranking.SECONDS_PER_CALL", 0.0)
+        patch.setattr("recometer.sources.factors.SECONDS_PER_CALL", 0.0)
         source = rm.Factors(users, items)
         lists = source.top(request, 3).items
         ranks = source.rank(request)

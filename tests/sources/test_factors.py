@@ -18,7 +18,7 @@ import recometer as rm
 from recometer import _kernel, tasks
 from recometer.errors import DataWarning, InputError, InputTypeError, InternalError
 from recometer.ranks import UserFlag
-from recometer.sources import _factor_ranking
+from recometer.sources import factors as factor_source
 from recometer.sources.base import Request
 
 ALL = "precision@5 tprecision@5 recall@5 ap@5 tap@5 ndcg@5 hit@5 rr@5 roc_auc pr_auc rprecision"
@@ -151,10 +151,10 @@ def test_threads_and_blocks_change_nothing(whole, monkeypatch):
         (5, 1, 10**5, 1e-4),
         (1, 64, 40, 1),
     ):
-        monkeypatch.setattr(_factor_ranking, "USERS_PER_TASK", users)
-        monkeypatch.setattr(_factor_ranking, "JUDGED_PER_TASK", judged)
-        monkeypatch.setattr(_factor_ranking, "SECONDS_PER_CALL", seconds)
-        monkeypatch.setattr(_factor_ranking, "BRIEF_SECONDS", 0)
+        monkeypatch.setattr(factor_source, "USERS_PER_TASK", users)
+        monkeypatch.setattr(factor_source, "JUDGED_PER_TASK", judged)
+        monkeypatch.setattr(factor_source, "SECONDS_PER_CALL", seconds)
+        monkeypatch.setattr(factor_source, "BRIEF_SECONDS", 0)
         same(data.evaluate(threads=threads, ties="item"), expected)
 
 

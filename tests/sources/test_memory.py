@@ -10,7 +10,7 @@ import numpy as np
 
 import recometer as rm
 from recometer.evaluating.preparation import held_bytes
-from recometer.sources.memory import Memory
+from recometer.sources.base import Memory
 
 
 def made() -> tuple[list[int], Callable[[], int]]:

@@ -19,9 +19,9 @@ FOLDER = tempfile.TemporaryDirectory(prefix="recometer-fuzz-")
 def import_recometer() -> None:
     """Import the code under test, or let Atheris import and instrument it."""
     import recometer.data.catalogue
-    import recometer.data.id_files
+    import recometer.data.factor_files
+    import recometer.data.files
     import recometer.data.ids
-    import recometer.data.trec
     import recometer.metrics.names
     import recometer.sources.lists
     import recometer.sources.pairs
@@ -116,7 +116,7 @@ def arrays(data: bytes) -> None:
     """Read factors (arrays and archives), sparse matrices, and files of ids."""
     import recometer as rm
     from recometer.data.array_files import open_sparse
-    from recometer.data.id_files import read_ids
+    from recometer.data.factor_files import read_ids
 
     archive, array = file_of(data, "model.npz"), file_of(data, "users.npy")
     texts = file_of(data, "ids.txt")

@@ -9,16 +9,16 @@ from scripts import run_script
 
 from recometer import _kernel
 from recometer.measuring import listed, ranked
-from recometer.sources import _factor_ranking, _list_ranking
+from recometer.sources import factors, lists
 
 TIES = ("expected", "random")
 SETS = _kernel.instruction_sets()
 # The settings for the number of users, items or places per block.
 BLOCKS = (
-    (_factor_ranking, "USERS_PER_TASK"),
-    (_factor_ranking, "USERS_PER_BLOCK"),
-    (_factor_ranking, "PLACES_PER_TASK"),
-    (_list_ranking, "USERS_PER_TASK"),
+    (factors, "USERS_PER_TASK"),
+    (factors, "USERS_PER_BLOCK"),
+    (factors, "PLACES_PER_TASK"),
+    (lists, "USERS_PER_TASK"),
     (ranked, "BLOCK_USERS"),
     (ranked, "BLOCK_JUDGED"),
     (listed, "BLOCK_PLACES"),

@@ -19,8 +19,8 @@ from recometer.auditing.findings import (
     unchecked,
 )
 from recometer.data import ids
+from recometer.data.ids import are_pairs, clusters_of
 from recometer.data.interactions import Interactions
-from recometer.data.sessions import are_pairs, clusters_of
 from recometer.errors import argument_text
 
 UNDEFINED = "their metrics are undefined, and they are not in the mean"

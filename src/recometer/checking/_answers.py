@@ -10,8 +10,7 @@ from recometer import ragged
 from recometer.arrays import Array, Int64, UInt32
 from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex
-from recometer.evaluating.case import Case
-from recometer.evaluating.records import request_of
+from recometer.evaluating.case import Case, request_of
 from recometer.ranks import Ranks, TopLists
 from recometer.remembered import cached_property
 from recometer.sources.base import Request, Source

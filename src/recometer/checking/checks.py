@@ -10,10 +10,10 @@ from recometer import ragged, stats
 from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.auditing.findings import Finding, Level, among, counted, examples_at, unchecked
 from recometer.checking._answers import Answers, as_interactions, named
-from recometer.data import ids, matching, sessions
+from recometer.data import ids, matching
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError, RecometerError, argument_text, python_or_command
-from recometer.evaluating import unknown
+from recometer.evaluating import checks
 from recometer.evaluation import evaluate
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.results.evaluation import EvaluationRecord
@@ -244,12 +244,12 @@ def _unknown(answers: Answers, data: Interactions | None, side: str, kind: Kind)
     what = f"{kind}s of {side} that the source does not know"
     if data is None:
         return unchecked(what, "no train.")
-    known, (there, its) = answers.source.facts.known_ids(kind), unknown.there(data, kind)
-    missing = unknown.missing(data, kind, known)
+    known, (there, its) = answers.source.facts.known_ids(kind), checks.there(data, kind)
+    missing = checks.missing(data, kind, known)
     level: Level = "problem" if 2 * len(missing) > len(there) else "warning"
     found = EFFECTS[side, kind]
-    if len(missing) > unknown.MANY * len(there) and its is not None:
-        found += unknown.Unknown.of(its[missing], known, side).hint
+    if len(missing) > checks.MANY * len(there) and its is not None:
+        found += checks.Unknown.of(its[missing], known, side).hint
     return counted(
         len(missing),
         len(there),
@@ -263,9 +263,9 @@ def _unknown(answers: Answers, data: Interactions | None, side: str, kind: Kind)
 
 def _untested(answers: Answers, kind: Kind) -> Finding:
     data, own = answers.whole, answers.source.facts.known_ids(kind)
-    there, its = unknown.there(data, kind)
+    there, its = checks.there(data, kind)
     if own is not None and its is not None:
-        asked = sessions.as_named_by(its[there], own) if kind == "user" else its[there]
+        asked = ids.as_named_by(its[there], own) if kind == "user" else its[there]
         found = ids.match(asked, own, f"{kind} ids of test", f"{kind} ids of the source")
         tested = np.unique(found[found >= 0])
         total = len(own)

@@ -13,7 +13,7 @@ import typer
 
 from recometer import split
 from recometer.arrays import Array
-from recometer.data.id_files import read_ids
+from recometer.data.factor_files import read_ids
 from recometer.errors import InputError, RecometerError, did_you_mean
 from recometer.split import KCore
 

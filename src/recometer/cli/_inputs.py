@@ -16,7 +16,7 @@ import typer
 from recometer.arrays import Array
 from recometer.cli._models import Model
 from recometer.cli._text import Note
-from recometer.data import ids, trec
+from recometer.data import files, ids
 from recometer.data.array_files import open_sparse
 from recometer.data.catalogue import Catalogue
 from recometer.data.cells import integers
@@ -28,6 +28,7 @@ from recometer.data.columns import (
     common_names,
     single_names,
 )
+from recometer.data.factor_files import frame_like, known_ids, like, read_ids, same_kinds
 from recometer.data.files import (
     EXTENSIONS,
     SEPARATORS,
@@ -37,7 +38,6 @@ from recometer.data.files import (
     read_columns,
     read_file,
 )
-from recometer.data.id_files import frame_like, known_ids, like, read_ids, same_kinds
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.data.pipes import InputFormat, StandardInput, is_stdin, needs_format
 from recometer.errors import ColumnError, FileError, InputError, RecometerError, did_you_mean
@@ -178,7 +178,7 @@ class Inputs:
                 self._say(what, file, "a matrix: users and items are positions")
                 read = read_interactions(open_sparse(file), str(file))
                 return read if value else dataclasses.replace(read, values=None)
-            kind = trec.kind_of(file)
+            kind = files.kind_of(file)
             if kind == "run":
                 raise FileError(
                     f"{file} is a TREC run, which says what was recommended. Hint: --run "
@@ -186,7 +186,7 @@ class Inputs:
                 )
             if kind == "qrels":
                 self._say(what, file, "TREC qrels")
-                found, frame = Columns("user", "item", "value", None), trec.read_qrels(file)
+                found, frame = Columns("user", "item", "value", None), files.read_qrels(file)
             else:
                 # Only test may have the named column.
                 of_train = what == "train" and self.columns["value"] != NONE
@@ -244,14 +244,14 @@ class Inputs:
 
     def _has_users(self, file: Path) -> bool:
         if not _is_table(file):
-            return trec.kind_of(file) == "qrels"
+            return files.kind_of(file) == "qrels"
         names = column_names(file)
         return self.columns_alone["user"] in names or bool(common_names("user", names))
 
     def columns_of(self, path: str) -> dict[str, Any] | None:
         """Find the columns of a file that is split, as options of `split`; None for TREC qrels."""
         file = self.stdin.path(path)
-        if trec.kind_of(file) is not None:
+        if files.kind_of(file) is not None:
             return None
         asked = {
             option: False if option in OPTIONAL and name == NONE else name
@@ -325,7 +325,7 @@ class Inputs:
     def is_trec(self, model: Model) -> bool:
         """Return whether a model is a TREC run."""
         with self.stated(model):
-            return model.kind == "run" and trec.kind_of(self.stdin.path(model.paths[0])) == "run"
+            return model.kind == "run" and files.kind_of(self.stdin.path(model.paths[0])) == "run"
 
     def catalogue(
         self, text: str | None, test: Interactions | None, columns: Mapping[str, str | list[str]]
@@ -351,7 +351,7 @@ class Inputs:
     def _lists(self, model: Model, test: Interactions | None) -> Lists:
         file = self.stdin.path(model.paths[0])
         wanted: dict[str, Any] = {}
-        if trec.kind_of(file) is not None:
+        if files.kind_of(file) is not None:
             lists = Lists(file)
             self._say(model.name, file, "TREC run")
         else:
@@ -469,7 +469,7 @@ def lists_like(
         found, fetch = open_file(file, wanted)
         columns = {option: in_memory(fetch(option)) for option, name in found.items() if name}
     else:
-        columns = trec.read_run(file).to_dict()
+        columns = files.read_run(file).to_dict()
     return Lists(frame_like(columns, test), **named_alike(columns), separator=separator)
 
 

@@ -12,8 +12,8 @@ import typer
 from recometer.cli import _options as options
 from recometer.cli._models import split_name, stem
 from recometer.data.columns import common_names
+from recometer.data.factor_files import like
 from recometer.data.files import column_names, names_in, read_columns
-from recometer.data.id_files import like
 from recometer.data.pipes import InputFormat, StandardInput
 from recometer.data.storage import DAMAGED, check_replaced, is_table
 from recometer.errors import ColumnError, FileError, InputError, did_you_mean

@@ -24,7 +24,7 @@ from recometer.comparing.rows import (
     standing_text,
     user_columns,
 )
-from recometer.data import sessions
+from recometer.data import ids
 from recometer.data.numbers import flag
 from recometer.errors import (
     InputError,
@@ -120,7 +120,7 @@ class Compared(Printed):
         columns = [self.users.values(model, name) for model in models]
         labels = [model.name for model in models]
         users = np.arange(self.users.n) if self.users.ids is None else self.users.ids
-        frame = pl.DataFrame(sessions.id_columns(users)).with_columns(
+        frame = pl.DataFrame(ids.id_columns(users)).with_columns(
             pl.Series(label, column) for label, column in zip(labels, columns, strict=True)
         )
         if not flag("means", means):

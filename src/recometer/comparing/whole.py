@@ -15,8 +15,7 @@ from recometer.arrays import Float64, Int64
 from recometer.comparing.kinds import Board, Options, Resolved
 from recometer.comparing.models import Model, Users
 from recometer.comparing.rows import PairRow
-from recometer.measuring.compute import computed_for_all
-from recometer.measuring.measured import Together
+from recometer.measuring.compute import Together, computed_for_all
 from recometer.results.evaluation import EvaluationRecord
 from recometer.results.folds import FoldedRecord
 from recometer.results.means import NO_WIDTH, resamples_of

@@ -11,7 +11,7 @@ from recometer.comparing.corrections import Correction
 from recometer.comparing.kinds import Options
 from recometer.comparing.models import Model, Users
 from recometer.comparing.rows import PairRow, p_text, pair_name
-from recometer.data.sessions import are_pairs
+from recometer.data.ids import are_pairs
 from recometer.errors import argument_text, rule_text
 from recometer.stats.ends import METHODS as INTERVALS
 from recometer.stats.tests import OTHERS, TESTS

@@ -13,11 +13,11 @@ import numpy as np
 from recometer.arrays import Float64
 from recometer.compat import _checks
 from recometer.compat._evaluating import convention_of, evaluated, ids_of, unknown
+from recometer.data.files import read_qrels, read_run
 from recometer.data.frames import is_frame, open_frame
 from recometer.data.interactions import Interactions
 from recometer.data.numbers import flag
 from recometer.data.paths import as_path
-from recometer.data.trec import read_qrels, read_run
 from recometer.errors import InputError, InputTypeError
 from recometer.sources.lists import Lists
 

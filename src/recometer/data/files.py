@@ -6,26 +6,26 @@ import contextlib
 import csv
 import functools
 import glob
+import gzip
 import io
 import itertools
 import os
 import pathlib
 import re
 import urllib.parse
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TextIO
 
 from recometer.data.cells import integers
 from recometer.data.columns import ColumnPair, Columns, choose_columns, single_names
 from recometer.data.forks import check_threads
-from recometer.data.frames import first_line, numeric_names, warn_of_values
+from recometer.data.frames import first_line, numeric_names, warn_of_values, without_structs
+from recometer.data.ids import paired, selected
 from recometer.data.numbers import check_told_apart, large_in_text
 from recometer.data.paths import as_path, check_readable, unreadable
-from recometer.data.sessions import paired, selected
-from recometer.data.structs import without_structs
-from recometer.data.texts import DAMAGED, MARK, check_marks, open_text
 from recometer.data.times import check_parsed, times_of_text
-from recometer.data.unpacking import check_nested, check_table
+from recometer.data.unpacking import check_gzip, check_nested, check_table
 from recometer.errors import ColumnError, FileError, argument_text, brief, python_or_command
 
 if TYPE_CHECKING:
@@ -714,3 +714,154 @@ def _floats(text: pl.Series, path: pathlib.Path, option: str) -> pl.Series:
     if option in ("rank", "score"):
         check_told_apart(large_in_text(plain, parsed), f"{option}s of {path}")
     return parsed
+
+
+MAX_RELEVANCE_DIGITS = 5  # limit in the first line, by which qrels are recognised
+FIELD = r"[ \t]+(\S+)"
+RUN = rf"^[ \t]*(\S+)[ \t]+\S+{FIELD}[ \t]+\S+{FIELD}[ \t]+\S"
+QRELS = rf"^[ \t]*(\S+)[ \t]+\S+{FIELD}{FIELD}[ \t]*$"
+
+
+def kind_of(path: str | os.PathLike[str]) -> Literal["run", "qrels"] | None:
+    """Return whether a file is a run, qrels or neither, judging by the first line with text.
+
+    A file with the extension of another format is neither.
+
+    Raises
+    ------
+    FileError
+        If the file does not exist.
+    """
+    path = as_path(path, "data")
+    if path.name.lower().endswith(EXTENSIONS) or parts_of(path) is not None:
+        return None
+    check_file(path)
+    fields = first_line_of(path)[1].split()
+    if len(fields) >= 6 and _is_number(fields[4]):
+        return "run"
+    # A longer number is a time: lines of user, item, rating and time (as in MovieLens' u.data) are
+    # not qrels.
+    few_digits = len(fields) == 4 and len(fields[3]) <= MAX_RELEVANCE_DIGITS
+    return "qrels" if few_digits and _is_number(fields[3]) else None
+
+
+def read_run(path: str | os.PathLike[str]) -> pl.DataFrame:
+    """Read a run: topic, an ignored field, document, rank, score, and the run's name.
+
+    As in trec_eval, documents are ranked by score. The rank is ignored, and so is everything after
+    the sixth field.
+
+    Returns
+    -------
+    polars.DataFrame
+        The columns user (topic), item (document): String, and score: Float64.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be read, a line has fewer than six fields, or a score is not a number.
+        The message names the line.
+    """
+    expected = f"{RUN_LINE} (six fields), for instance: 301 Q0 FT941-793 1 2.5 mine"
+    return _read(path, RUN, ("user", "item", "score"), expected)
+
+
+def read_qrels(path: str | os.PathLike[str]) -> pl.DataFrame:
+    """Read qrels: topic, an ignored field, document, and its relevance (a whole number).
+
+    Documents with a negative relevance count as unjudged and are left out.
+
+    Returns
+    -------
+    polars.DataFrame
+        The columns user (topic), item (document): String, and value: Float64.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be read, or a line has another format. The message names the line.
+    """
+    import polars as pl
+
+    expected = f"{QRELS_LINE} (four fields), for instance: 301 0 FT941-793 1"
+    frame = _read(path, QRELS, ("user", "item", "value"), expected)
+    return frame.filter(pl.col("value") >= 0)
+
+
+def _read(
+    path: str | os.PathLike[str], pattern: str, names: tuple[str, str, str], expected: str
+) -> pl.DataFrame:
+    import polars as pl
+
+    try:
+        with open_text(pathlib.Path(path)) as file:
+            lines = pl.Series(file.read().split("\n"), dtype=pl.String)
+    except FileError:
+        raise
+    except DAMAGED as error:
+        raise FileError(f"{path} cannot be read: {error}. Hint: is it damaged?") from error
+    check_marks(lines, f"{path}: line")
+    fields = lines.str.extract_groups(pattern).struct.unnest()
+    fields.columns = list(names)
+    number = fields[names[2]].cast(pl.Float64 if names[2] == "score" else pl.Int64, strict=False)
+    blank = lines.str.strip_chars() == ""
+    wrong = (number.is_null() & ~blank).arg_true()
+    if len(wrong):
+        line = int(wrong[0])
+        raise FileError(f"{path}: line {line + 1} is {lines[line]!r}. Hint: expected {expected}.")
+    if names[2] == "score":
+        check_told_apart(large_in_text(fields[names[2]], number), f"scores of {path}")
+    return fields.with_columns(number.cast(pl.Float64)).filter(~blank)
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+MARK = "\ufeff"  # the byte order mark, which is not part of the text
+GZIP = b"\x1f\x8b"
+# UTF-16 has a byte order mark, or every other byte of the first letters is 0.
+UTF_16 = re.compile(rb"\xff\xfe|\xfe\xff|[\t -~]\0[\t -~]\0|\0[\t -~]\0[\t -~]")
+# Exceptions for files that are not text, or whose compression is damaged.
+DAMAGED = (OSError, EOFError, UnicodeDecodeError, zlib.error)
+
+
+def check_marks(texts: pl.Series, where: str) -> None:
+    """Refuse strings that begin with a byte order mark; `where` precedes the row in the message."""
+    marked = texts.str.starts_with(MARK)
+    if marked.any():
+        raise FileError(
+            f"{where} {int(marked.arg_true()[0])} (counted from 0) begins with a byte order mark: "
+            "files that begin with one seem to have been put together. Hint: remove the mark, and "
+            "perhaps the header that follows."
+        )
+
+
+def open_text(path: pathlib.Path, *, newline: str | None = None, errors: str = "strict") -> TextIO:
+    """Open a text file, compressed or not; skip a byte order mark.
+
+    `newline` and `errors` are as in `open`; ``newline=None`` reads any line end as a newline.
+
+    Raises
+    ------
+    FileError
+        If the file is UTF-16, or unpacks to too much.
+    """
+    with path.open("rb") as file:
+        packed = file.read(len(GZIP)) == GZIP
+    if packed:
+        check_gzip(path)
+    opened = gzip.open if packed else open
+    with opened(path, "rb") as file:
+        start = file.read(4)
+    if UTF_16.match(start):
+        raise FileError(
+            f"{path} is written in UTF-16, and text must be UTF-8. Hint: save it as UTF-8 (in "
+            f'Excel "CSV UTF-8"), or: iconv -f UTF-16 -t UTF-8 {path.name} > utf8_{path.name}.'
+        )
+    text: TextIO = opened(path, "rt", encoding="utf-8-sig", errors=errors, newline=newline)
+    return text

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from recometer import ragged
 from recometer.arrays import Array, Float64, Int32, Int64, laid_out
 from recometer.data.columns import Columns
-from recometer.data.ids import as_ids, common, match, show
+from recometer.data.ids import are_pairs, as_ids, common, kinds, match, show
 from recometer.data.numbers import extent
 from recometer.data.rows import (
     MAX_NUMBER,
@@ -25,7 +25,6 @@ from recometer.data.rows import (
     chosen_users,
     read_rows,
 )
-from recometer.data.sessions import are_pairs, kinds
 from recometer.data.times import times_in_words, values_in_words
 from recometer.errors import ColumnError, InputError, InputTypeError, RecometerError, brief, warn
 from recometer.remembered import cached_property

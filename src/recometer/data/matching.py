@@ -10,7 +10,7 @@ import numpy as np
 
 from recometer import _kernel, ragged
 from recometer.arrays import Array, Bool, Float64, Int32, Int64
-from recometer.data import ids, sessions
+from recometer.data import ids
 from recometer.data.interactions import Interactions, check_positions
 from recometer.errors import InputError, python_or_command, rule_text, warn
 from recometer.protocol import RelevantFrom, RepeatedTest
@@ -91,7 +91,7 @@ class SourceIndex:
                 return None
             what = f"user ids of {self.what}"
             # If the source has no sessions, it applies to all sessions of a user.
-            named = sessions.as_named_by(test.user_ids, self.user_ids)
+            named = ids.as_named_by(test.user_ids, self.user_ids)
             return ids.match(named, self.user_ids, "user ids of test", what)
         if self.n_users != test.n_users:
             swapped = (self.n_items, self.n_users) == (test.n_users, test.n_items)

@@ -13,9 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
-from recometer.data.files import EXTENSIONS, not_of_trec
-from recometer.data.texts import GZIP
-from recometer.data.trec import kind_of
+from recometer.data.files import EXTENSIONS, GZIP, kind_of, not_of_trec
 from recometer.errors import FileError
 
 STDIN = "-"

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from recometer import _kernel
 from recometer.arrays import Array, Float64, Int64
-from recometer.data import trec
+from recometer.data import files
 from recometer.data.array_files import open_sparse
 from recometer.data.cells import Separator, check_separator, check_single
 from recometer.data.columns import Columns, choose_columns, refuse_columns
@@ -139,7 +139,7 @@ def _read(data: Any, options: Options) -> Rows:
     if isinstance(data, str | os.PathLike):
         if str(data).lower().endswith(".npz"):
             return _from_sparse(open_sparse(data), options)
-        trec_kind = trec.kind_of(data)
+        trec_kind = files.kind_of(data)
         if trec_kind == "run":
             raise FileError(
                 f"{os.fspath(data)} is a TREC run, which says what was recommended. "
@@ -147,7 +147,7 @@ def _read(data: Any, options: Options) -> Rows:
             )
         if trec_kind == "qrels":
             options.refuse("qrels", *COLUMNS, "value", "time")
-            rows = _from_frame(trec.read_qrels(data), options)
+            rows = _from_frame(files.read_qrels(data), options)
             return dataclasses.replace(rows, columns=None)
         columns, frame = read_file(data, **options.columns())
         found = options._replace(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from recometer.arrays import Array
-from recometer.data import ids, sessions
+from recometer.data import ids
 from recometer.data.forks import check_threads
 from recometer.data.paths import as_path, check_readable, is_replaced, unreadable, write_whole
 from recometer.data.unpacking import check_nested, check_table
@@ -267,8 +267,8 @@ def encode_ids(user_ids: Array) -> tuple[str | list[str], polars.Series]:
     """
     import polars as pl
 
-    if sessions.are_pairs(user_ids):
-        kinds, columns = zip(*map(encode_ids, sessions.split_pairs(user_ids)), strict=True)
+    if ids.are_pairs(user_ids):
+        kinds, columns = zip(*map(encode_ids, ids.split_pairs(user_ids)), strict=True)
         struct = pl.DataFrame([columns[0], columns[1].alias("session")]).to_struct("user")
         return list(kinds), struct
     if user_ids.dtype != object:

@@ -3,15 +3,42 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from recometer import ragged
+from recometer.arrays import Array, Bool, Float64, Int64, UInt8, UInt32, all_of
+from recometer.data import ids
+from recometer.data.interactions import Interactions
+from recometer.data.matching import both_have_ids, relevant_rows
+from recometer.errors import InputError, argument_text, python_or_command
+from recometer.evaluating.checks import (
+    BlockFacts,
+    below_relevant,
+    check_correction,
+    check_defects,
+    check_length,
+    check_shifted,
+    short_of_cutoff,
+)
 from recometer.evaluating.requirements import Requirements, requirements_of
 from recometer.evaluating.sides import Sides
-from recometer.evaluating.unknown import check_shifted
+from recometer.measuring.compute import Measured, compute, compute_for_all
+from recometer.measuring.listed import Judged, ListedUsers
+from recometer.measuring.ranked import RankedUsers
+from recometer.measuring.rated import RatedTogether, RatedUsers
+from recometer.measuring.reasons import Reason
+from recometer.measuring.settling import leave_out, with_repeated_rows
+from recometer.measuring.side_data import list_data, needed_by, ranks_with, with_copies
+from recometer.metrics import ListData, Metric
 from recometer.protocol import Protocol
+from recometer.ranks import Ranks, Ratings, TopLists, UserFlag, raised
 from recometer.remembered import cached_property
-from recometer.sources.base import Source
+from recometer.results.evaluation import EvaluationRecord
+from recometer.sources.base import Request, Source
 
 KEPT_BYTES = 2**28  # the largest inputs that a result keeps
 
@@ -66,3 +93,381 @@ class Case:
         # If the source contains the test data, it will do so again.
         test = None if self.brings_truth else sides.given
         return {**arguments.as_given, "source": self.source, "test": test, "train": arguments.train}
+
+
+class Users(NamedTuple):
+    """Facts about each user."""
+
+    n_relevant: Int64
+    n_candidates: Int64
+    n_excluded: Int64
+    depth: Int64
+    flags: UInt32
+
+
+@dataclasses.dataclass(frozen=True)
+class Records:
+    """The records of a source; None if no metric reads them."""
+
+    ranks: Ranks | None
+    ratings: Ratings | None
+    lists: TopLists | None
+    baseline: TopLists | None
+    judged: Judged | None  # facts of test about the users, for metrics of lists
+    users: Users
+    counts: dict[str, int]  # rows and users that a rule affected
+    request: Request  # the request to the source
+
+
+def find_records(case: Case) -> Records:
+    """Request the records that the metrics read, and check them."""
+    rules, sides, source, needs = case.protocol, case.sides, case.source, case.requirements
+    arguments, test, request = sides.arguments, sides.test, request_of(case)
+    ratings, ranks = None, None
+    if needs.of_ratings:
+        ratings = _ratings(source, request, needs.of_ratings)
+    if ratings is not None and not (ratings.repeats and needs.reads_ranks):
+        ranks = ratings.ranks
+    elif needs.of_rankings or case.brings_truth:
+        ranks = source.rank(request)
+        if needs.leaves_out:
+            ranks = leave_out(ranks, rules)
+    lists, baseline, judged = None, None, None
+    if needs.of_lists:
+        lists, baseline = _lists(source, arguments.baseline, request, needs)
+        judged = _judged(request, source, ranks if case.brings_truth else None)
+    users = _users(ranks, lists, judged)
+    counts = {} if lists is None else dict(lists.counts)
+    if ranks is not None:
+        if needs.whole_ranking:
+            check_length(ranks, needs.whole_ranking, test)
+        counts |= ranks.counts
+        if ranks.any_cutoff and needs.cutoff:
+            counts |= short_of_cutoff(ranks, needs.cutoff)
+        if needs.rprecision:
+            counts |= below_relevant(ranks, needs.rprecision)
+        if rules.correction != "none":
+            check_correction(ranks, source, rules)
+        if needs.side_data:
+            ranks = ranks_with(
+                ranks,
+                needs.side_data,
+                test=test,
+                train=arguments.train,
+                catalogue=arguments.catalogue,
+                popularity=arguments.popularity,
+            )
+        if needs.each_row:
+            ranks = with_copies(ranks, test, arguments.train)
+            users = users._replace(
+                n_relevant=with_repeated_rows(ranks, rules.repeated_test).n_relevant
+            )
+        if rules.defects:
+            check_defects(ranks, needs.of_rankings, rules)
+    return Records(ranks, ratings, lists, baseline, judged, users, counts, request)
+
+
+def measured_by(case: Case, records: Records) -> dict[str, Measured]:
+    """Return the users to measure, by the kind of record."""
+    found: dict[str, Measured] = {}
+    sides, needs = case.sides, case.requirements
+    arguments, test = sides.arguments, sides.test
+    if records.ranks is not None and needs.of_rankings:
+        keys = ids.user_keys(test.user_ids, test.n_users) if needs.at_random else None
+        found["ranks"] = RankedUsers(records.ranks, arguments.seed, keys)
+        if records.ratings is not None:
+            found["ratings"] = RatedUsers(records.ratings, arguments.seed, keys)
+    if records.lists is not None:
+        rules = records.request.protocol
+        data = list_data(
+            records.lists,
+            needs.side_data_of_lists,
+            test=test,
+            train=arguments.train,
+            relevant_from=rules.relevant_from,
+            ranks=records.ranks if case.brings_truth else None,
+            catalogue=arguments.catalogue,
+            baseline=records.baseline,
+            in_train=_removed_rows(records.request, case.source),
+            memory=sides.memory,
+            popularity=arguments.popularity,
+        )
+        found["lists"] = ListedUsers(data, records.judged)
+    return found
+
+
+def request_of(case: Case) -> Request:
+    """Return the request to the source; sources with the same rules share it."""
+    sides, rules, needs = case.sides, case.protocol, case.requirements
+    found = sides.requests.get(rules)
+    if found is None:
+        arguments = sides.arguments
+        items, popularity = arguments.catalogue, arguments.popularity
+        catalogue: int | Array | None = None
+        if items is not None:
+            catalogue = items.n_items if items.item_ids is None else items.item_ids
+        reads_all = rules.correction != "none" or needs.leaves_out or arguments.chance
+        found = sides.requests[rules] = Request(
+            sides.test,
+            arguments.train,
+            needs.for_source,
+            catalogue,
+            None if reads_all else needs.depth,
+            arguments.threads,
+            arguments.progress,
+            sides.candidates,
+            arguments.exclude,
+            arguments.seed,
+            sides.memory,
+            arguments.some_users,
+            None if popularity is None else (popularity.item_ids, popularity.users),
+        )
+    return found
+
+
+def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
+    """Count the judged and the relevant items of each user, in `ranks` if they are given."""
+    if ranks is not None:
+        return Judged(np.diff(ranks.indptr), ranks.n_relevant)
+    test, rules = request.test, request.protocol
+    gone = _removed_rows(request, source)
+    stays = np.ones(len(test), bool) if gone is None else ~gone
+    relevant = relevant_rows(test, rules.relevant_from) & stays
+    rows, hits = (ragged.offsets(which, test.indptr) for which in (stays, relevant))
+    return Judged(np.diff(rows), np.diff(hits))
+
+
+def _removed_rows(request: Request, source: Source) -> Bool | None:
+    """Return which rows of test are removed because they are in train, or None if no row is."""
+    if request.train is None or not source.facts.removes_train(request.protocol):
+        return None
+    return request.in_train()
+
+
+def _users(ranks: Ranks | None, lists: TopLists | None, judged: Judged | None) -> Users:
+    if ranks is not None:
+        return Users(
+            ranks.n_relevant, ranks.n_candidates, ranks.n_excluded, ranks.depth, ranks.flags
+        )
+    assert lists is not None
+    assert judged is not None
+    unknown = np.full(lists.n_users, -1)
+    return Users(judged.n_relevant, unknown, unknown, unknown, lists.flags)
+
+
+def _ratings(source: Source, request: Request, metrics: Sequence[Metric]) -> Ratings:
+    """Request ratings."""
+    ratings = source.ratings(request)
+    if ratings is None:
+        hint = python_or_command(
+            "rm.Pairs(frame, score=..., rating=...).",
+            "--pairs FILE reads predicted ratings; --value names the column of the true ones.",
+        )
+        raise InputError(
+            f"The metric {str(metrics[0])!r} reads predicted and true ratings, which the source "
+            f"({source.describe()}) does not give. Hint: {hint}"
+        )
+    for metric in metrics:
+        if metric.definition.reads == "relevance" and ratings.threshold is None:
+            raise InputError(
+                f"The metric {str(metric)!r} needs to know from which rating on an item is "
+                f"relevant, and the source ({source.describe()}) does not say. Hint: "
+                f"{python_or_command('rm.Pairs(..., threshold=3.5)', '--relevant-from 3.5')}."
+            )
+    return dataclasses.replace(ratings, ranks=leave_out(ratings.ranks, request.protocol))
+
+
+def _lists(
+    source: Source,
+    baseline: Source | EvaluationRecord | None,
+    request: Request,
+    needs: Requirements,
+) -> tuple[TopLists, TopLists | None]:
+    """Request lists from the source and the baseline, as long as the largest cut-off."""
+    depth = needs.depth_of_lists
+    lists = source.top(request, depth)
+    if baseline is None or "baseline" not in needs.side_data_of_lists:
+        return lists, None
+    if not isinstance(baseline, Source):
+        return lists, _of_evaluation(baseline, request.test, depth)
+    found = request.memory.find(
+        "baseline",
+        (depth, request.protocol),
+        lambda: baseline.top(request, depth),
+        same=(baseline, request.test),
+    )
+    return lists, found
+
+
+def _of_evaluation(baseline: EvaluationRecord, test: Interactions, depth: int) -> TopLists:
+    """Return the lists of an evaluation for the users of test."""
+    lists = baseline.lists
+    assert lists is not None
+    if lists.depth < min(depth, lists.n_items):
+        raise InputError(
+            f"The evaluation in {argument_text('baseline')} keeps lists of {lists.depth} places, "
+            f"but {depth} are read. Hint: ask there for a metric of lists at {depth}, or pass the "
+            "source itself."
+        )
+    what = "baseline"
+    if not both_have_ids("user", what, baseline.user_ids, "test", test.user_ids):
+        if test.n_users != baseline.n_users:
+            raise InputError(
+                f"The evaluation in {argument_text('baseline')} has {baseline.n_users:,} users, "
+                f"test has {test.n_users:,}. Hint: evaluate both on the same test."
+            )
+        return lists.users(np.arange(test.n_users))
+    assert test.user_ids is not None
+    assert baseline.user_ids is not None
+    users = ids.match(test.user_ids, baseline.user_ids, "user ids of test", f"user ids of {what}")
+    return lists.users(users)
+
+
+EXPECTED = {"ties": "expected", "constant_scores": "ties"}
+
+
+def chance_of(
+    ranks: Ranks | None, metrics: Sequence[Metric], protocol: Protocol, threads: int
+) -> dict[str, Float64]:
+    """Return the exact expected value of each metric over all orders of a user's candidates.
+
+    All candidates are one group of ties, over whose orders the rule ``ties="expected"`` averages
+    (McSherry & Najork, "Computing information retrieval performance measures efficiently in the
+    presence of tied scores", ECIR 2008), without drawing any. Undefined values are NaN.
+
+    Raises InputError if no metric reads a ranking, if lists end before the last candidate, or if
+    a rule reads the scores themselves.
+    """
+    ranked = [one for one in metrics if knows_chance(one)]
+    if ranks is None or not ranked:
+        raise InputError(
+            f"{argument_text('chance', True)} needs metrics of rankings, such as ndcg@10: a random "
+            "order changes no other."
+        )
+    if ranks.ends_early.any():
+        whole = python_or_command("rm.Factors, rm.Scores and rm.Pairs", "--factors and --pairs")
+        raise InputError(
+            f"{argument_text('chance', True)} needs all candidates to be ranked, but lists end "
+            "early: which of the other items could have been listed is not known. Hint: "
+            f"{whole} rank all."
+        )
+    if ranks.score is not None:
+        raise InputError(
+            f"{argument_text('chance', True)} is about the order of the candidates, but the rule "
+            "score_above reads the scores themselves. Hint: leave one of them out."
+        )
+    changed = [
+        dataclasses.replace(one, rules=tuple(rule for rule in one.rules if rule[0] not in EXPECTED))
+        for one in ranked
+    ]
+    tied = RankedUsers(_all_tied(ranks))
+    values, _ = compute([tied], changed, protocol.replace(**EXPECTED), threads)
+    return dict(zip(map(str, ranked), values.values(), strict=True))
+
+
+def knows_chance(metric: Metric) -> bool:
+    """Return whether the metric has an expected value for a random order."""
+    return metric.definition.record == "ranks" and metric.definition.averages_ties
+
+
+def _all_tied(ranks: Ranks) -> Ranks:
+    """Return the ranks if all candidates had the same score."""
+    known = ranks.above >= 0  # -1: not a candidate
+    others = np.maximum(ranks.n_candidates[ranks.user] - 1, 0)
+    place = np.arange(len(ranks.above)) - ranks.indptr[ranks.user]
+    return dataclasses.replace(
+        ranks,
+        above=np.where(known, 0, ranks.above),
+        tied=np.where(known, others, ranks.tied),
+        before=np.where(known, place, ranks.before),
+    )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Part:
+    """The values of a block of users, and further facts about these users.
+
+    `rated`, `lists` and `list_data` are None unless metrics read them.
+    """
+
+    values: Mapping[str, Float64]
+    reasons: Mapping[str, UInt8]
+    users: Users
+    counts: Mapping[str, int]  # rows and users that a rule affected
+    facts: BlockFacts
+    chance: Mapping[str, Float64] = dataclasses.field(default_factory=dict)
+    rated: RatedTogether | None = None
+    over_rows: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    lists: TopLists | None = None
+    over_users: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    list_data: ListData | None = None
+
+    def fields(self) -> dict[str, Any]:
+        """Return the part as fields of an `Evaluation`."""
+        found = {**vars(self), **self.users._asdict()}
+        del found["users"], found["facts"]
+        return found
+
+
+def measure(case: Case, records: Records) -> Part:
+    """Compute all metrics for the users of a case."""
+    measured, rules, needs = measured_by(case, records), case.protocol, case.requirements
+    arguments, metrics = case.sides.arguments, case.sides.metrics
+    threads = arguments.threads
+    values, reasons = compute(measured.values(), metrics, rules, threads)
+    more: dict[str, Any] = {}
+    if arguments.chance:
+        more["chance"] = chance_of(records.ranks, metrics, rules, threads)
+    rated, listed = measured.get("ratings"), measured.get("lists")
+    if isinstance(rated, RatedUsers):
+        more["rated"] = together = rated.together(reasons)
+        more["over_rows"] = compute_for_all(together, needs.over_rows, rules)
+    if isinstance(listed, ListedUsers):
+        needed = needed_by(needs.over_users)
+        gone = [name for name in ("train", "test", "baseline") if name not in needed]
+        changes: dict[str, Any] = dict.fromkeys(gone)
+        if "test" in gone:
+            changes["relevant"] = None
+        more |= {
+            "lists": records.lists,
+            "over_users": compute_for_all(listed, needs.over_users, rules),
+            # The result keeps them, so drop what is not needed.
+            "list_data": dataclasses.replace(listed.data, **changes),
+        }
+    facts = _facts(case, records, values, reasons)
+    return Part(values, reasons, records.users, records.counts, facts, **more)
+
+
+def _facts(
+    case: Case, records: Records, values: Mapping[str, Float64], reasons: Mapping[str, UInt8]
+) -> BlockFacts:
+    users, ranks, test = records.users, records.ranks, case.sides.test
+    known = raised(users.flags, UserFlag.KNOWN)
+    judged = known & (users.n_relevant > 0)
+    unusable = judged & raised(users.flags, UserFlag.NAN_SCORE, UserFlag.INFINITE_SCORE)
+    n_unknown = records.counts.get("users_unknown", 0)
+    if n_unknown and not case.protocol.cold_start:
+        n_unknown = int(np.count_nonzero(raised(users.flags, UserFlag.TRAINED) & ~known))
+    undefined = {}
+    for name, column in values.items():
+        # The first user nearly always decides, so the rest is not searched.
+        if not len(column) or (math.isnan(column[0]) and all_of(np.isnan(column))):
+            undefined[name] = np.bincount(reasons[name], minlength=max(Reason) + 1)
+    return BlockFacts(
+        n_users=test.n_users,
+        n_rows=len(test),
+        n_relevant=int(users.n_relevant.sum()),
+        n_known=int(np.count_nonzero(known)),
+        n_judged=int(np.count_nonzero(judged)),
+        n_unusable=int(np.count_nonzero(unusable)),
+        n_unknown=n_unknown,
+        n_early=0 if ranks is None else int(np.count_nonzero(ranks.ends_early)),
+        n_any_cutoff=int(ranks is not None and ranks.any_cutoff),
+        n_compared=test.n_users
+        if records.baseline is None
+        else int(np.count_nonzero(records.baseline.known)),
+        depth=int(users.depth.max(initial=0)),
+        n_candidates=int(users.n_candidates.max(initial=0)),
+        n_listed=0 if records.lists is None else int(records.lists.lengths.max(initial=0)),
+        undefined=undefined,
+    )

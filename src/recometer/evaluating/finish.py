@@ -6,33 +6,27 @@ import functools
 import platform
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from recometer import _kernel
+from recometer.arrays import Float32, Int32
 from recometer.data import ids
 from recometer.data.fingerprints import Fingerprinting
 from recometer.evaluating import checks
-from recometer.evaluating.case import Case
-from recometer.evaluating.checks import BlockFacts
-from recometer.evaluating.part import Part, measure
-from recometer.evaluating.records import Records, find_records
-from recometer.evaluating.requirements import requirements_of
-from recometer.evaluating.unknown import FindUnknown, find_unknown, warn_of_unknown
-from recometer.metrics.registry import Metric
-from recometer.protocol import Protocol
+from recometer.evaluating.case import Case, Part, Records, find_records, measure
+from recometer.evaluating.checks import find_unknown
+from recometer.evaluating.sides import N_BANDS, Counts
+from recometer.measuring.side_data import of_judged_items
 from recometer.ranks import Ranks
 from recometer.results.means import Averaging, means_with, together_of
-from recometer.results.profiles import (
-    USUAL_CUTOFF,
-    Counts,
-    FoundByPopularity,
-    found_by_popularity,
-)
-from recometer.sources.base import Source
+from recometer.results.profiles import FoundByPopularity
+from recometer.ties import places_of
 from recometer.version import __version__
+
+USUAL_CUTOFF = 10  # of the items found by popularity, if no metric has a cut-off
 
 
 def fields_of(case: Case, records: Records, reading: float, ranking: float) -> dict[str, Any]:
@@ -86,13 +80,37 @@ def fields_of(case: Case, records: Records, reading: float, ranking: float) -> d
 def _by_popularity(
     case: Case, ranks: Ranks, of_train: Counts, counting: _kernel.Counting
 ) -> Callable[[], FoundByPopularity]:
-    """Start to count the relevant items that were found, see `found_by_popularity`."""
+    """Count the relevant items of each user, and those within a cut-off, by their popularity.
+
+    If counting runs in the background, call the returned function only when it has finished.
+    """
     test, arguments, ties = case.sides.test, case.sides.arguments, case.protocol.ties
     assert arguments.train is not None
     keys = ids.user_keys(test.user_ids, test.n_users) if ties == "random" else None
     cutoff = case.requirements.cutoff or USUAL_CUTOFF
-    how = cutoff, ties, arguments.seed, keys, counting
-    return found_by_popularity(ranks, test, arguments.train, of_train, *how)
+    counted = ranks.relevant if ranks.repeated is None else ranks.relevant & ~ranks.repeated
+    item, banded, n_items = of_judged_items(ranks, test, arguments.train)
+    above, tied = places_of(ranks, counted, cutoff, ties, arguments.seed, keys)
+    relevant: Int32 = np.empty((ranks.n_users, N_BANDS), np.int32)
+    found: Float32 = np.empty(relevant.shape, np.float32)
+    # The arrays of a user-defined source may be strided views of a table.
+    columns = {"item": item, "counted": counted, "above": above, "tied": tied}
+    counting.count_in_bands(
+        indptr=np.ascontiguousarray(ranks.indptr),
+        **{name: np.ascontiguousarray(column) for name, column in columns.items()},
+        n_items=n_items,
+        banded=banded,
+        band=of_train.band,
+        cutoff=cutoff,
+        counts=relevant,
+        within=found,
+    )
+
+    def result() -> FoundByPopularity:
+        ranges = tuple((low, high) for low, high in of_train.ranges.tolist())
+        return FoundByPopularity(cutoff, ranges, relevant, found)
+
+    return result
 
 
 def measured(case: Case) -> Part:
@@ -128,7 +146,7 @@ def check(case: Case, part: Part) -> None:
     """Raise the errors and warnings that depend on all users."""
     sides, arguments, source = case.sides, case.sides.arguments, case.source
     test, facts = sides.test, part.facts
-    check_facts(
+    checks.check_facts(
         facts,
         part.counts,
         source=source,
@@ -141,62 +159,6 @@ def check(case: Case, part: Part) -> None:
         value_range=None if test.values is None else test.value_range,
         find=None if arguments.expects_unknown else lambda kind: find_unknown(source, test, kind),
     )
-
-
-def check_facts(
-    facts: BlockFacts,
-    counts: Mapping[str, int],
-    *,
-    source: Source,
-    baseline: str,
-    metrics: Sequence[Metric],
-    rules: Protocol,
-    stated: Protocol,
-    candidates: object,
-    examples: Sequence[object],
-    value_range: tuple[float, float] | None,
-    find: FindUnknown | None,
-) -> None:
-    """Raise the errors and warnings that depend on all users.
-
-    Parameters
-    ----------
-    facts, counts
-        The facts and counts of all users, see `Part`.
-    source
-        The source, or one of the same kind that describes it.
-    baseline
-        The description of the baseline.
-    metrics
-        All requested metrics.
-    rules, stated
-        The protocol as adapted to the source, and as stated by the user.
-    candidates
-        The argument of `evaluate`.
-    examples
-        The ids of a few users of test.
-    value_range
-        The smallest and the largest value of test. None if test has no values.
-    find
-        Returns examples of unknown users or items. None turns the warnings about them off.
-    """
-    needs = requirements_of(metrics, rules)
-    if needs.of_lists:
-        checks.warn_beyond_lists(facts.n_listed, needs.of_lists)
-    if not facts.n_compared:
-        raise checks.no_list(baseline)
-    checks.check_known(facts, examples, source, stated)
-    checks.check_overlaps(counts, facts.n_relevant, facts.n_rows, candidates)
-    if facts.n_early and needs.cutoff > facts.depth:
-        checks.warn_beyond_lists(facts.depth, needs.of_rankings)
-    if "users_below_relevant" in counts:
-        checks.warn_below_relevant(counts["users_below_relevant"], facts.n_users)
-    if facts.n_any_cutoff and rules.deep_cutoffs != "undefined_below":
-        checks.warn_beyond_rows(facts.n_candidates, source, needs.of_rankings)
-    if find is not None:
-        warn_of_unknown(source, counts, facts, rules, find)
-    if facts.undefined:
-        checks.warn_of_undefined(facts, value_range, rules.relevant_from)
 
 
 def versions() -> dict[str, str]:

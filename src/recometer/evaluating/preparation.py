@@ -17,23 +17,22 @@ from recometer.errors import InputError, InputTypeError
 from recometer.evaluating.arguments import (
     DEFAULT_METRICS,
     Arguments,
+    is_made,
+    parts_of,
     read_arguments,
     settled,
     source_of,
     truth_beside,
 )
-from recometer.evaluating.case import Case
+from recometer.evaluating.case import Case, find_records
 from recometer.evaluating.finish import fields_of, means_of
-from recometer.evaluating.folds import is_made, parts_of
-from recometer.evaluating.records import find_records
 from recometer.evaluating.requirements import requirements_of
 from recometer.evaluating.sides import Sides, arrays_beside_test, number_of_zeros, warn_of_zeros
 from recometer.evaluating.unused_rules import warn_without_effect
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
 from recometer.results.evaluation import EvaluationRecord
-from recometer.sources.base import Source
-from recometer.sources.memory import Memory
+from recometer.sources.base import Memory, Source
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack

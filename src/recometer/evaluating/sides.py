@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from recometer.arrays import Array
+from recometer import ragged
+from recometer._kernel import Counting
+from recometer.arrays import Array, Float64, Int8, Int64
 from recometer.data.interactions import Interactions
-from recometer.data.matching import settled_repeats
+from recometer.data.matching import SourceIndex, settled_repeats
 from recometer.errors import argument_text, python_or_command, rule_text, warn
 from recometer.evaluating.arguments import Arguments
 from recometer.evaluating.checks import check_not_empty
@@ -20,13 +22,52 @@ from recometer.measuring.side_data import warn_of_propensity
 from recometer.metrics.registry import METRICS, Metric, with_largest_gain
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
-from recometer.results.profiles import Counts
-from recometer.sources.base import Request, Source
+from recometer.sources.base import Memory, Request, Source
 from recometer.sources.candidates import Candidates, Items, SampledCandidates, read_candidates
-from recometer.sources.memory import Memory
 from recometer.tasks import any_in_blocks
 
 OF_INTERACTIONS = ("indptr", "items", "values", "user_ids", "item_ids")
+N_BANDS = 5  # of popularity
+
+
+class Counts(NamedTuple):
+    """Counts from train: the items of each user of test, and the popularity of each item."""
+
+    activity: Int64  # [n_users]: the training items of the user
+    total: Int64  # [n_users]: the training users of these items, summed
+    band: Int8  # [n_items]: see `FoundByPopularity`
+    ranges: Int64  # [N_BANDS, 2]
+
+    @classmethod
+    def of(cls, test: Interactions, train: Interactions, counting: Counting) -> Counts:
+        """Count. If counting runs in the background, the arrays are filled when it has finished."""
+        users = SourceIndex.of_data(train, "train").users_of(test)
+        counts = cls(
+            ragged.lengths(train.indptr, users),
+            np.empty(test.n_users, np.int64),
+            np.empty(train.n_items, np.int8),
+            np.empty((N_BANDS, 2), np.int64),
+        )
+        counting.count_items(
+            indptr=train.indptr,
+            items=train.items,
+            users=users,
+            counts=np.empty(train.n_items, np.int64),
+            sums=counts.total,
+            band=counts.band,
+            ranges=counts.ranges,
+        )
+        return counts
+
+    @property
+    def profiles(self) -> tuple[Int64, Float64]:
+        """Each user's number of training items, and the popularity of these items.
+
+        That is the mean number of training users of these items; NaN for users without any.
+        """
+        activity, total = self.activity, self.total
+        popularity = np.divide(total, activity, out=np.full(len(total), np.nan), where=activity > 0)
+        return activity, popularity
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

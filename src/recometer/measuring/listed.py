@@ -10,7 +10,7 @@ import numpy as np
 
 from recometer.arrays import Bool, Float64, Int64, UInt8, any_of, slices
 from recometer.measuring import reasons as why
-from recometer.measuring.measured import Measured, Variant
+from recometer.measuring.compute import Measured, Variant
 from recometer.measuring.reasons import Reason, mark
 from recometer.metrics.adding_up import Summed
 from recometer.metrics.listed.data import ListData, Side, needed, of_listed, relevant_places

@@ -13,7 +13,7 @@ import numpy as np
 from recometer.arrays import Bool, Float64, Int64, UInt8, UInt64, all_of, any_of, begins, steps
 from recometer.measuring import corrections, settling
 from recometer.measuring import reasons as why
-from recometer.measuring.measured import Measured, Variant
+from recometer.measuring.compute import Measured, Variant
 from recometer.measuring.reasons import Reason, mark
 from recometer.measuring.settling import Settling
 from recometer.metrics.registry import Metric

@@ -9,7 +9,7 @@ import numpy as np
 
 from recometer.arrays import Bool, Float64, Int64, UInt8, UInt64, any_of
 from recometer.measuring import reasons as why
-from recometer.measuring.measured import Measured, Variant
+from recometer.measuring.compute import Measured, Variant
 from recometer.measuring.ranked import RankedUsers
 from recometer.measuring.reasons import Reason, mark
 from recometer.metrics.predictions import Predictions

@@ -20,7 +20,7 @@ from recometer.metrics.ranked.counterfactual import with_propensities
 from recometer.metrics.registry import SIDE_DATA, SideData
 from recometer.protocol import RelevantFrom
 from recometer.ranks import Ranks, TopLists
-from recometer.sources.memory import Memory
+from recometer.sources.base import Memory
 
 if TYPE_CHECKING:
     import scipy.sparse

@@ -12,13 +12,12 @@ import numpy.typing as npt
 
 from recometer import rendering
 from recometer.arrays import Array, Float64, Int64, UInt8, UInt32, read_only
-from recometer.data import sessions
+from recometer.data import ids
 from recometer.data.numbers import flag
 from recometer.data.rows import chosen_users
 from recometer.errors import InputError, UnknownNameError, did_you_mean
-from recometer.measuring.compute import compute_for_all
+from recometer.measuring.compute import Together, compute_for_all
 from recometer.measuring.listed import ListedUsers
-from recometer.measuring.measured import Together
 from recometer.measuring.rated import RatedTogether
 from recometer.measuring.reasons import OF_ONE_USER, Reason
 from recometer.metrics import ListData
@@ -108,7 +107,7 @@ class EvaluationRecord(rendering.Printed):
     @cached_property
     def clusters(self) -> Int64 | None:
         """A number per session, the same for all sessions of a user; None without sessions."""
-        return sessions.clusters_of(self.user_ids)
+        return ids.clusters_of(self.user_ids)
 
     def __len__(self) -> int:
         """Return the number of users."""
@@ -382,7 +381,7 @@ class EvaluationRecord(rendering.Printed):
         import polars as pl
 
         users = np.arange(self.n_users) if self.user_ids is None else self.user_ids
-        return pl.DataFrame({**sessions.id_columns(users), **self.values})
+        return pl.DataFrame({**ids.id_columns(users), **self.values})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one Parquet file, which `recometer.load` reads.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer.arrays import Array, Float64, Int64
-from recometer.data import ids, sessions
+from recometer.data import ids
 from recometer.data.columns import choose_columns
 from recometer.data.frames import in_numpy, is_frame, open_frame
 from recometer.errors import (
@@ -356,7 +356,7 @@ def _positions(users: Sequence[Any], user_ids: Array | None, n_users: int) -> In
         raise InputError(
             f"Every user has one group, but {twice} is there twice. Hint: a row per user."
         )
-    wanted = np.arange(n_users) if user_ids is None else sessions.as_named_by(user_ids, given)
+    wanted = np.arange(n_users) if user_ids is None else ids.as_named_by(user_ids, given)
     return ids.match(wanted, given, "user ids of the result", "user ids of groups")
 
 
@@ -379,7 +379,7 @@ def read_clusters(cluster: object, user_ids: Array | None, n_users: int) -> Int6
     if cluster is False:
         return None
     if cluster is None:
-        return sessions.clusters_of(user_ids)
+        return ids.clusters_of(user_ids)
     codes, _ = read_groups(cluster, user_ids, n_users, None, None)
     without = np.flatnonzero(codes == LEFT_OUT)
     if len(without):

@@ -13,8 +13,7 @@ from recometer import stats
 from recometer.arrays import Float64, Int64, UInt8, mean_of
 from recometer.data.numbers import numbers
 from recometer.errors import InputError, rule_text
-from recometer.measuring.compute import computed_for_all
-from recometer.measuring.measured import Together
+from recometer.measuring.compute import Together, computed_for_all
 from recometer.measuring.reasons import Reason, entering
 from recometer.metrics.registry import METRICS, Metric, rules_of
 from recometer.protocol import Protocol

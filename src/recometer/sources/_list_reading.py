@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recometer import ragged
-from recometer.arrays import Array, Float64, Int32, Int64, follow, laid_out
-from recometer.data import files, frames, ids, trec
+from recometer import _kernel, ragged
+from recometer.arrays import Array, Bool, Float64, Int32, Int64, follow, laid_out
+from recometer.data import files, frames, ids
 from recometer.data.cells import Separator, check_separator, check_single, taken_apart
 from recometer.data.columns import (
+    check_column,
     choose_columns,
     common_names,
     could_be_places,
@@ -20,11 +21,23 @@ from recometer.data.columns import (
     single_names,
 )
 from recometer.data.files import FileColumn, in_memory, open_file
+from recometer.data.frames import is_frame, open_frame
 from recometer.data.numbers import all_numbers, as_array
 from recometer.data.tensors import is_a
-from recometer.errors import FileError, InputError, InputTypeError, argument_text, warn
-from recometer.sources import _list_columns, _list_runs
+from recometer.errors import (
+    FileError,
+    InputError,
+    InputTypeError,
+    InternalError,
+    argument_text,
+    python_or_command,
+    warn,
+)
 from recometer.sources._list_table import ListTable
+from recometer.tasks import ROWS_PER_TASK, a_part_each, each_block, on_all_threads
+
+if TYPE_CHECKING:
+    import polars as pl
 
 PROBE = 4096  # rows
 MAX_POSITION = 2**31 - 2
@@ -103,7 +116,7 @@ def _from_frame(data: Any, columns: Mapping[str, object], separator: Separator) 
     wanted = [option for option, name in found.items() if name is not None]
     series = dict(zip(wanted, fetch([str(found[option]) for option in wanted]), strict=True))
     table = _from_columns(found, series.pop, separator)
-    _list_runs.check(table, found, names, fetch)
+    warn_of_runs(table, found, names, fetch)
     return table
 
 
@@ -117,7 +130,7 @@ def _refuse(options: Mapping[str, object], what: str) -> None:
 def _from_path(
     path: str | os.PathLike[str], columns: Mapping[str, object], separator: Separator
 ) -> ListTable:
-    kind = trec.kind_of(path)
+    kind = files.kind_of(path)
     if kind == "qrels":
         raise FileError(
             f"{os.fspath(path)} looks like TREC qrels, which say what was judged. Hint: pass it "
@@ -125,14 +138,14 @@ def _from_path(
         )
     if kind == "run":
         _refuse({**columns, "separator": separator}, "a TREC run")
-        frame = trec.read_run(path)
+        frame = files.read_run(path)
         named = {"user": "user", "item": "item", "rank": None, "score": "score"}
         return _from_columns(named, frame.get_column, False)
     found, fetch = open_file(path, columns)
     if _is_by_rows(found) and columns["score"] is None:
         _warn_of_others(found, files.numeric_columns(path))
     table = _from_columns(found, fetch, separator)
-    _list_runs.check(
+    warn_of_runs(
         table,
         found,
         files.column_names(path),
@@ -185,26 +198,25 @@ def _from_columns(
         column = fetch("rank")
         whole = _whole_numbers(column)
         if whole is not None and lists is None:
-            if _list_columns.ordered(whole[0], indptr, falling=False):
+            if ordered(whole[0], indptr, falling=False):
                 return ListTable(indptr, items, n_items, None, user_ids, item_ids)
         elif whole is not None and lists is not None:
-            placed = _list_columns.place(lists, len(user_ids), items, *whole)
+            placed = place(lists, len(user_ids), items, *whole)
             if placed is not None:
                 return ListTable(*placed, n_items, None, user_ids, item_ids)
         pieces = [_ranks(in_memory(column), what["rank"])]
     elif found["score"] is not None:
         column = fetch("score")
-        by_pieces = isinstance(column, FileColumn) and column.dtype.is_float()
-        if by_pieces:
-            pieces = _list_columns.chunks_of(column)
+        if isinstance(column, FileColumn) and column.dtype.is_float():
+            pieces = chunks_of(column)
         else:
             pieces = [all_numbers(in_memory(column), what["score"])]
     if lists is not None:
-        indptr, items = _list_columns.group(lists, len(user_ids), [items], np.int32)
+        indptr, items = group(lists, len(user_ids), [items], np.int32)
     if pieces is not None and lists is not None:
-        _, scores = _list_columns.group(lists, len(user_ids), pieces, np.float64)
+        _, scores = group(lists, len(user_ids), pieces, np.float64)
     elif pieces is not None:
-        scores = _list_columns.join(pieces, len(items))
+        scores = join(pieces, len(items))
     needed = _unless_ordered(scores, indptr)
     real = scores if found["rank"] is None else None
     return ListTable(
@@ -272,7 +284,7 @@ def _from_array(array: Array, user_ids: object, item_ids: object, item_offset: i
             "with -1; ids of items go into item_ids=."
         )
     array = _without_offset(array, item_offset)
-    narrowed = _list_columns.narrow(array.ravel())
+    narrowed = narrow(array.ravel())
     assert narrowed is not None
     items, low, high = narrowed
     if np.shares_memory(items, array):
@@ -362,13 +374,13 @@ def _runs(column: Any) -> tuple[Int64 | None, Any]:
         if column.null_count() or column.dtype.is_float() or str(column.dtype) == "Object":
             return None, None
         if not column.dtype.is_integer():
-            starts = _list_columns.runs(column)
+            starts = runs(column)
             return starts, column.gather(starts)
         column = ids.as_ids(column, "user ids")
     array: Array = np.asarray(column)
     if array.dtype.kind not in "iu":
         return None, None
-    starts = _list_columns.runs(array)
+    starts = runs(array)
     return starts, array[starts]
 
 
@@ -395,7 +407,7 @@ def _encode(column: Any, what: str, separator: Separator) -> tuple[Int32, Array]
 
 def _positions(column: Any) -> tuple[Int32, Array] | None:
     """Use integer ids that are nearly positions as codes, without a lookup."""
-    whole = _list_columns.narrow(column) if len(column) else None
+    whole = narrow(column) if len(column) else None
     if whole is None:
         return None
     codes, low, high = whole
@@ -406,7 +418,7 @@ def _positions(column: Any) -> tuple[Int32, Array] | None:
 
 def _whole_numbers(column: Any) -> tuple[Int32, int] | None:
     """Return integers as int32 and the lowest of them, or None if some do not fit."""
-    whole = _list_columns.narrow(column)
+    whole = narrow(column)
     if whole is None or whole[1] < -MAX_POSITION or whole[2] > MAX_POSITION:
         return None
     return whole[:2]
@@ -425,5 +437,289 @@ def _unless_ordered(scores: Float64 | None, indptr: Int64) -> Float64 | None:
         return None
     lists = np.flatnonzero(np.diff(indptr))
     ends = scores[indptr[lists]], scores[indptr[lists + 1] - 1]
-    plain = np.isfinite(ends).all() and _list_columns.ordered(scores, indptr, falling=True)
+    plain = np.isfinite(ends).all() and ordered(scores, indptr, falling=True)
     return None if plain else laid_out(scores)
+
+
+def chunks_of(column: Any) -> Iterable[Array]:
+    """Return a column of numbers piece by piece; no piece if it holds no numbers.
+
+    As a single piece, a column from a file would be in memory twice.
+    """
+    if isinstance(column, np.ndarray):
+        return [column] if column.dtype.kind in "iuf" else []
+    is_series = is_a(column, "polars", "Series")
+    if not (is_series or isinstance(column, FileColumn)):
+        return []
+    # NumPy has no integers of 128 bits.
+    wide = str(column.dtype).endswith("128")
+    if wide or not (column.dtype.is_integer() or column.dtype.is_float()):
+        return []
+    pieces = column.get_chunks() if is_series else column.pieces()
+    return (piece.to_numpy() for piece in pieces)
+
+
+def narrow(column: Any) -> tuple[Int32, int, int] | None:
+    """Return integers as int32, with the lowest and the highest of them (0 and -1 if empty).
+
+    If they do not fit into int32, the returned integers have no meaning. An array that is
+    int32 already is not copied. None if the column holds no integers, or entries are missing.
+    """
+    if isinstance(column, np.ndarray) and column.dtype == np.int32 and column.flags.c_contiguous:
+        out, kept = column, True
+    else:
+        out, kept = np.empty(len(column), np.int32), False
+    start, ranges = 0, []
+    for chunk in chunks_of(column):
+        if chunk.dtype.kind not in "iu":
+            return None
+        part = out[start : start + len(chunk)]
+
+        def one(block: slice, chunk: Array = chunk, part: Int32 = part) -> tuple[int, int]:
+            given = chunk[block]
+            if not kept:
+                part[block] = given
+            return int(given.min()), int(given.max())
+
+        ranges += each_block(len(chunk), one)
+        start += len(chunk)
+    if start < len(column):
+        return None
+    lowest, highest = (low for low, _ in ranges), (high for _, high in ranges)
+    return out, min(lowest, default=0), max(highest, default=-1)
+
+
+def runs(array: Any) -> Int64:
+    """Return where each run of equal values of an array or a Polars series begins."""
+
+    def one(block: slice) -> Int64:
+        begin = max(block.start, 1)
+        before, here = array[begin - 1 : block.stop - 1], array[begin : block.stop]
+        new = before != here
+        found: Int64 = np.flatnonzero(new if isinstance(new, np.ndarray) else new.to_numpy())
+        found += begin
+        return found
+
+    first = np.zeros(min(len(array), 1), np.int64)
+    starts: Int64 = np.concatenate([first, *each_block(len(array), one)])
+    return starts
+
+
+def ordered(column: Array, indptr: Int64, falling: bool) -> bool:
+    """Return whether the values within each list strictly rise, or fall."""
+    compare = np.less if falling else np.greater
+
+    def one(block: slice) -> bool:
+        begin = max(block.start, 1)
+        holds: Bool = compare(column[begin : block.stop], column[begin - 1 : block.stop - 1])
+        if holds.all():
+            return True
+        first, last = np.searchsorted(indptr, [begin, block.stop])
+        holds[indptr[first:last] - begin] = True
+        return bool(holds.all())
+
+    return all(each_block(len(column), one))
+
+
+def group(lists: Int32, n_lists: int, pieces: Iterable[Array], dtype: type) -> tuple[Int64, Array]:
+    """Bring the rows of each list together, in the order given.
+
+    `lists` is the list that each row belongs to, `pieces` are the parts of a column, and `dtype`
+    (int32 or float64) is the dtype of the result. Returns indptr and the grouped column.
+    """
+    indptr = ragged.indptr_of(_count(lists, n_lists)[1].sum(0))
+    grouped: Array = np.empty(len(lists), dtype)
+    start, first = 0, indptr[:-1]
+    for piece in pieces:
+        values: Array = laid_out(piece, dtype)
+        first = _group_piece(lists[start : start + len(values)], values, first, grouped)
+        start += len(values)
+    return indptr, grouped
+
+
+def _group_piece(lists: Int32, values: Array, first: Int64, out: Array) -> Int64:
+    """Write some rows into their lists, from `first` on; return where the next rows go."""
+    parts, counts = _count(lists, len(first))
+    next = np.cumsum(counts, axis=0) - counts + first  # where each part begins in every list
+
+    def one(part: int) -> None:
+        rows = parts[part]
+        _kernel.group_rows(lists[rows], values[rows], next[part], out)
+
+    on_all_threads(one, range(len(parts)))
+    after: Int64 = next[-1]
+    return after
+
+
+def join(pieces: Iterable[Array], n: int) -> Array:
+    """Join pieces of n rows into one float64 array; return a single piece unchanged."""
+    if isinstance(pieces, list):
+        whole: Array = pieces[0]
+        return whole
+    joined, start = np.empty(n), 0
+    for piece in pieces:
+        joined[start : start + len(piece)] = piece
+        start += len(piece)
+    return joined
+
+
+def place(
+    lists: Int32, n_lists: int, items: Int32, ranks: Int32, first: int
+) -> tuple[Int64, Int32] | None:
+    """Bring the rows of each list together, ordered by rank; cheaper than to group and sort.
+
+    Returns indptr and items, or None if the ranks of a list are not `first`, first + 1, and so on.
+    """
+    parts, counts = _count(lists, n_lists)
+    indptr = ragged.indptr_of(counts.sum(0))
+    placed = np.empty_like(items)
+    each_block(len(placed), lambda block: placed[block].fill(-1))
+
+    def one(rows: slice) -> None:
+        _kernel.place_rows(
+            list=lists[rows],
+            items=items[rows],
+            places=ranks[rows],
+            first=first,
+            indptr=indptr,
+            sorted_items=placed,
+        )
+
+    on_all_threads(one, parts)
+    # A rank that is repeated or out of range leaves a place empty.
+    fits = placed.min(initial=0) >= 0
+    return (indptr, placed) if fits else None
+
+
+def _count(lists: Int32, n_lists: int) -> tuple[list[slice], Int64]:
+    """Cut the rows into a part per thread; return how many of each part are in each list."""
+    parts = a_part_each(len(lists), max(n_lists, ROWS_PER_TASK))
+    counts = np.zeros((len(parts), n_lists), np.int64)
+
+    def one(part: int) -> bool:
+        return _kernel.count_rows(lists[parts[part]], counts[part])
+
+    if not all(on_all_threads(one, range(len(parts)))):
+        raise InternalError("A row belongs to no list.")
+    return parts, counts
+
+
+Fetch = Callable[[list[str]], list[Any]]
+
+
+def warn_of_runs(
+    lists: ListTable, found: Mapping[str, str | None], names: Sequence[str], fetch: Fetch
+) -> None:
+    """Warn of a table whose lists seem to mix several runs.
+
+    `found` are the columns that were read, `names` all that there are; `fetch` returns columns.
+    """
+    read = single_names(found.values())
+    runs = common_names("run", [name for name in names if name not in read])
+    by, values = _run_column(runs, str(found["user"]), fetch)
+    column = by or "COLUMN"
+    each = python_or_command(f"rm.Lists.each(data, by={column!r})", f"--each {column}")
+    hint = f"{each} takes the runs apart."
+    twice = None
+    if found["rank"] is not None and lists.scores is not None:
+        twice = _repeated_ranks(lists.indptr, lists.scores)
+    if twice is not None:
+        n, place, rank = twice
+        user = place if lists.user_ids is None else ids.show(lists.user_ids, place)
+        mixed = f"column {by!r} tells {_several(values)} apart" if by else "if runs are mixed"
+        warn(
+            f"{n:,} rows repeat a rank of their user (the first: user {user} and rank {rank:g}), "
+            f"and such items are tied. Hint: {mixed}: {hint}"
+        )
+    elif by:
+        warn(
+            f"The rows of a user belong to several runs, as column {by!r} says "
+            f"({_several(values)}), and are one list here. Hint: {hint}"
+        )
+
+
+def take_apart(data: Any, by: str, columns: Mapping[str, object]) -> dict[Any, pl.DataFrame]:
+    """Return the rows of each value of a column, in the order of the first row of each.
+
+    `data` is a data frame or the path of a file, `by` the column that says whose a row is, and
+    `columns` what `choose_columns` takes. The frames returned have the columns ``"user"``,
+    ``"item"``, and ``"rank"`` or ``"score"``.
+    """
+    import polars as pl
+
+    if isinstance(data, str | os.PathLike):
+        from recometer.data.files import column_names, read_columns
+
+        check_column("by", by, column_names(data))
+        found, one = open_file(data, columns)
+        read = {option: in_memory(one(option)) for option, name in found.items() if name}
+        run = read_columns(data, [by]).to_series()
+    elif is_frame(data):
+        names, fetch = open_frame(data)
+        check_column("by", by, names)
+        found = choose_columns([name for name in names if name != by], columns)
+        options = [option for option, name in found.items() if name]
+        *series, run = fetch([*(str(found[option]) for option in options), by])
+        read = dict(zip(options, map(_series, series), strict=True))
+        run = _series(run)
+    else:
+        raise InputTypeError(
+            f"Runs cannot be told apart in {type(data).__name__}. Hint: pass a data frame, or the "
+            "path of a Parquet, CSV or TSV file, with a column that names the run of each row."
+        )
+    if run.null_count():
+        ids.missing(f"runs (column {by!r})", int(run.is_null().arg_true()[0]), "every row has one")
+    frame = pl.DataFrame([column.alias(option) for option, column in read.items()])
+    parts = frame.with_columns(run.alias("run")).partition_by(
+        "run", as_dict=True, include_key=False, maintain_order=True
+    )
+    return {key[0]: part for key, part in parts.items()}
+
+
+def _series(column: Any) -> pl.Series:
+    import polars as pl
+
+    if isinstance(column, pl.Series):
+        return column
+    array: Array = np.asarray(column)
+    return pl.Series(array.tolist() if array.dtype == object else array)
+
+
+def _run_column(runs: Sequence[str], user: str, fetch: Fetch) -> tuple[str | None, list[Any]]:
+    """Return the first column in which users have several values, and its values; or None."""
+    import polars as pl
+
+    for name in runs:
+        users, column = map(_series, fetch([user, name]))
+        values = column.unique(maintain_order=True)
+        pairs = pl.DataFrame([users.alias("user"), column.alias("run")])
+        if len(values) > 1 and pairs.unique().height > users.n_unique():
+            return name, values.to_list()
+    return None, []
+
+
+def _several(values: Sequence[Any]) -> str:
+    shown = ", ".join(map(repr, values[:3]))
+    return shown if len(values) <= 3 else f"{shown}, ... ({len(values):,} in all)"
+
+
+def _repeated_ranks(indptr: Int64, scores: Float64) -> tuple[int, int, float] | None:
+    """Return how many rows repeat a rank of their list, the first such list, and the rank.
+
+    The scores are the ranks below 0. Where every rank says how many rows come before
+    (1, 2, 2, 4), ties are meant.
+    """
+    lists = ragged.users_of(indptr)
+    order = np.lexsort((-scores, lists))
+    ranks, lists = -scores[order], lists[order]
+    same = (ranks[1:] == ranks[:-1]) & (lists[1:] == lists[:-1])
+    if not same.any():
+        return None
+    starts = np.flatnonzero(np.append(True, ~same))
+    group = np.cumsum(np.append(True, ~same)) - 1
+    before = starts[group] - indptr[lists]
+    lowest = ranks[indptr[lists]]
+    if (ranks - lowest == before).all():
+        return None
+    at = int(np.flatnonzero(same)[0])
+    return int(np.count_nonzero(same)), int(lists[at]), float(ranks[at])

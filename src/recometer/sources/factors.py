@@ -3,27 +3,52 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 import os
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
+from recometer import _kernel, ragged
+from recometer._kernel import NanRule
+from recometer.arrays import (
+    Array,
+    Bool,
+    Float64,
+    Int32,
+    Int64,
+    UInt8,
+    UInt32,
+    follow,
+    slices,
+    steps,
+)
 from recometer.data.interactions import Interactions
-from recometer.data.matching import SourceIndex
+from recometer.data.matching import SourceIndex, find_rows
 from recometer.data.numbers import flag
 from recometer.data.tensors import dtype_and_device, is_tensor
-from recometer.errors import InputError
-from recometer.ranks import Ranks, TopLists
+from recometer.errors import InputError, InternalError
+from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.remembered import cached_property
 from recometer.removed import without
-from recometer.sources import _factor_ranking, _top_lists, _torch
-from recometer.sources._factor_arrays import FactorArrays, counted
-from recometer.sources._factor_ranking import FactorsWork
+from recometer.sources import _top_lists, _torch
+from recometer.sources._factor_arrays import Converted, FactorArrays, counted
+from recometer.sources._rank_counts import (
+    USERS_AT_ONCE,
+    check_own_scores,
+    constant,
+    of_ranked,
+    users_to_check,
+)
 from recometer.sources._score_batches import Batches, rank_batches, top_batches
-from recometer.sources._top_lists import Rule
+from recometer.sources._top_lists import Best, Rule, Shelf
 from recometer.sources._torch import Pieces
 from recometer.sources.alignment import Aligned, align
 from recometer.sources.base import Facts, Request, Source
+from recometer.tasks import Ticker, run_tasks
 
 UNREAD = {
     "infinite_scores": "infinite scores of factors are products that are too large",
@@ -186,7 +211,7 @@ class Factors(Source):
             if aligned.candidates is None:
                 work.rank_all(request)
             else:
-                _factor_ranking.rank_candidates(work, request)
+                rank_candidates(work, request)
             work.flag_constant(request)
             return work.ranks(request.threads)
 
@@ -202,7 +227,7 @@ class Factors(Source):
         else:
             work = FactorsWork(self._factors, aligned, dataclasses.replace(request, depth=k))
             listed = aligned.candidates is not None
-            best_of = _factor_ranking.best_of_listed if listed else _factor_ranking.best_of_all
+            best_of = best_of_listed if listed else best_of_all
             best = best_of(work, request, k, rule)
         return _top_lists.finished(aligned, best, k, n_catalogue=aligned.n_items)
 
@@ -223,3 +248,642 @@ class Factors(Source):
             bytes_per_batch=_torch.BLOCK_BYTES,
             ahead=False,
         )
+
+
+# A task has enough users that packing the items costs little, and few enough that their counts
+# stay in the cache, memory is bounded, and no thread waits long for the last task.
+USERS_PER_TASK = 504
+JUDGED_PER_TASK = 25_000
+# Tasks have more users if users may finish early: few are left when the last items are packed.
+TIMES_WITH_DEPTH = 2
+FACTOR_BYTES_PER_TASK = 4 * 2**20
+CANDIDATES_PER_TASK = 2**18
+# Items of a file that are converted at once, if the kernel cannot read them in place.
+CONVERTED_AT_ONCE = 2**14
+# Calls of the kernel are short, so that Ctrl-C works and the progress bar moves.
+SECONDS_PER_CALL = 0.1
+# Shorter work runs on one thread: it ends before another thread could help.
+BRIEF_SECONDS = 0.001
+
+
+class FactorsWork:
+    """State that the tasks of a call share; each task writes the part of its users."""
+
+    def __init__(self, factors: FactorArrays, aligned: Aligned, request: Request) -> None:
+        self.factors, self.aligned = factors, aligned
+        self.nan_rule = NanRule[request.protocol.nan_scores.upper()]
+        n = len(aligned.ranked_items)
+        self.scores: Array = np.empty(n, factors.items.dtype)
+        self.above, self.tied, self.before = (np.zeros(n, np.int64) for _ in range(3))
+        # The order of each user's judged items, best first, if tasks find it for their users.
+        self.best: Int64 | None = None
+        self.times = 1 if request.depth is None else TIMES_WITH_DEPTH
+        self.instruction_set = _kernel.instruction_set()
+        # The row of each item among those of a file that are converted together.
+        self.converted_rows: Int64 | None = None
+        if isinstance(factors.items, Converted):
+            self.converted_rows = np.arange(aligned.n_items) % CONVERTED_AT_ONCE
+        one, lengths = None, None
+        ordered = request.depth is not None and aligned.candidates is None
+        if ordered and self.converted_rows is None:
+            one = shared_scale(factors, aligned)
+        if one is not None:
+            lengths = item_lengths(factors.items, factors.item_bias, one)
+        self.check = not self._finite_for_sure(lengths)
+        # All scores must be computed to see whether they are finite.
+        whole = self.check or aligned.candidates is not None
+        self.limit = None if whole else request.depth
+        self.longest_first = None
+        if self.limit is not None and lengths is not None:
+            assert one is not None
+            rows = aligned.item_rows
+            self.longest_first = LongestFirst.of(lengths if rows is None else lengths[rows], one)
+
+    def _finite_for_sure(self, lengths: Float64 | None) -> bool:
+        """Return whether no score can be NaN or infinite.
+
+        No factor is larger than the longest of the `lengths` of the items, if these are known.
+        """
+        factors = self.factors
+        known = lengths is not None and factors.finite_up_to(float(lengths.max()))
+        return known or factors.finite_for_sure()
+
+    def blocks(self, threads: int) -> list[slice]:
+        """Cut the users into tasks of similar size and bounded memory."""
+        if self.brief:
+            threads = 1
+        n_users, indptr = self.aligned.n_users, self.aligned.ranked_indptr
+        row_bytes = max(1, self.factors.items.shape[1]) * self.factors.items.itemsize
+        size = max(1, min(self.times * USERS_PER_TASK, FACTOR_BYTES_PER_TASK // row_bytes))
+        together = _kernel.users_at_once(self.instruction_set)
+        step = together if size >= together else 1
+        n_tasks = max(1, -(-n_users // (size // step * step)))
+        n_tasks = -(-n_tasks // threads) * threads
+        ends = -(-np.arange(n_tasks + 1) * n_users // (n_tasks * step)) * step
+        return [
+            slice(first + task.start, first + task.stop)
+            for first, last in itertools.pairwise(np.minimum(ends, n_users).tolist())
+            for task in ragged.blocks(indptr[first : last + 1], self.times * JUDGED_PER_TASK, size)
+        ]
+
+    def run_all(
+        self, run: Callable[[slice, Ticker], None], tasks: list[slice], label: str, request: Request
+    ) -> None:
+        """Call a function for each block of users."""
+        n_items = self.aligned.n_items
+        weights = [float(block.stop - block.start) * n_items for block in tasks]
+        run_tasks(run, tasks, weights=weights, label=label, brief=self.brief, **request.pace)
+
+    def rank_all(self, request: Request) -> None:
+        """Rank the items for all users."""
+        if self.aligned.ranked is None:
+            self.best = np.empty_like(self.above)
+        self.run_all(self._rank, self.blocks(request.threads), "Ranking", request)
+
+    def flag_constant(self, request: Request) -> None:
+        """Flag users whose candidates all have the same score, where no judged item was ranked."""
+        aligned = self.aligned
+        shown = (aligned.rows < 0) | (steps(aligned.ranked_indptr) > 0)
+        users = users_to_check(aligned.judged_indptr, shown, request.protocol)
+
+        def task(block: slice, ticker: Ticker) -> None:
+            mine = users[block]
+            factors = self.user_factors(aligned.rows[mine])
+            if not self.check and self.factors.item_bias is None:
+                # Users with factors of 0 have equal scores: the model knows nothing about them.
+                nothing = ~factors.any(axis=1)
+                several = aligned.n_candidates[mine] > 1
+                aligned.flags[mine[nothing & several]] |= np.uint32(UserFlag.CONSTANT_SCORES)
+                mine, factors = mine[~nothing], factors[~nothing]
+
+            def score(which: Int64, indptr: Int64, items: Int64) -> tuple[Array, None]:
+                ticker.advance()
+                scores = np.empty(len(items), self.scores.dtype)
+                self.score(factors[which], indptr, items.astype(np.int32), scores)
+                return scores, None
+
+            found = constant(aligned, mine, self.nan_rule, score)
+            aligned.flags[mine[found]] |= np.uint32(UserFlag.CONSTANT_SCORES)
+
+        blocks = slices(len(users), USERS_AT_ONCE)
+        run_tasks(task, blocks, label="Ranking", brief=self.brief, **request.pace)
+
+    def _rank(self, block: slice, ticker: Ticker) -> None:
+        """Rank the items for a block of users."""
+        rows = np.maximum(self.aligned.rows[block], 0)
+        users = self.user_factors(rows)
+        indptr = self.aligned.ranked_indptr[block.start : block.stop + 1]
+        self.score(users, indptr, self.aligned.ranked_items, self.scores)
+        self.settle(block)
+        self.count(block, users, ticker)
+        self.finish(block)
+        if self.best is not None:
+            _kernel.best_first(indptr, self.above, self.before, self.best)
+
+    def score(self, users: Array, indptr: Int64, listed: Int32, scores: Array) -> None:
+        """Write the scores of listed items, for users with these factors."""
+        items = self._items()
+        if self.converted_rows is not None:
+            mine = slice(int(indptr[0]), int(indptr[-1]))
+            distinct, numbers = np.unique(listed[mine], return_inverse=True)
+            indptr, listed, scores = indptr - mine.start, numbers.astype(np.int32), scores[mine]
+            items = self._converted(distinct, None)
+        _kernel.score_items(
+            **self.native(users), **items, indptr=indptr, listed=listed, scores=scores
+        )
+
+    def _items(self) -> dict[str, Any]:
+        """Return all items as the kernel reads them in place."""
+        factors = self.factors
+        return {"items": factors.items, "bias": factors.item_bias, "rows": self.aligned.item_rows}
+
+    def _converted(self, items: slice | Int32, rows: Int64 | None) -> dict[str, Any]:
+        """Return some converted items, and the row of each item among them."""
+        of_file, bias = self.aligned.item_rows, self.factors.item_bias
+        chosen = items if of_file is None else of_file[items]
+        return {
+            "items": self.factors.items[chosen],
+            "bias": None if bias is None else np.ascontiguousarray(bias[chosen]),
+            "rows": rows,
+        }
+
+    def shown(
+        self, first: int, finished: UInt8, judged_per_user: float = 0.0
+    ) -> tuple[dict[str, Any], int]:
+        """Return the items for the next call of the kernel, and the end of these items."""
+        n_items = self.aligned.n_items
+        if self.converted_rows is not None:
+            last = min(first + CONVERTED_AT_ONCE, n_items)
+            return self._converted(slice(first, last), self.converted_rows), last
+        step = self.items_per_call(finished, judged_per_user)
+        return self._items(), min(first + step, n_items)
+
+    def settle(self, block: slice) -> None:
+        """Apply the rules for NaN and infinite scores before counting."""
+        mine = self.judged_of(block)
+        if self.check:
+            rows = np.maximum(self.aligned.rows[block], 0)
+            self.factors.flag_user_bias(rows, self.aligned.flags[block])
+        if self.check and self.nan_rule != NanRule.UNDEFINED:
+            scores = self.scores[mine]
+            infinity = np.inf if self.nan_rule == NanRule.FIRST else -np.inf
+            scores[np.isnan(scores)] = infinity
+        if not self.check and not np.isfinite(self.scores[mine]).all():
+            raise InternalError("A score is not finite though no factor is too large.")
+
+    def finish(self, block: slice) -> None:
+        """After counting, drop items that are beyond the depth or cannot be ranked."""
+        mine, flags = self.judged_of(block), self.aligned.flags[block]
+        if self.check:
+            # Users without factors got those of row 0.
+            flags[self.aligned.rows[block] < 0] &= np.uint32(UserFlag.TRAINED)
+            # All rules but `undefined` have replaced NaN by now.
+            self.above[mine][np.isnan(self.scores[mine])] = -1
+        if self.limit is not None:
+            beyond = self.above[mine] >= self.limit
+            for counts, value in ((self.above, -1), (self.tied, 0), (self.before, 0)):
+                counts[mine][beyond] = value
+
+    def count(self, block: slice, users: Array, ticker: Ticker) -> None:
+        """Count all items for a block of users, who have these factors."""
+        aligned, offsets = self.aligned, slice(block.start, block.stop + 1)
+        indptr, n_users = aligned.ranked_indptr[offsets], block.stop - block.start
+        judged_per_user = (indptr[-1] - indptr[0]) / n_users
+        order, last = self.order(users), 0
+        finished = np.zeros(n_users, np.uint8)
+        while last < aligned.n_items and not finished.all():
+            first = last
+            items, last = self.shown(first, finished, judged_per_user)
+            lost = _kernel.rank_factors(
+                **self.native(users),
+                **items,
+                **order,
+                first=first,
+                last=last,
+                excluded_indptr=aligned.excluded_indptr[offsets],
+                excluded=aligned.excluded,
+                judged_indptr=indptr,
+                judged=aligned.ranked_items,
+                judged_scores=self.scores,
+                above=self.above,
+                tied=self.tied,
+                before=self.before,
+                limit=self.limit,
+                check=self.check,
+                nan_rule=self.nan_rule,
+                flags=aligned.flags[block],
+                finished=finished,
+            )
+            check_own_scores(lost, aligned.ranked_items)
+            ticker.advance(float((last - first) * n_users))
+
+    def judged_of(self, block: slice) -> slice:
+        """Return the rows of the judged items of a block of users."""
+        indptr = self.aligned.ranked_indptr
+        return slice(int(indptr[block.start]), int(indptr[block.stop]))
+
+    def ranks(self, threads: int) -> Ranks:
+        """Return the ranks of all users."""
+        counts = self.above, self.tied, self.before
+        return of_ranked(self.aligned, *counts, self.limit, threads, self.best)
+
+    def native(self, users: Array) -> dict[str, Any]:
+        """Return the factors of some users as the kernel's functions take them."""
+        self.factors.files.check()  # right before each call of the kernel
+        return {"instruction_set": self.instruction_set, "users": users}
+
+    def user_factors(self, rows: Int64) -> Array:
+        """Return the factors of some rows, contiguous."""
+        factors = self.factors
+        if not len(factors.users):
+            return np.zeros((len(rows), factors.items.shape[1]), factors.items.dtype)
+        if follow(rows):
+            return np.ascontiguousarray(factors.users[rows[0] : rows[-1] + 1])
+        return np.ascontiguousarray(factors.users[rows])
+
+    @cached_property
+    def brief(self) -> bool:
+        """Whether all the work takes at most BRIEF_SECONDS, roughly."""
+        aligned, n_users = self.aligned, max(1, self.aligned.n_users)
+        one = self._seconds_per_score(len(aligned.ranked_items) / n_users)
+        n_scores = aligned.n_items * n_users
+        if aligned.candidates is not None:
+            n_scores = len(aligned.candidates)
+        return n_scores * one <= BRIEF_SECONDS
+
+    def order(self, users: Array) -> dict[str, Any]:
+        """Return the order of the items for some users' factors, as the kernel takes it."""
+        return OWN_ORDER if self.longest_first is None else self.longest_first.native(users)
+
+    def items_per_call(self, finished: UInt8, judged_per_user: float = 0.0) -> int:
+        """Estimate how many items the kernel ranks in SECONDS_PER_CALL for unfinished users."""
+        n_users = len(finished) - int(np.count_nonzero(finished))
+        seconds = self._seconds_per_score(judged_per_user)
+        return max(2048, int(SECONDS_PER_CALL / (seconds * n_users)))
+
+    def _seconds_per_score(self, judged_per_user: float) -> float:
+        """Estimate how many seconds the kernel works on one item for one user."""
+        n_factors: int = self.factors.items.shape[1]
+        seconds = (n_factors + 25 * (1 + judged_per_user / 31)) / 40e9
+        return 10 * seconds if self.instruction_set == "plain" else seconds
+
+
+# Fewer items are ranked faster than sorted.
+LEAST_ITEMS = 1024
+LEAST_USERS = 16
+
+# If the median length of rows is closer to the longest, hardly any user finishes early.
+MOST_ALIKE = 0.6
+SAMPLE = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class LongestFirst:
+    """The order of the items, and bounds of their scores.
+
+    Attributes
+    ----------
+    by_place, places : int32 [n_items]
+        The item at each place, and the place of each item, in the numbering of `Aligned`.
+    item_bound : float64 [n_items]
+        By place, descending. The bound at a place times the bound of a user is at least the
+        computed score of that user for the item at this place or any later place.
+    one : float
+        The factor of each user for the items' biases; 0 without biases.
+    """
+
+    by_place: Int32
+    places: Int32
+    item_bound: Float64
+    one: float
+
+    @classmethod
+    def of(cls, lengths: Float64, one: float) -> LongestFirst:
+        """Sort items by their lengths (float64 [n_items])."""
+        by_place, bounds = np.empty(len(lengths), np.int32), np.empty(len(lengths))
+        _kernel.longest_first(lengths, by_place, bounds)
+        places = np.empty(len(lengths), np.int32)
+        places[by_place] = np.arange(len(lengths), dtype=np.int32)
+        return cls(by_place, places, bounds, one)
+
+    def native(self, users: Array) -> dict[str, Any]:
+        """Return the order and the bounds for some users as the kernel's functions take them."""
+        return {
+            "by_place": self.by_place,
+            "places": self.places,
+            "item_bound": self.item_bound,
+            "user_bound": length_bounds(users, self.one),
+        }
+
+
+OWN_ORDER: dict[str, Any] = dict.fromkeys(("by_place", "places", "item_bound", "user_bound"))
+
+
+def shared_scale(factors: FactorArrays, aligned: Aligned) -> float | None:
+    """Return `LongestFirst.one`, or None if sorting the items does not pay."""
+    if aligned.n_items < LEAST_ITEMS or aligned.n_users < LEAST_USERS:
+        return None
+    one, typical = 0.0, _some(factors.items)
+    some_bias: Float64 | float = 0.0
+    if factors.item_bias is not None:
+        bias = np.maximum(factors.item_bias, 0).astype(np.float64)
+        one = _balance(factors.users, typical, bias)
+        some_bias = _some(bias) / one
+    some_lengths = length_bounds(typical, some_bias)
+    if np.median(some_lengths) > MOST_ALIKE * some_lengths.max():
+        return None
+    return one
+
+
+def item_lengths(items: Array, bias: Array | None, one: float) -> Float64:
+    """Return bounds of the lengths of items with their biases as one more factor."""
+    if bias is None:
+        return length_bounds(items)
+    # A bias below 0 lowers scores, even rounded ones.
+    return length_bounds(items, np.maximum(bias, 0).astype(np.float64) / one)
+
+
+def length_bounds(matrix: Array, more: Float64 | float = 0.0) -> Float64:
+    """Return bounds of the Euclidean lengths of rows, with room for the rounding of scores.
+
+    `more` is an extra factor of each row, for the biases. The product of the users' and the items'
+    extra factors is at least 0.
+
+    Let u and v be rows of n factors, b the bias, e the distance from 1 to the next number of
+    their dtype, and t its smallest number with full precision.
+
+    - A score is b and n products, added up. With or without fused operations each term takes at
+      most n + 1 roundings, each by a factor of at most 1 + e/2, so that the score is at most
+      (1 + (n + 1) e) (b + |u| |v|), for b >= 0 and (n + 1) e <= 1. Where results are too small
+      for full precision, or are flushed to 0, add n t to this bound.
+    - A sum of n squares, in any order, is at least (1 - (n + 1) e/2) |u|^2 - n t, and its root
+      at least (1 - (n + 2) e/2) |u| - sqrt(n t), as computed.
+
+    Both bounds being larger by a factor of 1 + 2 (n + 4) e and then by 2 sqrt((n + 1) t), their
+    product is at least the score, and there is room for the few roundings here and in the kernel.
+    A number whose square overflows gets an infinite bound.
+    """
+    n, limits = matrix.shape[1], np.finfo(matrix.dtype)
+    with np.errstate(over="ignore", under="ignore"):
+        lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix)).astype(np.float64)
+    room = (n + 4) * float(limits.eps)
+    if room > 0.25:
+        return np.full(len(matrix), np.inf)
+    # Usually there are no biases, and this function takes longer than everything else here.
+    bounds: Float64 = np.hypot(lengths, more) if np.any(more) else lengths
+    bounds *= 1 + 2 * room
+    bounds += 2 * np.sqrt((n + 1) * float(limits.tiny))
+    return bounds
+
+
+def _some(rows: Array) -> Array:
+    """Return a sample of the rows, evenly spaced."""
+    return rows[:: max(1, len(rows) // SAMPLE)]
+
+
+def _balance(users: Array, items: Array, bias: Float64) -> float:
+    """Return the factor of users for the biases that makes bounds tight for typical rows.
+
+    With biases as one more factor, the bound is sqrt(|u|^2 + one^2) sqrt(|v|^2 + b^2 / one^2),
+    which is |u| |v| + b where one^2 = b |u| / |v|. Any positive number is right; a power of 2
+    divides without rounding.
+    """
+    user = np.mean(length_bounds(_some(users))) if len(users) else np.float64(0)
+    with np.errstate(all="ignore"):
+        squared = np.mean(bias) * user / np.mean(length_bounds(items))
+    if not (np.isfinite(squared) and squared > 0):
+        return 1.0
+    return float(2.0 ** np.clip(np.round(np.log2(squared) / 2), -30, 30))
+
+
+USERS_PER_TABLE = 1024
+
+
+def candidate_blocks(aligned: Aligned) -> list[Int64]:
+    """Cut the users who have candidates into blocks of limited size, or of one user."""
+    assert aligned.candidate_indptr is not None
+    lengths = np.diff(aligned.candidate_indptr)
+    users = np.flatnonzero((lengths > 0) & (aligned.rows >= 0))
+    # Users with equal numbers of candidates share a block, so that tables have little padding.
+    users = users[np.argsort(lengths[users], kind="stable")]
+    found, start = [], 0
+    while start < len(users):
+        some = users[start : start + USERS_PER_TABLE]
+        cells = lengths[some] * np.arange(1, len(some) + 1)
+        size = max(1, int(np.searchsorted(cells, CANDIDATES_PER_TASK, side="right")))
+        found.append(some[:size])
+        start += size
+    return found
+
+
+def rank_candidates(work: FactorsWork, request: Request) -> None:
+    """Rank the judged items of all users among the candidates of each."""
+    tasks = candidate_blocks(work.aligned)
+    run = functools.partial(_rank_candidates_of, work)
+    run_tasks(run, tasks, label="Ranking", brief=work.brief, **request.pace)
+
+
+def _rank_candidates_of(work: FactorsWork, users: Int64, ticker: Ticker) -> None:
+    """Rank the judged items of some users of test among the candidates of each."""
+    ticker.advance()
+    aligned = work.aligned
+    assert aligned.candidate_indptr is not None
+    assert aligned.candidates is not None
+    indptr, at = ragged.take(aligned.candidate_indptr, users)
+    items = aligned.candidates[at]
+    scores: Array = np.empty(len(items), work.scores.dtype)
+    work.score(work.user_factors(aligned.rows[users]), indptr, items, scores)
+    flags = aligned.flags[users]
+    if work.check:
+        work.factors.flag_user_bias(aligned.rows[users], flags)
+        infinite = np.isinf(scores)
+        flags[ragged.users_of(indptr)[infinite]] |= np.uint32(UserFlag.INFINITE_SCORE)
+        # In the table, -inf marks items that are no candidates. These users' counts are not read.
+        scores[infinite] = np.finfo(scores.dtype).min
+    judged_indptr, judged_at = ragged.take(aligned.ranked_indptr, users)
+    judged = aligned.ranked_items[judged_at]
+    # Each judged item is a candidate.
+    entry = find_rows(judged_indptr, judged, indptr, items)
+    counts = _count_in_table(work, indptr, scores, judged_indptr, entry, items, flags)
+    for column, found in zip((work.above, work.tied, work.before), counts, strict=True):
+        column[judged_at] = found
+    aligned.flags[users] = flags
+
+
+def _count_in_table(
+    work: FactorsWork,
+    indptr: Int64,
+    scores: Array,
+    judged_indptr: Int64,
+    entry: Int64,
+    items: Int32,
+    flags: UInt32,
+) -> list[Int64]:
+    """Return above, tied and before of judged items among the candidates of their users.
+
+    `indptr`, `items` and `scores` are the candidates, `judged_indptr` and `entry` which of them
+    are judged; `flags` are changed in place.
+    """
+    n_users = len(indptr) - 1
+    who = ragged.users_of(indptr)
+    column = np.arange(len(items)) - indptr[who]
+    table = np.full((n_users, int(np.diff(indptr).max())), -np.inf, scores.dtype)
+    table[who, column] = scores
+    judged_scores = scores[entry]
+    unranked = np.isnan(judged_scores)
+    if work.nan_rule != NanRule.UNDEFINED:
+        judged_scores[unranked] = np.inf if work.nan_rule == NanRule.FIRST else -np.inf
+        unranked[:] = False
+    above, tied, before = (np.zeros(len(entry), np.int64) for _ in range(3))
+    lost = _kernel.rank_scores(
+        instruction_set=work.instruction_set,
+        scores=table,
+        columns=None,
+        excluded_indptr=np.zeros(n_users + 1, np.int64),
+        excluded=np.zeros(0, np.int32),
+        judged_indptr=judged_indptr,
+        judged=column[entry].astype(np.int32),
+        judged_scores=judged_scores,
+        above=above,
+        tied=tied,
+        before=before,
+        limit=None,
+        nan_rule=work.nan_rule,
+        flags=flags,
+        no_candidates=np.zeros(n_users, np.int64),
+    )
+    check_own_scores(lost, items[entry])
+    above[unranked] = -1
+    return [above, tied, before]
+
+
+PLACES_PER_TASK = 2**20
+USERS_PER_BLOCK = 4096
+
+
+def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best:
+    """Return the best candidates of each user, if all items are candidates."""
+    aligned = work.aligned
+    k = min(k, aligned.n_items)
+    shelf = Shelf.of(rule.keys, k, work.factors.items.dtype)
+
+    def run(users: slice, ticker: Ticker) -> None:
+        rows = np.maximum(aligned.rows[users], 0)
+        flags = aligned.flags[users]
+        if work.check:
+            work.factors.flag_user_bias(rows, flags)
+        mine = shelf.users(users)
+        factors = work.user_factors(rows)
+        order_of_items, last = work.order(factors), 0
+        finished = np.zeros(len(rows), np.uint8)
+        while last < aligned.n_items and not finished.all():
+            first = last
+            items, last = work.shown(first, finished)
+            _kernel.top_factors(
+                **work.native(factors),
+                **items,
+                **order_of_items,
+                first=first,
+                last=last,
+                excluded_indptr=aligned.excluded_indptr[users.start : users.stop + 1],
+                excluded=aligned.excluded,
+                order=rule.order,
+                **mine.native(),
+                check=work.check,
+                nan_rule=work.nan_rule,
+                flags=flags,
+                finished=finished,
+            )
+            ticker.advance(float((last - first) * len(rows)))
+
+    tasks = [
+        task
+        for block in work.blocks(request.threads)
+        for task in slices(block.stop, PLACES_PER_TASK // k, block.start)
+    ]
+    work.run_all(run, tasks, "Listing", request)
+    n_candidates = aligned.n_items - np.diff(aligned.excluded_indptr)
+    aligned.flags[shelf.constant(n_candidates)] |= np.uint32(UserFlag.CONSTANT_SCORES)
+    return Best(shelf.items, shelf.left)
+
+
+def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best:
+    """Return the best candidates of each user, if users have candidates of their own."""
+    aligned = work.aligned
+    assert aligned.candidate_indptr is not None
+    assert aligned.candidates is not None
+    n_users, indptr, candidates = aligned.n_users, aligned.candidate_indptr, aligned.candidates
+    items = np.full((n_users, min(k, aligned.n_items)), -1, np.int32)
+    left = np.zeros(n_users, np.int64)
+
+    def run(users: slice, ticker: Ticker) -> None:
+        ticker.advance()
+        rows = np.maximum(aligned.rows[users], 0)
+        flags = aligned.flags[users]
+        offsets = indptr[users.start : users.stop + 1] - indptr[users.start]
+        listed = candidates[indptr[users.start] : indptr[users.stop]]
+        scores = np.empty(len(listed), work.factors.items.dtype)
+        work.score(work.user_factors(rows), offsets, listed, scores)
+        if work.check:
+            before, empty = flags.copy(), np.diff(offsets) == 0
+            work.factors.flag_user_bias(rows, flags)
+            flags[empty] = before[empty]
+            flags[ragged.users_of(offsets)[np.isinf(scores)]] |= np.uint32(UserFlag.INFINITE_SCORE)
+        several = np.flatnonzero(np.diff(offsets) > 1)
+        flags[several[_all_equal(scores, offsets, several)]] |= np.uint32(UserFlag.CONSTANT_SCORES)
+        _first_places(
+            work, rule.users(users), offsets, listed, scores, flags, items[users], left[users]
+        )
+
+    blocks = ragged.blocks(indptr, CANDIDATES_PER_TASK, USERS_PER_BLOCK)
+    run_tasks(run, blocks, label="Listing", brief=work.brief, **request.pace)
+    return Best(items, left)
+
+
+def _first_places(
+    work: FactorsWork,
+    rule: Rule,
+    indptr: Int64,
+    listed: Int32,
+    scores: Array,
+    flags: UInt32,
+    items: Int32,
+    left: Int64,
+) -> None:
+    """Read candidates as lists with scores: write the first places of each user to `items`."""
+    nothing, spare, none = (np.zeros(n, np.int64) for n in (len(indptr), len(indptr) - 1, 0))
+    _kernel.rank_lists(
+        items=listed,
+        scores=scores.astype(np.float64),
+        begin=indptr[:-1],
+        end=indptr[1:],
+        n_items=work.aligned.n_items,
+        excluded_indptr=nothing,
+        excluded=none.astype(np.int32),
+        judged_indptr=nothing,
+        judged=none.astype(np.int32),
+        input_order=False,
+        nan_rule=work.nan_rule,
+        above=none,
+        tied=none,
+        before=none,
+        flags=flags,
+        given=spare,
+        listed=spare,
+        removed=spare,
+        repeated=spare,
+        order=rule.order,
+        keys=rule.keys,
+        top=items,
+        left=left,
+    )
+
+
+def _all_equal(scores: npt.NDArray[np.floating], indptr: Int64, users: Int64) -> Bool:
+    """Return which users have only one distinct score; each has scores."""
+    if not len(users):
+        return np.zeros(0, bool)
+    differs = np.zeros(len(scores) + 1, np.int64)
+    np.cumsum(scores[1:] != scores[:-1], out=differs[1:-1])
+    equal: Bool = differs[indptr[users + 1] - 1] == differs[indptr[users]]
+    return equal

@@ -3,33 +3,42 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from recometer.arrays import Array
-from recometer.data.matching import SourceIndex
+from recometer import _kernel, ragged
+from recometer._kernel import NanRule, TieOrder
+from recometer.arrays import Array, Bool, Int32, Int64, slices
+from recometer.data import ids
+from recometer.data.interactions import Interactions
+from recometer.data.matching import SourceIndex, both_have_ids
 from recometer.data.rows import MAX_NUMBER
-from recometer.errors import InputError, brief
-from recometer.ranks import Ranks, TopLists
+from recometer.errors import InputError, argument_text, brief, rule_text, warn
+from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.remembered import cached_property
 from recometer.removed import without
 from recometer.sources import _top_lists
-from recometer.sources._list_catalogue import ListCatalogue, catalogue_of, with_all_items
-from recometer.sources._list_ranking import ListWork, Repeats, catalogue_size
-from recometer.sources._list_reading import read_lists
-from recometer.sources._list_runs import take_apart
-from recometer.sources._list_table import ListTable, joined, judged_scores
+from recometer.sources._list_reading import read_lists, take_apart
+from recometer.sources._list_table import (
+    ListCatalogue,
+    ListTable,
+    catalogue_of,
+    joined,
+    judged_scores,
+    with_all_items,
+)
+from recometer.sources._rank_counts import assemble, best_first, spread
 from recometer.sources._score_rules import compared_in_lists
-from recometer.sources._top_lists import Rule
-from recometer.sources.alignment import align
+from recometer.sources._top_lists import Best, Rule, Shelf
+from recometer.sources.alignment import Aligned, align
 from recometer.sources.base import Facts, Request, Source
-from recometer.sources.candidates import Items
+from recometer.sources.candidates import Items, SampledCandidates
+from recometer.tasks import BRIEF, Ticker, run_tasks
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
 
 NOTHING = dict.fromkeys(("user", "item", "rank", "score", "user_ids", "item_ids"))
 
@@ -333,3 +342,510 @@ def _as_listed(request: Request) -> Request:
     if request.protocol.seen != "kept_in_lists":
         return request
     return dataclasses.replace(request, protocol=request.protocol.replace(seen="kept"))
+
+
+USERS_PER_TASK = 4096
+
+
+class ListFacts(NamedTuple):
+    """Facts about the users of test that do not depend on the places of items."""
+
+    n_excluded: Int64
+    n_candidates: Int64  # -1 if unknown
+    counts: Mapping[str, int]
+
+
+class ListWork:
+    """State that the tasks of a call share; each task writes the part of its users."""
+
+    def __init__(self, table: ListTable, aligned: Aligned, request: Request) -> None:
+        self.whole = table  # before candidates are chosen
+        self.aligned = aligned
+        self._read(table)
+        self.dropped = 0  # entries that are not candidates
+        ties = request.protocol.ties
+        given = table.given is not None
+        self.input_order = ties == "input" or (ties == "as_ranked" and given)
+        self.nan_rule = NanRule[request.protocol.nan_scores.upper()]
+        self.user_ids, self.some_users = request.test.user_ids, request.some_users
+        n_users, n = aligned.n_users, len(aligned.ranked_items)
+        self.judged = {"above": np.empty(n, np.int64)}
+        for name in ("tied", "before"):
+            # Without scores nothing is tied: read-only zeros that take no memory.
+            none = np.broadcast_to(np.int64(0), n)
+            self.judged[name] = none if table.scores is None else np.empty(n, np.int64)
+        self.flags = np.zeros(n_users, np.uint32)
+        names = ("given", "listed", "removed", "repeated")
+        self.users = {name: np.empty(n_users, np.int64) for name in names}
+        self.shelf = Shelf.of(np.zeros(n_users, np.uint64), 0, np.float64)
+        self.order = TieOrder.ITEM
+
+    def _read(self, table: ListTable) -> None:
+        """Store the lists of a table, and the begin and end of each user's list."""
+        self.table = table
+        rows = np.maximum(self.aligned.rows, 0)
+        self.begin = table.indptr[rows]
+        self.end = self.begin + ragged.lengths(table.indptr, self.aligned.rows)
+
+    def places(self, k: int, rule: Rule) -> None:
+        """Also keep the first places of the lists in `run`."""
+        longest = int((self.end - self.begin).max(initial=0))
+        self.shelf = Shelf.of(rule.keys, min(k, longest), np.float64)
+        self.order = rule.order
+
+    def run_all(self, request: Request) -> None:
+        """Read the lists of all users, on several threads."""
+        n_users = self.aligned.n_users
+        blocks = slices(n_users, USERS_PER_TASK)
+        brief = n_users + int((self.end - self.begin).sum()) <= BRIEF
+        run_tasks(self.run, blocks, label="Ranking", brief=brief, **request.pace)
+
+    def leave_candidates(self) -> None:
+        """Drop all entries of the lists that are not candidates."""
+        table, self.dropped = only_candidates(self.table, self.aligned)
+        self._read(table)
+
+    def run(self, users: slice, ticker: Ticker) -> None:
+        """Find the judged items of some users in their lists."""
+        ticker.advance()
+        table, aligned = self.table, self.aligned
+        above, tied, before = self.judged.values()
+        scored = table.scores is not None
+        offsets = slice(users.start, users.stop + 1)
+        _kernel.rank_lists(
+            items=table.items,
+            scores=table.scores,
+            begin=self.begin[users],
+            end=self.end[users],
+            n_items=table.n_items,
+            excluded_indptr=aligned.excluded_indptr[offsets],
+            excluded=aligned.excluded,
+            judged_indptr=aligned.ranked_indptr[offsets],
+            judged=aligned.ranked_items,
+            input_order=self.input_order,
+            nan_rule=self.nan_rule,
+            above=above,
+            tied=tied if scored else None,
+            before=before if scored else None,
+            flags=self.flags[users],
+            **{name: column[users] for name, column in self.users.items()},
+            order=self.order,
+            keys=self.shelf.keys[users],
+            top=self.shelf.items[users],
+            left=self.shelf.left[users],
+        )
+
+    def cut(self, depth: int, falling: bool) -> None:
+        """Drop items beyond the first places; with `falling`, higher ids come first in ties."""
+        above, tied, before = self.judged.values()
+        np.minimum(self.users["listed"], depth, out=self.users["listed"])
+        if self.table.scores is None:
+            above[above >= depth] = -1
+            return
+        gone = (above >= 0) & (above + (tied - before if falling else before) >= depth)
+        left = np.minimum(tied, depth - 1 - above)
+        if falling:
+            before -= tied - left
+        np.copyto(tied, left)
+        above[gone], tied[gone], before[gone] = -1, 0, 0
+
+    def known(self) -> Bool:
+        """Flag the users, and return who has a list."""
+        known = self.users["given"] > 0
+        if self.whole is not self.table:
+            known = has_list(self.whole, self.aligned)
+        self.aligned.flags[:] |= self.flags
+        self.aligned.flags[~known] &= ~np.uint32(UserFlag.KNOWN)
+        return known
+
+    def lists(self, k: int, catalogue: ListCatalogue) -> TopLists:
+        """Return the first places of all users."""
+        known = self.known()
+        best = Best(self.shelf.items, self.shelf.left)
+        counts = self._counts(known, catalogue, self._outside_catalogue(catalogue))
+        self._warn_of_duplicates(counts)
+        lists = _top_lists.finished(
+            self.aligned, best, k, known=known, counts=counts, n_catalogue=catalogue.n_items
+        )
+        return dataclasses.replace(lists, uncatalogued=catalogue.lacking)
+
+    def facts(self, catalogue: ListCatalogue, known: Bool) -> ListFacts:
+        """Return facts that do not depend on the places of items; `known` is that of `known()`."""
+        aligned = self.aligned
+        n_excluded, uncatalogued = (
+            np.diff(aligned.excluded_indptr),
+            self._outside_catalogue(catalogue),
+        )
+        if catalogue.inside is not None:
+            inside = ragged.indptr_of(catalogue.inside[aligned.excluded])
+            n_excluded = np.diff(inside[aligned.excluded_indptr])
+        if aligned.candidate_indptr is not None:
+            n_candidates = np.diff(aligned.candidate_indptr)
+        elif catalogue.n_items is None:
+            n_candidates = np.full(aligned.n_users, -1)
+        else:
+            # Listed items outside the catalogue were ranked for their user only.
+            n_outside = np.bincount(uncatalogued // self.table.n_items, minlength=aligned.n_users)
+            n_candidates = catalogue.n_items - n_excluded + n_outside
+            self._check(n_candidates)
+        return ListFacts(n_excluded, n_candidates, self._counts(known, catalogue, uncatalogued))
+
+    def ranks(
+        self, catalogue: ListCatalogue, threads: int, without_repeats: ListFacts | None = None
+    ) -> Ranks:
+        """Return the ranks of all users.
+
+        `without_repeats` is the result of `facts` with repetitions removed.
+        """
+        aligned = self.aligned
+        known = self.known()
+        facts = without_repeats
+        if facts is None:
+            facts = self.facts(catalogue, known)
+            self._warn_of_duplicates(facts.counts)
+        above, tied, before = self.judged.values()
+        if without_repeats is None and self.table.scores is not None:
+            self._flag_constant(above, facts.n_candidates)
+        if aligned.ranked is not None:
+            above, tied, before = spread(aligned.ranked, len(aligned.judged), above, tied, before)
+        ties = None if self.table.scores is None else before
+        order = best_first(aligned.judged_indptr, above, ties, threads)
+        no_candidates = aligned.n_items - np.diff(aligned.excluded_indptr) - facts.n_candidates
+        ranks = assemble(aligned, above, tied, before, order, no_candidates, None)
+        return dataclasses.replace(
+            ranks,
+            depth=self.users["listed"],
+            n_excluded=facts.n_excluded,
+            counts=facts.counts,
+            # Lists do not contain the number of other items that could have been drawn.
+            pool=None if aligned.pool is None else -np.ones_like(aligned.pool),
+        )
+
+    def _flag_constant(self, above: Int64, n_candidates: Int64) -> None:
+        """Flag users whose candidates all have the same score, where no judged item was ranked.
+
+        Only users with a list of all candidates count: unlisted candidates are below listed ones.
+        """
+        aligned, shown = self.aligned, np.zeros(self.aligned.n_users, bool)
+        shown[ragged.users_of(aligned.ranked_indptr)[above >= 0]] = True
+        whole = (self.users["listed"] == n_candidates) & (n_candidates > 1)
+        users = np.flatnonzero(whole & ~shown)
+        if not len(users):
+            return
+        left = self._tied_with_the_first(users)
+        constant = users[left == n_candidates[users] - 1]
+        aligned.flags[constant] |= np.uint32(UserFlag.CONSTANT_SCORES)
+
+    def _tied_with_the_first(self, users: Int64) -> Int64:
+        """Return how many items tie with the best item in the lists of some users."""
+        table, n_users = self.table, len(users)
+        excluded_indptr, rows = ragged.take(self.aligned.excluded_indptr, users)
+        left = np.zeros(n_users, np.int64)
+        none, spare = np.zeros(0, np.int64), np.zeros(n_users, np.int64)
+        _kernel.rank_lists(
+            items=table.items,
+            scores=table.scores,
+            begin=self.begin[users],
+            end=self.end[users],
+            n_items=table.n_items,
+            excluded_indptr=excluded_indptr,
+            excluded=self.aligned.excluded[rows],
+            judged_indptr=np.zeros(n_users + 1, np.int64),
+            judged=none.astype(np.int32),
+            input_order=False,
+            nan_rule=self.nan_rule,
+            above=none,
+            tied=none,
+            before=none,
+            flags=np.zeros(n_users, np.uint32),
+            **dict.fromkeys(self.users, spare),
+            order=TieOrder.ITEM,
+            keys=np.zeros(n_users, np.uint64),
+            top=np.full((n_users, 1), -1, np.int32),
+            left=left,
+        )
+        return left
+
+    def _outside_catalogue(self, catalogue: ListCatalogue) -> Int64:
+        """Return the pairs of a user and a listed item outside the catalogue, ascending.
+
+        Removed items are not among them.
+        """
+        aligned, inside, n_items = self.aligned, catalogue.inside, self.table.n_items
+        if inside is None or catalogue.lacking is None or not len(catalogue.lacking):
+            return np.zeros(0, np.int64)
+        outside = np.append(~inside, False)  # the last is padding
+        indptr, entries = ragged.take(self.table.indptr, aligned.rows)
+        who, items = ragged.users_of(indptr), self.table.items[entries]
+        strange = outside[items]
+        found = np.unique(ragged.pairs(who[strange], items[strange], n_items))
+        removed = ragged.numbered(aligned.excluded_indptr, aligned.excluded, n_items)
+        left: Int64 = found[~ragged.among(found, removed)]
+        return left
+
+    def _check(self, n_candidates: Int64) -> None:
+        """Check that no list is longer than the catalogue."""
+        listed = self.users["listed"]
+        if (listed > n_candidates).any():
+            user = int(np.argmax(listed > n_candidates))
+            raise InputError(
+                f"{argument_text('catalogue')} leaves {n_candidates[user]:,} items to recommend to "
+                f"user {self._user(user)} (the items of train are not recommended), but the list "
+                f"has {listed[user]:,}. Hint: the catalogue is all that could have been "
+                "recommended."
+            )
+
+    def _counts(self, known: Bool, catalogue: ListCatalogue, uncatalogued: Int64) -> dict[str, int]:
+        """Return the counts of decisions by rules."""
+        table, aligned = self.whole, self.aligned
+        ignored = np.ones(table.n_lists, bool)
+        ignored[aligned.rows[aligned.rows >= 0]] = False
+        counts = {
+            **aligned.counts,
+            "users_unknown": int(np.count_nonzero(~known)),
+            "list_users_ignored": int(np.count_nonzero(table.hold_items(np.flatnonzero(ignored)))),
+            "list_train_items": int(self.users["removed"].sum()),
+            "list_duplicates": int(self.users["repeated"].sum()),
+            "list_items_uncatalogued": len(uncatalogued),
+            "list_not_candidates": self.dropped,
+        }
+        if catalogue.inside is not None:
+            strange = (aligned.judged >= 0) & ~catalogue.inside[aligned.judged]
+            counts["items_unknown"] = len(np.unique(aligned.judged[strange]))
+            rows = np.flatnonzero(strange & aligned.relevant)
+            users = ragged.users_of(aligned.judged_indptr)[rows]
+            pairs = ragged.pairs(users, aligned.judged[rows], table.n_items)
+            # A list may contain such items all the same.
+            counts["relevant_unranked"] = int(np.count_nonzero(~ragged.among(pairs, uncatalogued)))
+        return {name: count for name, count in counts.items() if count}
+
+    def _warn_of_duplicates(self, counts: Mapping[str, int]) -> None:
+        if "list_duplicates" not in counts or self.some_users:
+            return
+        repeated = self.users["repeated"]
+        user = int(np.argmax(repeated > 0))
+        items = self.table.items[self.begin[user] : self.end[user]]
+        again: Array = np.delete(items, np.unique(items, return_index=True)[1])
+        item = int(again[again >= 0][0])
+        ids_of_items = self.table.item_ids
+        warn(
+            f"{repeated.sum():,} entries in {np.count_nonzero(repeated):,} lists repeat an item "
+            f"(the first: user {self._user(user)}, item "
+            f"{item if ids_of_items is None else ids.show(ids_of_items, item)}); it counts once, "
+            "at its first place, and the rest moves up."
+        )
+
+    def _user(self, user: int) -> str:
+        return str(user) if self.user_ids is None else ids.show(self.user_ids, user)
+
+
+@dataclasses.dataclass(frozen=True)
+class Repeats:
+    """The repetitions in some lists."""
+
+    table: ListTable  # the lists, in which the n-th repetition of an item is another item
+    user: Int64  # the list of each repetition
+    item: Int64  # the repeated item
+    own: Int64  # the item that it becomes
+    first_own: int  # the first item that stands for a repetition
+
+    @classmethod
+    def of(cls, table: ListTable, numbers: Int32 | None) -> Repeats | None:
+        """Find repetitions of items that may be recommended; None if there are none.
+
+        `numbers` are those of `Aligned`: -1 for an item that is no user's candidate.
+        """
+        user = ragged.users_of(table.indptr)
+        key = ragged.pairs(user, table.items, table.n_items)
+        order = np.argsort(key, kind="stable")
+        again = np.zeros(len(key), bool)
+        again[order[1:]] = np.diff(key[order]) == 0
+        again &= table.items >= 0
+        if numbers is not None:
+            again &= numbers[table.items] >= 0
+        rows = np.flatnonzero(again)
+        if not len(rows):
+            return None
+        number = np.arange(len(rows)) - np.searchsorted(user[rows], user[rows])
+        items = table.items.copy()
+        items[rows] = table.n_items + number
+        more = int(number.max()) + 1
+        changed = dataclasses.replace(
+            table,
+            items=items,
+            n_items=table.n_items + more,
+            item_ids=None if table.item_ids is None else _with_later(table.item_ids, more),
+        )
+        found = table.items[rows].astype(np.int64)
+        return cls(changed, user[rows], found, table.n_items + number, table.n_items)
+
+    def added_to(self, request: Request) -> Request:
+        """Give test, train and candidates the repetitions of their items.
+
+        Warn only once, for the request without repetitions.
+
+        Raises
+        ------
+        InputError
+            If candidates are drawn.
+        """
+        train, candidates = request.train, request.candidates
+        if isinstance(candidates, SampledCandidates):
+            raise InputError(
+                f"{rule_text('duplicates', request.protocol.duplicates)} keeps the places of items "
+                f"that a list repeats, but {candidates} does not say whether a repetition is "
+                f"drawn. Hint: lists without repetitions, or {rule_text('duplicates', 'removed')}."
+            )
+        if isinstance(candidates, Interactions):
+            candidates = self._added(candidates, "candidates")
+        elif isinstance(candidates, Items):
+            later = np.arange(self.first_own, self.table.n_items)
+            own = later if self.table.item_ids is None else self.table.item_ids[later]
+            candidates = dataclasses.replace(candidates, ids=np.concatenate([candidates.ids, own]))
+        return dataclasses.replace(
+            request,
+            test=self._added(request.test, "test"),
+            train=None if train is None else self._added(train, "train"),
+            candidates=candidates,
+            some_users=True,
+        )
+
+    def _added(self, data: Interactions, what: str) -> Interactions:
+        table = self.table
+        items: Int64 = data.items.astype(np.int64)
+        if both_have_ids("item", "Lists", table.item_ids, what, data.item_ids):
+            assert data.item_ids is not None
+            items = ids.match(data.item_ids, table.item_ids, "item ids")[items]
+        lists = np.arange(data.n_users)
+        if both_have_ids("user", "Lists", table.user_ids, what, data.user_ids):
+            assert data.user_ids is not None
+            lists = ids.match(data.user_ids, table.user_ids, "user ids")
+        user = ragged.users_of(data.indptr)
+        # Pairs of list and item, each with its row of the data.
+        key = ragged.pairs(lists[user], items, table.n_items)
+        order = np.argsort(key, kind="stable")
+        wanted = ragged.pairs(self.user, self.item, table.n_items)
+        at = np.minimum(np.searchsorted(key[order], wanted), max(len(key) - 1, 0))
+        has = key[order[at]] == wanted if len(key) else np.zeros(len(wanted), bool)
+        row = order[at[has]]
+        every_user = np.concatenate([user, user[row]])
+        every_item = np.concatenate([items, self.own[has]])
+        sorted_rows = np.lexsort((every_item, every_user))
+        indptr = ragged.indptr_of(np.bincount(every_user, minlength=data.n_users))
+        values = None
+        if data.values is not None:
+            values = np.concatenate([data.values, data.values[row]])[sorted_rows]
+        return dataclasses.replace(
+            data,
+            indptr=indptr,
+            items=every_item[sorted_rows].astype(np.int32),
+            n_items=table.n_items,
+            values=values,
+            times=None,
+            copies=None,
+            largest=None,
+            item_ids=table.item_ids,
+        )
+
+    def taken_back(self, ranks: Ranks, lists: Int64, ties: str) -> Ranks:
+        """Give the rows of repetitions their items, and count relevant items once.
+
+        All rows of an item repeat the one that comes first in the ranking, or in the list if the
+        rule for ties knows no order. `lists` is that of each user, -1 for one without.
+        """
+        user, item = ranks.user, ranks.item.copy()
+        own = np.flatnonzero(item >= self.first_own)
+        n_items = self.table.n_items
+        repeats = ragged.pairs(self.user, self.own, n_items)
+        order = np.argsort(repeats)
+        at = np.searchsorted(repeats[order], ragged.pairs(lists[user[own]], item[own], n_items))
+        item[own] = self.item[order[at]]
+        place = ranks.above + (ranks.tied - ranks.before if ties == "item_desc" else ranks.before)
+        place[ranks.above < 0] = np.iinfo(np.int64).max
+        order = np.lexsort((ranks.item, place, item, user))
+        repeated = np.zeros(len(item), bool)
+        repeated[order[1:]] = (np.diff(user[order]) == 0) & (np.diff(item[order]) == 0)
+        repeated &= item >= 0  # rows of unknown items are not known to repeat an item
+        again = np.bincount(user[repeated & ranks.relevant], minlength=ranks.n_users)
+        counts = {**ranks.counts, "list_repeats": len(self.own)}
+        counts.pop("list_duplicates", None)  # counts repetitions that lose their places
+        return dataclasses.replace(
+            ranks,
+            item=item,
+            repeated=repeated,
+            n_relevant=ranks.n_relevant - again,
+            counts=counts,
+        )
+
+
+def _with_later(item_ids: Array, more: int) -> Array:
+    """Append ids that sort after all others."""
+    last = item_ids[-1]
+    if item_ids.dtype != object:
+        later = last + np.arange(1, more + 1, dtype=item_ids.dtype)
+        return np.concatenate([item_ids, later])
+    if not isinstance(last, str):
+        raise InputError(
+            "duplicates= needs item ids that are numbers or texts if lists repeat items, found "
+            f"{type(last).__name__}."
+        )
+    width = len(str(more))
+    texts = np.array([f"{last}~{n:0{width}}" for n in range(more)], object)
+    return np.concatenate([item_ids, texts])
+
+
+def only_candidates(table: ListTable, aligned: Aligned) -> tuple[ListTable, int]:
+    """Drop the entries that are not candidates; later entries move up.
+
+    Returns the table, whose items are numbered as in `aligned.judged`, and the number of dropped
+    entries of users of test.
+    """
+    who = _users_of_entries(table, aligned)
+    items = aligned.locate(np.maximum(who, 0), table.items)
+    dropped = int(np.count_nonzero((items < 0) & (table.items >= 0) & (who >= 0)))
+    ids_left = table.item_ids
+    if aligned.numbers is not None:
+        left = np.flatnonzero(aligned.numbers >= 0)
+        ids_left = left if ids_left is None else ids_left[left]
+    keep = items >= 0
+    narrowed = dataclasses.replace(
+        table,
+        indptr=ragged.offsets(keep, table.indptr),
+        items=items[keep].astype(np.int32),
+        scores=None if table.scores is None else table.scores[keep],
+        n_items=aligned.n_items,
+        item_ids=ids_left,
+    )
+    return narrowed, dropped
+
+
+def has_list(table: ListTable, aligned: Aligned) -> Bool:
+    """Return which users of test have a list with an item: bool [n_users]."""
+    who = _users_of_entries(table, aligned)
+    has = np.zeros(aligned.n_users, bool)
+    has[who[(who >= 0) & (table.items >= 0)]] = True
+    return has
+
+
+def catalogue_size(
+    n_items: int | None, inside: Bool | None, aligned: Aligned, request: Request
+) -> int | None:
+    """Return the number of items that can be recommended to any user.
+
+    `inside` tells which items are in it; None if that is unknown.
+    """
+    if isinstance(request.candidates, Items):
+        return aligned.n_items  # the list of candidates is the catalogue
+    if n_items is None or aligned.numbers is None:
+        return n_items
+    if inside is not None:
+        return int(np.count_nonzero(inside[aligned.numbers >= 0]))
+    return n_items - int(np.count_nonzero(aligned.numbers < 0))
+
+
+def _users_of_entries(table: ListTable, aligned: Aligned) -> Int64:
+    """Return the user of test of each entry; -1 for lists of other users."""
+    users = np.full(table.n_lists, -1)
+    known = np.flatnonzero(aligned.rows >= 0)
+    users[aligned.rows[known]] = known
+    return users[ragged.users_of(table.indptr)]

@@ -17,17 +17,14 @@ import numpy as np
 
 from recometer import errors
 from recometer.arrays import Array
+from recometer.data.ids import split_pairs
 from recometer.data.interactions import Interactions, in_either
-from recometer.data.sessions import split_pairs
 from recometer.errors import DataWarning, FileError, InputError, RecometerError
 from recometer.evaluating.arguments import Arguments
-from recometer.evaluating.case import Case
-from recometer.evaluating.chance import knows_chance
-from recometer.evaluating.part import Part, measure
-from recometer.evaluating.records import find_records
+from recometer.evaluating.case import Case, Part, find_records, knows_chance, measure
+from recometer.evaluating.checks import KINDS, ids_of
 from recometer.evaluating.requirements import requirements_of
 from recometer.evaluating.sides import Sides, as_brought, as_counted
-from recometer.evaluating.unknown import KINDS, ids_of
 from recometer.measuring.listed import ListedUsers
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol

@@ -17,10 +17,9 @@ from recometer.data.numbers import flag
 from recometer.draws import seed_of
 from recometer.errors import InputError, InputTypeError, warn
 from recometer.evaluating import arguments as reading
-from recometer.evaluating import checks, finish, unknown
-from recometer.evaluating.arguments import DEFAULT_METRICS, Arguments
+from recometer.evaluating import checks
+from recometer.evaluating.arguments import DEFAULT_METRICS, Arguments, check_no_train, each_fold
 from recometer.evaluating.checks import BlockFacts
-from recometer.evaluating.folds import check_no_train, each_fold
 from recometer.evaluating.sides import (
     definitions_of,
     is_uniform,
@@ -372,7 +371,7 @@ class Plan:
         if self.candidates is not None:
             check_sets(whole["counts"].get("users_without_candidates", 0), facts.n_known)
         warn_of_zeros(whole["counts"].get("train_zeros", 0), self.settled)
-        finish.check_facts(
+        checks.check_facts(
             facts,
             whole["counts"],
             source=self.source.like,
@@ -463,15 +462,15 @@ class Plan:
         largest = acted(finite.collect)[0][0]
         return float(largest) if largest and largest > 0 else 1.0
 
-    def _find_unknown(self, kind: Kind) -> unknown.Unknown:
+    def _find_unknown(self, kind: Kind) -> checks.Unknown:
         """Return examples of ids of test that the source does not know, and of those it knows."""
         table = self.source.of_items if kind == "item" else self.source.table
         known = table.ids(kind, self.kinds)
-        lost = self.test.ids(kind, self.kinds).join(known, "id", "left_anti").limit(unknown.ASKED)
+        lost = self.test.ids(kind, self.kinds).join(known, "id", "left_anti").limit(checks.ASKED)
         examples, spellings = (
             acted(rows.toArrow)["id"].to_pylist() for rows in (lost, known.limit(MOST_KNOWN))
         )
-        return unknown.Unknown(sorted(examples), sorted(spellings))
+        return checks.Unknown(sorted(examples), sorted(spellings))
 
     def _check_positions(self, least: Mapping[str, int]) -> None:
         """Refuse ids that look like positions, like `recometer.evaluate`.
@@ -486,18 +485,18 @@ class Plan:
             ours, theirs = least.get(f"data {kind}"), least.get(f"source {kind}")
             return (theirs == 0 and ours != 0) or (ours == 0 and theirs == 1)
 
-        if not data or self.kinds.session is not None or not any(map(differ, unknown.KINDS)):
-            unknown.settle_shifted([], protocol, by_hand)
+        if not data or self.kinds.session is not None or not any(map(differ, checks.KINDS)):
+            checks.settle_shifted([], protocol, by_hand)
             return
         sides: list[Any] = []
         for table in data:
-            users, items = (self._sorted(table, kind) for kind in unknown.KINDS)
+            users, items = (self._sorted(table, kind) for kind in checks.KINDS)
             sides.append(SimpleNamespace(user_ids=users, item_ids=items, n_users=len(users)))
         named = {"user": self.source.table, "item": self.source.of_items}
         arrays = {f"{kind}_ids": self._sorted(table, kind) for kind, table in named.items()}
         like = self.source.like
         like.facts = dataclasses.replace(like.facts, arrays=arrays, known=None)
-        unknown.check_shifted(
+        checks.check_shifted(
             like, sides[0], sides[1] if len(sides) > 1 else None, protocol, by_hand
         )
 

@@ -14,10 +14,9 @@ import numpy as np
 from recometer.arrays import Array
 from recometer.data.columns import Columns
 from recometer.data.frames import open_frame
-from recometer.data.ids import encode
+from recometer.data.ids import encode, selected
 from recometer.data.interactions import Interactions
 from recometer.data.paths import as_path
-from recometer.data.sessions import selected
 from recometer.errors import InputTypeError
 from recometer.rendering import Column, Shown, Table
 from recometer.rendering.formats import to_notebook, width_of_lines, wrapped

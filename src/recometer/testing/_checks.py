@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recometer.arrays import Bool, Float64
-from recometer.measuring.compute import compute
-from recometer.measuring.measured import Measured
+from recometer.measuring.compute import Measured, compute
 from recometer.metrics import Metric
 from recometer.protocol import Protocol, TieRule
 
