@@ -1,6 +1,7 @@
-"""The command line, a file per command; `main` is its entry point.
+"""The command line, with a file per command; `main` is its entry point.
 
-Exit codes: 0 done, 1 a failure that is stated on standard error, 2 wrong usage, 130 Ctrl-C.
+Exit codes are 0 for success, 1 for a failure that is explained on standard error, 2 for wrong
+usage, and 130 for Ctrl-C.
 """
 
 from __future__ import annotations
@@ -14,33 +15,34 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line, and exit; None takes the arguments of this process."""
+    """Run the command line and exit. None means the arguments of this process."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # Names that are not UTF-8, or characters the terminal lacks, must not raise errors.
+            # Names that are not UTF-8, and characters that the terminal lacks, must not raise
+            # errors.
             stream.reconfigure(errors="backslashreplace")
     try:
         from recometer.cli._app import app
 
         app(arguments, prog_name="recometer")
-    except KeyboardInterrupt:  # while the program was still loading
+    except KeyboardInterrupt:  # the program was still loading
         sys.exit(130)
     except OSError:
-        _finish_output("\n")  # fails again if the error was that of standard output
+        _finish_output("\n")  # fails again if standard output caused the error
         raise
     finally:
         _finish_output()
 
 
 def _finish_output(text: str = "") -> None:
-    """Flush standard output after `text`; if that fails, print an error and exit."""
+    """Write `text` and flush standard output; if that fails, print an error and exit."""
     if sys.stdout is None:  # closed by the parent
         return
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
-        # Python flushes again when it exits.
+        # Python flushes again on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if error.errno != errno.EPIPE:  # the reader stopped early, as head does
             sys.stderr.write(f"Error: standard output cannot be written: {error.strerror}.\n")

@@ -1,4 +1,4 @@
-"""The Typer application: it imports commands when they run, and prints errors and warnings."""
+"""The Typer application, which imports commands when they run, and prints errors and warnings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from recometer.cli._exit import ExitCode, epilog
 from recometer.errors import DataWarning, RecometerError, UnknownNameError, naming_options, visible
 from recometer.version import __version__
 
-# In the order of the help. Each command is a function in the module of the same name.
+# Commands in the order of the help. Each is a function in the module of the same name.
 COMMANDS = (
     *("evaluate", "compare", "report", "split", "audit", "check", "show"),
     *("metrics", "conventions", "rules", "why", "demo"),
@@ -27,7 +27,7 @@ MARKUP: Final = "markdown"
 
 @functools.cache
 def command_of(name: str) -> Any:
-    """Import a command and return it for Typer; importing one takes longer than running some."""
+    """Import a command for Typer, only when needed: importing can take longer than running it."""
     alone = typer.Typer(rich_markup_mode=MARKUP, add_completion=False)
     function = getattr(importlib.import_module(f"recometer.cli.{name}"), name)
     alone.command(epilog=epilog())(function)
@@ -35,7 +35,7 @@ def command_of(name: str) -> Any:
 
 
 class _Imported(Mapping[str, Any]):
-    """All commands by name, which are imported when they are looked up."""
+    """All commands by name. A command is imported when it is looked up."""
 
     def __getitem__(self, name: str) -> Any:
         if name not in COMMANDS:
@@ -50,7 +50,7 @@ class _Imported(Mapping[str, Any]):
 
 
 class Commands(TyperGroup):
-    """Imports a command when it is called, and turns errors and warnings into messages."""
+    """A Typer group that imports commands on call, and turns errors and warnings into messages."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -61,14 +61,14 @@ class Commands(TyperGroup):
         return list(COMMANDS)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command that is called; name the replacement of a removed one."""
+        """Find the called command; if it was removed, name its replacement."""
         if args and args[0] in removed.COMMANDS:
             hint = removed.COMMANDS[args[0]]
             raise UnknownNameError(f"There is no command {args[0]!r}. Hint: {hint}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; errors of recometer become messages on standard error."""
+        """Run a command, and print errors of recometer as messages on standard error."""
         try:
             with naming_options(), warnings.catch_warnings():
                 warnings.simplefilter("always", DataWarning)
@@ -91,11 +91,11 @@ class Commands(TyperGroup):
             raise typer.Exit(ExitCode.INTERRUPTED) from error
 
     def _invoke(self, ctx: Any) -> Any:
-        """Run a command; name the replacement of a removed option."""
+        """Run a command; if an option was removed, name its replacement."""
         try:
             return super().invoke(ctx)
         except Exception as error:
-            # Click's NoSuchOption; Typer brings a copy of Click, or none.
+            # Click's NoSuchOption, which Typer may or may not bundle
             option = getattr(error, "option_name", None)
             if option not in removed.OPTIONS:
                 raise

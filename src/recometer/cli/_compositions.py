@@ -1,4 +1,4 @@
-"""Options that say who is tested and what is held out: ``fraction=0.1``, ``after=2024-05-31``."""
+"""Options for who is tested and what is held out: ``fraction=0.1``, ``after=2024-05-31``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Known = Callable[[str], Array | None]
 class Part:
     """A way to choose users or interactions: its syntax on the command line, and its meaning.
 
-    `make` is called with the values and options that were given.
+    `make` is called with the given values and options.
     """
 
     make: Callable[..., Any]
@@ -34,7 +34,7 @@ class Part:
     meaning: str
     values: tuple[int, float] = (1, 1)  # the fewest and the most values
     read: Read | None = str  # converts a string to a value; None allows only files of ids
-    ids: str | None = None  # the kind of ids in a file, if a string is not a value
+    ids: str | None = None  # the kind of ids in a file, if the string is not a value
     options: Mapping[str, Read] = dataclasses.field(default_factory=dict)  # NAME=VALUE
 
 
@@ -46,7 +46,7 @@ def _number(text: str) -> int | float:
 
 
 def _time(text: str) -> int | float | str:
-    """Return a number, or a string that should be a date."""
+    """Return a number, or the string, which may be a date."""
     try:
         return _number(text)
     except ValueError:
@@ -144,10 +144,10 @@ CORE = Part(split.KCore, "5 or user=5,item=3", "", (0, 1), int, options={"user":
 
 
 def make_part(option: str, parts: Mapping[str, Part], text: str, known: Known) -> Any:
-    """Make a part of a split of ``NAME``, ``NAME=VALUE`` or ``NAME=VALUE,OPTION=VALUE``.
+    """Make a part of a split from ``NAME``, ``NAME=VALUE`` or ``NAME=VALUE,OPTION=VALUE``.
 
-    Errors name the `option`; `parts` are `WHO` or `WHAT`. Ids in text files are read as numbers
-    or strings, like the ids of `known`.
+    `parts` is `WHO` or `WHAT`; errors name the `option`. Ids in text files are read as numbers or
+    strings, like the ids in `known`.
     """
     name, equals, rest = text.partition("=")
     if name not in parts:
@@ -164,7 +164,7 @@ def make_part(option: str, parts: Mapping[str, Part], text: str, known: Known) -
 
 
 def make_core(text: str) -> KCore:
-    """Make a k-core of ``5``, or of ``user=5,item=3``."""
+    """Make a k-core filter from ``5`` or ``user=5,item=3``."""
     core: KCore = _make("--core", CORE, text, text.split(","), lambda _: None)
     return core
 

@@ -33,13 +33,13 @@ MEANINGS = {
 
 
 def epilog() -> str:
-    """Return the text about exit codes in the help of every command."""
+    """Return the text about exit codes for the help of every command."""
     return f"Exit codes: {'; '.join(f'{code:d} {text}' for code, text in MEANINGS.items())}."
 
 
 @contextlib.contextmanager
 def usage_of(option: str) -> Iterator[None]:
-    """Turn an error of recometer into wrong usage of an option."""
+    """Report errors of recometer as wrong usage of an option."""
     try:
         yield
     except RecometerError as error:

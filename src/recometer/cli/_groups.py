@@ -1,4 +1,4 @@
-"""Groups of options: a command takes a dataclass whose fields are options."""
+"""Groups of options: commands take dataclasses with options as fields."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Files = NewType("Files", tuple[str, ...])
 class Reads:
     """Marks an option that names input files, which no output may replace."""
 
-    # Finds the paths of these files in the option's value.
+    # Returns the paths of these files, given the option's value.
     paths: Callable[[str], Iterable[str]] = lambda text: [text]
 
     def files(self, value: str | list[str] | None) -> list[str]:
-        """Return the files that an option's value names, and the files in a folder.
+        """Return the files that the value of an option names, including the files in a folder.
 
-        A folder that cannot be listed is reported by its reader.
+        If a folder cannot be listed, whoever reads it reports that.
         """
         texts = [value] if isinstance(value, str) else value or []
         found = []
@@ -39,8 +39,8 @@ class Reads:
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """Let a command take groups of options, and `Files`.
 
-    Typer sees every option of the groups as a parameter of its own; the function is called with
-    the groups filled in. A parameter of the type `Files` gets the files that the options name.
+    Typer sees every option of the groups as a parameter of its own. The function is called with
+    groups that have the values. A parameter of type `Files` gets the files that the options name.
     """
     signature = inspect.signature(function, eval_str=True)
     groups: dict[str, Any] = {}

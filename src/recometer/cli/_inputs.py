@@ -1,4 +1,4 @@
-"""Reads the files that options name: interactions, models and items."""
+"""Read the files that options name: interactions, models and items."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 def catalogue_columns(
     catalogue: str | None, categories: str | None, features: str | None, propensity: str | None
 ) -> dict[str, str | list[str]]:
-    """Return the columns of the catalogue that were named, as `Catalogue` takes them."""
+    """Return the named columns of the catalogue, as arguments of `Catalogue`."""
     named: dict[str, str | list[str] | None] = {"categories": categories, "propensity": propensity}
     parts = [] if features is None else features.split(",")
     named["features"] = parts if len(parts) > 1 else features
@@ -69,7 +69,7 @@ def catalogue_columns(
 
 
 def check_stdin(paths: Sequence[str], form: InputFormat | None) -> None:
-    """Raise if standard input is named twice, or --format-in is missing or has no effect."""
+    """Raise an error if standard input is named twice, or --format-in is missing or unused."""
     if sum(map(is_stdin, paths)) > 1:
         raise typer.BadParameter("standard input (-) can be read only once.")
     nameless = next(filter(needs_format, paths), None)
@@ -86,26 +86,26 @@ def check_stdin(paths: Sequence[str], form: InputFormat | None) -> None:
         )
 
 
-NONE = "none"  # written instead of a column's name: the column is not read
+NONE = "none"  # in place of a column name, says that no column is read
 OPTIONAL = ("value", "time")  # columns that may be none
 
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """Reads files; finds columns by the names in options, or by common names.
+    """Reader of files, which finds columns by the names in options or by common names.
 
-    `columns` maps ``"user"``, ``"item"``, ``"value"``, ``"time"``, ``"score"`` and ``"rank"``, as
-    far as the command reads them, to the name of a column or None. If a file does not have the
-    named column, it is found by its common names (except for ``"value"`` and ``"time"``), because
-    test, train and models may use different names.
+    `columns` maps ``"user"``, ``"item"``, ``"value"``, ``"time"``, ``"score"`` and ``"rank"`` (if
+    the command reads them) to the name of a column or None. If a file does not have the named
+    column, common names are tried (except for ``"value"`` and ``"time"``), because test, train and
+    models may use different names.
 
     """
 
     stdin: StandardInput
     columns: Mapping[str, str | None]
     note: Note
-    separator: str | None = None  # the separator of the items in a cell
-    ignore_label: Sequence[float] | None = None  # truths of scored pairs that mark padding
+    separator: str | None = None  # separates the items in a cell
+    ignore_label: Sequence[float] | None = None  # labels of scored pairs that mark padding
 
     def __post_init__(self) -> None:
         user = self.columns.get("user")
@@ -115,20 +115,20 @@ class Inputs:
 
     @property
     def _between(self) -> Any:
-        """The separator of a cell's items, as `Lists` and `Interactions.of` take it."""
+        """The separator of items in a cell, as an argument of `Lists` and `Interactions.of`."""
         return False if self.separator == NONE else self.separator
 
     @property
     def columns_alone(self) -> dict[str, str | None]:
-        """The columns of files that have users, but no sessions."""
+        """The columns of files with users but without sessions."""
         user = self.columns.get("user")
         return {**self.columns, "user": user.parts[0] if isinstance(user, ColumnPair) else user}
 
     @contextlib.contextmanager
     def stated(self, model: Model | None = None, *, what: str = "") -> Iterator[None]:
-        """Name the model in errors and warnings, and show pipes by their own names.
+        """Name the model in errors and warnings, and show pipes under their own names.
 
-        `what` goes in front of warnings only, because errors without a model name their file.
+        Only warnings begin with `what`, because errors without a model name the file.
         """
         what = what if model is None else model.name
         try:
@@ -143,7 +143,7 @@ class Inputs:
             raise type(error)(message) from error
 
     def check_columns(self, paths: Iterable[str]) -> None:
-        """Raise if no file has a column that the user named."""
+        """Raise an error if no file has a column that the user named."""
         asked = {
             option: name
             for option, name in self.columns.items()
@@ -171,7 +171,7 @@ class Inputs:
         time: bool = False,
         test: Interactions | None = None,
     ) -> Interactions:
-        """Read interactions; ids get the same type as those of test."""
+        """Read interactions, with ids of the same type as those of test."""
         file = self.stdin.path(path)
         with self.stated(what=what):
             if file.name.lower().endswith(".npz"):
@@ -188,7 +188,7 @@ class Inputs:
                 self._say(what, file, "TREC qrels")
                 found, frame = Columns("user", "item", "value", None), files.read_qrels(file)
             else:
-                # Only test may have the named column.
+                # The other files may lack the named column.
                 of_train = what == "train" and self.columns["value"] != NONE
                 named = self._present(file, "value") if of_train else self.columns
                 asked_value = named["value"] if value else NONE
@@ -196,7 +196,7 @@ class Inputs:
                 present = self._present(file, "user", "item")
                 user = present["user"]
                 if what == "train" and isinstance(user, ColumnPair):
-                    present["user"] = user.parts[0]  # train applies to all sessions of a user
+                    present["user"] = user.parts[0]  # train then applies to all sessions of a user
                 asked: dict[str, Any] = {
                     **present,
                     "value": False if asked_value == NONE else asked_value,
@@ -224,14 +224,14 @@ class Inputs:
     def both(
         self, test: str | None, train: str | None
     ) -> tuple[Interactions | None, Interactions | None]:
-        """Read test and train if they are given, as `recometer.evaluate` reads them."""
+        """Read test and train, if they are given, like `recometer.evaluate`."""
         data = None if test is None else self.interactions("test", test, value=True)
         if train is None:
             return data, None
         return data, self.interactions("train", train, value=True, test=data)
 
     def candidates(self, option: str, path: str | None, test: Interactions | None) -> object:
-        """Read the items that an option names: for each user, or for all in a file of ids."""
+        """Read the items that an option names: a set for each user, or one file of ids for all."""
         if path is None:
             return None
         file = self.stdin.path(path)
@@ -249,7 +249,7 @@ class Inputs:
         return self.columns_alone["user"] in names or bool(common_names("user", names))
 
     def columns_of(self, path: str) -> dict[str, Any] | None:
-        """Find the columns of a file that is split, as options of `split`; None for TREC qrels."""
+        """Find the columns of a file to split, as options of `split`. None for TREC qrels."""
         file = self.stdin.path(path)
         if files.kind_of(file) is not None:
             return None
@@ -264,7 +264,7 @@ class Inputs:
         return {option: name or False for option, name in found.items()}
 
     def say_columns(self, what: str, path: str, found: Mapping[str, Any] | None) -> None:
-        """Print a note on the columns of a file that were used, and their meanings."""
+        """Print a note on the columns that were read from a file, with their meanings."""
         self._say(what, self.stdin.path(path), "TREC qrels" if found is None else found)
 
     def some_ids(self, path: str, what: str) -> Array:
@@ -280,9 +280,9 @@ class Inputs:
     def source(
         self, model: Model, test: Interactions | None, depth: int | None, rated: bool = False
     ) -> Source:
-        """Read a model, and cut its lists if that was asked for.
+        """Read a model, and cut its lists if requested.
 
-        `rated` says whether the truth of scored pairs is read as ratings.
+        If `rated`, the truth of scored pairs is read as ratings.
         """
         with self.stated(model):
             if model.kind == "factors":
@@ -301,7 +301,7 @@ class Inputs:
     def runs(
         self, model: Model, test: Interactions | None, by: str, depth: int | None
     ) -> Iterator[tuple[str, Source]]:
-        """Read all runs of one file; the column `by` has their names."""
+        """Read all runs of one file, with their names in the column `by`."""
         with self.stated(model):
             file = self.stdin.path(model.paths[0])
             names = column_names(file)
@@ -330,7 +330,7 @@ class Inputs:
     def catalogue(
         self, text: str | None, test: Interactions | None, columns: Mapping[str, str | list[str]]
     ) -> object:
-        """Read the number of items, a table with a row per item, or a file with their ids."""
+        """Read the catalogue: a number of items, a table with a row per item, or a file of ids."""
         if text is None or text.isdecimal():
             return None if text is None else int(text)
         with self.stated():
@@ -367,7 +367,7 @@ class Inputs:
         return lists_like(file, wanted, test, self._between if wanted else None)
 
     def _wanted(self, file: Path) -> dict[str, Any]:
-        """Return the options of `Lists` that name the columns of a run."""
+        """Return the columns of a run as options of `Lists`."""
         wanted: dict[str, Any] = {**self._present(file, "user", "item", *ORDERS)}
         for option, other in (ORDERS, ORDERS[::-1]):
             if self.columns[option] == NONE:
@@ -377,7 +377,7 @@ class Inputs:
         return wanted
 
     def _pairs(self, rated: bool, model: Model, test: Interactions | None) -> Pairs:
-        """Read scored pairs, with their truth unless there is a test."""
+        """Read scored pairs, including their truth if there is no test."""
         file = self.stdin.path(model.paths[0])
         if not _is_table(file):
             raise FileError(
@@ -395,7 +395,8 @@ class Inputs:
         wanted |= dict.fromkeys(kinds, False if test is not None or asked is not None else None)
         if test is None and truth is not None:
             wanted[kinds[0]] = truth
-        # A rating is the truth here: never take it for the score for lack of a better column.
+        # A rating is the truth here, so never use it as the score, even if there is no other
+        # column.
         if not (wanted["score"] or common_names("score", column_names(file), otherwise=False)):
             raise ColumnError(f"{file}: no column holds the scores. Hint: --score names it.")
         found, fetch = open_file(file, wanted)
@@ -419,7 +420,7 @@ class Inputs:
     def _present(self, file: Path, *options: str) -> dict[str, str | None]:
         """Return the named columns that the file has.
 
-        In a file without sessions, it is the column of users alone.
+        If a file has no sessions, return only the column of users.
         """
         names = column_names(file)
         found: dict[str, str | None] = {}
@@ -439,7 +440,7 @@ class Inputs:
 
 
 def _naming(what: str, show: Callable[..., None]) -> Callable[..., None]:
-    """Return a function that shows warnings prefixed with a name."""
+    """Return a function that shows warnings with a name in front."""
 
     def show_named(message: Warning | str, *where: Any) -> None:
         show(f"{what}: {message}", *where)
@@ -451,11 +452,11 @@ def _is_table(path: Path) -> bool:
     return path.name.lower().endswith(EXTENSIONS)
 
 
-ORDERS = ("rank", "score")  # columns that may rank a run
+ORDERS = ("rank", "score")  # columns that a run may be ranked by
 
 
 def alike(lists: Lists, test: Interactions | None) -> bool:
-    """Return whether the lists and test have ids of the same types; True if either has none."""
+    """Return whether lists and test have ids of the same types, or one of them has no ids."""
     arrays = lists.facts.arrays
     pairs = [(arrays[f"{what}_ids"], known_ids(test, what)) for what in REQUIRED]
     return all(same_kinds(given, known) for given, known in pairs)
@@ -464,7 +465,7 @@ def alike(lists: Lists, test: Interactions | None) -> bool:
 def lists_like(
     file: Path, wanted: Mapping[str, object], test: Interactions | None, separator: Any
 ) -> Lists:
-    """Read lists again, with ids of the same type as those of test."""
+    """Read lists again with the types of the ids in test."""
     if wanted:
         found, fetch = open_file(file, wanted)
         columns = {option: in_memory(fetch(option)) for option, name in found.items() if name}

@@ -1,4 +1,4 @@
-"""Reads data and models for evaluate, check, why and report."""
+"""Read data and models for evaluate, check, why and report."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Part(NamedTuple):
-    """The files of test and train, one of which may be missing, and the folder of a split."""
+    """The files of test and train, of which one may be missing, and the folder of a split."""
 
     test: str | None
     train: str | None
@@ -39,7 +39,7 @@ class Part(NamedTuple):
 
 
 def load_split(folder: str) -> Split:
-    """Read a split; refuse a folder with several folds."""
+    """Read a split, which must not have several folds."""
     if _folds(folder):
         raise FileError(f"{folder} holds folds. Hint: name one of them: {Path(folder) / 'fold_0'}.")
     from recometer.split import Split
@@ -50,7 +50,7 @@ def load_split(folder: str) -> Split:
 def parts_of(
     test: str | None, train: str | None, folder: str | None, *, needs_test: bool
 ) -> tuple[list[Part], dict[str, str]]:
-    """Return the named files of test and train, or those of a split with its columns.
+    """Return the named files of test and train, or the files and columns of a split.
 
     For folds, return the files of each fold.
     """
@@ -73,40 +73,40 @@ def _columns(folder: Path) -> dict[str, str]:
 
 
 def _folds(folder: str) -> list[Path]:
-    """Return the folders of folds in a folder, in their order."""
+    """Return the folders of the folds in a folder, in order."""
     every = (Path(folder) / f"fold_{number}" for number in itertools.count())
     return list(itertools.takewhile(Path.is_dir, every))
 
 
 @dataclasses.dataclass(frozen=True)
 class Named:
-    """The files, models and columns that the options name, before a file is read."""
+    """The files, models and columns that options name, before any file is read."""
 
-    parts: Sequence[Part]  # files of test and train: one pair, or one for each fold
+    parts: Sequence[Part]  # files of test and train: one pair, or a pair per fold
     folds: bool
     models: Sequence[Model]
     baseline: Model | None
-    each: str | None  # the column with the names of runs
+    each: str | None  # the column with names of runs
     columns: dict[str, str | None]  # as `Inputs` takes them
     catalogue_columns: dict[str, str | list[str]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """The data that were read, of one fold or of all data, and how to read the models."""
+    """The data of one fold or of all data, after reading, and how to read the models."""
 
     inputs: Inputs
     named: Named
     models: Sequence[Model]
-    test: Interactions | None  # None if the truth comes with the models
+    test: Interactions | None  # None if the models contain the truth
     train: Interactions | None
-    given: dict[str, Any]  # further arguments of `recometer.evaluate`
+    given: dict[str, Any]  # other arguments of `recometer.evaluate`
     rules: RuleOptions
     rated: bool  # whether a metric reads true ratings
     progress: bool | None  # as `recometer.evaluate` takes it
 
     def sources(self) -> Iterator[tuple[Model, Source]]:
-        """Yield the models; a file of several runs holds several."""
+        """Yield the models. A file with several runs gives several models."""
         names: list[str] = []
         for model in self.models:
             for name, source in self._read(model):
@@ -115,7 +115,7 @@ class Job:
                 yield dataclasses.replace(model, name=name), source
 
     def only(self, done: str) -> tuple[Model, Source]:
-        """Read the only model; the error for several runs says what is `done` with one of them."""
+        """Read the only model. The error for several runs says that one is `done` at a time."""
         found, *others = self.sources()
         if others:
             raise typer.BadParameter(
@@ -138,7 +138,7 @@ class Job:
 
 
 def named_by(data: DataOptions, model: ModelOptions, files: Files) -> Named:
-    """Return the things that the options name; refuse options that do not go together."""
+    """Return what the options name; raise an error if options do not go together."""
     with_truth = model.pairs is not None and not (model.run or model.factors or model.baselines)
     parts, known = parts_of(data.test, data.train, data.split, needs_test=not with_truth)
     named = models(
@@ -164,9 +164,9 @@ def named_by(data: DataOptions, model: ModelOptions, files: Files) -> Named:
 
 
 def named_alone(data: DataOptions, model: ModelOptions, files: Files, done: str) -> Named:
-    """Do the same for a single model; refuse several models and folds: one is `done` at a time.
+    """Return what the options name, which must be a single model, without folds; see `named_by`.
 
-    See `named_by`.
+    The error for several says that one is `done` at a time.
     """
     named = named_by(data, model, files)
     if len(named.models) != 1 or named.folds:
@@ -180,7 +180,7 @@ def named_alone(data: DataOptions, model: ModelOptions, files: Files, done: str)
 def _check_together(
     data: DataOptions, model: ModelOptions, named: Sequence[Model], parts: Sequence[Part]
 ) -> None:
-    """Refuse options that do not go together."""
+    """Raise an error if options do not go together."""
     if data.rank not in (None, NONE) and data.score not in (None, NONE):
         raise typer.BadParameter("--rank and --score: name the one to rank by.")
     if data.candidates is not None and data.negatives is not None:
@@ -219,7 +219,7 @@ def _check_together(
 def reading(
     named: Named, data: DataOptions, rules: RuleOptions, options: RunOptions, *, rated: bool
 ) -> Iterator[Iterator[Job]]:
-    """Read the data, fold by fold; copies of standard input are deleted at the end."""
+    """Read the data, fold by fold, and delete copies of standard input at the end."""
     with StandardInput(data.format_in) as stdin:
         yield _jobs(named, data, rules, options, stdin, rated)
 
@@ -266,7 +266,7 @@ def _locked(split: Path | None) -> contextlib.AbstractContextManager[None]:
 
 
 def given_rules(options: RuleOptions) -> dict[str, Any]:
-    """Return the rules that options give, by name."""
+    """Return the rules that are set by options, by name."""
     users = None if options.complete is None else "test" if options.complete else "known"
     own = {"ties": options.ties, "relevant_from": options.relevant_from, "users": users}
     rules: dict[str, Any] = {name: rule for name, rule in own.items() if rule is not None}
@@ -300,7 +300,7 @@ def protocol_of(option: str, name: str, rules: dict[str, Any]) -> Protocol:
 def with_users(
     protocol: Protocol, name: str, rules: dict[str, Any], named: Sequence[Model], inputs: Inputs
 ) -> Protocol:
-    """Return the protocol with the same rule `users` for all models, whose means are compared."""
+    """Return the protocol with one rule `users` for all models, so that means are comparable."""
     if name != Protocol().name or "users" in rules:
         return protocol
     runs = [model.name for model in named if inputs.is_trec(model)]

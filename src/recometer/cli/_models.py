@@ -20,7 +20,7 @@ from recometer.sources.base import Source
 
 Kind = Literal["run", "factors", "pairs", "baseline"]
 BASELINES = ("random", "popular", "knn", "svd", "ease")
-FOLD = "{fold}"  # stands for the number of the fold in the name of a file
+FOLD = "{fold}"  # placeholder for the number of the fold in file names
 
 OF_RUNS = (".run", ".trec", ".txt")  # common extensions of TREC runs
 
@@ -36,9 +36,9 @@ class Model:
     ----------
     name
     kind
-        The option that named it: lists, factors, scored pairs, or a model fitted here.
+        The option that named it, for lists, factors, scored pairs, or a model fitted here.
     paths
-        Its files: one file of lists or pairs, several files of factors, none if it is fitted here.
+        The files: one with lists or pairs, several with factors, none if the model is fitted here.
     """
 
     name: str
@@ -59,9 +59,10 @@ def models(
     baselines: Sequence[str],
     form: InputFormat | None,
 ) -> list[Model]:
-    """Read the options that name models; refuse none, two of one name, a wrong number of files.
+    """Return the models that the options name.
 
-    `form` is the format of pipes, whose names do not tell it.
+    It is an error if there are none, two have the same name, or the number of files is wrong.
+    `form` is the format of pipes, whose names do not show it.
     """
     found = [
         *_of_one_file(runs, "run"),
@@ -78,7 +79,7 @@ def models(
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Refuse two models of one name."""
+    """Raise an error if two models have the same name."""
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise typer.BadParameter(f"two models are called {twice!r}. Hint: write NAME=FILE.")
@@ -119,7 +120,7 @@ def _of_baselines(texts: Sequence[str]) -> Iterator[Model]:
 
 
 def baseline_of(text: str | None, named: Sequence[Model]) -> Model | None:
-    """Return the model that others are compared with: one of them, or a file of lists."""
+    """Return the model that others are compared with, which is one of them or a file of lists."""
     if text is None:
         return None
     found = next((model for model in named if model.name == text), None)
@@ -154,7 +155,7 @@ def stem(path: str) -> str:
 
 
 def files_of_model(text: str) -> list[str]:
-    """Return the files of ``NAME=FILE,FILE,...``, those of all folds."""
+    """Return the files in ``NAME=FILE,FILE,...``, for all folds."""
     named = dict.fromkeys([*text.partition("=")[2].split(","), *text.split(",")])
     every = [sorted(glob.glob(path.replace(FOLD, "*"))) if FOLD in path else [] for path in named]
     return [*named, *(path for paths in every for path in paths)]

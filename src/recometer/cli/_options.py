@@ -1,4 +1,4 @@
-"""The options that several commands take."""
+"""Options that several commands take."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ column_option = functools.partial(data_option, metavar="COLUMN")
 
 
 def known_format(text: str) -> str:
-    """Return a format of the output, if it is one."""
+    """Return an output format, or raise an error if there is no such format."""
     if text not in FORMATS:
         raise typer.BadParameter(f"there is no format {text!r}. {did_you_mean(text, FORMATS)}")
     return text
@@ -47,7 +47,7 @@ def relevant_from(text: str) -> Any:
 
 
 def check_no_format(form: str) -> None:
-    """Raise if a format was requested for output that is not a table."""
+    """Raise an error if a format was requested but no table is printed."""
     if form != "table":
         raise typer.BadParameter("it is for the list alone, without NAME.", param_hint="--format")
 
@@ -60,7 +60,7 @@ def output_folder(text: str) -> Path:
 
 
 def complete_metrics(incomplete: str) -> list[str]:
-    """Return completions of the last name in a list of metrics."""
+    """Complete the last name in a list of metrics."""
     done, space, last = incomplete.rpartition(" ")
     return [done + space + name for name in METRICS if name.startswith(last)]
 
@@ -78,7 +78,7 @@ def metrics_option(help: str, default: str) -> Any:
 
 
 def complete_rules(incomplete: str) -> list[str]:
-    """Return completions: the names of rules, or the values of the rule that is named."""
+    """Complete the name of a rule, or the value of the rule that was named."""
     name, equals, _ = incomplete.partition("=")
     if equals and name in Protocol.declared:
         found = [f"{name}={value}" for value in Protocol.declared[name].choices]
@@ -88,13 +88,13 @@ def complete_rules(incomplete: str) -> list[str]:
 
 
 def complete_baselines(incomplete: str) -> list[str]:
-    """Return completions of the last name in a list of baselines."""
+    """Complete the last name in a list of baselines."""
     done, comma, last = incomplete.rpartition(",")
     return [done + comma + name for name in BASELINES if name.startswith(last)]
 
 
 def one_of(known: Callable[[], list[str]]) -> Callable[[str], list[str]]:
-    """Return a completion for one of some names."""
+    """Return a function that completes one of these names."""
     return lambda incomplete: [name for name in known() if name.startswith(incomplete)]
 
 
@@ -284,7 +284,7 @@ Threads = Annotated[
 Quiet = Annotated[bool, output_option("--quiet", "-q", help="Print only warnings and errors.")]
 
 
-# Options of the commands that compare models.
+# Options of commands that compare models
 ComparedWith = Annotated[
     str | None,
     typer.Option(
@@ -315,7 +315,7 @@ Allow = Annotated[
 
 @dataclasses.dataclass(frozen=True)
 class DataOptions:
-    """The data, and how they are read."""
+    """The data, and how to read them."""
 
     test: Test = None
     train: Train = None
@@ -339,7 +339,7 @@ class DataOptions:
 
 @dataclasses.dataclass(frozen=True)
 class ModelOptions:
-    """The models, and the baseline of metrics of lists."""
+    """The models, and the baseline for list metrics."""
 
     run: Run = None
     each: Each = None
@@ -351,7 +351,7 @@ class ModelOptions:
 
 @dataclasses.dataclass(frozen=True)
 class RuleOptions:
-    """The rules that replace those of the protocol, and the seed."""
+    """Rules that replace those of the protocol, and the seed."""
 
     relevant_from: RelevantFrom = None
     depth: Depth = None
@@ -363,7 +363,7 @@ class RuleOptions:
 
 @dataclasses.dataclass(frozen=True)
 class RunOptions:
-    """Options that change no number."""
+    """Options that do not change any number."""
 
     form: Form = "table"
     per_user: PerUser = False

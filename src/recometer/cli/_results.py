@@ -1,4 +1,4 @@
-"""Saved evaluations that arguments name."""
+"""Read saved evaluations that arguments name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def paths_of(text: str) -> list[str]:
-    """Return the files of ``[NAME=]RESULT,RESULT``."""
+    """Return the files in ``[NAME=]RESULT,RESULT``."""
     return split_name(text, "RESULT")[1].split(",")
 
 
@@ -38,7 +38,7 @@ def named_results(texts: Sequence[str], *, several: bool = False) -> dict[str, l
     texts
         ``[NAME=]RESULT``, where a result is a file, or a folder with a file for each model.
     several
-        Whether a model may have several files, with commas between.
+        Whether a model may have several files, separated by commas.
     """
     found: dict[str, list[str]] = {}
     for text in texts:
@@ -82,14 +82,14 @@ def _files(path: str) -> list[str]:
 
 
 def groups_of(text: str | None, results: Mapping[str, Evaluation]) -> str | pl.DataFrame | None:
-    """Return groups for `Evaluation.by`: one of its own names, or a frame of users and groups."""
+    """Return groups for `Evaluation.by`: a name it knows, or a frame of users and groups."""
     if text is None or text in PROFILE:
         return text
     return of_users(text, "--by", next(iter(results.values())))
 
 
 def of_users(text: str, option: str, result: Evaluation) -> pl.DataFrame:
-    """Return users, with ids as in a result, and one other column of ``[COLUMN=]FILE``.
+    """Return users, with ids like those of a result, and another column of ``[COLUMN=]FILE``.
 
     Raises
     ------
@@ -134,13 +134,13 @@ Flat = Annotated[
 
 
 def check_flat(path: Path | None, inputs: Iterable[str]) -> None:
-    """Raise if --flat would replace an input, or a file that recometer did not write."""
+    """Raise an error if --flat would replace an input or a file that recometer did not write."""
     if path is not None:
         check_replaced([path], _is_flat, inputs)
 
 
 def _is_flat(path: Path) -> bool:
-    """Return whether a file has only values under flat names."""
+    """Return whether a file only contains values under flat names."""
     try:
         content = json.loads(path.read_bytes())
         return isinstance(content, dict) and all(FlatName.read(name) for name in content)

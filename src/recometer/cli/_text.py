@@ -15,7 +15,7 @@ Note = Callable[[str], None]
 
 
 def note_unless(quiet: bool) -> Note:
-    """Return a function that prints notes to standard error, or nothing if `quiet`."""
+    """Return a function that prints notes to standard error, or does nothing if `quiet`."""
     return lambda text: None if quiet else typer.echo(visible(text), err=True)
 
 

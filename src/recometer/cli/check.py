@@ -1,4 +1,4 @@
-"""``recometer check``: can the output of a model be evaluated, and does recometer work."""
+"""``recometer check``: checks the output of a model, or the installation of recometer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Strict = Annotated[
     bool,
     options.rule_option("--strict", help=f"Exit with {ExitCode.VERDICT:d} if there is a problem."),
 ]
-# Options that a check does not read, by the group that has them.
+# Options that a check does not read, by their group.
 UNREAD = {
     "data": ("categories", "features", "propensity"),
     "model": ("baseline",),

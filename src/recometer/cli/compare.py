@@ -65,7 +65,7 @@ def _known(name: str, known: Collection[str]) -> str:
 def _chosen(
     known: Collection[str], help: str, default: str, option: Any = options.rule_option
 ) -> Any:
-    """Return an option that takes one of some names."""
+    """Return an option that takes one of these names."""
     return option(
         parser=lambda text: _known(text, known),
         metavar="NAME",
@@ -227,10 +227,10 @@ def _check_gates(
 
 
 def _margins(texts: Sequence[str]) -> float | dict[str, float] | None:
-    """Read one margin for all metrics, or one for each that is named."""
+    """Read one margin for all metrics, or a margin for each named metric."""
     found: dict[str, float] = {}
     for text in texts:
-        # Metric names may contain "=" in parentheses: ndcg@10(gain=binary)=0.01
+        # Names of metrics may contain "=" in parentheses: ndcg@10(gain=binary)=0.01
         name, _, number = text.rpartition("=")
         try:
             found[name] = float(number)
@@ -249,8 +249,8 @@ def _margins(texts: Sequence[str]) -> float | dict[str, float] | None:
 
 
 def _conclude(shown: WithGates, report: GateReport, form: str, junit: Path | None) -> None:
-    """Print both, write the gates to a file if requested, and exit."""
-    if junit is not None:  # before anything is printed, because it may fail
+    """Print the verdicts and the comparison, write the gates to a file if requested, and exit."""
+    if junit is not None:  # done before printing, because it may fail
         write_junit(report, junit)
     output(shown, form)
     for row in report.rows:

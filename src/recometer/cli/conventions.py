@@ -16,7 +16,7 @@ from recometer.rendering import Column, Table, output
 
 
 def complete_conventions(incomplete: str) -> list[str]:
-    """Return the conventions whose names begin with a text."""
+    """Return the conventions with names that begin with a text."""
     return [each.name for each in all_conventions() if each.name.startswith(incomplete)]
 
 

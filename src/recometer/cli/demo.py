@@ -98,7 +98,7 @@ def demo(
         raise typer.BadParameter("must lie between 0 and 1.", param_hint="--test-fraction")
     metrics = " ".join(metric or [DEFAULT_METRICS if report is None else REPORT_METRICS])
     with usage_of("--metrics"):
-        parsed = parse(metrics)  # report a wrong name before the models are fitted
+        parsed = parse(metrics)  # report wrong names before fitting models
     if report is not None:
         _check_report(report, data)
     threads = resolve_threads(threads)
@@ -106,7 +106,7 @@ def demo(
     given = [f"--{option}" for option, name in columns.items() if name is not None]
     if data is None and given:
         raise typer.BadParameter("it also needs the option --data.", param_hint=", ".join(given))
-    # Other formats are for programs: keep everything else off standard output.
+    # Programs read the other formats, so keep everything else off standard output.
     with contextlib.redirect_stdout(sys.stdout if form == "table" else sys.stderr):
         interactions = _shipped() if data is None else _read(data, columns)
         train, test = _split(interactions, test_fraction, seed)
@@ -140,7 +140,7 @@ def demo(
 
 
 def _check_report(path: Path, data: Path | None) -> None:
-    """Refuse a path that no report can be written to, before the models are fitted."""
+    """Raise an error if no report can be written to a path, before models are fitted."""
     with usage_of("--report"):
         format_of(path)
     check_report(path, [] if data is None else [str(data)])
@@ -162,7 +162,7 @@ def _report(
 
 
 def _titles() -> Catalogue:
-    """Return the items of the included data, with their titles."""
+    """Return the items of the included data and their titles."""
     from recometer.datasets import msweb_items
 
     return Catalogue(msweb_items())
@@ -263,11 +263,11 @@ def _fit(name: str, train: Interactions, seed: int) -> Source:
     try:
         if name == "svd":  # the users have few items
             return baselines.truncated_svd(train, normalise=True, seed=seed, progress=False)
-        return fit_baseline(name, train, seed, False)  # no progress: the demo has a status line
+        return fit_baseline(name, train, seed, False)  # no progress, as the demo has a status line
     except InputError as error:
         if name != "ease":
             raise
-        # The hint names an argument that the demo does not have.
+        # Drop the hint, which names an argument that the demo does not have.
         raise _LeftOut(error.reason) from error
 
 

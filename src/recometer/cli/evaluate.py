@@ -73,7 +73,7 @@ def evaluate(
     settled = protocol_of("--protocol", protocol, given)
     metrics = " ".join(metric or [DEFAULT_METRICS])
     with usage_of("--metrics"):
-        # Report a wrong name before reading any file.
+        # Report wrong names before reading any file.
         asked = parse_under(metrics, settled)
     rated = any(one.definition.record == "ratings" for one in asked)
     resolve_threads(run.threads)
@@ -113,16 +113,16 @@ def evaluate(
 
 @dataclasses.dataclass(frozen=True)
 class _Written:
-    """Writes each result into the folder as soon as it exists; does nothing without a folder."""
+    """Writer of results, which saves each result in a folder at once, if there is a folder."""
 
     out: Path | None
-    n_folds: int  # 0: there are none
+    n_folds: int  # 0 if there are none
     inputs: Iterable[str]
 
     def prepare(self, names: Sequence[str]) -> None:
-        """Make the folders; refuse to replace inputs, and files that recometer did not write.
+        """Make the folders; raise an error if an input or a foreign file would be replaced.
 
-        The names of runs in one file depend on its content, so `save` checks these.
+        Names of runs in one file are only known once it is read, so `save` checks these.
         """
         if self.out is None:
             return
@@ -149,7 +149,7 @@ class _Written:
         result.save(path)
 
     def finish(self, results: Mapping[str, Evaluation]) -> str:
-        """Write the files on all folds and all models; return the names of the files."""
+        """Write the files about all folds and all models, and return their names."""
         assert self.out is not None
         if self.n_folds:
             for name, result in results.items():

@@ -14,7 +14,7 @@ from recometer.cli._text import say
 from recometer.metrics.registry import METRICS, SIDE_DATA, MetricDefinition, canonical
 from recometer.rendering import Column, Table, output
 
-LABEL = 12  # width of the labels in front of an explanation
+LABEL = 12  # width of the labels in front of explanations
 AT = "{0}@10 reads the first 10 places; {0}@5,10,50 several; {0}@1..10 all up to 10"
 CUTOFFS = {
     "required": AT,

@@ -33,7 +33,7 @@ from recometer.report.result import check_report, format_of
 from recometer.sources.base import Source
 
 SCORED = "ndcg@{k} recall@1..{k} precision@{k} ap"  # metrics of scored pairs
-K = 10  # the cut-off; smaller if no user has this many rows
+K = 10  # the cut-off, or less if no user has this many rows
 DATA = ("test", "train", "split", "user", "item", "value", "catalogue")
 FORMATS = {"html": ".html", "markdown": ".md"}
 
@@ -90,7 +90,7 @@ Show = Annotated[
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """The data for the lists of single users, and scored pairs."""
+    """Data for the lists of single users, and scored pairs."""
 
     test: options.Test = None
     train: options.Train = None
@@ -105,7 +105,7 @@ class Data:
     catalogue: options.CatalogueOption = None
 
     def options(self) -> options.DataOptions:
-        """Return the same options in the form of other commands."""
+        """Return these options in the form of other commands."""
         shared = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         del shared["score"]
         return options.DataOptions(**shared)
@@ -113,7 +113,7 @@ class Data:
 
 @dataclasses.dataclass(frozen=True)
 class Models:
-    """Models whose lists are shown, and which are evaluated if there is no result."""
+    """Models whose lists are shown. They are evaluated if there is no saved result."""
 
     run: options.Run = None
     factors: options.Factors = None
@@ -150,7 +150,7 @@ class Page:
     ] = False
 
     def path(self) -> Path:
-        """Return the path of the report; raise an error if it does not fit."""
+        """Return the path of the report, or raise an error if it is not possible."""
         if self.form is not None and self.form not in FORMATS:
             raise typer.BadParameter(
                 f"there is no format {self.form!r}. {did_you_mean(self.form, FORMATS)}",
@@ -234,7 +234,7 @@ def _make(
     allow: Sequence[str],
     threads: int | None,
 ) -> Any:
-    """Return the comparison of several models, or the evaluation of one."""
+    """Return the comparison of several models, or the evaluation of a single model."""
     if len(found) > 1:
         return compare(
             {name: each[0] if len(each) == 1 else each for name, each in found.items()},
@@ -259,7 +259,7 @@ def _make(
 
 
 def _check_shown(result: Evaluation, metrics: str | None) -> None:
-    """Refuse to leave out metrics of a single evaluation, which are all shown."""
+    """Raise an error if --metrics leaves out metrics of a single evaluation, which shows all."""
     if metrics is None:
         return
     with usage_of("--metrics"):
@@ -281,7 +281,7 @@ def _of_results(
     run: options.RunOptions,
     files: Files,
 ) -> tuple[dict[str, list[Evaluation]], dict[str, Any]]:
-    """Return the evaluations of each model, and the data that its lists need."""
+    """Return the evaluations of each model, and the data for its lists."""
     _check_saved(results)
     found = {
         name: [loaded(path) for path in paths]
@@ -311,7 +311,7 @@ def _of_results(
 
 
 def _audited(data: Data, run: options.RunOptions) -> dict[str, Any]:
-    """Audit test and train if only these are named, without models or anything else."""
+    """Audit test and train if only these are named."""
     given = {name for name in DATA if getattr(data, name) is not None}
     if not given:
         return {}
@@ -338,7 +338,7 @@ def _check_saved(results: Sequence[str]) -> None:
 
 
 def _check_evaluable(name: str, found: Mapping[str, Sequence[Evaluation]]) -> None:
-    """Refuse a model without a result if others have one: it would have different metrics."""
+    """Raise an error if only some models have a saved result, since metrics could differ."""
     saved = [one for one, each in found.items() if each[0].inputs_kept is None]
     if saved:
         raise typer.BadParameter(
@@ -381,7 +381,7 @@ def _read_models(
 def _of_scores(
     results: Sequence[str], data: Data, metrics: str | None, run: options.RunOptions, files: Files
 ) -> tuple[dict[str, list[Evaluation]], dict[str, Any]]:
-    """Evaluate a table of scored pairs, each column of scores as a model; read the catalogue."""
+    """Read the catalogue, and evaluate scored pairs, with each score column as a model."""
     if len(results) != 1:
         raise typer.BadParameter(
             "it reads columns of one table of scored pairs: name one file.", param_hint="--score"

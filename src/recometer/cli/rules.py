@@ -59,7 +59,7 @@ def _overview() -> Table:
 
 
 def _written(value: object) -> str:
-    """Return a value as the command line takes it."""
+    """Return a value as you write it on the command line."""
     if isinstance(value, Number):
         return f"x ({value.text})"
     return option_value(value)

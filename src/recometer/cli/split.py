@@ -1,4 +1,4 @@
-"""``recometer split``: train and test from interactions in a file."""
+"""``recometer split``: splits interactions in a file into train and test."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from recometer.split.filters import Filter, SeenInTrain
 from recometer.split.what import Folding
 from recometer.tasks import resolve_threads
 
-# Panels of the help that only this command has.
+# Help panels that only this command has
 choice_option = functools.partial(typer.Option, rich_help_panel="Who and what")
 filter_option = functools.partial(typer.Option, rich_help_panel="Filters")
 
 
 class Keep(str, enum.Enum):
-    """The row of a pair of user and item that is kept."""
+    """Which row of a repeated pair of user and item is kept."""
 
     first = "first"
     last = "last"
@@ -48,14 +48,14 @@ class Seen(str, enum.Enum):
 
 
 class Untested(str, enum.Enum):
-    """Where the interactions of users who are not tested go."""
+    """Where to put the interactions of users who are not tested."""
 
     train = "train"
     apart = "apart"
 
 
 def files_of_part(text: str) -> list[str]:
-    """Return the possible files in ``users=FILE`` or ``cold_items=FILE``."""
+    """Return the files that ``users=FILE`` or ``cold_items=FILE`` may name."""
     return text.partition("=")[2].split(",")
 
 
@@ -153,7 +153,7 @@ SeenOption = Annotated[
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """Who is tested, and which of their interactions are held out."""
+    """Which users are tested, and which of their interactions are held out."""
 
     what: What = None
     who: Who = "all"
@@ -257,11 +257,11 @@ def _made(
         return Folds(lambda: _saved(folds, folders), len(folders))
     _check_folders(out, [], files)
     splits.split(path, held_out, **settings).save(out)
-    return Split.load(out)  # Parquet files know their numbers of rows
+    return Split.load(out)  # Parquet files state their number of rows
 
 
 def _in_options(notes: Sequence[str], choice: Choice, filters: Mapping[str, str]) -> list[str]:
-    """Replace calls of Python in notes by the options that made the split."""
+    """Replace Python calls in notes with the options that were given."""
     defaults = Choice()
     given = {
         field.name: value
@@ -290,7 +290,7 @@ def _saved(folds: Folds, folders: list[Path]) -> Iterator[Split]:
 
 
 def _check_folders(out: Path, folds: list[Path], inputs: Iterable[str]) -> None:
-    """Refuse a folder whose files would be lost, or with another split or other folds."""
+    """Raise an error if files would be lost, or a folder has another split or other folds."""
     if not out.is_dir():
         return
     for folder in folds:

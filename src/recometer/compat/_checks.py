@@ -15,7 +15,7 @@ from recometer.errors import InputError, InputTypeError, brief
 
 
 def whole(name: str, number: Any, least: int = 1) -> int:
-    """Return a whole number that is large enough, and fits into 63 bits."""
+    """Check that a whole number is large enough and fits into 63 bits, and return it."""
     is_whole = isinstance(number, numbers.Integral) and not isinstance(number, bool)
     if not is_whole or not least <= number < 2**63:
         raise InputError(
@@ -25,7 +25,7 @@ def whole(name: str, number: Any, least: int = 1) -> int:
 
 
 def dict_of_dicts(name: str, data: Any, example: str) -> None:
-    """Raise unless `data` has a dict of numbers for each key."""
+    """Raise an error unless `data` is a dict of dicts of numbers."""
     if not isinstance(data, Mapping):
         raise InputTypeError(f"{name} is of type {type(data).__name__}, expected {example}.")
     for key, of in data.items():
@@ -36,7 +36,7 @@ def dict_of_dicts(name: str, data: Any, example: str) -> None:
 
 
 def several(name: str, given: Any, of: type = object) -> list[Any]:
-    """Return the members of a list or a similar sequence, which are all of one type."""
+    """Return the members of a sequence, which must all have the same type."""
     wrong = f"{name} is of type {type(given).__name__}, expected a list or set."
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise InputTypeError(wrong)
@@ -55,14 +55,14 @@ def several(name: str, given: Any, of: type = object) -> list[Any]:
 
 
 def one_of(name: str, given: Any, known: Iterable[str | None]) -> None:
-    """Raise unless an option has one of the known values."""
+    """Raise an error unless an option has one of the known values."""
     known = list(known)
     if not isinstance(given, str | None) or given not in known:
         raise InputError(f"{name}={brief(given)} must be one of {known}.")
 
 
 def sparse_rows(name: str, matrix: Any, kind: str = "csr_array") -> Any:
-    """Return a sparse matrix or array as SciPy's type `kind`, which has compressed rows."""
+    """Return a sparse matrix or array as the SciPy type `kind`, with compressed rows."""
     import scipy.sparse
 
     if not scipy.sparse.issparse(matrix):
@@ -75,7 +75,7 @@ def sparse_rows(name: str, matrix: Any, kind: str = "csr_array") -> Any:
 
 
 def shape_of(name: str, array: Array, axes: str) -> None:
-    """Raise unless an array has as many dimensions as `axes` names: ``"n_users, k"``."""
+    """Raise an error unless an array has the dimensions named in `axes`: ``"n_users, k"``."""
     if array.ndim != axes.count(",") + 1:
         raise InputError(f"{name} has the shape {array.shape}, and must be [{axes}].")
 

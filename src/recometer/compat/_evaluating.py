@@ -1,4 +1,4 @@
-"""What drop-ins share: an evaluation by another library's convention, without warnings."""
+"""Shared by drop-ins: evaluate under another library's convention, without warnings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from recometer.sources.base import Source
 
 
 def convention_of(name: str) -> Convention:
-    """Return a convention that exists."""
+    """Return the convention of this name."""
     convention = find(name)
     assert convention is not None
     return convention
@@ -29,7 +29,7 @@ def convention_of(name: str) -> Convention:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Suppress warnings about the data, because the imitated libraries do not warn either."""
+    """Suppress warnings about the data, because the original libraries do not warn either."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         yield
@@ -67,7 +67,7 @@ def values_of(
 ) -> dict[str, Float64]:
     """Return only the values of each user, for a source that contains the truth.
 
-    Works like `evaluated` with one thread, but parses names and rules only once, because there
+    This works like `evaluated` with one thread, but only parses names and rules once, because there
     may be many batches.
     """
     rules.setdefault("defects", True)
@@ -91,7 +91,7 @@ def ids_of(result: Evaluation) -> list[Any]:
 
 
 def tensor(value: Any) -> Any:
-    """Return a float32 tensor, or a NumPy number or array if torch has not been imported."""
+    """Return a float32 tensor, or a NumPy number or array if torch is not imported."""
     torch = sys.modules.get("torch")
     return np.float32(value) if torch is None else torch.as_tensor(np.float32(value))
 

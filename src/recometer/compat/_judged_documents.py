@@ -1,4 +1,4 @@
-"""The ranks of judged documents in the runs of queries, without numbering all documents."""
+"""The ranks of judged documents in runs, without numbering all documents."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from recometer.data.matching import relevant_rows
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources.base import Facts, Request, Source
 
-LARGEST = 1e300  # a smaller sum of scores has only finite terms
-MOST_TIED = 2**18  # documents that may be compared one by one to order equal scores
+LARGEST = 1e300  # if the sum of scores is smaller, all scores are finite
+MOST_TIED = 2**18  # most documents that are compared one by one to order equal scores
 MOST_PADDED = 4  # most places per document in the padded table of runs
 
 
 class JudgedDocuments(Source):
-    """The ranks of the judged documents of each query in its run, which is ordered by scores.
+    """The ranks of each query's judged documents in its run, which is ordered by scores.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class JudgedDocuments(Source):
     above, tied, before : int64 [n_judged]
         As in `Ranks`, in the order of test.
     lengths : int64 [n_queries]
-        Documents in each run.
+        The number of documents in each run.
     """
 
     def __init__(
@@ -42,10 +42,10 @@ class JudgedDocuments(Source):
     def of(
         cls, run: Mapping[str, Mapping[str, float]], judged: Mapping[str, Mapping[str, int]]
     ) -> JudgedDocuments | None:
-        """Rank the judged documents; None if ids are not strings, scores odd, or too many equal.
+        """Rank the judged documents; None unless ids are strings and scores finite, rarely equal.
 
-        A grade below 0 marks a document as not judged. Such documents are left out, unless the
-        query has no others.
+        A grade below 0 means that a document was not judged. Such documents are left out, unless
+        the query has no other documents.
         """
         lists = list(run.values())
         if not (_are_plain(lists) and _are_texts([run, *(judged[query] for query in run)])):
@@ -105,7 +105,7 @@ class JudgedDocuments(Source):
 
 
 class _Grades:
-    """The judged documents of the queries of a run, with their grades, and scores in the run."""
+    """The judged documents of the queries in a run, with their grades and scores."""
 
     def __init__(
         self, run: Mapping[str, Mapping[str, float]], judged: Mapping[str, Mapping[str, int]]
@@ -128,7 +128,7 @@ class _Grades:
         kept = seen | nothing_seen
         self.documents = list(itertools.compress(documents, kept.tolist()))
         self.grades: Float64 = np.where(seen, grade, 0.0)[kept]
-        # NaN where the document is not in the run.
+        # NaN if the document is not in the run.
         self.scores: Float64 = _single(np.array(scores, np.float64))[kept]
         self.indptr, self.user = ragged.offsets(kept, indptr), user[kept]
 
@@ -147,7 +147,7 @@ def _are_texts(lists: Iterable[Mapping[str, object]]) -> bool:
     """Return whether all keys are strings."""
     try:
         for of in lists:
-            "".join(of)  # much faster than checking each key
+            "".join(of)  # joining is much faster than checking each key
     except TypeError:
         return False
     return True
@@ -163,7 +163,7 @@ def _are_plain(lists: Sequence[Mapping[str, float]]) -> bool:
 
 
 def _sorted_rows(lists: Sequence[Mapping[str, float]], lengths: Int64) -> Float64 | None:
-    """Return the negated scores of each list in ascending order, a row per list, padded with NaN.
+    """Return a table with the negated scores of each list, ascending and padded with NaN.
 
     Return None if the table would take too much memory.
     """
@@ -183,7 +183,7 @@ def _sorted_rows(lists: Sequence[Mapping[str, float]], lengths: Int64) -> Float6
 
 
 def _single(scores: Float64 | list[float]) -> Float64:
-    """Return scores rounded to single precision, in which trec_eval compares them."""
+    """Round scores to single precision, because trec_eval compares them in it."""
     with np.errstate(over="ignore"):
         return np.asarray(scores, np.float64).astype(np.float32).astype(np.float64)
 
@@ -191,7 +191,7 @@ def _single(scores: Float64 | list[float]) -> Float64:
 def _count_below(
     rows: Float64, lengths: Int64, user: Int64, wanted: Float64, *, equal: bool
 ) -> Int64:
-    """Count by bisection the numbers in a user's row that are below a number, or at most it."""
+    """Count the numbers in a user's row that are below a number, or at most equal, by bisection."""
     low, high = np.zeros(len(user), np.int64), lengths[user]
     flat, begin, last = rows.reshape(-1), user * rows.shape[1], max(rows.shape[1] - 1, 0)
     for _ in range(rows.shape[1].bit_length()):

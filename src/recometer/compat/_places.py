@@ -1,4 +1,4 @@
-"""Lists in which every occurrence of a repeated item counts, as in some libraries."""
+"""Lists in which every occurrence of an item counts, as in some libraries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recometer.sources.base import Facts, Request, Source
 
 
 class CountedPlaces(Source):
-    """Lists in which an item counts at each of its places, and -1 is not an item.
+    """Lists in which an item counts at each of its places. -1 is not an item.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class CountedPlaces(Source):
         self.lists, self.n_items, self.filler, self.truth = lists, n_items, filler, truth
 
     def rank(self, request: Request) -> Ranks:
-        """Return where each judged item is ranked; a repeated one has a row for each place."""
+        """Return where each judged item is ranked, with a row for each place of a repeated item."""
         test, (n_users, k) = request.test, self.lists.shape
         n_judged = len(test.items)
         indptr = np.arange(n_users + 1, dtype=np.int64) * k
@@ -88,7 +88,7 @@ class CountedPlaces(Source):
 
     @property
     def facts(self) -> Facts:
-        """The lists, the gains of their padding, and the truth if it comes with the lists."""
+        """The lists, the gains of padding, and the truth if it comes with the lists."""
         arrays = {"lists": self.lists, "filler": self.filler}
         return Facts(arrays, truth=self.truth, input_order=True)
 
@@ -96,7 +96,7 @@ class CountedPlaces(Source):
 def _found_first(owner: Int64, n_found: int, n_users: int) -> Int64:
     """Return the order of rows by user, with the found rows of each user first.
 
-    The first `n_found` rows are found. Both these and the remaining rows are sorted by user.
+    The first `n_found` rows are found rows. These and the remaining rows are each sorted by user.
     """
     found, missed = owner[:n_found], owner[n_found:]
     n_of_found = ragged.indptr_of(np.bincount(found, minlength=n_users))

@@ -1,4 +1,4 @@
-"""Functions that differ only in their name, metric and docstring: a row of a table makes each."""
+"""Make functions from rows of a table, if they only differ in name, metric and docstring."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def row(name: str, doc: str) -> Callable[[Function], Function]:
     """Return a decorator that gives a function the name and the docstring of a row.
 
-    Editors cannot follow this: `python tests/helpers/dropin_stubs.py` writes stubs for them.
+    Editors cannot follow this, so `python tests/helpers/dropin_stubs.py` writes stubs for them.
     """
 
     def named(function: Function) -> Function:

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 METRICS = ("precision", "map", "ndcg", "auc")
-USERS_PER_CALL = 1000  # per call of recommend, as in implicit
+USERS_PER_CALL = 1000  # users per call of recommend, as in implicit
 
 
 def ranking_metrics_at_k(
@@ -46,13 +46,13 @@ def ranking_metrics_at_k(
     model
         A fitted model of implicit, or one with a method ``recommend(userids, user_items, N)``.
     train_user_items : sparse matrix or array (n_users, n_items)
-        The training data of the model. A user's items in it are not recommended.
+        The training data of the model. The items of a user in train are not recommended.
     test_user_items : sparse matrix or array (n_users, n_items)
-        A stored entry is a relevant item, independently of its value.
+        Every stored entry is a relevant item, whatever its value.
     K : int
         Number of recommendations.
     show_progress : bool
-        Accepted, but without effect: there is no progress bar.
+        Accepted, but without effect, since there is no progress bar.
     num_threads : int
         Number of threads. 0 uses all processors.
 
@@ -87,7 +87,7 @@ def ranking_metrics_at_k(
             f"model is of type {type(model).__name__}, which has no method recommend. "
             "Hint: pass a fitted model."
         )
-    # implicit's own models accept only csr_matrix, no sparse array.
+    # implicit's own models only accept csr_matrix, not sparse arrays.
     test = _checks.sparse_rows("test_user_items", test_user_items, "csr_matrix")
     train = _checks.sparse_rows("train_user_items", train_user_items, "csr_matrix")
     for matrix in (test, train):
@@ -139,23 +139,23 @@ AUC_at_k = _only("AUC_at_k", "auc", "the area under the ROC curve")
 
 
 def _is_ranked_here(model: Any) -> bool:
-    """Return whether a model has factors, and uses implicit's own method to recommend."""
+    """Return whether a model has factors and uses implicit's own method to recommend."""
     has_factors = all(hasattr(model, name) for name in ("user_factors", "item_factors"))
     recommend = getattr(type(model), "recommend", None)
     return has_factors and str(getattr(recommend, "__module__", "")).startswith("implicit.")
 
 
 def _is_simple(train: Any, test: Any, k: int) -> bool:
-    """Return whether no item of train can be recommended or is relevant.
+    """Return whether items of train are never recommended and never relevant.
 
-    implicit ranks these items last, so it recommends them if fewer than k others are left.
+    implicit ranks these items last, so it recommends them if fewer than k other items are left.
     """
     most = int(np.diff(train.indptr).max(initial=0))
     return train.shape[1] - most >= k and not train.astype(bool).multiply(test.astype(bool)).nnz
 
 
 class RankedHere(Source):
-    """A source that keeps the positions of the judged items."""
+    """A source that remembers the positions of the judged items."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -169,7 +169,7 @@ class RankedHere(Source):
     def ties_part(self, k: int) -> bool:
         """Return whether place k separates a relevant item from items with the same score.
 
-        Which of these items implicit lists depends on the order in which it reads the scores.
+        In that case, the order in which implicit reads the scores decides which items it lists.
         """
         assert self.ranks is not None
         above, tied = self.ranks.above, self.ranks.tied
@@ -186,9 +186,9 @@ class RankedHere(Source):
 
 
 def _recommended(model: Any, train: Any, test: Any, k: int) -> CountedPlaces:
-    """Request lists for the users of test from a model, in batches of the size in implicit."""
+    """Request lists for the users of test from a model, in batches as large as in implicit."""
     n_users, n_items = test.shape
-    lists = np.full((n_users, 0), -1, dtype=np.int64)  # may stay below k wide
+    lists = np.full((n_users, 0), -1, dtype=np.int64)  # may have fewer than k columns
     users = np.flatnonzero(np.diff(test.indptr)).astype(np.int32)
     for first in range(0, len(users), USERS_PER_CALL):
         some = users[first : first + USERS_PER_CALL]

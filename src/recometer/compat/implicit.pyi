@@ -60,13 +60,13 @@ def ranking_metrics_at_k(
     model
         A fitted model of implicit, or one with a method ``recommend(userids, user_items, N)``.
     train_user_items : sparse matrix or array (n_users, n_items)
-        The training data of the model. A user's items in it are not recommended.
+        The training data of the model. The items of a user in train are not recommended.
     test_user_items : sparse matrix or array (n_users, n_items)
-        A stored entry is a relevant item, independently of its value.
+        Every stored entry is a relevant item, whatever its value.
     K : int
         Number of recommendations.
     show_progress : bool
-        Accepted, but without effect: there is no progress bar.
+        Accepted, but without effect, since there is no progress bar.
     num_threads : int
         Number of threads. 0 uses all processors.
 

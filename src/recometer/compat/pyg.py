@@ -38,7 +38,7 @@ __all__ = [
 
 
 class _Metric:
-    """Base class of all metrics: accumulates the sum and the number of values."""
+    """Base class of all metrics, which accumulates the sum and the number of values."""
 
     higher_is_better = True
     weighted = False
@@ -58,13 +58,13 @@ class _Metric:
         raise NotImplementedError
 
     def compute(self) -> Any:
-        """Return the metric of all batches: a float32 tensor without a dimension."""
+        """Return the metric of all batches, a float32 tensor without a dimension."""
         return tensor(self.accum / self.total if self.total else 0.0)
 
     def __call__(
         self, pred_index_mat: Any, edge_label_index: Any, edge_label_weight: Any = None
     ) -> None:
-        """Add a batch, and return nothing: `compute` gives the metric."""
+        """Add a batch, and return nothing; use `compute` for the metric."""
         self.update(pred_index_mat, edge_label_index, edge_label_weight)
 
     def __repr__(self) -> str:
@@ -73,7 +73,7 @@ class _Metric:
 
 
 class LinkPredMetric(_Metric):
-    """A mean over the sources that have a destination.
+    """A mean over the source nodes that have a destination.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class LinkPredMetric(_Metric):
 
     @property
     def name(self) -> str:
-        """The name in the convention."""
+        """The name of the metric in the convention."""
         brackets = "(weighted=True)" if self.weighted else ""
         return f"{type(self).__name__}{brackets}@{self.k}"
 
@@ -245,13 +245,13 @@ class LinkPredAveragePopularity(_MeanOverLists):
 
 
 class LinkPredPersonalization(_Metric):
-    """How much the lists of two sources differ, on average.
+    """How much the lists of two source nodes differ on average.
 
     Parameters
     ----------
     k : int
     max_src_nodes : int or None
-        The number of lists that are compared, from the first on. None compares all lists.
+        The number of lists to compare, beginning with the first. None compares all lists.
     batch_size : int
         Accepted, but without effect.
     """
@@ -289,14 +289,14 @@ class LinkPredPersonalization(_Metric):
         name = f"LinkPredPersonalization@{places}"
         from scipy.sparse import csr_array
 
-        # Only the lists are compared, but test must not be empty.
+        # Only lists are compared, but test must not be empty.
         test: Any = csr_array(([1.0], ([0], [0])), shape=(len(lists), int(lists.max()) + 1))
         result = evaluated("pyg", Lists(lists), test, [name])
         return tensor(result.mean()[name])
 
 
 class LinkPredMetricCollection:
-    """Several metrics, for which a batch is evaluated once.
+    """Several metrics, which evaluate each batch only once.
 
     Parameters
     ----------
@@ -372,7 +372,7 @@ class LinkPredMetricCollection:
 
 
 class _Batch:
-    """Lists, and the true edges of each source, with or without weights."""
+    """Lists, and the true edges of each source node, with or without weights."""
 
     def __init__(self, lists: Array, source: Array, item: Array, weight: Array | None) -> None:
         self.lists, self.source, self.item, self.weight = lists, source, item, weight
@@ -398,7 +398,7 @@ class _Batch:
         return max(int(self.lists.max(initial=0)), int(self.item.max(initial=0))) + 1
 
     def source_of_lists(self, k: int) -> CountedPlaces:
-        """Return the first k places; -1 stands for the last item of the source before."""
+        """Return the first k places, where -1 means the last item of the previous source node."""
         filler, lists = None, self.lists[:, :k]
         if lists.min(initial=0) < 0:
             filler = np.zeros(len(self.lists) + 1)
@@ -430,7 +430,7 @@ class _Batch:
 
 
 def _check_alike(pairs: Array, weight: Array) -> None:
-    """Raise if an edge has several weights: which one the library uses depends on a sort."""
+    """Raise an error if an edge has several weights; in PyG, a sort decides which one counts."""
     order = np.lexsort((weight, pairs))
     pairs, weight = pairs[order], weight[order]
     if ((pairs[1:] == pairs[:-1]) & (weight[1:] != weight[:-1])).any():

@@ -1,4 +1,4 @@
-"""Drop-in for pytrec_eval: RelevanceEvaluator, and functions that read and aggregate."""
+"""Drop-in for pytrec_eval: RelevanceEvaluator, file readers and aggregation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ AT = "_{k}"
 OURS = [entry.name for entry in convention_of("trec_eval").entries if not entry.read]
 AT_CUTOFFS = {name.removesuffix(AT) for name in OURS if name.endswith(AT)}
 WITHOUT = {name for name in OURS if not name.endswith(AT) and name != "Rprec_mult_1.00"}
-# Measures that are computed from others: logarithms for geometric means (gm_), and a product.
+# Measures computed from other measures: logarithms for geometric means (gm_), and a product.
 DERIVED = {"gm_map": ("map",), "gm_bpref": ("bpref",), "set_map": ("set_P", "set_recall")}
 COUNTS = {"num_q", "num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret"}
 QRELS, RUN = '{"q1": {"d1": 1}}', '{"q1": {"d1": 0.5}}'  # examples for messages
@@ -97,12 +97,12 @@ class RelevanceEvaluator:
         Parameters
         ----------
         scores : dict of str to (dict of str to float)
-            The scores of documents, for each query. Of equal scores, the greater id comes first.
+            The scores of documents, for each query. Among equal scores, the greater id is first.
 
         Returns
         -------
         dict of str to (dict of str to float)
-            Each measure for the queries that have a judgement and are in the run.
+            Every measure, for each query that has a judgement and is in the run.
         """
         _checks.dict_of_dicts("The run", scores, RUN)
         queries = [query for query in scores if query in self.query_relevance]
@@ -118,7 +118,7 @@ class RelevanceEvaluator:
         filled = {query: of for query, of in run.items() if of}
         if names and filled:
             columns |= self._values(names, filled)
-        for name in names:  # no query has a document
+        for name in names:  # no query has any document
             columns.setdefault(name, {})
         for name in self.measures & DERIVED.keys():
             columns[name] = _derived(name, columns, queries)
@@ -131,7 +131,7 @@ class RelevanceEvaluator:
         }
 
     def _is_judged(self, query: str, document: str) -> bool:
-        """Return whether a document was judged; a relevance below 0 means that it was not."""
+        """Return whether a document was judged, that is, has a relevance of at least 0."""
         return self.query_relevance[query].get(document, -1) >= 0
 
     def _values(self, names: Sequence[str], run: Run) -> dict[str, dict[str, float]]:
@@ -147,14 +147,14 @@ class RelevanceEvaluator:
         return found
 
     def _values_at(self, run: Run) -> Callable[[list[str], float], tuple[list[str], Any]]:
-        """Return a function of names and a level that returns the queries and values by name."""
+        """Return a function that takes names and a level, and returns queries and values."""
         judged = JudgedDocuments.of(run, self.query_relevance)
         if judged is not None:
             return lambda names, level: (
                 [*run],
                 values_of("trec_eval", judged, names, relevant_from=level),
             )
-        # Leave out documents that were not judged, unless the query has no others.
+        # Leave out documents that were not judged, unless the query has no other documents.
         test = {
             query: {d: grade for d, grade in of.items() if grade >= 0} or dict.fromkeys(of, 0)
             for query, of in ((query, self.query_relevance[query]) for query in run)
@@ -197,7 +197,7 @@ def _derived(
 
 
 def _expanded(measures: Iterable[str]) -> frozenset[str]:
-    """Expand measures into names of columns, with a name for each cut-off."""
+    """Expand measures into names of columns, with one name per cut-off."""
     found: set[str] = set()
     with_cutoffs: dict[str, set[int]] = {}
     every = {part for name in measures for part in supported_nicknames.get(name, [name])}
@@ -224,13 +224,13 @@ def _split(measure: str) -> tuple[str, list[int]]:
 
 
 def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
-    """Aggregate the values of queries: sums of counts, geometric means of ``gm_``, else means.
+    """Aggregate the values of queries: sums for counts, geometric means for ``gm_``, else means.
 
     Parameters
     ----------
     measure : str
     values : sequence of float
-        The value of each query; those of ``gm_`` are logarithms.
+        The value of each query. For ``gm_``, these are logarithms.
 
     Returns
     -------

@@ -28,7 +28,7 @@ PERSISTENCE = re.compile(r"rbp[.@](\d+)")
 
 
 class _Queries:
-    """A dict of dicts or a data frame with a number for each document of each query."""
+    """A dict of dicts, or a data frame, with a number for each document of each query."""
 
     def __init__(self, data: Any = None, name: str | None = None) -> None:
         self.name = name
@@ -73,7 +73,7 @@ class _Queries:
         return found
 
     def read(self, kind: Any, value: str) -> Any:
-        """Read the data with `kind`, whose option `value` names the column of numbers."""
+        """Read the data with `kind`, which takes the column of numbers as the option `value`."""
         if value not in self._kept:
             options = {}
             if not isinstance(self._data, Mapping):
@@ -89,7 +89,7 @@ class _Queries:
 
 
 class Qrels(_Queries):
-    """The relevance of documents, as whole numbers; a document is relevant from 1 on.
+    """The relevance of documents, as whole numbers. Documents are relevant from 1 on.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def evaluate(
         One name, or several: ``"ndcg@10"``, ``"map"``, ``"rbp.95"``. For ``"recall@10-l2"``,
         documents are relevant from a grade of 2 on.
     return_mean : bool
-        Whether to return means rather than the values of the queries, by ascending id.
+        Whether to return means instead of the values of the queries by ascending id.
     return_std : bool
         Whether to return ``{"mean": ..., "std": ...}`` for each metric.
     threads : int
@@ -201,13 +201,13 @@ def evaluate(
     save_results_in_run : bool
         Whether a `Run` gets `Run.scores`, `Run.mean_scores` and `Run.std_scores`.
     make_comparable : bool
-        Whether queries that the run lacks count as empty, and queries that qrels lack are left
-        out; otherwise both are an error.
+        Whether queries missing from the run count as empty, and queries missing from the qrels are
+        left out. Otherwise, both are an error.
 
     Returns
     -------
     float or array or dict
-        The value of a single metric, or a dict by the names of several.
+        The value of a single metric, or a dict from the names of several metrics.
 
     Raises
     ------
@@ -264,7 +264,7 @@ def _as(kind: type[Any], data: Any) -> Any:
 
 
 def _lists(run: Run, queries: Collection[str]) -> Lists | None:
-    """Return the lists of a run, or None if all of these queries have empty or no lists."""
+    """Return the lists of a run, or None if the lists of all these queries are empty or missing."""
     data = run._data
     if isinstance(data, Mapping):
         some = any(data.get(query) for query in queries)
@@ -286,7 +286,7 @@ def _check_keys(qrels: set[str], run: set[str], make_comparable: bool) -> None:
 
 
 class _Meaning(NamedTuple):
-    """The name of a metric in the convention, the least grade that is relevant, and a factor."""
+    """The name of a metric in the convention, the least relevant grade, and a factor."""
 
     name: str
     level: int
@@ -294,7 +294,7 @@ class _Meaning(NamedTuple):
 
 
 def _meaning(name: str, largest: float) -> _Meaning:
-    """Read the name of a metric; `largest` is the largest grade of all."""
+    """Read the name of a metric; `largest` is the largest grade."""
     plain, level = name, 1
     found = LEVEL.fullmatch(name)
     if found:
@@ -311,7 +311,7 @@ def _meaning(name: str, largest: float) -> _Meaning:
 
 
 def _from_level(test: Interactions, level: int) -> Interactions:
-    """Set grades below a level to 0: judged, but not relevant."""
+    """Set grades below a level to 0, which means judged but not relevant."""
     if level == 1 or test.values is None:
         return test
     return dataclasses.replace(test, values=np.where(test.values >= level, test.values, 0.0))

@@ -51,8 +51,8 @@ __all__ = [
 
 CONVENTION = find("recometrics")
 assert CONVENTION is not None
-# The metric of each column, in the order of the columns. Left out are areas with a cut-off, whose
-# column would be the same, and names that stand for an argument.
+# The metric of each column, in the order of the columns. Areas with a cut-off are omitted, because
+# they have the same column as without, and so are names that stand for an argument.
 METRIC_OF = {
     entry.name.replace(CUTOFF, "K"): split(entry.metric)[0]
     for entry in CONVENTION.entries
@@ -200,7 +200,7 @@ def calc_reco_metrics(
         raise UnknownNameError(
             f"There are no names {names!r}. {did_you_mean(str(names), get_args(Names))}"
         )
-    if as_df:  # fail before the work, not after it
+    if as_df:  # fail before the work if pandas is missing
         try:
             import pandas  # noqa: F401
         except ImportError:
@@ -265,24 +265,24 @@ def undefined_values(
 ) -> dict[str, Bool]:
     """Return for each column the users for whom recometrics returns NaN: bool [n_users].
 
-    In `ranks`, every judged item is relevant. `labels` are all requested columns, because some
-    rules depend on which others are requested. `protocol` has the rules that apply to all columns:
-    the least number of relevant items and of items to rank (at least k), cold start, and scores
-    that are NaN, infinite or all equal.
+    In `ranks`, every judged item is relevant. `labels` has all requested columns, because some
+    rules depend on which other columns are requested. `protocol` has the rules that apply to all
+    columns: the least number of relevant items and of items to rank (at least k), cold start, and
+    scores that are NaN, infinite or all equal.
     """
     asked = set(labels)
     ranked = RankedUsers(ranks)
     reason, _ = ranked.reasons(ranked.variant([Metric("roc_auc")], protocol), 0)
     all_relevant = reason == Reason.ALL_RELEVANT
     nothing_at_all = (reason != Reason.DEFINED) & ~all_relevant
-    no_choice = ranks.n_candidates == k  # all candidates are in the first k
+    no_choice = ranks.n_candidates == k  # the first k places hold all candidates
 
     if "NDCG@K" not in asked:
         nothing_at_all |= all_relevant
     if not asked & {"AP@K", "TAP@K", "RR@K", *AREAS}:
         nothing_at_all |= no_choice
-    # Without a choice, P, TP, R and Hit at k are NaN. recometrics still returns the cumulative ones
-    # if it goes through the first k places for a metric that depends on their order.
+    # If all candidates are in the first k places, P, TP, R and Hit at k are NaN. recometrics still
+    # returns the cumulative ones if it reads these places for a metric that depends on their order.
     ordered = {"AP@K", "TAP@K", "NDCG@K"}
     walked = asked & {*ordered, "P@K", "TP@K", "R@K"} and asked & {*ordered, "RR@K"}
     kept_without_choice = {"AP@K", "TAP@K", "RR@K"} | (asked if cumulative and walked else set())
@@ -348,7 +348,7 @@ Rows = TypeVar("Rows", "Array", "csr_array[Any]")
 
 
 def whole(name: str, value: Any, least: int) -> int:
-    """Return a whole number of at least `least`; fractions are cut off, as in recometrics."""
+    """Return a whole number of at least `least`, cutting off fractions as recometrics does."""
     try:
         number = int(value)
     except (TypeError, ValueError):
@@ -359,7 +359,7 @@ def whole(name: str, value: Any, least: int) -> int:
 
 
 def seed_of(seed: Any) -> int:
-    """Return a seed; a generator of random numbers draws one."""
+    """Return a seed, which is drawn if the argument is a random generator."""
     largest = np.iinfo(np.int32).max
     if isinstance(seed, np.random.Generator):
         return int(seed.integers(largest))
@@ -384,7 +384,7 @@ def threads_of(nthreads: Any) -> int:
 
 
 def shortened(rows: Rows, length: int, name: str, unit: str) -> Rows:
-    """Return the first `length` rows; warn if there are more, raise an error if there are fewer."""
+    """Return the first `length` rows. Warn if there are more; raise an error if there are fewer."""
     found = rows.shape[0]
     if found < length:
         raise InputError(
@@ -555,7 +555,7 @@ def split_reco_train_test(
 
 def _to_scipy(interactions: Interactions, dtype: np.dtype[Any]) -> csr_array[Any]:
     matrix: csr_array[Any] = interactions.to_csr().astype(dtype)
-    # 32 bits where they suffice, as in recometrics: many libraries take no others.
+    # Use 32 bits if they suffice, like recometrics, because many libraries only accept these.
     if matrix.nnz < 2**31:
         matrix.indptr = matrix.indptr.astype(np.int32)
         matrix.indices = matrix.indices.astype(np.int32)

@@ -150,7 +150,7 @@ def ndcg_at_k(
     Parameters
     ----------
     score_type : {"binary", "raw", "exp"}
-        Whether an item's gain is 1, its rating r in ``col_rating``, or 2^r - 1.
+        Whether the gain of an item is 1, its rating r in ``col_rating``, or 2^r - 1.
     discfun_type : {"loge", "log2"}
         The base of the logarithm, which cancels out.
     """
@@ -219,7 +219,7 @@ def _mean_of_lists(
 
 
 def _joined(truth: dict[str, Any], found: dict[str, Any]) -> Any:
-    """Return the ratings and scores of the pairs that are in both frames, all under one user."""
+    """Return the ratings and scores of the pairs in both frames, all under one user."""
     import polars as pl
 
     for name, plural in (("user", "users"), ("item", "items")):

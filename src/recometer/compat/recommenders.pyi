@@ -89,7 +89,7 @@ def ndcg_at_k(
     Parameters
     ----------
     score_type : {"binary", "raw", "exp"}
-        Whether an item's gain is 1, its rating r in ``col_rating``, or 2^r - 1.
+        Whether the gain of an item is 1, its rating r in ``col_rating``, or 2^r - 1.
     discfun_type : {"loge", "log2"}
         The base of the logarithm, which cancels out.
     """

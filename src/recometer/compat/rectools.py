@@ -16,7 +16,7 @@ from recometer.sources.lists import Lists
 __all__ = ["calc_metrics"]
 
 USER, ITEM, RANK = "user_id", "item_id", "rank"  # as in rectools.Columns
-# The attributes of a metric that appear in brackets after its name, and their defaults.
+# Attributes of metrics that become parameters in brackets after the name, and their defaults.
 OPTIONS: dict[str, dict[str, Any]] = {
     "Precision": {"r_precision": False},
     "F1Beta": {"beta": 1.0},
@@ -44,8 +44,8 @@ def calc_metrics(
     Parameters
     ----------
     metrics : dict of str to metric
-        Metric objects of RecTools, such as ``NDCG(k=10)``, whose class and attributes
-        are read.
+        Metric objects of RecTools, such as ``NDCG(k=10)``. Only their class and attributes are
+        read.
     reco : data frame
         Recommendations, with the columns ``user_id``, ``item_id`` and ``rank``.
     interactions : data frame, optional
@@ -108,7 +108,7 @@ def _evaluated(
     interactions: Any,
     prev_interactions: Any,
 ) -> Evaluation:
-    # `evaluate` needs a test even if all metrics read only the lists.
+    # `evaluate` needs a test even if all metrics only read the lists.
     test = prev_interactions if interactions is None else interactions
     options: dict[str, Any] = {}
     if of_lists and prev_interactions is not None:
@@ -141,7 +141,7 @@ def _check_given(key: str, kind: str, given: Mapping[str, Any]) -> None:
 
 
 def _name_of(metric: Any) -> str:
-    """Return the name of a metric of RecTools in the convention."""
+    """Return the name of a RecTools metric in the convention."""
     kind = type(metric).__name__
     if not type(metric).__module__.startswith("rectools.") or kind not in KNOWN:
         raise unknown("RecTools", "metric", kind, KNOWN)

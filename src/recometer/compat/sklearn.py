@@ -40,12 +40,12 @@ def ndcg_score(
     sample_weight : array (n_samples,), optional
         The weight of each row in the mean.
     ignore_ties : bool
-        Whether to take equal scores in the order of an unstable sort instead of averaging.
+        Whether to order equal scores by an unstable sort instead of averaging their gains.
 
     Returns
     -------
     float
-        The mean over rows; a row without a gain has 0.
+        The mean over rows. Rows without a gain count as 0.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def dcg_score(
     gains, scores = _matrices(y_true, y_score)
     if not isinstance(log_base, numbers.Real) or not log_base > 0 or log_base == 1:
         raise InputError(f"log_base={log_base!r} must be a number above 0, and not 1.")
-    # If there are negative gains, shift all gains up to 0, and subtract the effect from the sum.
+    # If there are negative gains, shift all gains up to 0, and subtract the shift from the sum.
     scores = _in_some_order(y_score) if flag("ignore_ties", ignore_ties) else scores
     k = None if k is None else _checks.whole("k", k)
     least = min(0.0, float(gains.min()))
@@ -115,21 +115,21 @@ def dcg_score(
 def label_ranking_average_precision_score(
     y_true: Any, y_score: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
 ) -> float:
-    """Calculate the average precision of true labels, as scikit-learn's function of that name does.
+    """Calculate the average precision of true labels, as scikit-learn's function of this name does.
 
     Parameters
     ----------
     y_true : array or sparse matrix (n_samples, n_labels)
         1 for a true label, 0 for another.
     y_score : array (n_samples, n_labels)
-        Scores; equal scores all count as found.
+        Scores. Labels with equal scores all count as found.
     sample_weight : array (n_samples,), optional
         The weight of each row in the mean.
 
     Returns
     -------
     float
-        The mean over rows; a row whose labels are all true or all false has 1.
+        The mean over rows. Rows with only true or only false labels count as 1.
 
     Raises
     ------
@@ -167,7 +167,7 @@ def _matrices(y_true: npt.ArrayLike, y_score: npt.ArrayLike) -> tuple[Float64, F
 
 
 def _in_some_order(y_score: npt.ArrayLike) -> Float64:
-    """Replace scores by distinct ones, in the arbitrary order of NumPy's sort for equal scores."""
+    """Replace scores with distinct ones, ordering equal scores arbitrarily like NumPy's sort."""
     order = np.argsort(np.asarray(y_score))
     places = np.empty(order.shape)
     np.put_along_axis(places, order, np.arange(order.shape[1], dtype=np.float64)[None, :], axis=1)

@@ -102,7 +102,7 @@ fcp = _printed(
 
 
 def _read(predictions: Sequence[Any], *, by_user: bool) -> Predictions:
-    """Return true ratings and estimates, by user and best first, or all under one user."""
+    """Return true ratings and estimates, best first for each user, or all under one user."""
     ends = (predictions[0], predictions[-1])
     if any(not isinstance(row, tuple) or len(row) != len(FIELDS) for row in ends):
         raise InputTypeError(

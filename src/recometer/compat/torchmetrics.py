@@ -1,4 +1,4 @@
-"""Drop-in for the retrieval metrics of TorchMetrics: functions, and classes that collect.
+"""Drop-in for the retrieval metrics of TorchMetrics: functions, and classes that collect batches.
 
 In TorchMetrics, the functions are in ``torchmetrics.functional.retrieval``, and the classes in
 ``torchmetrics.retrieval``. Nothing here derives from a class of TorchMetrics.
@@ -24,10 +24,10 @@ from recometer.stats.checks import check_whole
 
 Aggregation = Literal["mean", "median", "min", "max"] | Callable[[Any], Any]
 ABOVE_ZERO = 1e-300  # the least gain of a relevant item
-DENSE = 4  # the most cells of a padded table per pair
-AVERAGED = ("RetrievalNormalizedDCG", "RetrievalAUROC")  # averaged over the orders of equal scores
+DENSE = 4  # most cells per pair in a padded table
+AVERAGED = ("RetrievalNormalizedDCG", "RetrievalAUROC")  # average over the orders of equal scores
 ACTIONS = ("neg", "pos", "skip", "error")
-# torch's median of an even number of values is the lower of the two middle values.
+# torch's median of an even number of values is the lower middle value.
 SUMMARIES: dict[str, Callable[[Any], Any]] = {
     "mean": np.mean,
     "median": lambda values: np.sort(values)[(len(values) - 1) // 2],
@@ -52,7 +52,7 @@ def retrieval_average_precision(preds: Any, target: Any, top_k: int | None = Non
     Returns
     -------
     float32 tensor without a dimension
-        It is 0 if nothing is relevant.
+        The value, which is 0 if nothing is relevant.
 
     Raises
     ------
@@ -93,7 +93,8 @@ def retrieval_precision(
 ) -> Any:
     """Calculate precision: see `retrieval_average_precision`.
 
-    It is that of all items without `top_k`, or with `adaptive_k` if there are fewer items.
+    Hits are divided by `top_k`, or by the number of items if `top_k` is None, or if `adaptive_k` is
+    set and there are fewer items.
     """
     n = int(np.prod(_checks.array_of("preds", preds).shape))
     k, adaptive = _checked(top_k), flag("adaptive_k", adaptive_k)
@@ -122,8 +123,8 @@ class RetrievalMetric:
     Parameters
     ----------
     empty_target_action : {"neg", "pos", "skip", "error"}
-        Whether a query without a relevant item (for `RetrievalFallOut`, without an irrelevant
-        item) counts as 0, as 1, not at all, or is an error.
+        What to do with queries without a relevant item (for `RetrievalFallOut`, without an
+        irrelevant item): count them as 0, count them as 1, leave them out, or raise an error.
     ignore_index : int, optional
         Pairs with this target are left out.
     top_k : int, optional
@@ -172,7 +173,7 @@ class RetrievalMetric:
         self._parts: list[tuple[Array, Array, Array]] = []
 
     def update(self, preds: Any, target: Any, indexes: Any) -> None:
-        """Add pairs: tensors of one shape, `indexes` the number of each pair's query."""
+        """Add pairs, as tensors of one shape; `indexes` has the number of each pair's query."""
         if indexes is None:
             raise InputError("indexes=None: whose are the pairs? Each needs its query.")
         named = {"preds": preds, "target": target, "indexes": indexes}
@@ -190,7 +191,7 @@ class RetrievalMetric:
         self._parts.append((arrays[0], arrays[1], arrays[2]))
 
     def compute(self) -> Any:
-        """Return the metric of all pairs so far: a float32 tensor without a dimension."""
+        """Return the metric of all pairs so far, a float32 tensor without a dimension."""
         if not self._parts:
             return tensor(0.0)
         preds, target, indexes = (
@@ -210,7 +211,7 @@ class RetrievalMetric:
             ) from error
 
     def __call__(self, preds: Any, target: Any, indexes: Any) -> Any:
-        """Add pairs, and return the metric of only these."""
+        """Add pairs, and return the metric of only these pairs."""
         before = self._parts
         self.reset()
         self.update(preds, target, indexes)
@@ -286,7 +287,7 @@ class RetrievalPrecision(RetrievalMetric):
 
 
 class RetrievalFallOut(RetrievalMetric):
-    """Share of the irrelevant items that is listed: see `RetrievalMetric`."""
+    """Share of the irrelevant items that are listed: see `RetrievalMetric`."""
 
     empty_is = "other"
     higher_is_better = False
@@ -352,7 +353,7 @@ def _measured(
         raise InputError("target has other values than 0 and 1, and must be binary.")
     if (target < 0).any():
         raise InputError("target has gains below 0.")
-    # TorchMetrics rounds to float32, too, and scores that are equal afterwards are ties.
+    # TorchMetrics also rounds to float32, and scores that are then equal are ties.
     preds, (brackets, cutoff) = preds.astype(np.float32, copy=False), options
     if name == "RetrievalAUROC":
         preds, target, query = _as_probabilities(*_first(preds, target, query, cutoff))
@@ -378,7 +379,7 @@ def _measured(
 def _first(
     preds: Array, target: Array, query: Array, cutoff: int | None
 ) -> tuple[Array, Array, Array]:
-    """Return the best pairs of each query; ties are in input order, and NaN ranks first."""
+    """Return the best pairs of each query, with ties in input order and NaN first."""
     if cutoff is None:
         return preds, target, query
     order = np.lexsort((-preds, ~np.isnan(preds), query))
@@ -389,13 +390,13 @@ def _first(
 
 
 def _as_probabilities(preds: Array, target: Array, query: Array) -> tuple[Array, Array, Array]:
-    """Apply the sigmoid to all scores of a query if one of them is not a probability."""
+    """Apply a sigmoid to all scores of a query if one of them is not a probability."""
     odd = np.bincount(query, weights=(preds < 0) | (preds > 1)) > 0
     if not odd.any():
         return preds, target, query
     torch, some = sys.modules.get("torch"), odd[query]
     preds = preds.copy()
-    if torch is not None:  # the last bits decide which scores are equal
+    if torch is not None:  # the last bits decide which sigmoids are equal
         preds[some] = torch.sigmoid(torch.as_tensor(preds[some])).numpy()
     else:
         with np.errstate(over="ignore"):
@@ -404,9 +405,9 @@ def _as_probabilities(preds: Array, target: Array, query: Array) -> tuple[Array,
 
 
 def _table(preds: Array, target: Array, query: Array) -> tuple[Scores, Interactions] | None:
-    """Return a table of scores with a row per query, and the targets; None if mostly padding.
+    """Return a table of scores with a row per query, and the targets. None if it is mostly padding.
 
-    The padding has the score -inf, so it is not a candidate.
+    Padding has a score of -inf, so it is not a candidate.
     """
     from scipy.sparse import coo_array
 

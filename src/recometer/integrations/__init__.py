@@ -1,4 +1,4 @@
-"""recometer within other tools: experiment trackers, training loops and searches.
+"""recometer in other tools: experiment trackers, training loops and hyperparameter searches.
 
-Each module is named after the library that it works with, which no other module imports.
+Each module has the name of its library, which no other module imports.
 """

@@ -1,4 +1,4 @@
-"""Load pickles of numbers, strings, arrays and ids, but of nothing that could run as code."""
+"""Load pickles of numbers, strings, arrays and ids, but nothing that could run as code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from recometer.errors import InputError
 
-# The functions that rebuild arrays and ids; none of them calls its arguments.
+# Functions that rebuild arrays and ids. None of them calls its arguments.
 KNOWN = {
     "numpy._core.multiarray": {"_reconstruct", "scalar"},
     "numpy._core.numeric": {"_frombuffer"},
@@ -35,7 +35,7 @@ class _Plain(pickle.Unpickler):
 
 
 def loads(text: bytes) -> Any:
-    """Return the plain values that `pickle.dumps` wrote.
+    """Return plain values that `pickle.dumps` wrote.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What integrations share: checks of their arguments, and the names of metrics in loggers."""
+"""Shared by integrations: checks of arguments, and names of metrics in loggers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recometer.stats.checks import check_whole
 
 
 def wrong_type(what: str, given: object, expected: str) -> InputTypeError:
-    """Return the error for an argument of another type than expected."""
+    """Return the error for an argument of an unexpected type."""
     return InputTypeError(f"{what} is of type {type(given).__name__}, expected {expected}")
 
 
@@ -23,7 +23,7 @@ def logged(means: Mapping[str, float], prefix: str = "") -> dict[str, float]:
 
 
 class Evaluating:
-    """A training-loop callback: its arguments, and the source that it makes from a model."""
+    """Base of training-loop callbacks: their arguments, and how they make a source from a model."""
 
     source_needed: ClassVar[bool] = True
     """Whether a model cannot be evaluated without a function that makes a source from it."""
@@ -55,7 +55,7 @@ class Evaluating:
         try:
             return self.source(model)
         except RecometerError:
-            raise  # its message is clear already
+            raise  # its message is already clear
         except Exception as error:
             raise ModelError(
                 f"The function source= raised {type(error).__name__}: {error}. Hint: it is called "
@@ -63,7 +63,7 @@ class Evaluating:
             ) from error
 
     def _warn_if_never(self) -> None:
-        """Warn if a whole training passed without an evaluation."""
+        """Warn if the training ended without an evaluation."""
         if self.result is None:
             warn(
                 f"RecometerCallback evaluated nothing: no epoch was due by every_n_epochs="
@@ -72,7 +72,7 @@ class Evaluating:
 
 
 def check_evaluator(evaluator: object) -> None:
-    """Refuse anything but an evaluator with a test."""
+    """Raise an error unless this is an evaluator with a test."""
     if not isinstance(evaluator, Evaluator) or evaluator.sides is None:
         raise InputTypeError(
             "RecometerCallback takes an evaluator with a test, found "
@@ -81,7 +81,7 @@ def check_evaluator(evaluator: object) -> None:
 
 
 def logged_twice(name: str) -> InputError:
-    """Return the error for a value that would replace another one of the same name."""
+    """Return the error for a value that would replace another value of the same name."""
     return InputError(
         f"{name!r} is logged twice, and the second value would replace the first. Hint: "
         "RecometerCallback(..., prefix=...) gives each callback names of its own."

@@ -1,4 +1,4 @@
-"""Ranking metrics for rows in groups, as in libraries of boosted trees: one query per group."""
+"""Ranking metrics for rows in groups, where each group is a query, for boosted-tree libraries."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def evaluator_of_rows(
     threads: int | None,
     rules: Mapping[str, Any],
 ) -> Evaluator:
-    """Return an evaluator of rows that contain their truth.
+    """Return an evaluator for rows that contain their truth.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def evaluator_of_rows(
 
 
 class GroupedMetrics:
-    """Metrics of the rows of queries, in the given order: a query is a user, a row is an item."""
+    """Metrics of the rows of queries, in the given order. Queries are users and rows are items."""
 
     convention: ClassVar[str]
     """The convention of the library, which is the default."""
@@ -85,15 +85,15 @@ class GroupedMetrics:
         sizes: npt.ArrayLike | None,
         weights: npt.ArrayLike | None = None,
     ) -> list[Value]:
-        """Return the mean of each metric over queries, whose rows are adjacent.
+        """Return the mean of each metric over queries. The rows of a query must be adjacent.
 
-        `label` and `score` have an entry for each row, `sizes` (the number of its rows) and
-        `weights` one for each query.
+        `label` and `score` have an entry per row. `sizes` (the numbers of rows) and `weights` have
+        an entry per query.
 
         Raises
         ------
         InputError
-            If there are no queries, or sizes or weights do not fit.
+            If there are no queries, or sizes or weights do not match.
         InputTypeError
             If labels, scores or weights are not numbers.
         """
@@ -117,6 +117,6 @@ class GroupedMetrics:
         ]
 
     def shown(self, metric: str) -> str:
-        """Return the name to show, with a prefix if the library has a metric of that name."""
+        """Return the name to show, with a prefix if the library has a metric of the same name."""
         name = re.split(r"[@(-]", metric)[0]
         return f"recometer_{metric}" if name in self.taken else metric

@@ -21,15 +21,16 @@ class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[m
     Parameters
     ----------
     evaluator
-        Has the test data and the metrics: ``rm.Evaluator(test, train=train, metrics=...)``.
+        An evaluator with the test data and the metrics:
+        ``rm.Evaluator(test, train=train, metrics=...)``.
     source
         A function that takes the model and returns the source to evaluate, for instance ``lambda
         model: rm.Factors(model.users.get_weights()[0], model.items.get_weights()[0])``, or
         ``rm.Scores(function, ...)`` with a function that calls ``model.predict``.
     prefix
-        The prefix of the names, which are those of `Evaluation.flat`: ``val_ndcg_at_10``.
+        The prefix for names, which follow `Evaluation.flat`: ``val_ndcg_at_10``.
     every_n_epochs
-        The number of epochs between evaluations. In other epochs, the logs have the latest means,
+        The number of epochs between evaluations. In between, the logs have the latest means,
         because callbacks that monitor them need a value.
 
     Attributes
@@ -50,7 +51,7 @@ class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[m
     Warns
     -----
     DataWarning
-        At the end of a training in which no epoch was due, and in ``model.evaluate``, where the
+        At the end of a training without an evaluation, and in ``model.evaluate``, where the
         callback has no effect.
     """
 
@@ -67,16 +68,16 @@ class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[m
         self._fits = False
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Forget what an earlier training logged."""
+        """Forget the values of an earlier training."""
         self.result, self._fits = None, True
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Warn if no epoch was due."""
+        """Warn if no epoch was evaluated."""
         self._fits = False
         self._warn_if_never()
 
     def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Warn if this is not the validation of a training."""
+        """Warn if this is not the validation within a training."""
         if not self._fits:
             warn(
                 "RecometerCallback evaluates at the end of epochs of fit(), and has no effect in "
@@ -89,7 +90,7 @@ class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[m
         Raises
         ------
         InputError
-            If the logs have a value of the same name, for instance that of another callback.
+            If the logs have a value of the same name, for instance from another callback.
         ModelError
             If the function `source` raises an exception.
         """

@@ -16,19 +16,19 @@ from recometer.integrations.grouped import GroupedMetrics
 class RankingMetrics(GroupedMetrics):
     """Metrics to pass to LightGBM as ``feval``.
 
-    Values are those of ``rm.evaluate(rm.Pairs.of(label, score, query), ...)``. With the convention
-    ``lightgbm``, which is the default, ``ndcg@10`` and ``map@10`` are the numbers that LightGBM
-    itself prints; a query without a relevant document counts as 1. They are called
-    ``recometer_ndcg@10`` and ``recometer_map@10`` where LightGBM records values, so that they do
-    not replace its own.
+    Values are the same as in ``rm.evaluate(rm.Pairs.of(label, score, query), ...)``. With the
+    default convention ``lightgbm``, ``ndcg@10`` and ``map@10`` are the numbers that LightGBM itself
+    prints, where queries without a relevant document count as 1. LightGBM records them under the
+    names ``recometer_ndcg@10`` and ``recometer_map@10``, so that they do not replace its own
+    values.
 
     Parameters
     ----------
     metrics
         As `recometer.evaluate` takes them: ``"ndcg@5,10 rr"``.
     protocol
-        The convention; None is that of LightGBM. ``"recometer"`` leaves out queries without a
-        relevant document.
+        The convention. None means LightGBM's; ``"recometer"`` leaves out queries without a relevant
+        document.
     threads
         Maximum number of threads. None uses all available processors.
     rules
@@ -37,9 +37,9 @@ class RankingMetrics(GroupedMetrics):
     Notes
     -----
     If the data have weights, the weight of a query is the mean weight of its rows, as in LightGBM.
-    For a query without a relevant document, LightGBM adds 1 independently of its weight, so that
-    its mean may be above 1. A table of gains (``label_gain``) is refused with ``ndcg@10``, whose
-    gains are 2^label - 1. `of_ranker` does not see the table.
+    For a query without a relevant document, LightGBM adds 1 whatever its weight, so the mean may
+    exceed 1. A table of gains (``label_gain``) raises an error with ``ndcg@10``, which has gains of
+    2^label - 1, except in `of_ranker`, which does not see the table.
 
     Examples
     --------
@@ -51,13 +51,13 @@ class RankingMetrics(GroupedMetrics):
     taken = ("ndcg", "map")
 
     def __call__(self, score: npt.ArrayLike, data: Any) -> list[tuple[str, float, bool]]:
-        """Return (name, value, whether higher is better) for each metric; `data` is a Dataset.
+        """Return (name, value, whether higher is better) for each metric, given a Dataset.
 
         Raises
         ------
         InputError
-            If LightGBM has gains of its own (``label_gain``), and ``ndcg`` of its convention does
-            not. Otherwise as for `of_ranker`.
+            If LightGBM has gains of its own (``label_gain``), which ``ndcg`` of the convention
+            lacks. Otherwise as for `of_ranker`.
         """
         if not hasattr(data, "get_group"):
             raise InputTypeError(
@@ -65,7 +65,7 @@ class RankingMetrics(GroupedMetrics):
                 "lightgbm.train(..., feval=...); of_ranker is for LGBMRanker."
             )
         self._check_gains((getattr(data, "params", None) or {}).get("label_gain"))
-        data.construct()  # does nothing for a Dataset in train()
+        data.construct()  # has no effect for a Dataset in train()
         return self.of_ranker(data.get_label(), score, data.get_weight(), data.get_group())
 
     def _check_gains(self, table: Any) -> None:
@@ -87,7 +87,7 @@ class RankingMetrics(GroupedMetrics):
         weight: npt.ArrayLike | None,
         group: npt.ArrayLike | None,
     ) -> list[tuple[str, float, bool]]:
-        """Return these for the arguments that `LGBMRanker.fit` passes to ``eval_metric``.
+        """Return the same for the arguments that `LGBMRanker.fit` passes to ``eval_metric``.
 
         Raises
         ------

@@ -21,25 +21,26 @@ TEST = "test_"
 class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
     """Evaluate a module on the whole catalogue, and log the means.
 
-    The evaluator determines whether items of train are left out. Means are logged under the names
+    The evaluator decides whether items of train are left out. Means are logged under the names
     of `Evaluation.flat` with a prefix, such as ``val_ndcg_at_10``, at the end of each validation,
     so that ``EarlyStopping(monitor="val_ndcg_at_10", mode="max")`` and ``ModelCheckpoint`` can
     monitor them. If a trainer has no validation, they are logged at the end of each epoch of
-    training. With several processes, the first one evaluates, and all of them log its means.
+    training. With several processes, the first process evaluates, and all processes log its means.
 
     Parameters
     ----------
     evaluator
-        Has the test data and the metrics: ``rm.Evaluator(test, train=train, metrics=...)``.
+        An evaluator with the test data and the metrics:
+        ``rm.Evaluator(test, train=train, metrics=...)``.
     source
         A function that takes the module and returns the source to evaluate, for instance ``lambda
         module: rm.Factors(module.users.weight, module.items.weight)``. None means that the module
         has a method that `from_model` recognises: ``score_users(rows)``, if test has positions, or
         ``recommend(users, k)``.
     test
-        Another evaluator, for ``trainer.test``. Its means are logged with the prefix ``test_``.
+        Another evaluator for ``trainer.test``. Its means are logged with the prefix ``test_``.
     prefix
-        The prefix of the names; ``"val/"`` is also possible.
+        The prefix for names; ``"val/"`` is also possible.
     every_n_epochs
         The number of epochs of training between evaluations.
 
@@ -63,7 +64,7 @@ class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
     Warns
     -----
     DataWarning
-        At the end of a training in which no epoch was due.
+        At the end of a training without an evaluation.
     """
 
     source_needed = False
@@ -84,7 +85,7 @@ class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
         self.test = test
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Refuse another callback that logs the same names.
+        """Raise an error if another callback logs the same names.
 
         Raises
         ------
@@ -97,16 +98,16 @@ class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
                     raise logged_twice(name)
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
-        """Forget what an earlier training evaluated."""
+        """Forget the evaluation of an earlier training."""
         self.result = None
 
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
-        """Warn if no epoch was due."""
+        """Warn if no epoch was evaluated."""
         if trainer.is_global_zero and trainer.current_epoch > 0:
             self._warn_if_never()
 
     def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        """Evaluate and log, unless Lightning only tries whether validation runs."""
+        """Evaluate and log, except in the sanity check before training."""
         if not trainer.sanity_checking and self._is_due(trainer):
             self._evaluate(trainer, pl_module, self.evaluator, self.prefix)
 

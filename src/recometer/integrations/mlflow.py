@@ -1,4 +1,4 @@
-"""MLflow: results in its runs, and an evaluator for ``mlflow.models.evaluate``."""
+"""MLflow: results in runs, and an evaluator for ``mlflow.models.evaluate``."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ SCORE, RELEVANCE = "recometer: score", "recometer: relevance"
 class RecometerEvaluator:
     """The evaluator of ``mlflow.models.evaluate(..., evaluators="recometer")``.
 
-    The data have either a row per pair of a user and an item, with relevance as targets and scores
-    as predictions; or a row per user, with lists of items, best first, as both.
+    The data have either a row per pair of user and item, with relevance as targets and scores as
+    predictions, or a row per user, with lists of items as targets and as predictions (best first).
     ``evaluator_config`` takes arguments of `recometer.evaluate` by name, such as ``metrics`` and
     ``train``, and ``user`` and ``item``, the columns of ids. Metrics are logged under the names of
     `Evaluation.flat`, and the evaluation is logged as an artifact.
 
-    MLflow finds it by its entry point, and uses it by default for the model types recommender and
-    ranker.
+    MLflow finds this evaluator through its entry point, and uses it by default for the model types
+    recommender and ranker.
     """
 
     @classmethod
     def can_evaluate(
         cls, *, model_type: str | None, evaluator_config: Mapping[str, Any] | None, **_: Any
     ) -> bool:
-        """Return whether this evaluator applies to models of a type."""
-        if model_type == "retriever":  # by default, use MLflow's own metrics
+        """Return whether this evaluator can evaluate models of this type."""
+        if model_type == "retriever":  # MLflow's own metrics are the default
             return "metrics" in (evaluator_config or {})
         return model_type in MODEL_TYPES
 
@@ -90,7 +90,7 @@ class RecometerEvaluator:
 
 
 def _predictions(model: Any, dataset: Any, column: str | None) -> Array:
-    """Return a prediction for each row: the model's, or the one given with the data."""
+    """Return a prediction for each row, from the model or given with the data."""
     found = dataset.predictions_data if model is None else _predicted(model, dataset)
     if found is None and model is None:
         raise InputError(

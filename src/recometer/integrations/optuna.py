@@ -1,4 +1,4 @@
-"""Optuna: report and prune trials by the ends of a mean's interval instead of the mean."""
+"""Optuna: report and prune trials by the ends of the interval of a mean."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ HOPEFUL = "recometer: hopeful ends"
 
 
 def cautious(result: Evaluation, metric: str | Metric) -> float:
-    """Return the worse end of the interval of a metric's mean, which the model at least achieves.
+    """Return the worse end of the interval of a metric's mean, which the model should achieve.
 
     It is the lower end if higher values are better. Among many trials, the one with the highest
-    mean is often just a lucky one. If your objective returns this end, the search prefers models
-    whose value is certain.
+    mean is often just lucky. If your objective returns this end instead of the mean, the search
+    prefers models with a certain value.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def report(
     *,
     prune: bool = True,
 ) -> float:
-    """Report the cautious end of a metric's interval, and prune the trial if its pruner says so.
+    """Report the cautious end of a metric's interval, and let the pruner prune the trial.
 
     Parameters
     ----------
@@ -60,24 +60,24 @@ def report(
     metric
         One of its metrics, with one cut-off.
     step
-        As in ``trial.report``: a whole number; only the first report of a number counts.
+        A whole number, as in ``trial.report``. Only the first report of a step counts.
     prune
         Whether to ask the pruner of the study.
 
     Returns
     -------
     float
-        See `cautious`. Return the last one from the objective.
+        The value of `cautious`. Your objective should return the last one.
 
     Raises
     ------
     optuna.TrialPruned
         If the pruner stops the trial.
     InputError
-        If there is no interval, there are several cut-offs, the study goes in the other direction
-        or in several, or the step is not a whole number, at least 0.
+        If there is no interval, there are several cut-offs, the study has the opposite direction or
+        several, or the step is not a whole number of at least 0.
     InputTypeError
-        If the trial is none, or the result is not an evaluation.
+        If this is not a trial, or the result is not an evaluation.
     MissingExtraError
         If Optuna is not installed.
     """
@@ -98,7 +98,7 @@ def report(
 
 
 class IntervalPruner:
-    """Prunes a trial that is certainly worse than another one, among those that use `report`.
+    """A pruner for trials that use `report`, which prunes those that are certainly worse.
 
     A trial is pruned if even the better end of its interval is worse than the worse end of
     another trial at the same step. Optuna's own pruners compare only the worse ends.
@@ -111,13 +111,13 @@ class IntervalPruner:
     Raises
     ------
     InputError
-        If that is not a whole number, at least 0.
+        If that is not a whole number of at least 0.
 
     Notes
     -----
-    Pass it to Optuna as ``optuna.create_study(pruner=IntervalPruner())``. The values of two models
-    for the same users are mostly correlated, so that their difference is more certain than their
-    means. Therefore this pruner prunes late, and rarely wrongly.
+    Pass it to Optuna as ``optuna.create_study(pruner=IntervalPruner())``. Two models
+    mostly have correlated values for the same users, so their difference is more certain than their
+    means. This pruner therefore prunes late, but rarely wrongly.
     """
 
     def __init__(self, warmup_steps: int = 0) -> None:

@@ -40,24 +40,23 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
     ----------
     queries, corpus : dict of id to text
     relevant_docs : dict of id of a query to ids of documents
-        A set or list of relevant documents, or a dict from ids to grades.
+        For each query, a set or list of relevant documents, or a dict from ids to grades.
     metrics
         As `recometer.evaluate` takes them.
     primary_metric
         The metric that determines the best checkpoint, ``"rr@10"`` or ``"rr_at_10"``. None takes
         the first one.
     name
-        The prefix of the names of metrics, which are those of `Evaluation.flat`:
-        ``name_ndcg_at_10``.
+        The prefix for names of metrics, which follow `Evaluation.flat`: ``name_ndcg_at_10``.
     batch_size, show_progress_bar
         Options for encoding the texts.
     write_csv
-        Whether to append the means to a file ``recometer_<name>.csv`` in the folder that the
-        trainer gives. Characters that are neither letters, digits nor ``_.-~`` are written as in
-        addresses (``%2F``).
+        Whether to append the means to a file ``recometer_<name>.csv`` in the trainer's output
+        folder. Characters in the name other than letters, digits and ``_.-~`` are percent-encoded
+        (``%2F``).
     **options
-        Options of `Evaluator`: ``train=`` (documents that are not retrieved for a query),
-        ``protocol=``, single rules.
+        Options of `Evaluator`: ``train=`` (documents that must not be retrieved for a query),
+        ``protocol=``, or single rules.
 
     Attributes
     ----------
@@ -67,10 +66,10 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
     Raises
     ------
     InputError
-        If a query of `relevant_docs` is not among `queries`, or the primary metric is not
-        among the metrics; in a call, if the model does not return a vector for each text.
+        If a query of `relevant_docs` is not in `queries`, or the primary metric is not one of the
+        metrics. In a call, if the model does not return a vector for each text.
     InputTypeError
-        If an argument, or the model, is of a wrong type.
+        If an argument or the model has a wrong type.
     ModelError
         In a call, if the model raises an exception.
     FileError
@@ -183,9 +182,10 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
         return vectors
 
     def _write(self, folder: str, epoch: int, steps: int, means: Mapping[str, float]) -> None:
-        """Append a line to the file, and begin it with the names of its columns."""
+        """Append a line to the file; write the names of columns first if it is new."""
         as_path(folder, "the means")
-        # A name may contain characters that file names cannot have, or that leave the folder.
+        # A name may contain characters that are not allowed in file names, or that leave the
+        # folder.
         stem = "_".join(["recometer", *filter(None, [quote(self.name, " ", errors=SURROGATES)])])
         path = as_path(os.path.join(folder, f"{stem}.csv"), "the means")
         columns = ",".join(["epoch", "steps", *means])

@@ -1,4 +1,4 @@
-"""scikit-learn: metrics of rankings in groups, as scores for cross-validation and grid search."""
+"""scikit-learn: metrics of rankings in groups, as scorers for cross-validation and grid search."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class RankingScore:
                 'scorers, scoring={"ndcg@10": ranking_scorer("ndcg@10"), ...}.'
             )
         self.metric = asked[0]
-        self.__name__ = repr(self)  # scikit-learn shows functions by their names
+        self.__name__ = repr(self)  # scikit-learn displays functions by name
 
     @property
     def higher_is_better(self) -> bool:
@@ -90,7 +90,7 @@ class RankingScore:
         InputError
             If there are no groups.
         InputTypeError
-            If there are more arguments: a score function is not a scorer.
+            If there are more arguments, since a score function is not a scorer.
         """
         if more:  # called like a scorer, with an estimator, X and y
             raise InputTypeError(
@@ -127,11 +127,11 @@ def ranking_scorer(
     metric, protocol, rules
         As for `RankingScore`.
     groups
-        A column of X with the group of each row. None takes the groups that scikit-learn passes
-        on, which it does after ``sklearn.set_config(enable_metadata_routing=True)``:
+        A column of X with the group of each row. None takes the groups that scikit-learn passes on
+        after ``sklearn.set_config(enable_metadata_routing=True)``:
         ``cross_val_score(model, X, y, cv=GroupKFold(), params={"groups": queries}, scoring=...)``.
     response
-        The method of the estimator that rows are ranked by; of several methods, the first that the
+        The method of the estimator that ranks rows. If several are named, the first that the
         estimator has.
 
     Raises
@@ -139,10 +139,10 @@ def ranking_scorer(
     MissingExtraError
         If scikit-learn is not installed.
     InputError
-        If there are several metrics, or there is neither a column of groups nor the configuration
-        that passes groups on.
+        If there are several metrics, or neither a column of groups nor the configuration that
+        passes groups on.
     InputTypeError
-        If `groups` is not the name of a column, or `response` not that of a method.
+        If `groups` is not the name of a column, or `response` is not the name of a method.
     """
     metrics = need("sklearn.metrics", "ranking_scorer", "sklearn", "scikit-learn")
     score = RankingScore(metric, protocol=protocol, **rules)
@@ -169,7 +169,7 @@ def ranking_scorer(
 
 
 def _methods(response: object) -> tuple[str, ...]:
-    """Return the names of methods; one of these is called."""
+    """Return the names of the methods of which one is called."""
     found: Any = (response,) if isinstance(response, str) else response
     if not isinstance(found, Sequence) or not all(isinstance(one, str) for one in found):
         raise InputTypeError(

@@ -20,7 +20,7 @@ Metric: Any = need("torchmetrics", "RankingMetrics", "torchmetrics").Metric
 torch: Any = need("torch", "RankingMetrics", "torchmetrics")
 
 Tensor = Any
-LENGTH = 8  # bytes of the length before each message
+LENGTH = 8  # bytes for the length before each message
 OF_TORCHMETRICS = {
     "compute_on_cpu", "compute_with_cache", "dist_sync_fn", "dist_sync_on_step",
     "distributed_available_fn", "process_group", "sync_on_compute",
@@ -30,17 +30,17 @@ OF_TORCHMETRICS = {
 class RankingMetrics(Metric):  # type: ignore[misc]
     """All metrics of an `Evaluator` as one ``torchmetrics.Metric``.
 
-    You update it like a `Stream`, and it stores the same data (counts of judged items, never
-    scores). It returns the means over all users of all processes, as ``rm.evaluate`` does for the
-    whole. Like other metrics, it can be logged by Lightning, be part of a ``MetricCollection``, be
+    You update it like a `Stream`, and it stores the same data (counts of judged items, but no
+    scores). It returns the means over all users of all processes, as a single ``rm.evaluate``
+    would. Like other metrics, it can be logged by Lightning, added to a ``MetricCollection``,
     pickled, cloned, moved to a device and synchronised.
 
     Parameters
     ----------
     evaluator
-        Has the metrics, and perhaps a test. With a test, it takes scores of all items, or lists;
-        without one, it takes candidates together with the truth. None also takes candidates, with
-        ``metrics=`` and other options of `Evaluator`.
+        An evaluator with the metrics, and optionally a test. With a test, updates take scores of
+        all items, or lists; without a test, they take candidates with their truth. None is an
+        evaluator without a test, for which you pass ``metrics=`` and other options of `Evaluator`.
     item_ids, repeated, ignore_label
         As in `Evaluator.stream`. By default the first occurrence of a user counts, because samplers
         of several processes repeat some users.
@@ -51,8 +51,8 @@ class RankingMetrics(Metric):  # type: ignore[misc]
     Raises
     ------
     InputError
-        If there are options of an evaluator in addition to an evaluator, or ``torchmetrics.Metric``
-        refuses one of its own.
+        If there are both an evaluator and options of an evaluator, or ``torchmetrics.Metric``
+        rejects one of its options.
     InputTypeError
         If `evaluator` is not an evaluator.
     MissingExtraError
@@ -101,8 +101,8 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         self._names: dict[str, Any] = {"item_ids": item_ids, "repeated": repeated}
         self._names["ignore_label"] = ignore_label
         self._stream = self._new_stream()
-        self._whole: Stream | None = None  # merged from all processes while synchronised
-        # States must differ between metrics, so that a MetricCollection updates each of them.
+        self._whole: Stream | None = None  # merged from all processes, while synchronised
+        # Metrics need different states, so that a MetricCollection updates each of them.
         self._identity = uuid.uuid4().bytes
         self.add_state("counted", [], dist_reduce_fx="cat", persistent=False)
 
@@ -121,7 +121,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
     ) -> None:
         """Add a batch; see `Stream.update`.
 
-        `indexes` are `users` under the name that the retrieval metrics of TorchMetrics give them.
+        `indexes` is another name for `users`, as in the retrieval metrics of TorchMetrics.
         """
         if indexes is not None and users is not None:
             raise InputError("users= and indexes= are the same. Hint: give one.")
@@ -146,7 +146,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
             return (self._whole or self._stream).compute()
 
     def forward(self, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
-        """Add a batch, and return the means over only its users."""
+        """Add a batch, and return the means over only the users in it."""
         self.update(*args, **kwargs)
         if kwargs.get("indexes") is not None:
             kwargs["users"] = kwargs.pop("indexes")
@@ -159,7 +159,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         return self._forward_cache
 
     def _of_batch(self) -> Evaluator:
-        """Return an evaluator in whose means only the users in the batches count."""
+        """Return an evaluator with means over only the users in its batches."""
         if self._evaluator.sides is None:
             return self._evaluator
         if not hasattr(self, "_partial"):
@@ -204,8 +204,8 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         Raises
         ------
         InputError
-            If the evaluators differ: in the test, train, the metrics, the rules or the seed. A
-            state that is loaded or gathered is refused for the same reason.
+            If the evaluators differ in test, train, metrics, rules or seed. Loading or gathering a
+            state raises the same error.
         InputTypeError
             If it is not a `RankingMetrics`.
         """
@@ -223,7 +223,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         return self._plot(val, ax)
 
     def _reduce_states(self, incoming_state: Any) -> None:
-        """Refuse wrappers that merge the states of a metric: these hold no batches."""
+        """Raise an error for wrappers that merge states of a metric, which have no batches."""
         raise InputError(
             "RankingMetrics keeps its batches in a stream, so that wrappers that put states "
             "together, such as Running, cannot be used. Hint: a RankingMetrics for each window; "
@@ -251,7 +251,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
                 self._stream.merge(state)
 
     def _message(self) -> Tensor:
-        """Return the state as bytes, after their number."""
+        """Return the state as bytes, preceded by their number."""
         text = pickle.dumps(self._stream.state())
         return self._tensor(len(text).to_bytes(LENGTH, "little") + text)
 

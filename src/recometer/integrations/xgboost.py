@@ -17,19 +17,19 @@ from recometer.stats.checks import check_whole
 class RankingMetrics(GroupedMetrics):
     """Metrics to pass to XGBoost as ``custom_metric``.
 
-    Values are those of ``rm.evaluate(rm.Pairs.of(label, score, group), ...)``. With the convention
-    ``xgboost``, which is the default, ``ndcg@10``, ``map@10``, ``pre@10`` and ``ndcg@10-`` are the
-    numbers that XGBoost itself prints; unlike in XGBoost, map and pre also accept grades. They are
-    called ``recometer_ndcg@10`` and so on where XGBoost records values, so that they do not replace
-    its own.
+    Values are the same as in ``rm.evaluate(rm.Pairs.of(label, score, group), ...)``. With the
+    default convention ``xgboost``, ``ndcg@10``, ``map@10``, ``pre@10`` and ``ndcg@10-`` are the
+    numbers that XGBoost itself prints; unlike in XGBoost, map and pre also accept grades. XGBoost
+    records them under names such as ``recometer_ndcg@10``, so that they do not replace its own
+    values.
 
     Parameters
     ----------
     metrics
         As `recometer.evaluate` takes them: ``"ndcg@5,10 rr"``.
     protocol
-        The convention; None is that of XGBoost. ``"recometer"`` leaves out groups without a
-        relevant row.
+        The convention. None means XGBoost's; ``"recometer"`` leaves out groups without a relevant
+        row.
     threads
         Maximum number of threads. None uses all available processors.
     rules
@@ -37,22 +37,23 @@ class RankingMetrics(GroupedMetrics):
 
     Notes
     -----
-    XGBoost infers from the name of a metric whether higher values are better, and assumes for most
-    names that they are not. Use `early_stopping` to stop early in the right direction.
+    XGBoost infers from the name of a metric whether higher values are better, and for most names
+    assumes that lower values are. Use `early_stopping` to stop early in the right direction.
 
     The mean uses the weights of groups, as in XGBoost. For a group without a relevant row, XGBoost
-    adds 1 independently of its weight. It keeps 6 decimals of the value of a custom metric.
+    adds 1 whatever its weight. It keeps 6 decimals of the value of a custom metric.
     """
 
     convention = "xgboost"
     taken = ("ndcg", "map", "pre", "auc")
 
     def __call__(self, score: npt.ArrayLike, data: Any) -> Any:
-        """Return (name, value) of each metric; `data` is a DMatrix.
+        """Return (name, value) of each metric, given a DMatrix.
 
-        With a single metric it can also be the `eval_metric` of an `XGBRanker`, which calls it for
-        one query after the other, with labels and scores, and gets a value. `XGBRanker` weights
-        these values by the number of rows of each query, and uses 1 for a query with one row.
+        With a single metric, it can also be the `eval_metric` of an `XGBRanker`, which calls it
+        with the labels and scores of one query after the other, and expects a value. `XGBRanker`
+        weights these values by the number of rows of each query, and uses 1 for queries with one
+        row.
 
         Raises
         ------
@@ -90,8 +91,8 @@ class RankingMetrics(GroupedMetrics):
         Raises
         ------
         InputError
-            If the number of rounds is not a whole number, at least 1; or an option is one that
-            this method sets, or that the callback does not have.
+            If the number of rounds is not a whole number of at least 1, or an option is set by this
+            method or unknown to the callback.
         MissingExtraError
             If XGBoost is not installed.
         UnknownNameError

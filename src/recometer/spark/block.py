@@ -1,4 +1,4 @@
-"""Job: evaluate blocks of users on executors, with the single-machine engine."""
+"""Jobs, which evaluate blocks of users on executors with the single-machine engine."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ from recometer.spark.tables import (
 from recometer.version import __version__
 
 USERS = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
-# The parts that metrics with one value for all users or all rows need.
+# The parts of notes for metrics with one value for all users or all rows.
 OF_ALL = ("over_users", "list_data", "over_rows", "rated")
 CELLS = ("note", "users", "items")  # the columns that a job returns, all binary
-CELL_USERS = 2**20  # the largest number of users whose values share a cell
-BLOCK_BYTES = 2**24  # size in Arrow of the rows of a block of users
+CELL_USERS = 2**20  # most users in a cell of values
+BLOCK_BYTES = 2**24  # bytes in Arrow of the rows of a block of users
 
-IN_CALL = 2**20  # bytes; larger jobs are sent as files, not with the function
+IN_CALL = 2**20  # bytes; larger jobs are sent as files instead of with the function
 
 _folders: list[tempfile.TemporaryDirectory[str]] = []  # Spark serves files from them until exit
 _jobs: dict[str, Any] = {}  # the last job of this process, by name
@@ -61,45 +61,45 @@ class Job:
     """The evaluation of a partition."""
 
     outputs: Mapping[str, Output]  # "source", and perhaps "baseline"
-    tables: Mapping[str, Table]  # "test", "train" and "candidates", if any, without frames
+    tables: Mapping[str, Table]  # "test", "train", "candidates" (if any), without frames
     kinds: IdKinds
     arguments: Arguments  # without train and baseline
-    metrics: tuple[Metric, ...]  # including the largest gain of test
+    metrics: tuple[Metric, ...]  # with the largest gain of test
     settled: Protocol  # adapted to the source
-    candidates: Any  # if they are the same for all users
-    lists: bool  # whether all users are one block, whose note has the parts `OF_ALL`
+    candidates: Any  # if the same for all users
+    lists: bool  # whether all users are one block, with the parts `OF_ALL` in its note
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Yield the values of users, and a note with the contribution of each block.
 
-        Tables are sent as bytes, so that Spark has few cells to convert; see `packed`.
+        Tables are sent as bytes, because Spark then has few cells to convert; see `packed`.
         """
         try:
             for table in blocks(batches, 2**62 if self.lists else BLOCK_BYTES):
                 yield from self._block(table)
         except RecometerError as error:
-            # Return the error as a row: Spark would retry a failed task and bury the message.
+            # Return errors as rows, since Spark would retry failed tasks and bury the message.
             yield row(note=pickle.dumps({"error": {type(error).__name__: str(error)}}))
 
     @property
     def over_users(self) -> dict[int, Metric]:
-        """The metrics that have one value for all users, by their number."""
+        """The metrics with one value for all users, by number."""
         return {n: m for n, m in enumerate(self.metrics) if m.definition.over_users}
 
     @property
     def of_users(self) -> dict[int, Metric]:
-        """The other metrics, by their number."""
+        """The other metrics, by number."""
         return {n: m for n, m in enumerate(self.metrics) if not m.definition.over_users}
 
     @property
     def by_chance(self) -> dict[int, Metric]:
-        """The metrics whose value for a random order is measured, by their number."""
+        """The metrics that are also computed for a random order, by number."""
         metrics = self.metrics if self.arguments.chance else ()
         return {n: m for n, m in enumerate(metrics) if knows_chance(m)}
 
     def _block(self, block: Any) -> Iterator[Any]:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)  # the driver warns once, for all blocks
+            warnings.simplefilter("ignore", DataWarning)  # the driver warns once for all blocks
             case = self._case(block)
             if not case.sides.test.n_users:
                 return
@@ -151,7 +151,7 @@ class Job:
         return Case(source, whole, self.settled, brought)
 
     def _rows(self, case: Case, part: Part) -> Any:
-        """Return a row per user: values, reasons and facts."""
+        """Return a row per user, with values, reasons and facts."""
         columns: dict[str, Any] = {"u": case.sides.test.user_ids}
         if self.kinds.session is not None:
             columns |= dict(zip("us", split_pairs(columns["u"]), strict=True))
@@ -164,7 +164,7 @@ class Job:
         return _table(self.columns, columns)
 
     def _of_items(self, case: Case, data: Any, note: Note) -> Any:
-        """Return a row per metric k and item i, with its number x; other totals are in the note."""
+        """Return a row per metric k and item i, with its number x. Other totals are in the note."""
         item_ids = np.zeros(0, np.int64) if data.lists.item_ids is None else data.lists.item_ids
         listed, k, i, x = ListedUsers(data), [np.zeros(0, np.int32)], [item_ids[:0]], [np.zeros(0)]
         for number, metric in self.over_users.items():
@@ -222,7 +222,7 @@ def _note(case: Case, part: Part) -> Note:
 
 
 def merged(notes: Iterable[bytes]) -> Note:
-    """Combine the notes of all blocks, as maxima, minima and sums; raise the error of a block."""
+    """Combine the notes of all blocks by maxima, minima and sums, or raise the error of a block."""
     how = {"most": max, "least": min}
     whole: Note = {name: {} for name in ("facts", "sums", "counts", "most", "least", "totals")}
     whole["facts"]["facts"] = []
@@ -274,7 +274,7 @@ def unpacked(cells: Iterable[Any]) -> Iterator[Any]:
 
 
 def blocks(batches: Iterable[Any], block_bytes: int = BLOCK_BYTES) -> Iterator[Any]:
-    """Make tables of about this size from batches of users, without cutting a user."""
+    """Make tables of about this size from batches of users, without splitting a user."""
     import pyarrow as pa
 
     waiting: list[Any] = []
@@ -297,7 +297,7 @@ def blocks(batches: Iterable[Any], block_bytes: int = BLOCK_BYTES) -> Iterator[A
 
 
 def _least(sides: list[Array | None]) -> int | None:
-    """Return the least id. For strings, return 0 or 1 if there is an id "0" or "1"."""
+    """Return the least id. For strings, this is 0 or 1 if there is an id "0" or "1"."""
     each = [ids for ids in sides if ids is not None and len(ids)]
     if any(ids.dtype == object for ids in each):
         return next((n for n in (0, 1) if any((ids == str(n)).any() for ids in each)), None)
@@ -307,8 +307,8 @@ def _least(sides: list[Array | None]) -> int | None:
 def carried(job: Any, frame: Frame, shared: str | None) -> Callable[[Any], Any]:
     """Return the function for `mapInArrow` that runs a job on the batches of a partition.
 
-    A large job is written to a file in the folder `shared`, which all executors can read; with
-    None, Spark copies the file to each of them. `frame` is a DataFrame of the session.
+    A large job is written to a file in the folder `shared`, which all executors can read. With
+    None, Spark copies the file to every executor. `frame` is a DataFrame of the session.
     """
     from pyspark import cloudpickle
 
@@ -332,10 +332,10 @@ def carried(job: Any, frame: Frame, shared: str | None) -> Callable[[Any], Any]:
 def _runner(
     content: bytes | None, name: str, digest: bytes, version: str, install: str
 ) -> Callable[[Any], Iterator[Any]]:
-    """Return a function that works without recometer, so that it can report that it is missing."""
+    """Return a function that does not need recometer, so that it can report if it is missing."""
 
     def run(batches: Any) -> Iterator[Any]:
-        # Spark pickles this function by value: it must not use any name of this module.
+        # Spark pickles this function by value, so it must not use any name of this module.
         import pickle
 
         import pyarrow as pa
@@ -361,7 +361,7 @@ def _runner(
 
 
 def job_of(content: bytes | None, name: str, digest: bytes) -> Any:
-    """Return a job on an executor: pickled in `content`, or mapped from the file of this name."""
+    """Return a job on an executor, pickled in `content` or mapped from the file of this name."""
     if name not in _jobs:
         found = pickle.loads(content) if content is not None else _read(name, digest)  # noqa: S301
         _jobs.clear()
@@ -370,7 +370,7 @@ def job_of(content: bytes | None, name: str, digest: bytes) -> Any:
 
 
 def _write(path: str, plain: bytes, arrays: list[pickle.PickleBuffer]) -> bytes:
-    """Write a pickled job and its arrays, a batch of bytes each; return the SHA-256 of the job."""
+    """Write a pickled job and its arrays, each as a batch of bytes; return the job's SHA-256."""
     import pyarrow as pa
 
     schema = pa.schema([("bytes", pa.uint8())])
@@ -388,7 +388,7 @@ def _write(path: str, plain: bytes, arrays: list[pickle.PickleBuffer]) -> bytes:
 
 
 def _read(name: str, digest: bytes) -> Any:
-    """Map the file of a job: its arrays are views of the file."""
+    """Map the file of a job into memory; its arrays are views of the file."""
     import pyarrow as pa
     from pyspark import SparkFiles
 

@@ -1,4 +1,4 @@
-"""evaluate on Spark: from DataFrames to a SparkEvaluation."""
+"""`evaluate` on Spark: from DataFrames to a SparkEvaluation."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ if TYPE_CHECKING:
 
     from recometer.protocol import Rules
 
-# Scores and users per partition of factors, whose size in bytes does not reflect the work.
+# Scores and users per partition of factors, since their size in bytes does not reflect the work.
 SCORES, USERS = 5 * 10**9, 2**16
-MOST_KNOWN = 2**20  # ids of a source that are searched for similar spellings
-# The values of the first block of each partition (its second row) are sent to the driver together
-# with the notes, if they are small: at most 64 MB in all.
+MOST_KNOWN = 2**20  # most ids of a source to search for similar spellings
+# The values of the first block of each partition (its second row) are sent to the driver with the
+# notes, if they are small. In all, these are at most 64 MB.
 EARLY = (
     "IF(spark_partition_id() < 64 AND monotonically_increasing_id() % 8589934592 < 2 AND "
     f"octet_length(users) <= {2**20}, users, NULL) AS users"
@@ -103,8 +103,8 @@ def evaluate(
 ) -> SparkEvaluation:
     """Measure on Spark how well the output of a model finds the items that users chose.
 
-    Arguments, metrics, conventions and values are those of `recometer.evaluate`: every user's
-    values are the same to the last bit. Up to several million users, ``recometer.evaluate`` of
+    Arguments, metrics and conventions are those of `recometer.evaluate`, and every user has the
+    same values to the last bit. Up to several million users, ``recometer.evaluate`` of
     ``frame.toArrow()`` is faster on the same cores.
 
     Parameters
@@ -112,38 +112,38 @@ def evaluate(
     source
         `Factors`, `Lists` or `Pairs` of `recometer.spark`, or an ``ALSModel``.
     test, train
-        DataFrames with a column of users, a column of items, and optionally one of values; or
-        `recometer.spark.Interactions`, which names the columns. Or test is a `SparkSplit`, which
-        brings its train; or a list of splits, as `folds` returns it: `source` is then a list with
-        a source for each, or a function that is called with each split and returns a source, and
-        the result is an ordinary `FoldedEvaluation`, in which the folds are pooled.
+        DataFrames with a column of users, a column of items, and optionally a column of values, or
+        `recometer.spark.Interactions`, which names the columns. Test may also be a `SparkSplit`,
+        which contains its train, or a list of splits, as `folds` returns. For a list, `source` is a
+        list with a source per split, or a function that takes a split and returns a source; the
+        result is an ordinary `FoldedEvaluation`, in which the folds are pooled.
     candidates
-        A list of items for all users; a DataFrame with a set for each user, optionally wrapped in
-        `recometer.Negatives`; or `recometer.SampledCandidates`, which for lists needs a catalogue
+        A list of items for all users, a DataFrame with a set for each user (which may be wrapped in
+        `recometer.Negatives`), or `recometer.SampledCandidates`, which for lists needs a catalogue
         with the ids of all items.
     exclude
         A list of items that must not be recommended to any user.
     baseline
-        Another source, as `source`, for metrics that compare lists with those of another model.
+        Another source, for metrics that compare lists with those of another model.
     metrics, protocol, catalogue, seed, chance, **rules
         As in `recometer.evaluate`. The catalogue is on this machine, and is sent to the executors.
     lists
-        Whether one task evaluates all users, and the driver gets their lists and rows. Errors of
-        ratings, such as rmse, need it. Otherwise coverage and other metrics with one value for all
+        Whether one task evaluates all users, and the driver gets their lists and rows. Rating
+        errors such as rmse need this. Otherwise, coverage and other metrics with one value for all
         users are added up by item, and have no intervals.
     shared
-        A folder that the driver and all executors see, for the factors of all items. By default
-        Spark copies their file to each executor, whose tasks map it.
+        A folder that the driver and all executors can access, for the factors of all items. By
+        default, Spark copies their file to each executor, where tasks map it.
     partitions
         The number of partitions of the users. None lets the size of the data decide.
     keep
         Whether Spark keeps the values of the users (``persist``) until `SparkEvaluation.unpersist`,
-        so that they are computed only once. Serverless Spark cannot, and computes them again.
+        so that they are only computed once. Serverless Spark cannot keep them.
 
     Raises
     ------
     InputError, InputTypeError, ColumnError, UnknownNameError
-        As for `recometer.evaluate`, and if Spark cannot compute something.
+        As for `recometer.evaluate`, and if something is not possible on Spark.
 
     Examples
     --------
@@ -230,10 +230,10 @@ def evaluate(
 
 
 class Evaluator:
-    """An evaluation with fixed arguments for many models, as `recometer.Evaluator`.
+    """An evaluation with fixed arguments for many models, like `recometer.Evaluator`.
 
     ``rs.Evaluator(test, ...)(source)`` returns the same as ``rs.evaluate(source, test, ...)``. Test
-    may be a `SparkSplit`, which brings its train. Nothing is read before you call the evaluator.
+    may be a `SparkSplit`, which contains its train. Nothing is read until you call the evaluator.
 
     Examples
     --------
@@ -258,7 +258,7 @@ class Evaluator:
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Plan:
-    """An evaluation, read from its arguments."""
+    """An evaluation, as read from its arguments."""
 
     outputs: Mapping[str, Output]  # "source", and "baseline" if a metric reads it
     sides: Mapping[str, Table]  # "test", "train" and "candidates", if any
@@ -274,7 +274,7 @@ class Plan:
 
     @cached_property
     def tables(self) -> dict[str, Table]:
-        """All tables whose rows belong to users, by name."""
+        """All tables with rows of users, by name."""
         return {**self.sides, **{name: output.table for name, output in self.outputs.items()}}
 
     @property
@@ -284,13 +284,13 @@ class Plan:
 
     @property
     def of_all(self) -> list[Metric]:
-        """The metrics with a value for all users, or for the rows of all users."""
+        """The metrics with a single value for all users, or for the rows of all users."""
         metrics = self.arguments.metrics
         return [m for m in metrics if m.definition.over_users or m.definition.over_rows is not None]
 
     @cached_property
     def chosen(self) -> Any:
-        """The candidates, except for those in a DataFrame."""
+        """The candidates, unless they are in a DataFrame."""
         if "candidates" in self.sides:
             return self.candidates if isinstance(self.candidates, Negatives) else None
         if self.candidates is None or isinstance(self.candidates, SampledCandidates):
@@ -304,7 +304,7 @@ class Plan:
         return kinds_of([*self.tables.values(), *items])
 
     def check(self) -> None:
-        """Refuse arguments that Spark does not support or that `recometer.evaluate` refuses."""
+        """Raise an error for arguments that Spark or `recometer.evaluate` do not support."""
         metrics, catalogue = self.arguments.metrics, self.arguments.catalogue
         uniform = True if "candidates" in self.sides else is_uniform(self.chosen)
         corrections.check(metrics, self.arguments.protocol, uniform)
@@ -357,7 +357,7 @@ class Plan:
         )
 
     def partitions(self, job: Job) -> int | None:
-        """Return the number of partitions if users take much work; None lets Spark decide."""
+        """Return the number of partitions if users take much work. None lets Spark decide."""
         items = job.outputs["source"].item_factors
         if items is None:
             return None
@@ -386,7 +386,7 @@ class Plan:
         )
 
     def n_catalogue(self, most: Mapping[str, int]) -> int | None:
-        """Return how many items could have been recommended, if a metric reads it."""
+        """Return how many items could have been recommended, if a metric reads that."""
         over_users = [m for m in self.of_all if m.definition.over_users]
         if self.lists or "catalogue" not in needed_by(over_users):
             return None
@@ -398,7 +398,7 @@ class Plan:
         return most["catalogue"]
 
     def counts(self, counts: Mapping[str, int]) -> dict[str, int]:
-        """Return the rows and users that a rule affected; Spark counts unknown items."""
+        """Return how many rows and users rules affected; Spark counts unknown items."""
         found = {name: n for name, n in counts.items() if n}
         if "items_unknown" in found:
             rows = self.test.select(IdKinds._fields, self.kinds)
@@ -463,7 +463,7 @@ class Plan:
         return float(largest) if largest and largest > 0 else 1.0
 
     def _find_unknown(self, kind: Kind) -> checks.Unknown:
-        """Return examples of ids of test that the source does not know, and of those it knows."""
+        """Return examples of ids of test that the source does not know, and of ids it knows."""
         table = self.source.of_items if kind == "item" else self.source.table
         known = table.ids(kind, self.kinds)
         lost = self.test.ids(kind, self.kinds).join(known, "id", "left_anti").limit(checks.ASKED)
@@ -473,10 +473,10 @@ class Plan:
         return checks.Unknown(sorted(examples), sorted(spellings))
 
     def _check_positions(self, least: Mapping[str, int]) -> None:
-        """Refuse ids that look like positions, like `recometer.evaluate`.
+        """Raise an error for ids that look like positions, like `recometer.evaluate`.
 
-        `least` has the least id on each side, or for texts "0" or "1". The ids of all users and
-        items come to the driver only if one side has 0 and the other does not.
+        `least` has the least id of each side, or "0" or "1" for texts. The ids of all users and
+        items are only sent to the driver if one side has 0 and the other does not.
         """
         protocol, by_hand = self.arguments.protocol, self.arguments.by_hand
         data = [self.sides[name] for name in ("test", "train") if name in self.sides]
@@ -501,7 +501,7 @@ class Plan:
         )
 
     def _sorted(self, table: Table, kind: str) -> Array:
-        """Return all ids of users or items in a table, ascending."""
+        """Return all ids of users or items in a table in ascending order."""
         return np.sort(ids(acted(table.ids(kind, self.kinds).toArrow)["id"]))
 
 
@@ -519,7 +519,7 @@ def _sides(source: Output, test: object, train: object, candidates: object) -> d
 def _evaluate_folds(
     source: object, test: Sequence[Any], train: object, rules: object, **options: Any
 ) -> Any:
-    """Evaluate on each fold, as `folds` returns them, and pool the results."""
+    """Evaluate each fold, and pool the results."""
     if not test or not all(isinstance(one, SparkSplit) for one in test):
         need_frame(test, "test")
     check_no_train(test, train)

@@ -1,4 +1,4 @@
-"""SparkEvaluation: the values of users as a DataFrame, which the driver collects and compares."""
+"""SparkEvaluation: the values of users as a DataFrame, which the driver can collect."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from recometer.spark.block import OF_ALL, USERS, Job, unpacked
 from recometer.spark.tables import LIMIT, Frame, acted, ids, is_frame, memory, quoted, refusing
 from recometer.stats import Interval
 
-SHARE = 0.25  # of the driver's memory, because collecting takes twice the size of the values
+SHARE = 0.25  # of the driver's memory; collecting takes twice the size of the values
 BY_ITEM = (
     "Numbers by item have no interval. Hint: rs.evaluate(..., lists=True) brings the lists to the "
     "driver."
@@ -41,18 +41,18 @@ BY_ITEM = (
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class SparkEvaluation(rendering.Printed):
-    """The result of an evaluation on Spark: every metric for every user, as a DataFrame.
+    """The result of an evaluation on Spark, with every metric for every user in a DataFrame.
 
-    `collect` makes it an ordinary `Evaluation`, which has means, intervals, tables and comparisons.
-    If there are more values than `collect` brings to the driver, Spark's own moments give the
-    means, exact up to the last bits of a sum, and normal intervals.
+    `collect` turns it into an ordinary `Evaluation`, with means, intervals, tables and comparisons.
+    If there are more values than `collect` brings to the driver, Spark's own moments give normal
+    intervals, and means that are exact up to the last bits of a sum.
 
     Attributes
     ----------
     metrics, protocol, seed, n_users, counts, definitions, inputs, timings
         As in `Evaluation`; data on Spark have no fingerprints.
     kept : bool
-        Whether Spark keeps the values of the users (``persist``), so that they are computed only
+        Whether Spark keeps the values of the users (``persist``), so that they are only computed
         once; see `unpersist`.
     """
 
@@ -67,11 +67,11 @@ class SparkEvaluation(rendering.Printed):
     kept: bool
     negative_gains: bool
     binary_gains: bool
-    user: Sequence[str]  # names of the columns of users and (if any) sessions
+    user: Sequence[str]  # names of the columns of users and sessions (if any)
     rows: Frame = dataclasses.field(repr=False)  # with the columns `CELLS`; see `Job`
     job: Job = dataclasses.field(repr=False)
-    whole: Mapping[str, Any] = dataclasses.field(repr=False)  # the data of metrics with one value
-    early: list[Any] = dataclasses.field(repr=False)  # the values, if they came with the notes
+    whole: Mapping[str, Any] = dataclasses.field(repr=False)  # data of metrics with one value
+    early: list[Any] = dataclasses.field(repr=False)  # the values, if they were sent with the notes
 
     def __len__(self) -> int:
         """Return the number of users."""
@@ -80,13 +80,13 @@ class SparkEvaluation(rendering.Printed):
     def per_user(self, *, reasons: bool = False) -> Frame:
         """Return a DataFrame with the users, and a column per metric; undefined values are NaN.
 
-        If test has sessions of users, there is a row per session, and a column of these.
+        If test has sessions, there is a row per session, and a column for sessions.
 
         Parameters
         ----------
         reasons
-            Whether to add a column ``"ndcg@10 reason"`` for each metric, with the code of the
-            `Reason` why it is undefined, or 0 if it is defined; and further facts about each user.
+            Whether to add facts about each user, and a column such as ``"ndcg@10 reason"`` for each
+            metric, with the code of the `Reason` why it is undefined, or 0 if it is defined.
         """
         chosen = [f"{x} AS {quoted(name)}" for x, name in zip("us", self.user, strict=False)]
         for number, metric in self.job.of_users.items():
@@ -98,19 +98,19 @@ class SparkEvaluation(rendering.Printed):
     def collect(self, limit: int | None = None) -> Evaluation:
         """Collect the values of all users on this machine, as `recometer.evaluate` returns them.
 
-        You can save, compare and report the result. It lacks the further data of an evaluation on
+        You can save and compare the result and make reports. It lacks some data of an evaluation on
         one machine (`activity`, fingerprints of the inputs).
 
         Parameters
         ----------
         limit
-            The largest number of values to collect: 200 million by default, fewer if these would
-            take more than a quarter of the memory of the driver. Only the first call reads it.
+            The largest number of values to collect. The default is 200 million, or fewer if these
+            would take more than a quarter of the driver's memory. Only the first call reads it.
 
         Raises
         ------
         InputError
-            If there are more.
+            If there are more values.
         """
         if not self._fits(limit):
             most = int(min(limit or LIMIT, SHARE * memory() / 8))
@@ -126,7 +126,7 @@ class SparkEvaluation(rendering.Printed):
     def mean(self, weights: Any = None) -> dict[str, float]:
         """Return the mean of each metric over the users for whom it is defined; see `Evaluation`.
 
-        If there are more values than `collect` brings to the driver, it is exact up to the last
+        If there are more values than `collect` brings to the driver, means are exact up to the last
         bits of a sum.
         """
         if weights is not None or self._fits():
@@ -143,13 +143,13 @@ class SparkEvaluation(rendering.Printed):
     def moments(self) -> list[SummaryRow]:
         """Return a row per metric from Spark's own moments, for any number of users.
 
-        Means are exact up to the last bits of a sum. Intervals are normal: at 10 million users they
-        differ from those of one machine by less than a millionth of their width.
+        Means are exact up to the last bits of a sum. Intervals are normal. At 10 million users,
+        they differ from those of one machine by less than a millionth of their width.
 
         Raises
         ------
         InputError
-            If a mean or an interval does not follow from moments, by the rules.
+            If the rules do not allow computing a mean or an interval from moments.
         """
         columns, of_users = ["count(u)"], self.job.of_users
         for number, metric in of_users.items():
@@ -186,7 +186,7 @@ class SparkEvaluation(rendering.Printed):
 
     @cached_property
     def over_users(self) -> Mapping[str, float]:
-        """The values of metrics that have one for all users, such as ``coverage@10``."""
+        """The values of metrics with one value for all users, such as ``coverage@10``."""
         metrics = self.job.over_users
         if not metrics or self.job.lists:
             found: Mapping[str, float] = self.whole.get("over_users", {})
@@ -217,7 +217,7 @@ class SparkEvaluation(rendering.Printed):
             self.rows.unpersist()
 
     def table(self) -> rendering.Table:
-        """Return the table that ``print`` shows, for other formats."""
+        """Return the table that ``print`` shows, for use in other formats."""
         if self._fits():
             return self.collect().table()
         notes = summary.notes(self.inputs, self.counts, self.protocol)
@@ -299,11 +299,11 @@ class _OfAllUsers:
     size: int = 1
 
     def users(self, chosen: Int64) -> _OfAllUsers:
-        """Return this object, because there are no users to choose from."""
+        """Return this object, because users cannot be selected."""
         return self
 
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
-        """Return the value of all users."""
+        """Return the single value for all users."""
         return np.array([value_of(metric, self, self.found[str(metric)]) for metric in metrics])
 
 
@@ -320,11 +320,11 @@ def compare(
     Parameters
     ----------
     models
-        A dict from the names of models to results of `evaluate` on the same test, or a list of
-        results; and what else `recometer.compare` takes. Data on Spark have no fingerprints:
-        whether models were evaluated on the same data is not known.
+        A dict from names of models to results of `evaluate` on the same test, a list of results, or
+        whatever else `recometer.compare` takes. Data on Spark have no fingerprints, so it is not
+        checked whether models were evaluated on the same data.
     cluster
-        As in `recometer.compare`, or a DataFrame of Spark with the users and their clusters.
+        As in `recometer.compare`, or a Spark DataFrame with the users and their clusters.
     **options
         As in `recometer.compare`.
 

@@ -1,4 +1,4 @@
-"""The output of a model on Spark: DataFrames, and the meanings of their columns."""
+"""The output of models on Spark: DataFrames, and the meanings of their columns."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ TRUTHS = ("relevance", "rating")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Output:
-    """The output of a model: DataFrames on the driver, and how to read a block on executors."""
+    """The output of a model as DataFrames on the driver, and how executors read a block."""
 
     kind: str  # "factors", "lists" or "pairs"
-    table: Table  # with the rows of the users
-    options: Mapping[str, Any]  # options of the single-machine source, except columns
-    like: Any = None  # on the driver: a single-machine source with the same `Facts`
-    items: Table | None = None  # on the driver: the table of item factors
+    table: Table  # the table with rows of users
+    options: Mapping[str, Any]  # options of the single-machine source, without columns
+    like: Any = None  # on the driver, a single-machine source with the same `Facts`
+    items: Table | None = None  # on the driver, the table of item factors
     item_factors: tuple[Array, Array, Array | None] | None = None  # ids, factors and biases
-    every_item: Array | None = None  # of all users, if random draws depend on them
+    every_item: Array | None = None  # the items of all users, if random draws depend on them
 
     @property
     def of_items(self) -> Table:
@@ -53,7 +53,7 @@ class Output:
         return self.table if self.items is None else self.items
 
     def for_executors(self, kinds: IdKinds, every_item: Array | None) -> Output:
-        """Return the part that executors need, with the factors of all items."""
+        """Return the part that executors need, including the factors of all items."""
         return Output(
             self.kind,
             dataclasses.replace(self.table, frame=None),
@@ -63,7 +63,7 @@ class Output:
         )
 
     def source(self, rows: Any) -> Source:
-        """Return the single-machine source for some rows of `table`, in Arrow."""
+        """Return the single-machine source for some rows of `table`, given in Arrow."""
         if self.item_factors is not None:
             item_ids, factors, item_bias = self.item_factors
             columns = {option: name for option, name in self.table.columns.items() if name}
@@ -88,14 +88,14 @@ class Output:
 @refusing
 @dataclasses.dataclass(frozen=True, eq=False)
 class Interactions:
-    """A DataFrame of interactions whose columns do not have common names.
+    """A DataFrame of interactions, for columns that do not have common names.
 
     Parameters
     ----------
     frame
         A row per interaction.
     user, item, value
-        As in `recometer.Interactions.of`, also ``user=["user", "session"]``.
+        As in `recometer.Interactions.of`, including ``user=["user", "session"]``.
     """
 
     frame: Frame
@@ -105,7 +105,7 @@ class Interactions:
 
     @classmethod
     def read(cls, data: object, what: str, *, time: object = False, **named: object) -> Table:
-        """Find the columns of a table of interactions; `named` are those of a DataFrame."""
+        """Find the columns of a table of interactions; `named` has names given for a DataFrame."""
         if isinstance(data, cls):
             for option, name in named.items():
                 if name is not None:
@@ -132,7 +132,7 @@ class Factors:
     id
         The column of ids in both.
     vector
-        The column of arrays of numbers in both; all arrays have the same length.
+        The column of arrays of numbers in both. All arrays have the same length.
     user_bias, item_bias
         Columns of biases. None means that there are none.
     """
@@ -181,17 +181,17 @@ class Factors:
 @refusing
 @dataclasses.dataclass(frozen=True, eq=False)
 class Lists:
-    """Lists of recommended items, a list per user; see `recometer.Lists`.
+    """Lists of recommended items, one per user; see `recometer.Lists`.
 
     Parameters
     ----------
     frame
-        A row per user and item, with a rank (1 is best) or a score; or a row per user with an
-        array, best first, of items or of structs as ``ALSModel.recommendForAllUsers`` returns them.
+        Either a row per user and item, with a rank (1 is best) or a score, or a row per user with
+        an array, best first, of items or of structs, as ``ALSModel.recommendForAllUsers`` returns.
     user, item, rank, score, depth
-        As in `recometer.Lists`. If the frame has ranks and scores, you have to name one of them.
-        For structs, `item` is the column and `score` the field; with ``score=False`` the order of
-        an array is the ranking.
+        As in `recometer.Lists`. If the frame has both ranks and scores, you must name one of them.
+        For structs, `item` is the column and `score` the field; with ``score=False``, the order of
+        the array is the ranking.
     """
 
     frame: Frame
@@ -261,15 +261,15 @@ class Lists:
 @refusing
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pairs:
-    """Scored pairs of a user and an item, which also contain the truth; see `recometer.Pairs`.
+    """Scored pairs of a user and an item, which may contain the truth; see `recometer.Pairs`.
 
     Parameters
     ----------
     frame
         A row per pair.
     user, item, score, relevance, rating, threshold
-        As in `recometer.Pairs`, but one threshold for all users. ``relevance=False, rating=False``
-        says that there is no truth, and that you pass test to `evaluate`.
+        As in `recometer.Pairs`, but with one threshold for all users. ``relevance=False,
+        rating=False`` says that there is no truth, and that you pass test to `evaluate`.
     """
 
     frame: Frame
@@ -295,7 +295,7 @@ class Pairs:
         required = ("user", "item", "score")
         table = Table.of(self.frame, "Pairs", wanted, required=required, strict=("score",))
         options = {**table.options, "threshold": self.threshold}
-        # A table of one row, so that the single-machine source checks the options.
+        # Let the single-machine source check the options, on a table of one row.
         row = {
             name: [1.0] if option in ("score", *TRUTHS) else ["id"]
             for option, name in table.columns.items()
@@ -324,7 +324,7 @@ def read_output(data: object, what: str = "The first argument") -> Output:
 
 
 def read_items(items: Table, kinds: IdKinds) -> tuple[Array, Array, Array | None]:
-    """Bring the ids, factors and biases of all items to the driver, by ascending ids."""
+    """Bring the ids, factors and biases of all items to the driver, ordered by id."""
     vector = items.sql("vector", kinds)
     size = f"coalesce(max(size({vector})), 0)"
     n, width = acted(items.frame.selectExpr("count(*)", size).collect)[0]
@@ -349,7 +349,7 @@ def read_items(items: Table, kinds: IdKinds) -> tuple[Array, Array, Array | None
 
 
 def _stand_in(source: Any, text: str, **facts: Any) -> Any:
-    """Give a source the description and the facts of one on Spark, without arrays."""
+    """Give a source the description and facts of a source on Spark, without arrays."""
     source.describe = lambda: text
     source.facts = dataclasses.replace(source.facts, arrays={}, **facts)
     return source

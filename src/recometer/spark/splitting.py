@@ -1,4 +1,4 @@
-"""Splits and audits on Spark, with the single-machine functions."""
+"""Splits and audits on Spark, based on the single-machine functions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from recometer.split.what import After, ColdItems, Folding, What
 from recometer.split.who import AllUsers, UserFolds, Who
 
 PART = "recometer part"
-ROW_BYTES = 100  # memory of an audit per row, including intermediate results
+ROW_BYTES = 100  # memory per row of an audit, including intermediate results
 # Parts of recometer.split that are not available on Spark, and what to use instead.
 GONE = {
     "ColdItems with items": "frame.where(frame[item].isin(items)) is test, and the rest train",
@@ -63,8 +63,8 @@ class SparkSplit:
     train, test
         DataFrames with all columns of the data.
     remainder
-        A DataFrame of the interactions of the users who are not tested, if ``untested="apart"``
-        separates them; None if they are in train.
+        A DataFrame with the interactions of users who are not tested, if ``untested="apart"`` keeps
+        them apart. None if they are in train.
     protocol : recometer.split.SplitProtocol
     columns
         The names of the columns that were read.
@@ -79,7 +79,7 @@ class SparkSplit:
     kept: bool = False
 
     def interactions(self) -> tuple[Interactions, Interactions]:
-        """Return test and train with the names of their columns."""
+        """Return test and train as interactions with named columns."""
         named: tuple[Any, ...] = self.columns.user, self.columns.item, self.columns.value or False
         return Interactions(self.test, *named), Interactions(self.train, *named)
 
@@ -113,18 +113,18 @@ def split(
 ) -> SparkSplit:
     """Split a DataFrame into train and test, by holding out interactions of the tested users.
 
-    Every row is on the same side as with `recometer.split`, because draws depend only on the seed
-    and on the ids of the user and the item.
+    Every row is on the same side as with `recometer.split`, because draws only depend on the seed
+    and the ids of the user and the item.
 
     Parameters
     ----------
     data
         A DataFrame, or `recometer.spark.Interactions`, which names its columns.
     what, who, untested, min_train, min_test, seed
-        As in `recometer.split`, without ``GivenUsers``, ``UsersNumber`` and given items of
-        ``ColdItems``. `folds` makes several splits. Filter the DataFrame before you split it.
+        As in `recometer.split`, but without ``GivenUsers``, ``UsersNumber``, and given items in
+        ``ColdItems``. Filter the DataFrame before you split it. For several splits, use `folds`.
     user, item, value, time
-        Columns; by default those with common names. With ``user=["user", "session"]`` every
+        Columns; by default, those with common names. With ``user=["user", "session"]``, every
         session counts as a user.
     partitions, keep
         As in `recometer.spark.evaluate`.
@@ -154,7 +154,7 @@ def folds(
     partitions: int | None = None,
     **options: Any,
 ) -> list[SparkSplit]:
-    """Split a DataFrame several times: cross-validation, or one window of time after another.
+    """Split a DataFrame several times, for cross-validation or for successive time windows.
 
     Every row is on the same side in each fold as with `recometer.split.folds`. Either `what` makes
     the folds (`KFold` or `Windows`), or `who` (`UserFolds`). Other options are those of `split`.
@@ -215,7 +215,7 @@ class _Work:
         self.protocol = SplitProtocol(who=repr(who), what=repr(what), filters=(), **self.how)
 
     def split(self, fold: int | None) -> SparkSplit:
-        """Return the split, or that of a fold."""
+        """Return the split, or the split of a fold."""
         user = quoted(str(self.table.columns["user"]))
         cells = {"rows": self.frame.selectExpr(f"{user} AS u", "struct(*) AS c")}
         rows = self._assigned(gathered(cells, self.partitions), fold)
@@ -248,7 +248,7 @@ class _Work:
         return SparkSplit(**parts, protocol=protocol, columns=named, rows=rows, kept=kept)
 
     def _assigned(self, users: Frame, fold: int | None) -> Frame:
-        """Return all rows, each with its part."""
+        """Return all rows with the part of each row."""
         from pyspark.sql.types import ByteType, StructField, StructType
 
         what, order = self.what, [*filter(None, self.table.columns.values())]
@@ -269,7 +269,7 @@ class _Work:
         return users.mapInArrow(run, schema)
 
     def _settled(self, what: What | Folding) -> What | Folding:
-        """Return `what` with a time instead of its share of the rows."""
+        """Return `what` with its share of the rows replaced by a time."""
         if not isinstance(what, After) or what.share is None:
             return what
         if not self.table.has("time") or not self.n_rows:
@@ -304,10 +304,10 @@ def audit(
     min_positives: int = 1,
     min_candidates: int = 2,
 ) -> Audit:
-    """Look for leakage and other faults in a split into train and test, by `recometer.audit`.
+    """Look for leakage and other faults in a split into train and test, with `recometer.audit`.
 
-    The driver collects the columns of users, items, values and times, if an audit of them fits into
-    half of its memory, at 100 bytes a row.
+    The driver collects the columns of users, items, values and times, if an audit fits into half of
+    its memory, at 100 bytes per row.
 
     Parameters
     ----------
@@ -320,7 +320,7 @@ def audit(
     Raises
     ------
     InputError, InputTypeError, ColumnError
-        As for `recometer.audit`; also if there are too many rows.
+        As for `recometer.audit`, and if there are too many rows.
     """
     columns: dict[str, Any] = {"user": user, "item": item, "value": value, "time": time}
     sides = {"train": train, "test": test}

@@ -1,4 +1,4 @@
-"""DataFrames of Spark: their columns, a row for each user, and jobs.
+"""Spark DataFrames: their columns, rows per user, and jobs.
 
 Expressions are SQL strings, because both classic Spark and Spark Connect accept them.
 """
@@ -27,14 +27,14 @@ Frame = Any
 Made = TypeVar("Made", bound=Callable[..., Any])
 
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
-# Columns of other types are passed on unchanged, and the single-machine readers refuse them.
+# Columns of other types are passed on unchanged, and rejected by the single-machine readers.
 AS_DOUBLE = ("tinyint", "smallint", "int", "float", "double", "boolean", "decimal")
 NESTED = ("item", "score")  # columns that may be arrays
-MOST_ROWS = 10**7  # per user: all rows share a cell, which Spark limits to 2 GB
-LIMIT = 200_000_000  # values, or places in lists, that the driver collects: 1.6 GB
+MOST_ROWS = 10**7  # per user; all rows share a cell, which Spark limits to 2 GB
+LIMIT = 200_000_000  # most values, or places in lists, that the driver collects: 1.6 GB
 
 IDS = "users and items have ids, in columns. Hint: leave it out"
-# Single-machine arguments that have no meaning on Spark, and what to do instead.
+# Single-machine arguments that do not exist on Spark, and what to do instead.
 NOT_HERE = {
     **dict.fromkeys(("user_ids", "item_ids", "item_offset", "n_users", "n_items"), IDS),
     "allow_tf32": "executors rank on their processors. Hint: leave it out",
@@ -71,7 +71,7 @@ INSTALL = (
 
 
 def refusing(made: Made) -> Made:
-    """Make a function or a class refuse arguments that are `NOT_HERE`."""
+    """Let a function or a class raise an error for arguments that are `NOT_HERE`."""
     function: Any = made.__init__ if isinstance(made, type) else made  # type: ignore[misc]
     refused = NOT_HERE.keys() - inspect.signature(function).parameters.keys()
 
@@ -88,7 +88,7 @@ def refusing(made: Made) -> Made:
 
 
 class IdKinds(NamedTuple):
-    """The Spark types of all ids: ``"bigint"`` or ``"string"``; None without sessions."""
+    """The Spark types of all ids: ``"bigint"`` or ``"string"``. Sessions may be None."""
 
     user: str
     item: str
@@ -99,8 +99,8 @@ class IdKinds(NamedTuple):
 class Table:
     """A DataFrame, and the names of its columns by their meaning.
 
-    If `entry` names a column of arrays, their elements are the items, or structs with a field of
-    items and perhaps one of scores.
+    If `entry` names a column of arrays, their elements are items, or structs with a field for items
+    and perhaps a field for scores.
     """
 
     what: str  # "test", "train", ...
@@ -111,7 +111,7 @@ class Table:
 
     @classmethod
     def of(cls, data: object, what: str, wanted: Mapping[str, Any], **options: Any) -> Table:
-        """Find the columns as without Spark; `options` are those of `choose_columns`."""
+        """Find the columns in the same way as without Spark; `options` go to `choose_columns`."""
         frame = need_frame(data, what)
         try:
             columns = choose_columns(frame.columns, wanted, **options)
@@ -136,7 +136,7 @@ class Table:
         return {**named, "user": [named["user"], session]} if session else named
 
     def type_of(self, option: str) -> Any:
-        """Return the Spark type of a column; of arrays, the type of their elements."""
+        """Return the Spark type of a column, or for arrays, the type of their elements."""
         name, schema = self.columns[option], self.frame.schema
         if self.entry is None or option not in NESTED:
             return schema[name].dataType
@@ -144,7 +144,7 @@ class Table:
         return element[name].dataType if element.typeName() == "struct" else element
 
     def sql(self, option: str, kinds: IdKinds) -> str:
-        """Return a column as SQL: ids cast to their kind, and numbers to double."""
+        """Return a column as SQL, with ids cast to their kind and numbers to double."""
         text, kind = quoted(str(self.columns[option])), self.type_of(option).simpleString()
         nested = self.entry is not None and option in NESTED
         if nested:
@@ -159,7 +159,7 @@ class Table:
         return text
 
     def select(self, options: Iterable[str], kinds: IdKinds, *more: str) -> Frame:
-        """Select the columns of these options, named by their first letters, and `more`."""
+        """Select the columns of these options, named by their first letter, and `more`."""
         chosen = [f"{self.sql(name, kinds)} AS {name[0]}" for name in options if self.has(name)]
         return self.frame.selectExpr(*chosen, *more)
 
@@ -171,7 +171,7 @@ class Table:
         return self.frame.selectExpr(f"{column} AS id").where("id IS NOT NULL").distinct()
 
     def cells(self, kinds: IdKinds) -> Frame:
-        """Return each row as its user u, and a struct c of its other columns."""
+        """Return each row as a user u and a struct c of the other columns."""
         others = ", ".join(
             f"{self.sql(option, kinds)} AS {quoted(name)}"
             for option, name in self.columns.items()
@@ -246,7 +246,7 @@ def gathered(cells: Mapping[str, Frame], partitions: int | None) -> Frame:
 
 
 def too_many_rows(user: object, n_rows: int, why: str) -> InputError:
-    """Return the error for a user whose rows do not fit, and why they do not."""
+    """Return the error for a user with too many rows, which says why they do not fit."""
     return InputError(
         f"{why} User {user!r} has {n_rows:,} rows, and a task holds all rows of a user in memory. "
         "Hint: such a user often stands for everyone who is not logged in: leave it out, with "
@@ -255,7 +255,7 @@ def too_many_rows(user: object, n_rows: int, why: str) -> InputError:
 
 
 def without_sessions(what: str) -> InputError:
-    """Return the error for a table with sessions of users if test has none."""
+    """Return the error for a table with sessions if test has none."""
     return InputError(
         f"{what} has sessions of users, but test has none. Hint: test=rs.Interactions(frame, "
         "user=['user', 'session']); or leave them out."
@@ -263,12 +263,12 @@ def without_sessions(what: str) -> InputError:
 
 
 def is_frame(data: object) -> bool:
-    """Return whether this is a DataFrame of Spark, classic or Connect, without importing it."""
+    """Return whether this is a DataFrame of classic Spark or Connect, without importing either."""
     return type(data).__module__.startswith("pyspark.sql.") and hasattr(data, "mapInArrow")
 
 
 def need_frame(data: object, what: str) -> Frame:
-    """Return a DataFrame; raise InputTypeError for anything else."""
+    """Return a DataFrame, or raise InputTypeError for anything else."""
     if is_frame(data):
         return data
     raise InputTypeError(
@@ -283,7 +283,7 @@ def quoted(name: str) -> str:
 
 
 def check_partitions(number: object) -> None:
-    """Raise InputError unless a number of partitions is None, or one that Spark can have."""
+    """Raise InputError unless a number of partitions is None or possible in Spark."""
     whole = isinstance(number, int) and not isinstance(number, bool) and 0 < number < 2**31
     if number is not None and not whole:
         raise InputError(
@@ -293,7 +293,7 @@ def check_partitions(number: object) -> None:
 
 
 def persisted(rows: Frame) -> bool:
-    """Let Spark keep computed rows. Return whether it can: serverless Spark has no cache."""
+    """Let Spark keep computed rows; return whether it can, as serverless Spark has no cache."""
     from pyspark.errors import PySparkException
 
     # Otherwise, cached rows always have spark.sql.shuffle.partitions partitions.
@@ -311,10 +311,10 @@ def persisted(rows: Frame) -> bool:
 
 
 def acted(call: Callable[[], Any], cells: Mapping[str, Frame] | None = None) -> Any:
-    """Run a job on Spark, and raise our own errors without the message of Spark around them.
+    """Run a job on Spark, and raise our own errors without Spark's message around them.
 
-    Also translate the errors of executors without recometer or with too little memory. `cells` are
-    the arguments of `gathered`, in which the user with the most rows is then looked up.
+    Also translate errors of executors that lack recometer or memory. `cells` has the arguments of
+    `gathered`, which serve to find the user with the most rows.
     """
     try:
         return call()
@@ -344,7 +344,7 @@ def acted(call: Callable[[], Any], cells: Mapping[str, Frame] | None = None) -> 
 
 
 def memory() -> int:
-    """Return the memory of this machine, or that of its container, in bytes."""
+    """Return the memory of this machine or container in bytes."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for group in control_groups():
         with contextlib.suppress(OSError, ValueError):  # no such file, or "max"
@@ -359,7 +359,7 @@ def ids(column: Any) -> Array:
 
 
 def vectors(column: Any, n_factors: int | None, what: str) -> Array:
-    """Return an Arrow column of arrays as a matrix; all arrays need one length and no nulls."""
+    """Return an Arrow column of arrays, which need equal lengths and no nulls, as a matrix."""
     import pyarrow.compute as pc
 
     lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
@@ -375,5 +375,5 @@ def vectors(column: Any, n_factors: int | None, what: str) -> Array:
 
 
 def biases(column: Any, dtype: Any) -> Array:
-    """Return an Arrow column of biases in the type of the factors."""
+    """Return an Arrow column of biases in the dtype of the factors."""
     return all_numbers(column.to_numpy(zero_copy_only=False), "biases").astype(dtype)

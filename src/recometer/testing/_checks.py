@@ -1,4 +1,4 @@
-"""Shared by the laws: the number of cases, comparisons of metric values, and laws about ties.
+"""Shared by laws: the number of cases, comparisons of metric values, and laws about ties.
 
 Values are float64 [n_users, n_metrics].
 """
@@ -31,7 +31,7 @@ MOST_USERS = 8
 
 
 def law(*drawn: st.SearchStrategy[Any], share: float = 0.5) -> Callable[[Callable[..., None]], Law]:
-    """Turn a check of metrics and a drawn case into a law: every case must pass the check.
+    """Turn a check that takes metrics and a drawn case into a law that tests many cases.
 
     `share` scales the number of cases of `some_cases`. The default suits cases of up to
     `MOST_USERS` users.
@@ -59,19 +59,19 @@ def values_of(measured: Measured, metrics: Sequence[Metric], protocol: Protocol)
 
 
 def direction(metrics: Sequence[Metric]) -> Float64:
-    """Return 1 for each metric whose higher values are better, and -1 for the others."""
+    """Return 1 for metrics where higher values are better, and -1 for others."""
     return np.array([1.0 if metric.definition.higher_is_better else -1.0 for metric in metrics])
 
 
 def within_range(metrics: Sequence[Metric], values: Float64) -> None:
-    """Check that values lie between the bounds that the registry states."""
+    """Check that values are within the bounds that the registry states."""
     lower = [metric.definition.lower for metric in metrics]
     upper = [metric.definition.upper for metric in metrics]
     holds(metrics, np.isnan(values) | ((values >= lower) & (values <= upper)))
 
 
 def near_range(metric: Metric, raw: Float64) -> None:
-    """Check that a formula exceeds these bounds only by rounding."""
+    """Check that a formula only exceeds these bounds by rounding."""
     definition = metric.definition
     assert (raw >= definition.lower - 1e-14).all(), str(metric)
     assert (raw <= definition.upper + 1e-14).all(), str(metric)
@@ -85,7 +85,7 @@ def holds(metrics: Sequence[Metric], what: Bool) -> None:
 
 
 def near(left: Float64, right: Float64, slack: float) -> Bool:
-    """Return where two values are the same except for rounding, or both undefined."""
+    """Return where two values are equal up to rounding, or both undefined."""
     both_undefined = np.isnan(left) & np.isnan(right)
     return both_undefined | (np.abs(left - right) <= slack * (1 + np.abs(right)))
 
@@ -96,10 +96,10 @@ def same_bits(left: Float64, right: Float64) -> Bool:
 
 
 def some_cases(share: float = 1) -> settings:
-    """Return settings for a law: a fifth of the cases of the current profile, but at least 6.
+    """Return settings for a law, with a fifth of the cases of the current profile, but at least 6.
 
-    These are 20 by default, because a case is checked for all metrics and mostly all rules for
-    ties. `share` scales this number.
+    The default of 20 cases suffices, because each case is checked for all metrics and mostly all
+    rules for ties. `share` scales the number.
     """
     most = settings.default.max_examples if settings.default else 100
     return settings(deadline=None, max_examples=round(share * max(most // 5, 6)))
@@ -107,12 +107,12 @@ def some_cases(share: float = 1) -> settings:
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """A kind of input that metrics read, for laws that apply to several kinds."""
+    """A kind of input of metrics, for laws that apply to several kinds."""
 
-    cases: Callable[..., st.SearchStrategy[Any]]  # takes max_users
-    record: Callable[..., Any]  # the input of metrics for a case; optionally ranked by other scores
+    cases: Callable[..., st.SearchStrategy[Any]]  # draws cases; takes max_users
+    record: Callable[..., Any]  # makes the input of metrics, optionally ranked by other scores
     values: Callable[..., Float64]  # takes a record, metrics, ties, user_keys and seed
-    scores: Callable[[Any], Float64]  # the scores that rank a case
+    scores: Callable[[Any], Float64]  # returns the scores that rank a case
     slack: float  # tolerance for rounding
 
 
@@ -123,7 +123,7 @@ def tie_laws(kind: Kind) -> tuple[Law, ...]:
     def a_user_does_not_depend_on_the_others(
         metrics: Sequence[Metric], case: Any, data: st.DataObject
     ) -> None:
-        """Check that leaving out and permuting users does not change a single bit."""
+        """Check that omitting and permuting users does not change any bit of a value."""
         every = data.draw(st.permutations(range(case.n_users)))
         at = data.draw(st.integers(1, case.n_users - 1))
         keys = np.arange(case.n_users, dtype=np.uint64)
@@ -137,14 +137,14 @@ def tie_laws(kind: Kind) -> tuple[Law, ...]:
 
     @law(kind.cases(max_users=MOST_USERS), st.sampled_from(["expected", "item"]))
     def cumulative_equals_separate(metrics: Sequence[Metric], case: Any, ties: str) -> None:
-        """Check that computing several metrics together does not change a single bit."""
+        """Check that computing several metrics together does not change any bit of a value."""
         record = kind.record(case)
         alone = [kind.values(record, [metric], ties) for metric in metrics]
         holds(metrics, same_bits(np.column_stack(alone), kind.values(record, metrics, ties)))
 
     @law(kind.cases(max_users=1), share=1)
     def expected_is_the_mean_over_all_orders(metrics: Sequence[Metric], case: Any) -> None:
-        """Check that the expected value is the mean over every order of tied items."""
+        """Check that the expected value is the mean over all orders of tied items."""
         metrics = averaged(metrics)
         orders = list(case.orders(0))
         each = case.users([0] * len(orders))
@@ -162,16 +162,16 @@ def tie_laws(kind: Kind) -> tuple[Law, ...]:
 
 
 def random_averages(kind: Kind, metrics: Sequence[Metric], one: Any) -> None:
-    """Check the mean of n draws for a user, which has the standard error s / sqrt(n)."""
+    """Check the mean of n draws for a user, which has a standard error of s / sqrt(n)."""
     metrics, n = averaged(metrics), 10_000
     draws = kind.values(one.users(np.zeros(n, np.int64)), metrics, "random", seed=1)
     error = draws.std(axis=0) / np.sqrt(n)
-    # Five standard errors: chance exceeds them once in two million cases, and the seed is fixed.
+    # Chance exceeds five standard errors once in two million cases; the seed is fixed.
     expected = kind.values(one, metrics)
     near = np.abs(draws.mean(axis=0) - expected) <= 5 * error + 1e-12 * (1 + np.abs(expected))
     holds(metrics, near | np.isnan(expected))
 
 
 def averaged(metrics: Sequence[Metric]) -> list[Metric]:
-    """Return the metrics whose value is the mean over the orders of tied items."""
+    """Return the metrics with values that are means over the orders of tied items."""
     return [metric for metric in metrics if metric.definition.averages_ties]

@@ -1,6 +1,6 @@
-"""Laws that hold for every metric, as far as its entry in the registry says so.
+"""Laws for metrics of rankings, some of which depend on what the registry says about a metric.
 
-A law takes metrics and raises AssertionError with the names of those that break it.
+A law takes metrics and raises AssertionError with the names of the metrics that break it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from recometer.testing.rankings import RankingCase, cases, observed, rank, varia
 from recometer.testing.rating_laws import RATING_LAWS
 from recometer.ties import WHOLE, resolve
 
-# Treat constant scores as ties: undefined values would hide errors of the formulas.
+# Treat constant scores as ties, since undefined values would hide errors in the formulas.
 AS_TIES = Protocol(constant_scores="ties")
 
 SMALL_SETS = (
@@ -53,7 +53,7 @@ SMALL_SETS = (
 
 
 def check_laws(metric: str) -> None:
-    """Check all laws for a metric, with every single value of its parameters.
+    """Check all laws for a metric, with each value of its parameters.
 
     A law draws a tenth of the number of cases in the current Hypothesis profile
     (`hypothesis.settings.load_profile`), 10 by default, each with several users.
@@ -61,7 +61,7 @@ def check_laws(metric: str) -> None:
     Parameters
     ----------
     metric
-        The name of a metric in the registry, for instance one of your own.
+        The name of a metric in the registry, which may be your own.
 
     Raises
     ------
@@ -81,12 +81,12 @@ def check_laws(metric: str) -> None:
 
 
 def at_cutoffs(name: str, *cutoffs: int) -> list[Metric]:
-    """Return the metric with each set of parameters, at some cut-offs and without, if allowed."""
+    """Return the metric with each set of parameters, at some cut-offs and perhaps without one."""
     found = []
     for parameters in variants(name):
         definition = METRICS[name].given(parameters.items())
         some: list[int | None] = [] if definition.cutoff == "none" else [*cutoffs]
-        # For metrics of the set of the first places, the whole ranking is uninformative.
+        # Metrics that only depend on the set of the first places say nothing without a cut-off.
         if definition.cutoff != "required" and not definition.order_free:
             some.append(None)
         found += [Metric(name, cutoff, tuple(parameters.items())) for cutoff in some]
@@ -95,7 +95,7 @@ def at_cutoffs(name: str, *cutoffs: int) -> list[Metric]:
 
 @law(cases(max_users=MOST_USERS))
 def values_are_within_the_stated_range(metrics: Sequence[Metric], case: RankingCase) -> None:
-    """Check that a value lies between the bounds that the registry states."""
+    """Check that values are within the bounds that the registry states."""
     ranks = case.ranks()
     for ties in RULES:
         within_range(metrics, _values(ranks, metrics, ties))
@@ -103,7 +103,7 @@ def values_are_within_the_stated_range(metrics: Sequence[Metric], case: RankingC
 
 @law(cases(max_users=MOST_USERS))
 def formulas_leave_the_range_by_rounding_only(metrics: Sequence[Metric], case: RankingCase) -> None:
-    """Check that formulas exceed these bounds only by rounding, before values are clipped."""
+    """Check that formulas, before clipping, only exceed these bounds by rounding."""
     ranks = case.ranks()
     for metric in metrics:
         definition = metric.definition
@@ -115,7 +115,7 @@ def formulas_leave_the_range_by_rounding_only(metrics: Sequence[Metric], case: R
 
 
 def perfect_order_is_unbeaten_and_worst_order_beats_none(metrics: Sequence[Metric]) -> None:
-    """Check that best first is the best order, and best last the worst."""
+    """Check that best first gives the best value, and best last the worst value."""
     metrics = [metric for metric in metrics if metric.definition.monotone]
     sign = direction(metrics)
     for gains in SMALL_SETS:
@@ -129,7 +129,7 @@ def perfect_order_is_unbeaten_and_worst_order_beats_none(metrics: Sequence[Metri
 
 
 def monotone_where_so_declared(metrics: Sequence[Metric]) -> None:
-    """Check that no value falls when an item changes places with a worse one above it."""
+    """Check that no value falls if an item changes places with a worse item above it."""
     metrics = [metric for metric in metrics if metric.definition.monotone]
     sign = direction(metrics)
     for gains in SMALL_SETS:
@@ -149,7 +149,7 @@ def monotone_where_so_declared(metrics: Sequence[Metric]) -> None:
 
 
 def order_within_the_cutoff_does_not_matter_where_so_declared(metrics: Sequence[Metric]) -> None:
-    """Check that only which items are in the first places counts."""
+    """Check that values only depend on which items are in the first places."""
     metrics = [metric for metric in metrics if metric.definition.order_free]
     for gains in SMALL_SETS:
         ranks, in_order = _all_orders(gains)
@@ -165,7 +165,7 @@ def order_within_the_cutoff_does_not_matter_where_so_declared(metrics: Sequence[
 def expected_lies_between_pessimistic_and_optimistic(
     metrics: Sequence[Metric], case: RankingCase
 ) -> None:
-    """Check that the mean over the orders of tied items lies between the extreme ones."""
+    """Check that the mean over the orders of tied items is between the extreme values."""
     metrics = [metric for metric in averaged(metrics) if metric.definition.monotone]
     ranks = case.ranks()
     worst, value, best = (
@@ -181,7 +181,7 @@ def expected_lies_between_pessimistic_and_optimistic(
 def without_ties_every_rule_gives_the_same_bits(
     metrics: Sequence[Metric], case: RankingCase
 ) -> None:
-    """Check that rules for ties change nothing without ties."""
+    """Check that without ties, all rules for ties give the same bits."""
     order = np.argsort(np.argsort(case.scores, axis=1, kind="stable"), axis=1)
     ranks = _ranks(case, order.astype(np.float64))
     expected = _values(ranks, metrics)
@@ -190,7 +190,7 @@ def without_ties_every_rule_gives_the_same_bits(
 
 
 def random_averages_to_expected(metrics: Sequence[Metric]) -> None:
-    """Check the mean of n draws, which has the standard error s / sqrt(n)."""
+    """Check the mean of n draws, which has a standard error of s / sqrt(n)."""
     nan = math.nan
     scores, gains = [5, 5, 5, 5, 2, 1, 1, 1, 1, 1], [nan, 2, nan, 1, 1, nan, -1, 3, nan, 0]
     random_averages(RANKINGS, metrics, observed(rank(scores, gains)))
@@ -227,9 +227,9 @@ LAWS: tuple[Law, ...] = (
 
 @functools.cache
 def _all_orders(gains: tuple[float, ...]) -> tuple[Ranks, Float64]:
-    """Return a user for each order in which these items can be ranked.
+    """Rank these items in every possible order, with a user for each order.
 
-    Returns the ranks, and the gains in ranked order, [n_users, n_items].
+    Return the ranks, and the gains in ranked order, [n_users, n_items].
     """
     orders = np.array(list(itertools.permutations(range(len(gains)))))
     scores = np.empty(orders.shape)

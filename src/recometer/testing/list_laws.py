@@ -1,6 +1,6 @@
-"""Laws that hold for every metric of lists, as far as its entry in the registry says so.
+"""Laws for list metrics, some of which depend on what the registry says about a metric.
 
-They are checked for small lists with all side data that metrics of lists read.
+They are checked on small lists with all side data that list metrics read.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from recometer.testing._checks import MOST_USERS, Law, holds, law, near, within_
 Key = TypeVar("Key", bound=Hashable)
 
 SLACK = 1e-9
-# Metrics in which item ids decide between equally good items: in the best order of alpha_ndcg, and
-# in the tail, if that is a number of items.
+# Metrics in which item ids decide between equally good items: alpha_ndcg in the best order, and
+# others in the tail, if that is a number of items.
 BY_ITEM_ID = ("alpha_ndcg", "tail_share")
 FIELDS: dict[SideData, tuple[str, ...]] = {
     "train": ("train", "item_users", "n_train_users", "n_train_interactions"),
@@ -49,13 +49,13 @@ class ListCase:
     Attributes
     ----------
     n_items
-        Items are 0, 1, ...; those of `baseline` may be others, too.
+        The number of items, which are 0, 1, ...; `baseline` may contain other items, too.
     lists, baseline
         The items of each user, best first.
     train, test
-        The items of each user with their values; in `test` 0 is judged and not relevant.
+        The items of each user with their values. In `test`, items with 0 are judged irrelevant.
     others
-        The items in train of users without a list.
+        The train items of users without a list.
     categories
         Categories of each item, among `n_categories`.
     features
@@ -85,20 +85,20 @@ class ListCase:
 
     @property
     def n_train_users(self) -> int:
-        """Number of users of the whole train."""
+        """Number of users in all of train."""
         return len(self.train) + len(self.others)
 
     def count(self, item: int) -> int:
-        """Count the users of the whole train who have an item."""
+        """Count the users in all of train who have an item."""
         return sum(item in items for items in [*self.train, *self.others])
 
     @property
     def n_train_interactions(self) -> int:
-        """Number of rows of the whole train."""
+        """Number of rows in all of train."""
         return sum(map(len, [*self.train, *self.others]))
 
     def users(self, which: Sequence[int]) -> ListCase:
-        """Return the case of some users, in the given order; train keeps all users."""
+        """Return the case of some users, in this order. Train keeps all users."""
         left = [list(row) for user, row in enumerate(self.train) if user not in which]
         return dataclasses.replace(
             self,
@@ -110,7 +110,7 @@ class ListCase:
         )
 
     def relabelled(self, name: Sequence[int]) -> ListCase:
-        """Return the case in which item i is called ``name[i]``."""
+        """Return the case with item i renamed to ``name[i]``."""
 
         def other(item: int) -> int:
             return name[item] if item < self.n_items else item
@@ -169,7 +169,7 @@ def list_cases(
     Parameters
     ----------
     min_users, max_users, max_items
-        Its size.
+        The size of the case.
     """
     n_users, n_items = draw(st.integers(min_users, max_users)), draw(st.integers(1, max_items))
 
@@ -220,13 +220,13 @@ def _side(rows: Sequence[Mapping[int, float]]) -> Side:
 
 @law(list_cases(max_users=MOST_USERS))
 def values_are_within_the_stated_range(metrics: Sequence[Metric], case: ListCase) -> None:
-    """Check that formulas exceed the bounds in the registry only by rounding."""
+    """Check that formulas only exceed the bounds in the registry by rounding."""
     within_range(metrics, _values(case.data(), metrics))
 
 
 @law(list_cases(max_users=MOST_USERS), st.data())
 def items_have_no_names(metrics: Sequence[Metric], case: ListCase, data: st.DataObject) -> None:
-    """Check that other ids for the items change nothing but rounding."""
+    """Check that renaming items changes nothing except rounding."""
     metrics = [metric for metric in metrics if metric.name not in BY_ITEM_ID]
     name = data.draw(st.permutations(range(case.n_items)))
     values = _values(case.relabelled(name).data(), metrics)
@@ -237,9 +237,10 @@ def items_have_no_names(metrics: Sequence[Metric], case: ListCase, data: st.Data
 def a_user_does_not_depend_on_the_others(
     metrics: Sequence[Metric], case: ListCase, data: st.DataObject
 ) -> None:
-    """Check that leaving out and permuting users does not change a bit of a user's values.
+    """Check that omitting and permuting users does not change any bit of a user's values.
 
-    Metrics with one value for all users must not depend on their order, except for rounding.
+    Metrics with one value for all users must not depend on the order of users, except for
+    rounding.
     """
     per_user = [metric for metric in metrics if not metric.definition.over_users]
     over_users = [metric for metric in metrics if metric.definition.over_users]
@@ -254,7 +255,7 @@ def a_user_does_not_depend_on_the_others(
 
 @law(list_cases(max_users=MOST_USERS))
 def cumulative_equals_separate(metrics: Sequence[Metric], case: ListCase) -> None:
-    """Check that computing several metrics together does not change a single bit."""
+    """Check that computing several metrics together does not change any bit of a value."""
     data = case.data()
     alone = [_values(data, [metric]) for metric in metrics]
     holds(metrics, _same_bits(np.concatenate(alone, axis=1), _values(data, metrics)))
@@ -262,7 +263,7 @@ def cumulative_equals_separate(metrics: Sequence[Metric], case: ListCase) -> Non
 
 @law(list_cases(max_users=MOST_USERS))
 def only_the_first_places_are_read(metrics: Sequence[Metric], case: ListCase) -> None:
-    """Check that items beyond the cut-off do not change a single bit."""
+    """Check that items beyond the cut-off do not change any bit of a value."""
     for k, some in _by(metrics, lambda metric: metric.cutoff or 0):
         short = dataclasses.replace(case, lists=[row[:k] for row in case.lists])
         holds(some, _same_bits(_values(short.data(), some), _values(case.data(), some)))
@@ -272,7 +273,7 @@ def only_the_first_places_are_read(metrics: Sequence[Metric], case: ListCase) ->
 def order_within_the_cutoff_does_not_matter_where_so_declared(
     metrics: Sequence[Metric], case: ListCase
 ) -> None:
-    """Check that reversing the first places changes nothing but rounding."""
+    """Check that reversing the first places changes nothing except rounding."""
     metrics = [metric for metric in metrics if metric.definition.order_free]
     for k, some in _by(metrics, lambda metric: metric.cutoff or 0):
         rows = [[*row[:k][::-1], *row[k:]] for row in case.lists]
@@ -282,7 +283,7 @@ def order_within_the_cutoff_does_not_matter_where_so_declared(
 
 @law(list_cases(max_users=MOST_USERS))
 def no_more_is_read_than_is_stated(metrics: Sequence[Metric], case: ListCase) -> None:
-    """Check that side data that the registry does not name can be missing."""
+    """Check that metrics do not need side data that the registry does not name."""
     data = case.data()
     for stated, some in _by(metrics, lambda metric: metric.definition.side):
         missing: dict[str, Any] = {
@@ -297,7 +298,7 @@ def no_more_is_read_than_is_stated(metrics: Sequence[Metric], case: ListCase) ->
 
 @law(list_cases(max_users=MOST_USERS))
 def sparse_features_say_the_same(metrics: Sequence[Metric], case: ListCase) -> None:
-    """Check that features as a sparse array give the same values, except for rounding."""
+    """Check that features in a sparse array give the same values, except for rounding."""
     metrics = [metric for metric in metrics if "features" in metric.definition.side]
     known = [row if row[0] == row[0] else [0.0] * len(row) for row in case.features]
     case = dataclasses.replace(case, features=known)
@@ -309,7 +310,7 @@ def sparse_features_say_the_same(metrics: Sequence[Metric], case: ListCase) -> N
 def users_who_do_not_count_are_as_if_they_were_not_there(
     metrics: Sequence[Metric], case: ListCase, data: st.DataObject
 ) -> None:
-    """Check that users with weight 0 do not count in metrics with one value for all users."""
+    """Check that metrics with one value for all users ignore users with weight 0."""
     metrics = [metric for metric in metrics if metric.definition.over_users]
     counted = data.draw(st.lists(st.booleans(), min_size=case.n_users, max_size=case.n_users))
     weights = np.array(counted, np.int64)

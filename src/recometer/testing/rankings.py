@@ -1,4 +1,4 @@
-"""Small rankings, counted by comparing every pair, and strategies that draw them."""
+"""Small rankings, computed by comparing every pair, and strategies that draw them."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def rank(
     ----------
     scores : float [n_users, n_items], or [n_items] for one user
     gains : float, of the same shape
-        The values in test; NaN for items that were not judged.
+        The values in test, with NaN for items that were not judged.
     excluded : bool, of the same shape, optional
-        Items of train, which are not candidates and not judged either.
+        Items of train, which are neither candidates nor judged.
     unranked : bool, of the same shape, optional
-        Items that the source does not know: no candidates.
+        Items that the source does not know, which are not candidates.
     relevant_from : float or str, optional
         As in `Protocol`.
     """
@@ -91,7 +91,7 @@ def rank(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RankingCase:
-    """A small evaluation: what `rank` takes, each an array [n_users, n_items]."""
+    """A small evaluation: the arguments of `rank`, all of them arrays [n_users, n_items]."""
 
     scores: Float64
     gains: Float64
@@ -104,7 +104,7 @@ class RankingCase:
         return len(self.scores)
 
     def users(self, which: Sequence[int]) -> RankingCase:
-        """Return the case of some users, in the order given."""
+        """Return the case of some users, in this order."""
         rows = list(which)
         return RankingCase(
             self.scores[rows], self.gains[rows], self.excluded[rows], self.unranked[rows]
@@ -136,10 +136,10 @@ def cases(
     Parameters
     ----------
     min_users, max_users, max_items
-        Its size. Five items have at most 120 orders.
+        The size of the case. Five items have at most 120 orders.
     gains
-        Values in test; NaN stands for items that were not judged. By default some are
-        negative or 0, too.
+        Values in test; NaN stands for items that were not judged. By default, some are negative or
+        0.
     """
     if gains is None:
         gains = st.sampled_from([math.nan, 1.0, 0.0, 2.0, 0.5, -1.0])
@@ -159,7 +159,7 @@ def cases(
 
 
 def variants(name: str) -> list[dict[str, Value]]:
-    """Return sets of parameters of a metric: the defaults, and every single other value.
+    """Return sets of parameters of a metric: the defaults, and each other value of one parameter.
 
     For numbers, the other values are `Parameter.examples`.
     """
@@ -198,7 +198,7 @@ def is_relevant(gain: float, relevant_from: RelevantFrom) -> bool:
 def observed(ranks: Ranks) -> Ranks:
     """Set the popularity and the propensity of items to ``1 / (1 + abs(gain))``.
 
-    The better an item, the less likely it is, so weights by propensity agree with the gains.
+    Better items are less likely, so weights by propensity agree with the gains.
     """
     chance = 1 / (1 + np.abs(ranks.gain))
     return dataclasses.replace(ranks, popularity=chance, propensity=chance)

@@ -1,6 +1,6 @@
-"""Laws that hold for every metric of predicted ratings, as far as the registry says so.
+"""Laws for metrics of predicted ratings, some of which depend on what the registry says.
 
-They are checked for small tables of predicted and true ratings.
+They are checked on small tables of predicted and true ratings.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class RatingCase:
     predicted, actual : float64 [n_users, n_items]
         NaN in `actual` where a user has no row of an item.
     threshold : float64 [n_users]
-        A row is relevant from this true rating on, and recommended from this predicted one on.
+        Rows are relevant from this true rating on, and recommended from this predicted rating on.
     """
 
     predicted: Float64
@@ -61,12 +61,12 @@ class RatingCase:
         return len(self.predicted)
 
     def users(self, which: Sequence[int]) -> RatingCase:
-        """Return the case of some users, in the order given."""
+        """Return the case of some users, in this order."""
         rows = list(which)
         return RatingCase(self.predicted[rows], self.actual[rows], self.threshold[rows])
 
     def relabelled(self, name: Sequence[int]) -> RatingCase:
-        """Return the case in which item i is called ``name[i]``."""
+        """Return the case with item i renamed to ``name[i]``."""
         old = np.argsort(name)
         return RatingCase(self.predicted[:, old], self.actual[:, old], self.threshold)
 
@@ -79,7 +79,7 @@ class RatingCase:
         return orders({item: float(self.predicted[user, item]) for item in self.rows(user)})
 
     def ratings(self, scores: Float64 | None = None) -> Ratings:
-        """Return the input of metrics, ranked by other scores if given."""
+        """Return the input of metrics, ranked by other scores if these are given."""
         missing = np.isnan(self.actual)
         relevant = np.where(missing, np.nan, self.actual >= self.threshold[:, np.newaxis])
         ranks = rank(self.predicted if scores is None else scores, relevant, unranked=missing)
@@ -97,14 +97,15 @@ def rating_cases(
     max_items: int = 5,
     predicted: st.SearchStrategy[float] | None = None,
 ) -> RatingCase:
-    """Draw a `RatingCase` with ties, equal true ratings and users with one row or none.
+    """Draw a `RatingCase` with ties, equal true ratings, and users with one row or none.
 
     Parameters
     ----------
     min_users, max_users, max_items
-        Its size. Five items have at most 120 orders.
+        The size of the case. Five items have at most 120 orders.
     predicted
-        Predicted ratings; by default possible true ratings, and values between and beyond them.
+        Predicted ratings. By default, these are possible true ratings, and values between and
+        beyond them.
     """
     n_users, n_items = draw(st.integers(min_users, max_users)), draw(st.integers(1, max_items))
     if predicted is None:
@@ -122,7 +123,7 @@ def rating_cases(
 
 @law(rating_cases(max_users=MOST_USERS))
 def formulas_leave_the_range_by_rounding_only(metrics: Sequence[Metric], case: RatingCase) -> None:
-    """Check that formulas exceed the bounds only by rounding, before values are clipped."""
+    """Check that formulas, before clipping, only exceed the bounds by rounding."""
     ratings = case.ratings()
     for metric in metrics:
         definition = metric.definition
@@ -136,7 +137,7 @@ def formulas_leave_the_range_by_rounding_only(metrics: Sequence[Metric], case: R
 
 @law(rating_cases(max_users=MOST_USERS), st.data())
 def items_have_no_names(metrics: Sequence[Metric], case: RatingCase, data: st.DataObject) -> None:
-    """Check that other ids for the items change nothing but rounding."""
+    """Check that renaming items changes nothing except rounding."""
     name = data.draw(st.permutations(range(case.actual.shape[1])))
     values = _values(case.relabelled(name).ratings(), metrics)
     holds(metrics, near(values, _values(case.ratings(), metrics), SLACK))
@@ -144,7 +145,7 @@ def items_have_no_names(metrics: Sequence[Metric], case: RatingCase, data: st.Da
 
 @law(rating_cases(max_users=MOST_USERS, predicted=STARS))
 def true_ratings_are_the_best_predictions(metrics: Sequence[Metric], case: RatingCase) -> None:
-    """Check that the true ratings are the best predictions, except as probabilities."""
+    """Check that true ratings are the best predictions, except for probabilities."""
     metrics = [metric for metric in metrics if metric.definition.needs != "probabilities"]
     true = np.nan_to_num(case.actual)
     best = _values(dataclasses.replace(case, predicted=true).ratings(), metrics)
@@ -157,7 +158,7 @@ def true_ratings_are_the_best_predictions(metrics: Sequence[Metric], case: Ratin
 def without_ties_every_rule_gives_the_same_bits(
     metrics: Sequence[Metric], case: RatingCase
 ) -> None:
-    """Check that rules for ties change nothing without ties."""
+    """Check that without ties, all rules for ties give the same bits."""
     steps = np.arange(case.actual.shape[1]) / 64
     ratings = dataclasses.replace(case, predicted=case.predicted + steps).ratings()
     expected = _values(ratings, metrics)
@@ -166,7 +167,7 @@ def without_ties_every_rule_gives_the_same_bits(
 
 
 def random_averages_to_expected(metrics: Sequence[Metric]) -> None:
-    """Check the mean of n draws, which has the standard error s / sqrt(n)."""
+    """Check the mean of n draws, which has a standard error of s / sqrt(n)."""
     case = RatingCase(
         np.array([[4.0, 4.0, 4.0, 4.0, 2.0, 5.0, 5.0, 1.0]]),
         np.array([[5.0, 1.0, 4.0, 2.0, 4.0, 3.0, 4.0, 1.0]]),

@@ -1,4 +1,4 @@
-"""Laws that hold for every source of `Ranks`, including your own."""
+"""Laws for all sources of `Ranks`, including your own."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from recometer.testing._checks import some_cases
 Make = Callable[[Float64, list[str], list[str]], Source]
 
 DEPTHS = (1, 2, 5)
-ORDERED = ("item", "item_desc")  # tie rules that break all ties by item id
+ORDERED = ("item", "item_desc")  # rules that break all ties by item id
 
 
 @dataclasses.dataclass(frozen=True)
 class SourceCase:
-    """A source and the request to it.
+    """A source, and the data of requests to it.
 
     Attributes
     ----------
@@ -87,22 +87,22 @@ def check_source(
 ) -> None:
     """Check all laws for a source.
 
-    A function is called for a fifth of the number of cases in the current Hypothesis profile
-    (`hypothesis.settings.load_profile`), 20 by default.
+    If the source is a function, it is called for a fifth of the number of cases in the current
+    Hypothesis profile (`hypothesis.settings.load_profile`), which are 20 by default.
 
     Parameters
     ----------
     source
         A function that makes a source from a matrix of scores: ``make(scores, user_ids,
-        item_ids)``, float64 [n_users, n_items] without NaN, with ids of its rows and columns in any
-        order. It is called with generated scores, among them many equal ones. It may also be an
-        existing source, for which fewer laws can be checked.
+        item_ids)``. Scores are float64 [n_users, n_items] without NaN and with many equal values;
+        the ids of rows and columns are in any order. It may also be an existing source, for which
+        fewer laws can be checked.
     test, train
         For an existing source, the arguments of `evaluate`. Test is None if the source contains
         the truth.
     by_scores
-        Whether the source ranks all items by the scores; False for a source that does not, such
-        as lists that end early.
+        Whether the source ranks all items by the scores. Pass False for others, such as lists that
+        end early.
 
     Raises
     ------
@@ -143,7 +143,7 @@ def check_source(
 
 def _check(case: SourceCase) -> None:
     with warnings.catch_warnings():
-        # Test and train contain users and items unknown to the source on purpose.
+        # Test and train deliberately contain users and items that the source does not know.
         warnings.simplefilter("ignore", DataWarning)
         for law in SOURCE_LAWS:
             law(case)
@@ -151,7 +151,7 @@ def _check(case: SourceCase) -> None:
 
 @st.composite
 def source_cases(draw: st.DrawFn, make: Make, *, by_scores: bool = True) -> SourceCase:
-    """Draw a source made by `make`, with test and train; test has an unknown user, too."""
+    """Draw a source made by `make`, with test and train; test also has an unknown user."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n_users, n_items = draw(st.integers(1, 4)), draw(st.integers(2, 9))
     most = draw(st.sampled_from([1, 3, 50]))
@@ -213,13 +213,13 @@ def ranks_are_well_formed(case: SourceCase) -> None:
 
 
 def threads_change_nothing(case: SourceCase) -> None:
-    """Check that other calls, with one or several threads, return the same bits."""
+    """Check that repeated calls, with one or several threads, return the same bits."""
     for threads in (1, 2, 3):
         _same(case.ranks(), case.source.rank(case.request(threads=threads)))
 
 
 def rank_and_top_agree(case: SourceCase) -> None:
-    """Check that judged items are in the list exactly at their places in `rank`."""
+    """Check that judged items are in lists exactly at the places that `rank` returns."""
     for ties in ORDERED:
         ranks = case.ranks(ties=ties)
         user = users_of(ranks.indptr)
@@ -253,7 +253,7 @@ def shorter_lists_are_beginnings_of_longer_ones(case: SourceCase) -> None:
 
 
 def depth_hides_only_what_lies_beyond(case: SourceCase) -> None:
-    """Check that a depth hides only ranks beyond it, and changes no others."""
+    """Check that a depth only hides ranks beyond it, and changes no other ranks."""
     first = _by_pair(case.ranks())
     for depth in DEPTHS:
         second = _by_pair(case.source.rank(case.request(depth=depth)))
@@ -283,7 +283,7 @@ def a_user_does_not_depend_on_the_others(case: SourceCase) -> None:
 
 
 def an_unknown_item_is_a_miss(case: SourceCase) -> None:
-    """Check that an unknown relevant item changes only the number of relevant items."""
+    """Check that an unknown relevant item only changes the number of relevant items."""
     test = case.test
     if case.source.facts.truth is not None or test.user_ids is None or test.item_ids is None:
         return
@@ -303,7 +303,7 @@ def an_unknown_item_is_a_miss(case: SourceCase) -> None:
 
 
 def items_of_train_are_not_recommended(case: SourceCase) -> None:
-    """Check that items of a user in train are neither listed nor judged."""
+    """Check that a user's train items are neither listed nor judged."""
     if case.train is None or not case.source.facts.removes_train(Protocol()):
         return
     train = _pairs(case.train)
@@ -339,7 +339,7 @@ def excluded_items_are_left_out(case: SourceCase) -> None:
 
 
 def only_candidates_are_ranked(case: SourceCase) -> None:
-    """Check one set of candidates against `exclude`, and that sets per user are respected."""
+    """Check that candidates for all users agree with `exclude`, and that sets per user are used."""
     if case.scores is None or len(case.item_ids) < 3:
         return
     *kept, gone = case.item_ids
@@ -355,7 +355,7 @@ def only_candidates_are_ranked(case: SourceCase) -> None:
         left, excluded = (case.source.rank(case.request(**one)) for one in wanted)
         ranks, lists = case.source.rank(own), case.source.top(own, max(DEPTHS))
     except InputError:
-        return  # nothing is left for anybody
+        return  # nothing is left for any user
     assert _by_pair(left) == _by_pair(excluded)
     ranked = {pair for pair, row in _by_pair(ranks, case.test).items() if row[0] >= 0}
     assert ranked <= sets, "only candidates of a user are ranked"
@@ -365,7 +365,7 @@ def only_candidates_are_ranked(case: SourceCase) -> None:
 
 
 def the_order_of_users_and_items_changes_nothing(case: SourceCase) -> None:
-    """Check that a source made from the same scores in another order returns the same bits."""
+    """Check that the same scores in another order give the same bits."""
     if case.make is None or case.scores is None:
         return
     rows, columns = np.argsort(case.user_ids), np.argsort(case.item_ids)[::-1]
@@ -383,7 +383,7 @@ def the_order_of_users_and_items_changes_nothing(case: SourceCase) -> None:
 
 
 def places_are_counts_of_scores(case: SourceCase) -> None:
-    """Check `above`, `tied` and `before` against comparisons, pair by pair."""
+    """Check `above`, `tied` and `before` by comparing all pairs of scores."""
     if not case.by_scores or case.scores is None:
         return
     train = set() if case.train is None else _pairs(case.train).keys()
@@ -450,7 +450,7 @@ def _of_pairs(pairs: dict[tuple[Any, Any], float]) -> Interactions:
 
 
 def _pairs_of(ranks: Ranks, test: Interactions) -> set[tuple[Any, Any]]:
-    """Return the pairs of user and item of the judged rows whose item has a position."""
+    """Return the pairs of user and item of judged rows with items that have a position."""
     known = ranks.item >= 0
     users = _names(test.user_ids, users_of(ranks.indptr)[known])
     return set(zip(users, _names(ranks.item_ids, ranks.item[known]), strict=True))
@@ -462,7 +462,7 @@ def _by_pair(ranks: Ranks, test: Interactions | None = None) -> dict[tuple[Any, 
     if test is not None:
         users = _names(test.user_ids, users_of(ranks.indptr))
     items = _names(ranks.item_ids, ranks.item)
-    # Number items without a position, and rows that repeat a pair, in order.
+    # Number items without a position, and rows that repeat a pair, in their order.
     found: dict[tuple[Any, Any], Any] = {}
     columns = (ranks.above, ranks.tied, ranks.before, ranks.gain, ranks.relevant)
     for row, values in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
