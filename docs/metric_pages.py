@@ -86,7 +86,7 @@ def facts(definition: MetricDefinition) -> Iterator[str]:
         yield "* There is one value for all users, not one per user."
     if definition.side:
         needed = " and ".join(SIDE_DATA[side][0] for side in definition.side)
-        yield f"* Besides what the model returns, it needs {needed}."
+        yield f"* In addition to the model's output, the metric needs {needed}."
     if definition.other_names:
         yield f"* Other names: {', '.join(f'`{other}`' for other in definition.other_names)}."
     yield ""
@@ -98,15 +98,15 @@ def bounds(definition: MetricDefinition) -> str:
     if np.isfinite(low) and np.isfinite(high):
         return f"The values lie between {low:g} and {high:g}."
     if np.isfinite(low):
-        return f"The values are {low:g} or more, without an upper bound."
+        return f"The values are at least {low:g}, without an upper bound."
     if np.isfinite(high):
-        return f"The values are {high:g} or less, without a lower bound."
+        return f"The values are at most {high:g}, without a lower bound."
     return "The values have no bounds."
 
 
 def cutoff(definition: MetricDefinition) -> str:
     """State whether the metric takes a cut-off."""
-    words = {"required": "required", "optional": "optional; without one, the whole ranking is read"}
+    words = {"required": "required", "optional": "optional; without it, the whole ranking is used"}
     return words.get(definition.cutoff, "not possible")
 
 
@@ -122,8 +122,8 @@ def parameters(definition: MetricDefinition) -> Iterator[str]:
         yield from parameter(definition, one)
     if folded:
         names = ", ".join(f"`{one.name}`" for one in folded)
-        yield f":::{{dropdown}} Only for the numbers of other libraries: {names}"
-        yield "A [convention](../conventions.md) sets them where its library needs them.\n"
+        yield f":::{{dropdown}} Only to reproduce the numbers of other libraries: {names}"
+        yield "The [convention](../conventions.md) of a library sets them if necessary.\n"
         for one in folded:
             yield from parameter(definition, one)
         yield ":::\n"
@@ -133,7 +133,7 @@ def parameter(definition: MetricDefinition, one: Parameter) -> Iterator[str]:
     """Describe a parameter, its values and its default."""
     if one.is_flag:
         yield f"**`{one.name}`**: {one.sentence}"
-        yield f"It is off unless you write its name, as in `{written(definition, one.name)}`.\n"
+        yield f"To switch it on, write its name, as in `{written(definition, one.name)}`.\n"
         return
     default = "" if one.default is None else f", by default {one.default}"
     numbers = "" if one.choices else f" ({one.values}{default})"
@@ -145,7 +145,7 @@ def parameter(definition: MetricDefinition, one: Parameter) -> Iterator[str]:
     if one.choices:
         yield ""
     if other is not None:
-        yield f"You set it as in `{written(definition, one.write(other))}`.\n"
+        yield f"To set it, write for example `{written(definition, one.write(other))}`.\n"
 
 
 def written(definition: MetricDefinition, setting: str) -> str:
@@ -167,7 +167,7 @@ def example(name: str, definition: MetricDefinition) -> Iterator[str]:
 
 def ranked(name: str, definition: MetricDefinition) -> Iterator[str]:
     """Compute the metric for one user at each cut-off."""
-    yield "These are the five candidates of a user, best score first; test lacks those with `-`:\n"
+    yield "These are a user's candidates, best score first. A `-` marks items that test lacks:\n"
     yield "| rank | item | value in test |\n|---|---|---|"
     for rank, item in enumerate(ITEMS, 1):
         value = f"{GAINS[item]:g}" if item in GAINS else "-"
@@ -190,7 +190,7 @@ def rated(name: str, definition: MetricDefinition) -> Iterator[str]:
     """Compute the metric for six rows of one user."""
     shares = definition.needs == "probabilities"
     predicted = [value / 5 for value in PREDICTED] if shares else PREDICTED
-    yield "These are predicted and true ratings of a user, and ratings from 4 on are relevant:\n"
+    yield "These are a user's predicted and true ratings. Ratings of 4 or more are relevant:\n"
     yield f"| predicted | {' | '.join(f'{value:g}' for value in predicted)} |"
     yield f"|---|{'---|' * len(predicted)}"
     yield f"| true | {' | '.join(f'{value:g}' for value in TRUE)} |\n"
@@ -203,14 +203,14 @@ def rated(name: str, definition: MetricDefinition) -> Iterator[str]:
 def listed(name: str, definition: MetricDefinition) -> Iterator[str]:
     """Compute the metric for the lists of two users."""
     train, rules = (TRAIN_REPEATED, {"seen": "kept"}) if name in REPEATED else (TRAIN, {})
-    yield "These are the lists of two users, and their items in test:\n"
+    yield "These are the lists and the test items of two users:\n"
     yield "| user | list | test |\n|---|---|---|"
     for user, items in LISTS.items():
         yield f"| {user} | {', '.join(items)} | {', '.join(TEST[user])} |"
     yield ""
     yield from side_data(definition, train)
     if rules:
-        yield 'The rule `seen="kept"` leaves items of train in the lists and in test.\n'
+        yield 'The rule `seen="kept"` leaves training items in the lists and in test.\n'
     yield from table(
         rm.Lists(LISTS),
         TEST,
@@ -309,8 +309,8 @@ def libraries(name: str) -> Iterator[str]:
     )
     if rows:
         yield "\n## In other libraries\n"
-        yield "A [convention](../conventions.md) gives these names the rules of their library."
-        yield "`{k}` stands for the cut-off, and what is in square brackets can be left out.\n"
+        yield "Under a [convention](../conventions.md), these names follow its library's rules."
+        yield "`{k}` is the cut-off, and parts in square brackets are optional.\n"
         yield "| library | its name | the name here |\n|---|---|---|"
         yield from rows
 

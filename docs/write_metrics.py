@@ -8,25 +8,26 @@ from recometer.metrics.registry import SIDE_DATA
 HEAD = """# Metrics
 
 All formulas are for one user. The candidates are the items that were ranked: the catalogue without
-the user's training items. `n` is their number, and `R` is the number of relevant items, which are
-those of test whose value is above 0, or at least `relevant_from` if you set it. `rel(j)` is 1 if
-the item at rank `j` is relevant, and otherwise 0. `hits(k)` is the sum of the first `k` of these.
-`gain(j)` is the value in test of the item at rank `j`, or 0 if that is negative. Ranks start at 1.
+the user's training items. `n` is their number, and `R` is the number of relevant items. A test item
+is relevant if its value is above 0, or at least `relevant_from` if you set it. `rel(j)` is 1 if the
+item at rank `j` is relevant, and otherwise 0. `hits(k)` is the sum of `rel(j)` over the first `k`
+ranks. `gain(j)` is the value in test of the item at rank `j`, or 0 if this value is negative. Ranks
+start at 1.
 
-A name with `@k` takes a cut-off: `recall@10`, several cut-offs `recall@5,10,50`, or all from 1 on
-`ndcg@1..10`. If the cut-off is "optional", the metric reads the whole ranking without one.
+A name can have a cut-off after `@`, as in `recall@10`, several cut-offs, as in `recall@5,10,50`, or
+a range, as in `ndcg@1..10`. If the cut-off is "optional", the metric reads the whole ranking
+without one.
 
 Parameters come last, in brackets: `ndcg@10(gain=exponential)`, `f@5,10(beta=0.5)`, `rr(all)`. The
-parameters of each metric are listed below. "Down" means that lower values are better. To write a
-metric of your own takes five lines: see [own_metric.md](own_metric.md).
+parameters of each metric are listed below. "Down" means that lower values are better. You can write
+your own metric in five lines: see [own_metric.md](own_metric.md).
 
 Separate names by spaces or commas: `"ndcg@10 recall@5,10"`, `"ndcg@10, recall@10"`. In Python you
 can also pass a dict with the cut-offs of each name,
-`{"ndcg": [5, 10], "recall": range(1, 11), "rr": None}`, in which None stands for the whole ranking.
-Case, hyphens and underscores in names do not matter, and
-[other names](#other-names) of a metric are understood. Results use the names of this table:
-`result.mean()["rr@10"]`, whether you asked for `MRR@10` or `rr@10`; `result["mrr@10"]` accepts
-either name.
+`{"ndcg": [5, 10], "recall": range(1, 11), "rr": None}`, in which None means the whole ranking.
+Case, hyphens and underscores in names do not matter, and you can use [other names](#other-names) of
+a metric. Results use the names in this table: `result.mean()["rr@10"]`, whether you requested
+`MRR@10` or `rr@10`; `result["mrr@10"]` accepts either name.
 
 | name | metric | formula | cut-off | range | better | source |
 |---|---|---|---|---|---|---|
@@ -35,8 +36,8 @@ either name.
 OTHER_NAMES = """
 ## Other names
 
-These are the names that others use for the metrics. Under a [convention](conventions.md) the names
-of its library take precedence. Names that stand for different things are refused: {unclear}.
+These are other common names of the metrics. Under a [convention](conventions.md), the names of its
+library take precedence. Ambiguous names are refused: {unclear}.
 
 | name | other names |
 |---|---|
@@ -45,16 +46,16 @@ of its library take precedence. Names that stand for different things are refuse
 PARAMETERS = """
 ## Parameters
 
-Each parameter is shown with its values and its default. A parameter without values is switched on
-by its name, as in `rr(all)`.
+Each parameter is shown with its values and its default. To switch on a parameter without values,
+write its name, as in `rr(all)`.
 
 """
 
 FOLDED = """
 <details>
-<summary>Parameters that are there only for the numbers of other libraries</summary>
+<summary>Parameters that only exist to reproduce the numbers of other libraries</summary>
 
-You hardly need them yourself: a [convention](conventions.md) sets them.
+You rarely need them yourself: a [convention](conventions.md) sets them.
 
 {folded}
 </details>
@@ -63,10 +64,10 @@ You hardly need them yourself: a [convention](conventions.md) sets them.
 RATINGS = """
 ## Predicted ratings
 
-For `rm.Pairs(frame, score=..., rating=...)` and the predictions of Surprise, these metrics have one
-value per user, which is computed from the rows of the user. With a threshold, a row is relevant if
-its true rating reaches the threshold, and recommended if its predicted rating does. The first k
-rows are those with the best predictions.
+These metrics are for `rm.Pairs(frame, score=..., rating=...)` and Surprise's predictions. Each user
+has one value, which is computed from the user's rows. With a threshold, a row is relevant if its
+true rating reaches the threshold, and recommended if its predicted rating reaches it. The first k
+rows are the rows with the highest predictions.
 
 | name | metric | formula | cut-off | range | better | source |
 |---|---|---|---|---|---|---|
@@ -74,13 +75,13 @@ rows are those with the best predictions.
 
 RATINGS_TAIL = """
 `print(result)`, `result.mean()` and every table show the value over the rows of all users together,
-except for rated_precision and rated_recall (fcp is computed over the pairs of rows of each user).
+except for rated_precision and rated_recall (fcp is computed over pairs of rows of the same user).
 `result.mean("users")`, or the rule `average="users"`, gives the mean over users. Over rows,
-log_loss and rated_roc_auc are those of classification: the pairs of the ROC curve may belong to
-different users.
+log_loss and rated_roc_auc are the same as in classification: the pairs of the ROC curve may belong
+to different users.
 
 A value is undefined if a prediction is NaN or infinite, if all true ratings are the same (r2,
-explained_variance, fcp), if all rows are relevant or none is (rated_roc_auc), if a prediction is
+explained_variance, fcp), if all rows or no rows are relevant (rated_roc_auc), if a prediction is
 not a probability (log_loss), if nothing is recommended (rated_precision), or if nothing is relevant
 (rated_recall). The other rules below do not apply to these metrics. A cut-off can be at most the
 number of rows.
@@ -89,23 +90,22 @@ number of rows.
 LISTS = """
 ## The lists themselves
 
-These metrics read the first k items of each list, relevant or not, and the data in the column
+These metrics use the first k items of each list, relevant or not, and the data in the column
 "needs". A `*` marks metrics that have one value for all users instead of one per user; their
-interval comes from resampling the users. Under the rules `"expected"`, `"optimistic"` and
-`"pessimistic"`, items with equal scores are listed by ascending id. In the formulas, `users` are
-those of train, and `interactions` are the training rows.
+interval is computed by resampling the users. Under the rules `"expected"`, `"optimistic"` and
+`"pessimistic"`, items with equal scores are listed in ascending order of their ids. In the
+formulas, `users` are the training users, and `interactions` are the training rows.
 
 | name | metric | formula | needs | range | better | source |
 |---|---|---|---|---|---|---|
 """
 
 LISTS_TAIL = """
-A value is undefined if the list is empty, or if it lacks what the metric is about: a second item
-(ild), a relevant item (epc, serendipity, alpha_ndcg, subtopic_recall), a category, the user's
-history (miscalibration), the list of the baseline, or the features of a listed item. Among the
-rules below, `min_candidates`, 5 and 6 do not apply to these metrics, and those about relevant items
-apply only if the metric reads test. Some metrics of rankings, and some parameters, change which
-data are needed:
+A value is undefined if the list is empty, or if data that the metric needs are missing: a second
+item (ild), a relevant item (epc, serendipity, alpha_ndcg, subtopic_recall), a category, the user's
+history (miscalibration), the list of the baseline, or the features of a listed item. Of the rules
+below, `min_candidates`, 5 and 6 do not apply to these metrics, and the rules about relevant items
+apply only if the metric uses test. Some ranking metrics and some parameters need other data:
 
 {needs}
 
@@ -118,45 +118,45 @@ TAIL = """
 ## Equal scores
 
 With the default rule `ties="expected"`, a value is the exact mean over all orders of the tied items
-(McSherry & Najork 2008), which is a finite sum for every metric of rankings.
-`pr_auc(rule=distinct)` and `pr_auc(rule=trapezoid)` are exceptions: they take a group of tied items
-as one step. [The rules](rules.md) describe the other values of `ties`. The order of `"random"` is
-drawn for each user from `seed` and the user's id.
+(McSherry & Najork 2008), which is a finite sum for every ranking metric. `pr_auc(rule=distinct)`
+and `pr_auc(rule=trapezoid)` are exceptions: they treat a group of tied items as one step. [The
+rules](rules.md) describe the other values of `ties`. With `"random"`, each user's order depends on
+`seed` and the user's id.
 
 ## When a value is undefined
 
-An undefined value is NaN. The result keeps the reason for each user, and the mean is over the other
-users. A value is undefined if:
+An undefined value is NaN. The result contains the reason for each user, and the mean is taken over
+the other users. A value is undefined if:
 
 1. there is no relevant item to find: test has none, or only items that train excludes;
 2. there are fewer candidates than `min_candidates` or fewer relevant items than `min_positives`, or
    the user has no training item and `cold_start=False`;
 3. the score of a candidate is NaN (unless `nan_scores="first"` or `"last"` ranks it) or infinite;
-4. all candidates, two or more, have the same score, whichever of them test has (unless
-   `constant_scores="ties"` takes them as one tie group);
-5. there are no more candidates than `k`, for metrics that do not depend on the order within the
-   first `k` places ({order_free}), because every ranking
-   would give the same value. With `rm.Pairs`, whose candidates you choose, the value is still
-   defined, and a warning tells you if `k` exceeds every user's number of rows;
+4. there are at least two candidates and all have the same score, whether they are in test or not
+   (unless `constant_scores="ties"` treats them as one tie group);
+5. there are at most `k` candidates, for metrics that do not depend on the order within the first
+   `k` places ({order_free}), because every ranking would give the same value. With `rm.Pairs`,
+   where you choose the candidates, the value is still defined, and a warning tells you if `k`
+   exceeds every user's number of rows;
 6. all candidates are relevant, for all metrics except ndcg;
-7. there is no positive gain, or an infinite one, for metrics of gains (ndcg, dcg, err, and graded
-   and weighted metrics). Negative gains count as 0; with `negative_gains="counted"`, dcg
-   includes them as they are, and the best order leaves them out;
+7. there is no positive gain, or there is an infinite gain, for metrics that use gains (ndcg, dcg,
+   err, and graded and weighted metrics). Negative gains count as 0; with
+   `negative_gains="counted"`, dcg includes negative gains, and the best order leaves them out;
 8. the number of candidates is unknown, or there is no candidate, for {needs_candidates}.
 
 For [lists](lists.md), rules 4 to 6 apply only if the number of items is known (`catalogue=` or
-`candidates=`), and rule 4 only to a list with scores that has all candidates: an item that is not
-listed stands below those that are.
+`candidates=`), and rule 4 applies only to a list with scores that contains all candidates, because
+an item that is not listed ranks below the listed items.
 
-With `undefined=0` (or another number), such users count with that value instead.
+With `undefined=0` (or another number), such users count with this value instead.
 
 ## Unknown users and items
 
-An item that is in train and in test of the same user is left out of test. A relevant item that the
+If a user has an item both in train and in test, it is left out of test. A relevant item that the
 source does not know still counts in `R`, and is a miss: roc_auc ranks it below all candidates,
 mean_rank ranks it after them, percentile_rank counts it as 1, and for fallout, accuracy and mcc it
-is not a candidate. A test user whom the source does not know has only misses (`users="known"`
-leaves such users out). The result counts all of these cases.
+is not a candidate. A test user that the source does not know has only misses (`users="known"`
+leaves such users out). The result states the number of all these cases.
 """
 
 

@@ -9,8 +9,8 @@ HEAD = """# Rules
 
 The value of a metric depends on rules, which are the fields of `rm.Protocol`. To change one, pass
 it to `rm.evaluate(..., ties="item")`, or use `--rule ties=item` on the command line. A convention
-is a named set of rules. Every result carries its rules in `result.protocol`, and `rm.explain`
-changes the rules of one step after the other.
+is a named set of rules. Every result contains its rules in `result.protocol`. `rm.explain` changes
+the rules step by step; the last column shows the step of each rule.
 
 | rule | values | step of `explain` |
 |---|---|---|
