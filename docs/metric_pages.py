@@ -122,7 +122,7 @@ def parameters(definition: MetricDefinition) -> Iterator[str]:
         yield from parameter(definition, one)
     if folded:
         names = ", ".join(f"`{one.name}`" for one in folded)
-        yield f":::{{dropdown}} Only to reproduce the numbers of other libraries: {names}"
+        yield f":::{{dropdown}} Only for the numbers of other libraries: {names}"
         yield "The [convention](../conventions.md) of a library sets them if necessary.\n"
         for one in folded:
             yield from parameter(definition, one)
