@@ -34,7 +34,7 @@ from _timing import side_by_side
 from threadpoolctl import threadpool_limits
 
 import recometer as rm
-from recometer import stats
+from recometer import stats, tasks
 from recometer.stats.comparing import difference_interval
 from recometer.stats.grouping import group
 from recometer.stats.means import interval_of
@@ -426,10 +426,17 @@ def child(case: str, n: int, threads: int) -> None:
     tables = [columns(n, 255)] if case == "columns" else [columns(n, 10, m) for m in range(30)]
     start = time.perf_counter()
     for table in tables:
-        stats.intervals_of(table, bounds=[unit] * len(table), threads=threads)
+        tasks.run_tasks(
+            lambda one, _: stats.interval(one, bounds=unit), table, threads=threads, progress=False
+        )
         if case == "pairs":
             pairs = list(itertools.combinations(table, 2))
-            stats.compare_all(pairs, bounds=[unit] * len(pairs), threads=threads)
+            tasks.run_tasks(
+                lambda pair, _: stats.compare(*pair, bounds=unit),
+                pairs,
+                threads=threads,
+                progress=False,
+            )
     taken = time.perf_counter() - start
     lines = Path("/proc/self/status").read_text().splitlines()
     kilobytes = next(line.split()[1] for line in lines if line.startswith("VmHWM"))

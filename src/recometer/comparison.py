@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer import stats
-from recometer.arrays import Array
+from recometer.arrays import Array, Float64
 from recometer.comparing import wording
 from recometer.comparing.alike import check_alike, read_allow
 from recometer.comparing.compared import Compared, margin_of, primary_of
@@ -24,12 +24,11 @@ from recometer.comparing.corrections import (
     tukey_by,
 )
 from recometer.comparing.gates import Gate, GateReport, Undecided, check_gates
-from recometer.comparing.kinds import Options, resolve
+from recometer.comparing.kinds import Options, Paired, resolve
 from recometer.comparing.known_users import known_users
 from recometer.comparing.models import Model, Users, by_chance, check_baseline, read_models
 from recometer.comparing.rows import PairRow, Standing, difference_columns, user_columns
-from recometer.comparing.standings import standings_by
-from recometer.comparing.whole import resolve_whole
+from recometer.comparing.whole import Whole, resolve_whole
 from recometer.data.numbers import flag
 from recometer.draws import seed_of
 from recometer.errors import (
@@ -49,7 +48,7 @@ from recometer.reporting import Reported
 from recometer.results.evaluation import EvaluationRecord, names_among
 from recometer.results.flat import FlatName
 from recometer.results.groups import read_clusters
-from recometer.stats import Power
+from recometer.stats import Interval, Power
 from recometer.stats.comparing import IntervalKind, check_names
 from recometer.stats.ends import check_confidence
 from recometer.stats.tests import Test, documented
@@ -558,9 +557,60 @@ def _compare_all(
             label="Comparing",
             brief=True,
         )
-        standings += standings_by(each, own, correction)
+        standings += _standings(each, own, correction)
         rows += own
     return rows, standings
+
+
+def _standings(
+    models: Sequence[Paired] | Sequence[Whole], rows: Sequence[PairRow], correction: Correction
+) -> list[Standing]:
+    """Return the models by a metric, best first.
+
+    All pairs are tested on the users with a value from all models. Their p-values are adjusted by
+    Holm's method, unless Tukey's test is used, and determine the ranks
+    (`recometer.stats.rank_intervals`). `rows` has the pairs compared so far by this metric. A
+    random order has a mean but no rank, because other models do not compete with it.
+    """
+    ranked: list[Paired | Whole] = [one for one in models if not one.model.by_chance]
+    chance = [one for one in models if one.model.by_chance]
+    first, options = ranked[0], ranked[0].options
+    board = type(first).board(ranked, chance, rows)  # type: ignore[arg-type]
+    adjusted = _by_holm(board.p_values)
+    if correction == "tukey" and isinstance(first, Paired):
+        tukey = tukey_by(first.metric, [one.model for one in ranked], first.users, options)
+        adjusted = np.maximum(board.p_values, tukey.p_values)
+    higher, means = first.definition.higher_is_better, board.means[: len(ranked)]
+    ranking = stats.rank_intervals(means, adjusted, alpha=options.alpha, higher_is_better=higher)
+    lead = (np.fmax if higher else np.fmin).reduce(means)  # NaN only if all means are NaN
+    unknown = Interval.unknown(options.confidence, board.n, "A random order is not ranked.")
+    found = []
+    for at, one in enumerate((*ranked, *chance)):
+        counts, mean = at < len(ranked), float(board.means[at])
+        found.append(
+            Standing(
+                metric=first.metric,
+                model=one.model.name,
+                mean=mean,
+                interval=board.intervals[at] if counts else unknown,
+                n=board.n,
+                leads=counts and mean == lead,
+                best=counts and bool(ranking.best[at]) and not np.isnan(mean),
+                rank_low=int(ranking.low[at]) if counts else 0,
+                rank_high=int(ranking.high[at]) if counts else 0,
+            )
+        )
+    sign = -1 if higher else 1
+    return sorted(found, key=lambda one: np.inf if np.isnan(one.mean) else sign * one.mean)
+
+
+def _by_holm(p_values: Float64) -> Float64:
+    """Adjust p over all pairs."""
+    upper = np.triu_indices(len(p_values), 1)
+    adjusted = np.ones_like(p_values)
+    adjusted[upper] = stats.adjust(p_values[upper], "holm")
+    adjusted.T[upper] = adjusted[upper]
+    return adjusted
 
 
 def _check_users(rows: Sequence[PairRow]) -> None:

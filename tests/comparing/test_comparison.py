@@ -876,7 +876,7 @@ def test_nothing_is_tested_again_to_print(
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a test or an interval is computed again")
 
-    for name in ("compare", "compare_all", "interval", "randomisation", "rank_intervals", "tukey"):
+    for name in ("compare", "interval", "randomisation", "rank_intervals", "tukey"):
         monkeypatch.setattr(stats, name, refuse)
     assert "adjusted p" in str(comparison)
     assert "adjusted p" in str(comparison.full())

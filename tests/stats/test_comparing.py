@@ -17,13 +17,11 @@ from recometer.errors import InputError, UnknownNameError
 from recometer.stats import (
     Interval,
     compare,
-    compare_all,
     effects,
     equivalence,
     interval,
     most_changed,
     randomisation,
-    relative_difference,
 )
 from recometer.stats.comparing import FEW_DIFFER, consistent
 from recometer.stats.grouping import Column
@@ -298,14 +296,14 @@ def test_the_relative_difference_is_a_ratio_of_means() -> None:
         batch=2_000,
         rng=np.random.default_rng(0),
     ).confidence_interval
-    assert relative_difference(first, second) == (found.relative, found.relative_interval)
-    with_nan = relative_difference([*first, np.nan, 1.0], [*second, 0.5, np.nan])
-    assert with_nan == (found.relative, found.relative_interval)
+    with_nan = compare([*first, np.nan, 1.0], [*second, 0.5, np.nan])
+    assert with_nan.relative == found.relative
+    assert with_nan.relative_interval == found.relative_interval
     assert (found.n_only_first, found.n_only_second) == (0, 0)
     with pytest.raises(InputError, match="confidence=1 must"):
         effects(first - second, confidence=1)
     with pytest.raises(InputError, match="have 200 and 199"):
-        relative_difference(first, second[1:])
+        compare(first, second[1:])
     width = found.relative_interval.width
     np.testing.assert_allclose(tuple(found.relative_interval), tuple(drawn), atol=0.04 * width)
 
@@ -314,7 +312,8 @@ def test_a_ratio_whose_divisor_few_users_make_up_has_no_upper_end() -> None:
     """Resamples may lack the one user who makes up the divisor."""
     second = np.zeros(20)
     second[0] = 1.0
-    value, found = relative_difference(np.ones(20), second)
+    compared = compare(np.ones(20), second)
+    value, found = compared.relative, compared.relative_interval
     assert value == 19
     assert 0 < found.low < value < found.high == np.inf
     assert "the baseline cannot be told from 0" in found.note
@@ -404,14 +403,6 @@ def test_a_few_who_differ_among_many_are_counted_exactly() -> None:
     found = compare(first, np.zeros(50_000), bounds=UNIT, interval="randomisation")
     assert (found.test.n, found.test.n_differ) == (50_000, 20)
     assert found.test.p_value == found.test.smallest_p == 2.0**-19
-
-
-def test_all_pairs_on_threads_are_each_alone() -> None:
-    columns = [models(n, n)[0] for n in (50, 50, 50)]
-    pairs = list(itertools.combinations(columns, 2))
-    alone = [compare(*pair, bounds=UNIT) for pair in pairs]
-    assert compare_all(pairs, bounds=[UNIT] * 3, threads=2) == alone
-    assert compare_all(pairs, bounds=[UNIT] * 3) == alone
 
 
 @pytest.mark.parametrize("test", TESTS)

@@ -13,17 +13,14 @@ from recometer.errors import InputError
 from recometer.stats import (
     ConfidenceSequence,
     compare,
-    compare_all,
     equivalence,
     interval,
-    intervals_of,
     most_changed,
     over_folds,
     over_runs,
     power,
     power_of,
     randomisation,
-    relative_difference,
     tukey,
 )
 from recometer.stats.effect_sizes import effects
@@ -114,10 +111,10 @@ def test_all_rows_may_be_one_cluster() -> None:
 
 def test_the_same_ratio_of_all_users_has_no_width() -> None:
     second = np.linspace(0.1, 0.25, 8)
-    ratio, ends = relative_difference(2 * second, second)
-    assert (ratio, *ends) == (1.0, 1.0, 1.0)
-    ratio, ends = relative_difference([0.2, 0.5], [0.1, 0.25])  # two users have p >= 1/2
-    assert (ratio, *ends) == (1.0, -1.0, np.inf)
+    found = compare(2 * second, second)
+    assert (found.relative, *found.relative_interval) == (1.0, 1.0, 1.0)
+    found = compare([0.2, 0.5], [0.1, 0.25])  # two users have p >= 1/2
+    assert (found.relative, *found.relative_interval) == (1.0, -1.0, np.inf)
 
 
 @pytest.mark.parametrize(("n", "alpha", "centre"), [(3, 1e-4, 31.0), (10, 1e-9, 35.0)])
@@ -343,13 +340,6 @@ def test_who_is_missing_in_students_test_is_said() -> None:
     notes = [paired_t(values).note for values in ([], [0.3])]
     expected = ["No user has both values", "One user has both values"]
     assert [note.split(";")[0] for note in notes] == expected
-
-
-def test_no_progress_is_shown_unless_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    columns = [0.1, 0.5, 0.3], [0.2, 0.1, 0.2]
-    assert len(compare_all([columns])) == 1
-    assert len(intervals_of(columns)) == 2
-    assert capsys.readouterr().err == ""
 
 
 def test_orders_are_drawn_with_seed_0() -> None:

@@ -12,7 +12,6 @@ from recometer.errors import InputError, InputTypeError
 from recometer.stats import (
     ConfidenceSequence,
     compare,
-    compare_all,
     interval,
     most_changed,
     over_folds,
@@ -24,7 +23,6 @@ from recometer.stats import (
     tukey,
     users_needed,
 )
-from recometer.stats.gaffke import clopper_pearson
 from recometer.stats.grouping import group
 
 VALUES = [0.1, 0.5, 0.7]
@@ -37,8 +35,6 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: over_runs([["a"]]), "must be rows of numbers: could not convert"),
     (lambda: over_runs([0.1, 0.2]), r"must be rows of numbers, but has the shape \(2,\)"),
     (lambda: over_folds([VALUES, VALUES], confidence=1.0), "confidence"),
-    (lambda: clopper_pearson(-1, 3), "n_successes=-1 must be between 0 and n=3"),
-    (lambda: clopper_pearson(4, 3), "n_successes=4 must be between 0 and n=3"),
     (lambda: most_changed(VALUES, -1), "n=-1 must be a whole number, at least 0"),
     (lambda: most_changed(VALUES, True), "n=True must be a whole number"),
     (lambda: most_changed(VALUES, 1.5), r"n=1\.5 must be a whole number"),  # type: ignore[arg-type]
@@ -92,12 +88,6 @@ def test_bounds_that_are_no_pair(bounds: object) -> None:
         ConfidenceSequence(bounds)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("pair", [0.5, (VALUES, VALUES, VALUES)])
-def test_pairs_that_are_no_two_columns(pair: object) -> None:
-    with pytest.raises(InputTypeError, match="pairs must hold two columns each"):
-        compare_all([(VALUES, VALUES), pair])  # type: ignore[list-item]
-
-
 def test_a_difference_to_plan_for_is_a_number() -> None:
     with pytest.raises(InputTypeError, match=r"difference='0\.1' must be a number"):
         power(VALUES, "0.1")  # type: ignore[arg-type]
@@ -106,16 +96,6 @@ def test_a_difference_to_plan_for_is_a_number() -> None:
 def test_options_are_true_or_false() -> None:
     with pytest.raises(InputTypeError, match="higher_is_better='no' must be True or False"):
         rank_intervals([0.1], [[1.0]], higher_is_better="no")  # type: ignore[arg-type]
-
-
-def test_a_share_of_nobody_is_unknown() -> None:
-    found = clopper_pearson(0, 0)
-    assert found.n == 0
-    assert math.isnan(found.low)
-    assert math.isnan(found.high)
-    assert found.note == "No user has a value."
-    with pytest.raises(InputError):
-        clopper_pearson(1, 0)
 
 
 def test_no_rows_have_no_clusters() -> None:

@@ -4,18 +4,18 @@ Means of users' values are sums of independent terms. The distributions that a b
 randomisation test samples can therefore be computed without resampling or a seed, even far into the
 tails.
 
-`interval` and `intervals_of` compute confidence intervals of means, and `compare` and `compare_all`
-compare models user by user; the modules contain the parts.
+`interval` computes the confidence interval of a mean, and `compare` compares two models user by
+user; the modules contain the parts.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from recometer.stats.comparing import Difference, compare, compare_all, relative_difference
+    from recometer.stats.comparing import Difference, compare
     from recometer.stats.effect_sizes import Effects, effects, most_changed
     from recometer.stats.ends import Interval
-    from recometer.stats.means import interval, intervals_of
+    from recometer.stats.means import interval
     from recometer.stats.planning import (
         Power,
         power,
@@ -43,11 +43,9 @@ __all__ = [
     "Tukey",
     "adjust",
     "compare",
-    "compare_all",
     "effects",
     "equivalence",
     "interval",
-    "intervals_of",
     "most_changed",
     "over_folds",
     "over_runs",
@@ -56,7 +54,6 @@ __all__ = [
     "power_of",
     "randomisation",
     "rank_intervals",
-    "relative_difference",
     "sign",
     "smallest_difference",
     "tukey",
@@ -80,11 +77,9 @@ LAZY = {
     "Tukey": "several",
     "adjust": "several",
     "compare": "comparing",
-    "compare_all": "comparing",
     "effects": "effect_sizes",
     "equivalence": "two_one_sided",
     "interval": "means",
-    "intervals_of": "means",
     "most_changed": "effect_sizes",
     "over_folds": "runs",
     "over_runs": "runs",
@@ -93,7 +88,6 @@ LAZY = {
     "power_of": "planning",
     "randomisation": "tests",
     "rank_intervals": "several",
-    "relative_difference": "comparing",
     "sign": "tests",
     "smallest_difference": "planning",
     "tukey": "several",

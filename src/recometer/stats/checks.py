@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence, Sized
 
 from recometer.errors import InputError, InputTypeError, argument_text, brief
 
@@ -62,26 +61,3 @@ def check_bounds(bounds: Bounds) -> Bounds:
             "divide values and bounds by one number; None stands for bounds that are not known."
         )
     return low, high
-
-
-def bounds_of_each(
-    bounds: Sequence[Bounds | None] | None, columns: Sequence[object], what: str
-) -> Sequence[Bounds | None]:
-    """Return the bounds of each column, None for columns without known bounds.
-
-    Raises
-    ------
-    InputTypeError
-        If the columns are no list.
-    InputError
-        If there are not as many bounds.
-    """
-    if not isinstance(columns, Sized):
-        raise InputTypeError(f"{what} must be a list, found {type(columns).__name__}.")
-    if bounds is None:
-        return [None] * len(columns)
-    if len(bounds) != len(columns):
-        raise InputError(
-            f"There are {len(columns):,} {what}, but {len(bounds):,} bounds. Hint: one each."
-        )
-    return bounds

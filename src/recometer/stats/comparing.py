@@ -1,17 +1,16 @@
-"""Compare two models on the same users (difference, interval, test, effects), or many pairs."""
+"""Compare two models on the same users: difference, interval, test and effects."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence, Sized
 from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from recometer.errors import InputError, InputTypeError, UnknownNameError, brief, did_you_mean
+from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.remembered import cached_property
-from recometer.stats.checks import Bounds, bounds_of_each, check_bounds
+from recometer.stats.checks import Bounds, check_bounds
 from recometer.stats.effect_sizes import Effects, effects
 from recometer.stats.ends import METHODS, Interval, check_confidence
 from recometer.stats.gaffke import beyond, quantile_at, ratio_ends
@@ -30,7 +29,6 @@ from recometer.stats.relative import NEGATIVE, NOBODY, NOT_ABOVE_0, relative_int
 from recometer.stats.saddlepoint import increasing_root
 from recometer.stats.sign_sums import quantile_of
 from recometer.stats.tests import TESTS, Test, TestResult, documented, smallest_p
-from recometer.tasks import resolve_threads, run_tasks
 
 __all__ = [
     "FEW_DIFFER",
@@ -41,12 +39,9 @@ __all__ = [
     "Pairs",
     "check_names",
     "compare",
-    "compare_all",
-    "compare_pairs",
     "decisive_test",
     "difference_interval",
     "paired_test",
-    "relative_difference",
 ]
 
 Float64 = npt.NDArray[np.float64]
@@ -294,20 +289,6 @@ def compare(
     bounds = None if bounds is None else check_bounds(bounds)
     pairs = Pairs.of(first, second, clusters)
     result = decisive_test(pairs, bounds, test, interval)
-    return compare_pairs(pairs, result, bounds, interval, confidence)
-
-
-documented(compare)
-
-
-def compare_pairs(
-    pairs: Pairs,
-    result: TestResult,
-    bounds: Bounds | None,
-    interval: IntervalKind,
-    confidence: float,
-) -> Difference:
-    """Compare two models like `compare`, with the result of the test given."""
     units, ratios = pairs.units, pairs.ratios
     ends = difference_interval(units, result, bounds, interval, confidence, pairs.largest)
     why = NOBODY if not units.n else NOT_ABOVE_0
@@ -338,69 +319,7 @@ def compare_pairs(
     )
 
 
-def relative_difference(
-    first: npt.ArrayLike,
-    second: npt.ArrayLike,
-    confidence: float = 0.95,
-    *,
-    bounds: Bounds | None = None,
-) -> tuple[float, Interval]:
-    """Return the relative difference of two means, (mean of first) / (mean of second) - 1.
-
-    It is a ratio of means over the users with both values, not a mean of ratios. The interval and
-    the parameters are those of `compare`.
-
-    Returns
-    -------
-    float, Interval
-        NaN, with a note, if the mean of the second is not above 0, or values can be negative.
-    """
-    found = compare(first, second, bounds=bounds, confidence=confidence)
-    return found.relative, found.relative_interval
-
-
-def compare_all(
-    pairs: Sequence[tuple[npt.ArrayLike | Column, npt.ArrayLike | Column]],
-    *,
-    bounds: Sequence[Bounds | None] | None = None,
-    test: Test = "randomisation",
-    interval: IntervalKind = "auto",
-    confidence: float = 0.95,
-    threads: int = 1,
-    progress: bool | None = False,
-) -> list[Difference]:
-    """Compare many pairs of columns on several threads; see `compare`.
-
-    Parameters
-    ----------
-    pairs
-        Pairs of columns, with the values of two models by one metric.
-    bounds
-        The bounds of each pair's metric. None if not known.
-    threads
-        Maximum number of pairs computed at a time. The result does not depend on it.
-    progress
-        As in `recometer.evaluate`.
-    """
-    each = bounds_of_each(bounds, pairs, "pairs")
-    wrong = next((pair for pair in pairs if not isinstance(pair, Sized) or len(pair) != 2), None)
-    if wrong is not None:
-        raise InputTypeError(f"pairs must hold two columns each, found {brief(wrong)}.")
-    tasks = list(zip(pairs, each, strict=True))
-
-    def one(
-        task: tuple[tuple[npt.ArrayLike | Column, npt.ArrayLike | Column], Bounds | None],
-    ) -> Difference:
-        (x, y), known = task
-        return compare(x, y, bounds=known, test=test, interval=interval, confidence=confidence)
-
-    return run_tasks(
-        lambda task, _: one(task),
-        tasks,
-        threads=resolve_threads(threads),
-        progress=progress,
-        label="Comparing",
-    )
+documented(compare)
 
 
 def paired_test(test: Test, pairs: Pairs) -> TestResult:

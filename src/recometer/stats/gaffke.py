@@ -16,7 +16,7 @@ from recometer.stats.saddlepoint import (
     normal_quantile_of,
 )
 
-__all__ = ["Point", "beyond", "clopper_pearson", "gaffke", "quantile_at", "ratio_ends"]
+__all__ = ["Point", "beyond", "gaffke", "quantile_at", "ratio_ends"]
 
 Float64 = npt.NDArray[np.float64]
 Point = tuple[float, float]
@@ -185,32 +185,6 @@ def _chance(z: Float64, counts: Float64) -> float:
     w = math.copysign(math.sqrt(max(0.0, 2 * exponent)), t)
     skewness = 2 * float(counts @ z**3) / float(counts @ z**2) ** 1.5
     return normal_quantile_of(w, t * math.sqrt(second), skewness)
-
-
-def clopper_pearson(n_successes: int, n: int, confidence: float = 0.95) -> Interval:
-    """Return the exact interval of a share of n.
-
-    Clopper & Pearson, "The use of confidence or fiducial limits illustrated in the case of the
-    binomial", Biometrika 26, 1934.
-
-    Raises
-    ------
-    InputError
-        If `n_successes` is not between 0 and n.
-    """
-    if not 0 <= n_successes <= n:
-        raise InputError(f"n_successes={n_successes} must be between 0 and n={n}.")
-    if not n:
-        return Interval.unknown(confidence, n, "No user has a value.")
-    from scipy.special import betaincinv
-
-    level = (1 + confidence) / 2
-    low, high = 0.0, 1.0
-    if n_successes > 0:
-        low = float(betaincinv(n_successes, n - n_successes + 1, 1 - level))
-    if n_successes < n:
-        high = float(betaincinv(n_successes + 1, n - n_successes, level))
-    return Interval(low, high, "clopper-pearson", confidence, n)
 
 
 def _kinds(values: Grouped, low: float, high: float) -> tuple[Float64, Float64]:

@@ -1,9 +1,8 @@
-"""Intervals of means by all methods, also of many columns at once."""
+"""Intervals of means by all methods."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy.typing as npt
 
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.stats.bootstrap import bca, percentile
-from recometer.stats.checks import Bounds, bounds_of_each, check_bounds
+from recometer.stats.checks import Bounds, check_bounds
 from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.gaffke import ROUNDING, beyond, gaffke, ratio_ends
 from recometer.stats.grouping import (
@@ -23,9 +22,8 @@ from recometer.stats.grouping import (
     group,
     group_checked,
 )
-from recometer.tasks import resolve_threads, run_tasks
 
-__all__ = ["Kind", "interval", "interval_of", "intervals_of", "student"]
+__all__ = ["Kind", "interval", "interval_of", "student"]
 
 # The bootstrap interval covers too rarely with fewer clusters of different sizes, counted as the
 # equivalent number of clusters of one size (docs/statistics.md).
@@ -218,36 +216,6 @@ def _of_few_clusters(values: Grouped, bounds: Bounds, confidence: float, alike: 
         "interval is Gaffke's bound over their sums, which takes no cluster to be larger."
     )
     return Interval(*ends, "gaffke", confidence, values.n, note).within(bounds)
-
-
-def intervals_of(
-    columns: Sequence[npt.ArrayLike],
-    kind: Kind = "auto",
-    *,
-    bounds: Sequence[Bounds | None] | None = None,
-    confidence: float = 0.95,
-    threads: int = 1,
-) -> list[Interval]:
-    """Return the intervals of many columns, computed on several threads; see `interval`.
-
-    Parameters
-    ----------
-    columns
-        Values of users; columns may differ in length.
-    bounds
-        The bounds of each column. None if not known.
-    threads
-        Maximum number of columns computed at a time. The result does not depend on it.
-    """
-    each = bounds_of_each(bounds, columns, "columns")
-    tasks = list(zip(columns, each, strict=True))
-
-    def one(task: tuple[npt.ArrayLike, Bounds | None]) -> Interval:
-        return interval(task[0], kind, bounds=task[1], confidence=confidence)
-
-    return run_tasks(
-        lambda task, _: one(task), tasks, threads=resolve_threads(threads), progress=False
-    )
 
 
 def _why_not_gaffke(values: Grouped, bounds: Bounds | None, why: str) -> str:
