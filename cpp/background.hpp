@@ -36,8 +36,8 @@ class Background {
     bool ended() const { return state_->at_work.load(std::memory_order_acquire) == 0; }
 
  private:
-    /// The state shared with the threads. They may outlive this object: after a fork they do not
-    /// exist, and nothing waits for them.
+    /// The state shared with the threads. The threads may outlive this object: after a fork, they
+    /// do not exist in the child process, so the object does not wait for them.
     struct State {
         std::vector<std::function<void()>> steps;
         std::atomic<std::size_t> next{0}, at_work{0};

@@ -181,13 +181,13 @@ class Board {
     };
     struct Ties {
         std::int64_t begin, end;  // the judged items with this score, as positions in Judged::order
-        std::int64_t passed;      // if items come in index order: earlier ones have lower indices
+        std::int64_t passed;      // for index order: items before this position are done
         std::int64_t item;        // the first of these items
         std::int64_t equal;       // candidates with this score
         std::int64_t met;         // judged candidates with this score
     };
 
-    static constexpr std::int64_t kDense = -1;  // value of User::undecided after too many
+    static constexpr std::int64_t kDense = -1;  // value of User::undecided once keys are given up
 
     std::size_t judged_count() const {
         return static_cast<std::size_t>(judged_.table.indptr[n_users_] - judged_.table.indptr[0]);
@@ -265,7 +265,7 @@ class Board {
         if (user.active == user.end) return;
         const Real* const values = value_.get();
         for (int first = 0; first < kChunkVectors * S::kLanes; first += kSearched) {
-            std::int64_t at[kSearched];  // the last threshold reached, or the first one
+            std::int64_t at[kSearched];  // the last threshold reached, or the first
             for (int i = 0; i < kSearched; ++i) at[i] = user.active;
             for (std::int64_t n = user.end - user.active; n > 1;) {
                 const std::int64_t half = n / 2;

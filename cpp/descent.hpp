@@ -58,7 +58,7 @@ struct ByMasks {
         __attribute__((always_inline)) void descend(const Real* scores, Int* path,
                                                     std::uint32_t* ties) const {
             Vec score[kTogether], reached[kTogether];
-            // Interleave several vectors, since each step of a descent waits for the previous one.
+            // Interleave several vectors, because each step of a descent waits for the step before.
             for (int i = 0; i < kTogether; ++i) {
                 score[i] = S::load(scores + i * S::kLanes);
                 const Mask up = S::reaches(score[i], root_);
@@ -163,7 +163,7 @@ struct BySigns {
         __attribute__((always_inline)) void descend(const Real* scores, Int* path,
                                                     std::uint32_t* ties) const {
             Vec score[kTogether];
-            // Interleave several vectors, since each step of a descent waits for the previous one.
+            // Interleave several vectors, because each step of a descent waits for the step before.
             for (int i = 0; i < kTogether; ++i) {
                 score[i] = S::load(scores + i * S::kLanes);
                 path[i] = S::push_sign(S::zero(), S::subtract(score[i], root_));

@@ -8,7 +8,7 @@
 
 namespace recometer {
 
-/// A bijective scramble of 64 bits: the output function of SplitMix64 (Steele, Lea & Flood, Fast
+/// A bijective 64-bit mixing function: the output function of SplitMix64 (Steele, Lea & Flood, Fast
 /// splittable pseudorandom number generators, OOPSLA 2014). The same function as
 /// recometer.draws.mix in Python.
 inline std::uint64_t mix(std::uint64_t bits) {

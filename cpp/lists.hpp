@@ -40,7 +40,7 @@ struct RankLists {
     std::int64_t* given;     ///< [n_users]: entries that are not padding
     std::int64_t* listed;    ///< [n_users]: distinct items that remain
     std::int64_t* removed;   ///< [n_users]: entries that are training items
-    std::int64_t* repeated;  ///< [n_users]: entries that repeat an item; the best one counts
+    std::int64_t* repeated;  ///< [n_users]: entries that repeat an item; the best entry counts
     std::int64_t k;          ///< number of top items to write; may be 0
     TieOrder order;          ///< how to break ties among them, unless `input_order`
     const std::uint64_t* keys;  ///< [n_users]: seeds of the random order

@@ -58,7 +58,7 @@ std::vector<std::uint8_t> band_of_items(const BandedRows& rows) {
     for (std::size_t at = 0; at < rows.n_banded; ++at) {
         const auto item = static_cast<std::size_t>(rows.banded[at]);
         if (item >= rows.n_items) throw std::invalid_argument("no such item");
-        // A negative band becomes too large a number.
+        // As an unsigned number, a negative band is too large.
         found[item] = static_cast<std::uint8_t>(rows.band[at]);
         if (found[item] >= rows.n_bands) throw std::invalid_argument("no such band");
     }

@@ -120,7 +120,7 @@ struct GivenScores {
     Ragged excluded;
     NanRule nan_rule;
     std::uint32_t* flags;         ///< [n_users]
-    std::int64_t* no_candidates;  ///< [n_users]: + items that are not excluded and score -inf
+    std::int64_t* no_candidates;  ///< [n_users]: plus the non-excluded items that score -inf
 };
 
 /// Rank the judged items of a block of users.
@@ -189,7 +189,7 @@ struct InstructionSet {
 inline const Kernel<float>& kernel(const InstructionSet& set, float) { return set.single; }
 inline const Kernel<double>& kernel(const InstructionSet& set, double) { return set.twice; }
 
-/// The instruction sets that this processor supports, best first. The last one runs everywhere.
+/// The instruction sets that this processor supports, best first. The last set runs everywhere.
 std::vector<const InstructionSet*> instruction_sets();
 
 }  // namespace recometer

@@ -25,13 +25,13 @@ std::int64_t chunks_at_once(const FactorScores<typename S::Real>& p) {
 /// packed.
 ///
 /// @tparam Out receives the scores. It provides
-///     leaves()              whether users may leave before the last item
-///     stays(user, from)     whether items from this place on can change the user's results
+///     leaves()              says whether users may leave before the last item
+///     stays(user, from)     says whether items from this place on can change a user's results
 ///     prefetch(user)        prefetches the data that `put` needs
-///     next(n_chunks, last)  n_chunks chunks follow; whether they are the last ones
-///     begin(first)          a group of users follows, from active user number `first` on
-///     put(u, user, scores, from)  a chunk of scores of the group's u-th user
-///     end(users, n)         the group's chunks are complete
+///     next(n_chunks, last)  announces n_chunks chunks, which may be the last chunks
+///     begin(first)          announces a group of users, from active user number `first` on
+///     put(u, user, scores, from)  receives a chunk of scores of the group's u-th user
+///     end(users, n)         marks the end of the group's chunks
 template <class S, class Out>
 void score_by_factors(const FactorScores<typename S::Real>& p, Out& out) {
     using Real = typename S::Real;

@@ -19,7 +19,8 @@ T read(const unsigned char* from) {
     return value;
 }
 
-/// A short string: its bytes, padded with zeros. A longer one: its hash and its address.
+/// The key of a string. For a short string, it contains the bytes, padded with zeros; for a longer
+/// string, the hash and the address.
 struct Key {
     std::uint64_t low, high;
     std::uint32_t length;
