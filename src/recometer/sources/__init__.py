@@ -1,1 +1,1 @@
-"""Model output -> `Ranks`: a family of files for each kind of output."""
+"""Turns model output into `Ranks`, with a group of modules for each kind of output."""

@@ -1,4 +1,4 @@
-"""Factors and biases as the kernel, or a device, reads them: checked, in one dtype."""
+"""Checks factors and biases, and converts them to one dtype for the kernel or a device."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from recometer.errors import InputError, InputTypeError, brief, warn
 from recometer.ranks import UserFlag
 from recometer.sources import _torch
 
-PIECE = 2**20  # bytes converted at a time when all rows are read
+PIECE = 2**20  # how many bytes are converted at a time when all rows are read
 
 
 class Converted:
-    """A matrix in a file, converted as it is read: the whole matrix is never copied.
+    """A matrix in a file that is converted while it is read; the whole matrix is never copied.
 
     Parameters
     ----------
     given : [n_rows, n_columns]
         Numbers of any dtype and strides.
     dtype
-        The type to read them as.
+        The dtype to convert them to.
     """
 
     def __init__(self, given: Array, dtype: npt.DTypeLike) -> None:
@@ -42,11 +42,11 @@ class Converted:
         return len(self.given)
 
     def __getitem__(self, rows: slice | Int64) -> Array:
-        """Return some rows, as the kernel reads them."""
+        """Return some rows in the form that the kernel reads."""
         return laid_out(self.given[rows], self.dtype)
 
     def pieces(self) -> Iterator[Array]:
-        """Yield all rows in their order, some at a time, for their fingerprint."""
+        """Yield all rows in order, a part at a time, for the fingerprint."""
         for piece in slices(len(self), PIECE // max(1, self.shape[1] * self.itemsize)):
             yield self[piece]
 
@@ -55,14 +55,14 @@ class Converted:
 class FactorArrays:
     """The factors and biases of a model, all in one dtype: float32 or float64."""
 
-    # [n_users, n_factors], an array that the kernel reads, `Converted`, or a tensor on a device; no
-    # rows where the ranking is the same for everybody.
+    # [n_users, n_factors]: an array that the kernel reads, `Converted`, or a tensor on a device. It
+    # has no rows if everybody gets the same ranking.
     users: Any
-    items: Any  # [n_items, n_factors]; on the device of `users`, if any
+    items: Any  # [n_items, n_factors], on the same device as `users`
     user_bias: Array | None
     item_bias: Array | None
-    n_users: int | None  # None if the ranking is the same for everybody
-    converted: str = ""  # names the converted arrays, for the description
+    n_users: int | None  # None if everybody gets the same ranking
+    converted: str = ""  # names the converted arrays in the description
     files: MappedFiles = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
@@ -72,7 +72,7 @@ class FactorArrays:
 
     @classmethod
     def of(cls, users: Any, items: Any, user_bias: Any, item_bias: Any) -> FactorArrays:
-        """Read what `Factors` is given."""
+        """Read the arguments of `Factors`."""
         if (users is None) != (items is None):
             names = ("user_factors", "item_factors")
             given, missing = names[::-1] if users is None else names
@@ -97,26 +97,26 @@ class FactorArrays:
             )
         bias = _vector(item_bias, "item_bias")
         dtype = np.dtype(np.float32 if bias.dtype == np.float32 else np.float64)
-        in_float64(bias, "item biases")  # of integers, which may be too large
+        in_float64(bias, "item biases")  # refuses integers that are too large
         bias = laid_out(bias, dtype)
         without_factors = np.zeros((len(bias), 0), dtype)
         return cls(without_factors[:0], without_factors, None, bias, None)
 
     def flag_user_bias(self, rows: Int64, flags: UInt32) -> None:
-        """Flag users whose bias is not finite: the computed scores leave it out."""
+        """Flag users whose bias is not finite, because the computed scores leave it out."""
         if self.user_bias is None:
             return
         bias = self.user_bias[rows]
-        # All scores of such a user are NaN: no rule can rank them.
+        # If the bias is NaN, all scores of the user are NaN, which no rule can rank.
         flags[np.isnan(bias)] |= np.uint32(UserFlag.NAN_SCORE)
         flags[np.isinf(bias)] |= np.uint32(UserFlag.INFINITE_SCORE)
 
     def finite_for_sure(self) -> bool:
-        """Return whether no score can be NaN or infinite, judged by the largest numbers."""
+        """Return whether all scores must be finite, judging by the largest numbers."""
         return self.finite_up_to(largest(self.items))
 
     def finite_up_to(self, item: float) -> bool:
-        """Return whether all scores are finite if no factor of an item is above this."""
+        """Return whether all scores must be finite if no item has a factor above `item`."""
         n_factors = self.items.shape[1]
         with np.errstate(over="ignore", invalid="ignore"):
             bound = n_factors * largest(self.users) * item
@@ -127,8 +127,8 @@ class FactorArrays:
 def _matrices(users: Any, items: Any) -> tuple[Any, Any, str]:
     """Return both matrices in one dtype, and a note on the conversion.
 
-    Arrays come as the kernel reads them; if one of the two is a tensor on a device, both come
-    as tensors there.
+    Arrays are in the form that the kernel reads. If one of the two is a tensor on a device, both
+    become tensors there.
     """
     on_device = _torch.factors(users, items)
     if on_device:
@@ -155,7 +155,7 @@ def _matrices(users: Any, items: Any) -> tuple[Any, Any, str]:
         left, right = _readable(left, dtype), _readable(right, dtype)
     converted = ""
     for name, given in (("users", users), ("items", items)):
-        # Converting a list needs no warning: it has no dtype.
+        # Converting a list needs no warning, because it has no dtype.
         if hasattr(given, "dtype"):
             before, after = dtype_name(given), dtype_name(left)
             if before != after:
@@ -168,9 +168,9 @@ def _matrices(users: Any, items: Any) -> tuple[Any, Any, str]:
 
 
 def _readable(array: Array, dtype: npt.DTypeLike) -> Array | Converted:
-    """Return a matrix that the kernel reads: in place, or else converted.
+    """Return a matrix in a form that the kernel reads: unchanged, or else converted.
 
-    The kernel reads any strides that are whole elements.
+    The kernel reads any strides that are multiples of the element size.
     """
     whole = all(stride % array.itemsize == 0 for stride in array.strides)
     if array.dtype == dtype and whole and array.flags.aligned:

@@ -1,4 +1,4 @@
-"""Lists of recommendations, read from every kind of data."""
+"""Reads lists of recommendations from every kind of data."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _from_frame(data: Any, columns: Mapping[str, object], separator: Separator) 
     found = choose_columns(names, columns)
     if _is_by_rows(found) and columns["score"] is None:
         _warn_of_others(found, frames.numeric_columns(data))
-    # In one call: a lazy frame may return its rows in another order the next time.
+    # Fetch in one call: a lazy frame may return another order of rows next time.
     wanted = [option for option, name in found.items() if name is not None]
     series = dict(zip(wanted, fetch([str(found[option]) for option in wanted]), strict=True))
     table = _from_columns(found, series.pop, separator)
@@ -121,7 +121,7 @@ def _from_frame(data: Any, columns: Mapping[str, object], separator: Separator) 
 
 
 def _refuse(options: Mapping[str, object], what: str) -> None:
-    """Refuse options that were given and do not apply."""
+    """Refuse options that do not apply to the data."""
     for name, value in options.items():
         if value is not None and value is not False:
             raise InputError(f"{name}= does not apply to {what}. Hint: leave it out.")
@@ -159,7 +159,7 @@ def _is_by_rows(found: Mapping[str, str | None]) -> bool:
 
 
 def _warn_of_others(found: Mapping[str, str | None], numeric: Sequence[str]) -> None:
-    """Warn if lists have neither rank nor score, but a column of numbers could be the score."""
+    """Warn if there is no rank or score, but a column of numbers that could be the score."""
     read = single_names(found.values())
     others = [name for name in numeric if name not in read]
     for kind in ("time", "relevance"):
@@ -230,7 +230,7 @@ def _from_list_column(
     fetch: Callable[[str], Any],
     separator: Separator,
 ) -> ListTable:
-    """Read a table with a row per user, and the user's list in a cell."""
+    """Read a table with a row per user and the user's list in a cell."""
     who = f"user ids (column {found['user']!r})"
     user_ids = ids.as_ids(in_memory(fetch("user")), who)
     if not _distinct(user_ids, who):
@@ -288,7 +288,7 @@ def _from_array(array: Array, user_ids: object, item_ids: object, item_offset: i
     assert narrowed is not None
     items, low, high = narrowed
     if np.shares_memory(items, array):
-        items = items.copy()  # a copy: later changes of the array must not change results
+        items = items.copy()  # later changes to the array must not change results
     names = None if item_ids is None else ids.as_ids(item_ids, "item ids of the lists")
     if low < -1 or (names is not None and high >= len(names)):
         row, column = np.argwhere((array < -1) | (array == high if low >= -1 else False))[0]
@@ -313,7 +313,7 @@ def _from_array(array: Array, user_ids: object, item_ids: object, item_offset: i
             items = np.append(places, -1).astype(np.int32)[items]
     users = None
     if user_ids is not None:
-        users = np.array(ids.as_ids(user_ids, "user ids of the lists"))  # a copy, as above
+        users = np.array(ids.as_ids(user_ids, "user ids of the lists"))  # copies, as above
         if len(users) != len(array):
             raise InputError(
                 f"There are {len(array):,} lists, but {len(users):,} user_ids. Hint: user_ids "
@@ -324,7 +324,7 @@ def _from_array(array: Array, user_ids: object, item_ids: object, item_offset: i
 
 
 def _without_offset(array: Array, offset: int) -> Array:
-    """Return item indices from 0 on; -1 stays -1."""
+    """Subtract the offset from item indices; -1 stays -1."""
     if isinstance(offset, bool) or not isinstance(offset, int | np.integer) or offset < 0:
         raise InputError(f"item_offset={offset!r} must be a whole number, 0 or more.")
     if not offset:
@@ -343,11 +343,11 @@ def _without_offset(array: Array, offset: int) -> Array:
 def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:
     """Return the list that each row belongs to, indptr, and the ids of the users.
 
-    The first is None if the rows of every user are adjacent; only then indptr has a meaning.
+    If the rows of every user are adjacent, the first is None; otherwise, indptr is not set.
     """
     positions = _positions(column)
     rows = column = ids.many_strings(in_memory(column)) if positions is None else positions[0]
-    # A sample of unordered rows shows it: users come again, or have a row each.
+    # Look at a sample: in unordered rows, users come again, or all have a single row.
     probed = _grouped(rows[:PROBE], what)
     if probed is not None and 2 * len(probed[1]) <= min(len(rows), PROBE):
         grouped = _grouped(rows, what)
@@ -369,7 +369,7 @@ def _grouped(column: Any, what: str) -> tuple[Int64, Array] | None:
 
 
 def _runs(column: Any) -> tuple[Int64 | None, Any]:
-    """Return where each run of equal ids begins, and its id; None if an id is missing."""
+    """Return where each run of equal ids begins, and the ids; None if an id is missing."""
     if is_a(column, "polars", "Series"):
         if column.null_count() or column.dtype.is_float() or str(column.dtype) == "Object":
             return None, None
@@ -388,13 +388,13 @@ def _distinct(names: Array, what: str) -> bool:
     if names.dtype == object:
         try:
             return len(set(names.tolist())) == len(names)
-        except TypeError:  # lists, for instance
+        except TypeError:  # ids that cannot be hashed, such as lists
             return len(ids.encode(names, what)[1]) == len(names)  # names the invalid id
     return bool((names[1:] > names[:-1]).all()) or len(np.unique(names)) == len(names)
 
 
 def _encode(column: Any, what: str, separator: Separator) -> tuple[Int32, Array]:
-    """Replace ids by places among sorted distinct ids; some of these may not occur."""
+    """Replace ids by places in an array of sorted distinct ids, which may have further ids."""
     column = ids.many_strings(column)
     if not hasattr(column, "dtype"):
         column = ids.as_ids(column, what)
@@ -406,7 +406,7 @@ def _encode(column: Any, what: str, separator: Separator) -> tuple[Int32, Array]
 
 
 def _positions(column: Any) -> tuple[Int32, Array] | None:
-    """Use integer ids that are nearly positions as codes, without a lookup."""
+    """Use integer ids themselves as codes if they are nearly positions; this saves a lookup."""
     whole = narrow(column) if len(column) else None
     if whole is None:
         return None
@@ -417,7 +417,7 @@ def _positions(column: Any) -> tuple[Int32, Array] | None:
 
 
 def _whole_numbers(column: Any) -> tuple[Int32, int] | None:
-    """Return integers as int32 and the lowest of them, or None if some do not fit."""
+    """Return integers as int32, and the lowest of them; None if any does not fit."""
     whole = narrow(column)
     if whole is None or whole[1] < -MAX_POSITION or whole[2] > MAX_POSITION:
         return None
@@ -442,16 +442,16 @@ def _unless_ordered(scores: Float64 | None, indptr: Int64) -> Float64 | None:
 
 
 def chunks_of(column: Any) -> Iterable[Array]:
-    """Return a column of numbers piece by piece; no piece if it holds no numbers.
+    """Return the pieces of a column of numbers; none if the column has no numbers.
 
-    As a single piece, a column from a file would be in memory twice.
+    In a single piece, a column from a file would be in memory twice.
     """
     if isinstance(column, np.ndarray):
         return [column] if column.dtype.kind in "iuf" else []
     is_series = is_a(column, "polars", "Series")
     if not (is_series or isinstance(column, FileColumn)):
         return []
-    # NumPy has no integers of 128 bits.
+    # NumPy has no 128-bit integers.
     wide = str(column.dtype).endswith("128")
     if wide or not (column.dtype.is_integer() or column.dtype.is_float()):
         return []
@@ -462,8 +462,8 @@ def chunks_of(column: Any) -> Iterable[Array]:
 def narrow(column: Any) -> tuple[Int32, int, int] | None:
     """Return integers as int32, with the lowest and the highest of them (0 and -1 if empty).
 
-    If they do not fit into int32, the returned integers have no meaning. An array that is
-    int32 already is not copied. None if the column holds no integers, or entries are missing.
+    If they do not fit into int32, the returned integers are meaningless. An int32 array is not
+    copied. Returns None if the column does not have integers, or if entries are missing.
     """
     if isinstance(column, np.ndarray) and column.dtype == np.int32 and column.flags.c_contiguous:
         out, kept = column, True
@@ -506,7 +506,7 @@ def runs(array: Any) -> Int64:
 
 
 def ordered(column: Array, indptr: Int64, falling: bool) -> bool:
-    """Return whether the values within each list strictly rise, or fall."""
+    """Return whether the values within each list rise (or fall) strictly."""
     compare = np.less if falling else np.greater
 
     def one(block: slice) -> bool:
@@ -522,10 +522,10 @@ def ordered(column: Array, indptr: Int64, falling: bool) -> bool:
 
 
 def group(lists: Int32, n_lists: int, pieces: Iterable[Array], dtype: type) -> tuple[Int64, Array]:
-    """Bring the rows of each list together, in the order given.
+    """Group the rows by list, keeping their order.
 
-    `lists` is the list that each row belongs to, `pieces` are the parts of a column, and `dtype`
-    (int32 or float64) is the dtype of the result. Returns indptr and the grouped column.
+    `lists` has the list of each row, `pieces` are the parts of a column, and `dtype` (int32 or
+    float64) is the dtype of the result. Returns indptr and the grouped column.
     """
     indptr = ragged.indptr_of(_count(lists, n_lists)[1].sum(0))
     grouped: Array = np.empty(len(lists), dtype)
@@ -538,9 +538,9 @@ def group(lists: Int32, n_lists: int, pieces: Iterable[Array], dtype: type) -> t
 
 
 def _group_piece(lists: Int32, values: Array, first: Int64, out: Array) -> Int64:
-    """Write some rows into their lists, from `first` on; return where the next rows go."""
+    """Write some rows into their lists, starting at `first`; return where the next rows go."""
     parts, counts = _count(lists, len(first))
-    next = np.cumsum(counts, axis=0) - counts + first  # where each part begins in every list
+    next = np.cumsum(counts, axis=0) - counts + first  # where parts begin in every list
 
     def one(part: int) -> None:
         rows = parts[part]
@@ -566,7 +566,7 @@ def join(pieces: Iterable[Array], n: int) -> Array:
 def place(
     lists: Int32, n_lists: int, items: Int32, ranks: Int32, first: int
 ) -> tuple[Int64, Int32] | None:
-    """Bring the rows of each list together, ordered by rank; cheaper than to group and sort.
+    """Group the rows by list, ordered by rank; this is cheaper than grouping and sorting.
 
     Returns indptr and items, or None if the ranks of a list are not `first`, first + 1, and so on.
     """
@@ -586,13 +586,13 @@ def place(
         )
 
     on_all_threads(one, parts)
-    # A rank that is repeated or out of range leaves a place empty.
+    # If a rank is repeated or out of range, a place stays empty.
     fits = placed.min(initial=0) >= 0
     return (indptr, placed) if fits else None
 
 
 def _count(lists: Int32, n_lists: int) -> tuple[list[slice], Int64]:
-    """Cut the rows into a part per thread; return how many of each part are in each list."""
+    """Cut the rows into a part per thread; count the rows of each part in each list."""
     parts = a_part_each(len(lists), max(n_lists, ROWS_PER_TASK))
     counts = np.zeros((len(parts), n_lists), np.int64)
 
@@ -610,9 +610,9 @@ Fetch = Callable[[list[str]], list[Any]]
 def warn_of_runs(
     lists: ListTable, found: Mapping[str, str | None], names: Sequence[str], fetch: Fetch
 ) -> None:
-    """Warn of a table whose lists seem to mix several runs.
+    """Warn if the lists of a table seem to mix several runs.
 
-    `found` are the columns that were read, `names` all that there are; `fetch` returns columns.
+    `found` are the columns that were read, `names` are all columns, and `fetch` returns columns.
     """
     read = single_names(found.values())
     runs = common_names("run", [name for name in names if name not in read])
@@ -639,10 +639,10 @@ def warn_of_runs(
 
 
 def take_apart(data: Any, by: str, columns: Mapping[str, object]) -> dict[Any, pl.DataFrame]:
-    """Return the rows of each value of a column, in the order of the first row of each.
+    """Return the rows for each value of a column, in the order of their first rows.
 
-    `data` is a data frame or the path of a file, `by` the column that says whose a row is, and
-    `columns` what `choose_columns` takes. The frames returned have the columns ``"user"``,
+    `data` is a data frame or the path of a file, `by` is the column with the run of each row, and
+    `columns` are options of `choose_columns`. The returned frames have the columns ``"user"``,
     ``"item"``, and ``"rank"`` or ``"score"``.
     """
     import polars as pl
@@ -686,7 +686,7 @@ def _series(column: Any) -> pl.Series:
 
 
 def _run_column(runs: Sequence[str], user: str, fetch: Fetch) -> tuple[str | None, list[Any]]:
-    """Return the first column in which users have several values, and its values; or None."""
+    """Return the first column in which users have several values, or None; and its values."""
     import polars as pl
 
     for name in runs:
@@ -706,8 +706,8 @@ def _several(values: Sequence[Any]) -> str:
 def _repeated_ranks(indptr: Int64, scores: Float64) -> tuple[int, int, float] | None:
     """Return how many rows repeat a rank of their list, the first such list, and the rank.
 
-    The scores are the ranks below 0. Where every rank says how many rows come before
-    (1, 2, 2, 4), ties are meant.
+    The scores are negative ranks. If every rank matches the number of earlier rows (1, 2, 2, 4),
+    ties are intended, and the result is None.
     """
     lists = ragged.users_of(indptr)
     order = np.lexsort((-scores, lists))

@@ -1,4 +1,4 @@
-"""All lists of recommendations as one table."""
+"""All lists of recommendations, as a single table."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ from recometer.sources.candidates import Items, SampledCandidates
 class ListTable:
     """All lists in CSR layout."""
 
-    indptr: Int64  # the entries indptr[l]:indptr[l + 1] are list l; some may be empty
+    indptr: Int64  # list l has the entries indptr[l]:indptr[l + 1]; it may be empty
     items: Int32  # positions among `item_ids`; -1 is padding
-    n_items: int  # more than any item
-    scores: Float64 | None  # of each entry; None if each list is given best first
-    user_ids: Array | None  # distinct, in any order; None if list l is that of user l
-    # Sorted and distinct, perhaps with items that are in no list; None for positions.
+    n_items: int  # larger than every item
+    scores: Float64 | None  # scores of entries; None if lists are already best first
+    user_ids: Array | None  # distinct, in any order; None if list l belongs to user l
+    # Sorted and distinct, and may include items that no list has; None for positions.
     item_ids: Array | None
     padded: bool = False  # whether `items` may contain -1
-    # The scores, also where the order alone decides; None without scores, or with ranks only.
+    # The original scores, even if lists are already in order. None without scores.
     given: Float64 | None = None
     by_rows: bool = False  # whether the lists come from a table without ranks and scores
 
     @property
     def n_lists(self) -> int:
-        """Number of lists, empty ones included."""
+        """Number of lists, including empty lists."""
         return len(self.indptr) - 1
 
     @property
     def index(self) -> SourceIndex:
-        """Which users and items it has."""
+        """The users and items of the lists."""
         return SourceIndex("Lists", self.n_lists, self.n_items, self.user_ids, self.item_ids)
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """The properties in which tables must agree to be joined by `joined`."""
+        """The properties that must be equal for `joined` to join tables."""
         named = [
             None if one is None else (one.dtype, ids.kind(one))
             for one in (self.user_ids, self.item_ids)
@@ -58,7 +58,7 @@ class ListTable:
         return (*named, self.scores is None, self.given is None, self.by_rows)
 
     def with_items(self, others: Mapping[str, Array]) -> ListTable:
-        """Return the same lists with more `item_ids`: `others`, by the data that they are from."""
+        """Return the same lists with additional `item_ids`: `others`, by the name of their data."""
         assert self.item_ids is not None
         known = self.item_ids
         for what, more in others.items():
@@ -73,7 +73,7 @@ class ListTable:
         return dataclasses.replace(self, items=items, n_items=len(known), item_ids=known)
 
     def hold_items(self, lists: Int64 | None = None) -> Bool:
-        """Return for each list, or each of `lists`, whether it holds more than padding."""
+        """Return a mask of the lists (all, or `lists`) that have more than padding."""
         if not self.padded:
             return ragged.lengths(self.indptr, lists) > 0
         indptr, items = self.indptr, self.items
@@ -92,7 +92,7 @@ class ListTable:
         return self.user_ids if all_of(has) else self.user_ids[has]
 
     def known_ids(self, kind: Kind) -> Array | None:
-        """Return the ids of the users with a list, or of the items in any list; None without."""
+        """Return the ids of users with a list, or of items in any list; None without ids."""
         if kind == "user":
             return None if self.user_ids is None else self.listed_users()
         if self.item_ids is None:
@@ -103,7 +103,7 @@ class ListTable:
 
 
 def joined(tables: Sequence[ListTable]) -> ListTable:
-    """Concatenate tables of one kind and of different users."""
+    """Concatenate tables of the same kind, with different users."""
     first, n_items = tables[0], max(table.n_items for table in tables)
     items, item_ids = [table.items for table in tables], first.item_ids
     if item_ids is not None:
@@ -134,10 +134,10 @@ def joined(tables: Sequence[ListTable]) -> ListTable:
 
 
 def judged_scores(table: ListTable, lists: Int64, ranks: Ranks) -> Float64:
-    """Return the score of each judged item in its list, NaN where it is in none.
+    """Return the score of each judged item in its list, or NaN if the list lacks it.
 
-    The table must have scores. For a repeated item, the highest score counts. `lists` holds the
-    position of the list of each user of `ranks`, or -1 for a user without one.
+    The table must have scores. For a repeated item, the highest score counts. `lists` has the
+    position of each user's list, or -1 for a user without a list.
     """
     assert table.given is not None
     key = ragged.numbered(table.indptr, table.items, table.n_items)
@@ -159,16 +159,16 @@ def _union(known: Array, more: Array) -> Array:
     return ids.encode([*known.tolist(), *more.tolist()], "item ids")[1]
 
 
-PROBE = 1024  # entries
-PROBED_ITEMS = 16  # number of items of test to try in other spellings
-FEW_ITEMS = 5  # with fewer entries, no warning if no item of test is listed
+PROBE = 1024  # number of entries to look at first
+PROBED_ITEMS = 16  # number of items to try in other spellings
+FEW_ITEMS = 5  # with fewer entries, there is no warning if no item of test is listed
 
 
 class ListCatalogue(NamedTuple):
     """The items that could have been recommended."""
 
     n_items: int | None  # None if unknown
-    inside: Bool | None = None  # which of the items; None if unknown
+    inside: Bool | None = None  # whether it has each item; None if unknown
     lacking: Int64 | None = None  # the listed items that it lacks; None if unknown
 
 
@@ -184,7 +184,7 @@ def catalogue_of(table: ListTable, request: Request) -> ListCatalogue:
 
 
 def items_of(catalogue: Array, item_ids: Array | None, n_items: int) -> Bool:
-    """Return which items are in the catalogue: bool [n_items].
+    """Return a mask of the items in the catalogue: bool [n_items].
 
     Every item of the catalogue must be among the `n_items` items.
     """
@@ -197,7 +197,7 @@ def items_of(catalogue: Array, item_ids: Array | None, n_items: int) -> Bool:
 
 
 def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Request]:
-    """Give lists, test and train the items of all of them."""
+    """Use the union of the items of lists, test and train as the items of each."""
     test, train, catalogue = request.test, request.train, request.catalogue
     sets = request.candidates if isinstance(request.candidates, Interactions) else None
     chosen = sets.item_ids if sets is not None else None
@@ -263,13 +263,13 @@ def _number_of_positions(table: ListTable, request: Request, sets: Interactions 
 
 
 def _number_of(positions: Array) -> int:
-    """Return the number of positions up to the largest of these."""
+    """Return the number of positions up to the largest one in an array."""
     last = positions.max(initial=-1)
     return int(last) + 1
 
 
 def _check_positions(table: ListTable, n_items: int) -> None:
-    """Refuse positions beyond all items: they may be nodes of a graph."""
+    """Refuse positions beyond all items, which may be nodes of a graph."""
     if table.n_items <= n_items:
         return
     entry = int(np.argmax(table.items >= n_items))
@@ -285,19 +285,19 @@ def _check_positions(table: ListTable, n_items: int) -> None:
 def _warn_of_strangers(table: ListTable, test: Interactions, others: Sequence[Array]) -> None:
     """Warn if no item of test is listed, and nothing shows that both sides spell ids the same.
 
-    The table does not have the items of test yet; `others` are the item ids of train and of the
-    catalogue.
+    The table's ids do not yet include the items of test. `others` are the item ids of train and of
+    the catalogue.
     """
     if table.item_ids is None or test.item_ids is None or not len(test.item_ids):
         return
-    # If both sides spell ids the same, the first few entries show it.
+    # If both sides spell ids the same, the first few entries usually show it.
     few = table.item_ids[np.unique(table.items[:PROBE].clip(0))]
     if _shared(few, test.item_ids):
         return
     listed = np.zeros(len(table.item_ids) + 1, bool)
     listed[table.items] = True  # the last is padding
     named = table.item_ids[listed[:-1]]
-    # With few entries, chance alone explains it.
+    # With few entries, this may be chance.
     if min(len(table.items), len(test)) < FEW_ITEMS:
         return
     if any(_shared(named, other) for other in (test.item_ids, *others)):
@@ -315,7 +315,7 @@ def _warn_of_strangers(table: ListTable, test: Interactions, others: Sequence[Ar
 def _warn_of_spelling(table: ListTable, data: Interactions, side: str, effect: str) -> bool:
     """Warn if lists contain items of test or train in another spelling; return whether they do.
 
-    A single unlisted item proves nothing. A small sample of the items of this side is enough.
+    A small sample of test or train is enough. A single unlisted item proves nothing.
     """
     named, its = table.item_ids, data.item_ids
     if named is None or its is None or ids.kind(named) != "str" or ids.kind(its) != "str":
@@ -337,14 +337,14 @@ def _warn_of_spelling(table: ListTable, data: Interactions, side: str, effect: s
 
 
 def _among(some: Array, named: Array) -> Bool:
-    """Return which of some strings occur in a sorted array."""
+    """Return a mask of the strings that occur in a sorted array."""
     places = np.minimum(np.searchsorted(named, some), len(named) - 1)
     found: Bool = named[places] == some
     return found
 
 
 def _warn_of_train(table: ListTable, test: Interactions, train: Interactions | None) -> None:
-    """Warn if train has no item that is listed or in test, so that nothing would be removed."""
+    """Warn if train has no item of lists or test, so that nothing would be removed."""
     of_train = None if train is None else train.item_ids
     if of_train is None or test.item_ids is None or table.item_ids is None:
         return

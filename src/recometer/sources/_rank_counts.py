@@ -1,4 +1,4 @@
-"""Turn counts of judged items into `Ranks`."""
+"""Turns counts of judged items into `Ranks`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from recometer.ranks import Ranks, UserFlag
 from recometer.sources.alignment import Aligned
 from recometer.tasks import BRIEF, Ticker, run_tasks
 
-USERS_PER_TASK = 2**10  # rows that are sorted at once
+USERS_PER_TASK = 2**10  # how many rows are sorted at a time
 
 
 def best_first(indptr: Int64, above: Int64, before: Int64 | None, threads: int) -> Int64:
-    """Return the order of judged rows: each user's best first, those not ranked (-1) last.
+    """Return the order of judged rows: each user's best first, unranked rows (-1) last.
 
     `before` is None if nothing is tied.
     """
@@ -39,9 +39,9 @@ def best_first(indptr: Int64, above: Int64, before: Int64 | None, threads: int) 
 def spread(
     counted: Int64 | Bool, n: int, above: Int64, tied: Int64, before: Int64
 ) -> tuple[Int64, Int64, Int64]:
-    """Return above, tied and before of all n judged rows, given those of the counted rows.
+    """Spread the counts of the counted rows over all n judged rows.
 
-    Rows that were not counted have -1 as `above`.
+    Rows that were not counted get an `above` of -1.
     """
     columns = np.full(n, -1, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
     for column, found in zip(columns, (above, tied, before), strict=True):
@@ -50,7 +50,7 @@ def spread(
 
 
 def check_own_scores(lost: int, positions: Array) -> None:
-    """Raise if the kernel found a judged item (`lost` >= 0) without a candidate of its score."""
+    """Raise an error if a judged item (`lost` >= 0) did not find its own score."""
     if lost >= 0:
         raise InternalError(
             f"The item at position {positions[lost]} did not find its own score among the "
@@ -69,7 +69,7 @@ def of_ranked(
 ) -> Ranks:
     """Make Ranks from the counts of `aligned.ranked`, the rows that can be ranked.
 
-    `order` is what `best_first` returns, if all rows can be ranked and the order is known.
+    `order` is the result of `best_first`, if it is known and all rows can be ranked.
     """
     if aligned.ranked is not None:
         above, tied, before = spread(aligned.ranked, len(aligned.judged), above, tied, before)
@@ -87,7 +87,7 @@ def assemble(
     no_candidates: Int64,
     limit: int | None,
 ) -> Ranks:
-    """Make the Ranks from the counts of all judged rows and their order, best first."""
+    """Make Ranks from the counts of all judged rows, and the order of the rows, best first."""
     n_candidates: Int64 = aligned.n_items - aligned.n_excluded - no_candidates
     above, flags = above[order], aligned.flags
     if any_of(tied):
@@ -120,31 +120,32 @@ def assemble(
 
 
 def n_rankable(aligned: Aligned, candidates: Bool) -> Int64:
-    """Return how many relevant items of each user are among the candidates."""
+    """Return the number of each user's relevant items that are candidates."""
     return steps(ragged.offsets(aligned.relevant & candidates, aligned.judged_indptr))
 
 
-AT_FIRST = 8  # candidates of each user
+AT_FIRST = 8  # number of candidates per user to begin with
 TIMES_MORE = 4
-MOST_AT_ONCE = 2**18  # candidates of all users in memory at once
+MOST_AT_ONCE = 2**18  # maximum number of candidates in memory
 USERS_AT_ONCE = 4096
 
-# Takes some of the users by number, and items of each as a ragged table. Returns the scores, and
-# which of them belong to candidates (None: all).
+# Takes the numbers of some users, and items of each user as a ragged table. Returns the scores, and
+# a mask of the scores of candidates (None if all are).
 Score = Callable[[Int64, Int64, Int64], tuple[Array, Bool | None]]
 
 
 def users_to_check(judged_indptr: Int64, shown: Bool, protocol: Protocol) -> Int64:
-    """Return the users to check: their judged items do not show whether all scores are equal.
+    """Return the users whose judged items do not show whether all scores are equal.
 
-    Other users are undefined anyway, unless the rules give them a value.
+    Users without judged items need no check unless the rules give them a value, because they are
+    undefined anyway.
     """
     everybody = protocol.no_relevant == "computed"
     return np.flatnonzero(~shown & (everybody | (steps(judged_indptr) > 0)))
 
 
 def constant(aligned: Aligned, users: Int64, nan_rule: NanRule, score: Score) -> Bool:
-    """Return which of some users have several candidates that all have the same score."""
+    """Return a mask of the users who have several candidates, all with the same score."""
     found = np.zeros(len(users), bool)
     n_candidates, common = np.zeros(len(users), np.int64), np.zeros(len(users))
     left, begin, size = np.arange(len(users)), 0, AT_FIRST
@@ -162,17 +163,17 @@ def constant(aligned: Aligned, users: Int64, nan_rule: NanRule, score: Score) ->
         common[left[first]] = scores[(np.cumsum(counts) - counts)[first]]
         n_candidates[left] += counts
         same = np.ones(len(left), bool)
-        same[who[scores != common[left][who]]] = False  # NaN does not equal NaN
+        same[who[scores != common[left][who]]] = False  # NaN never equals NaN
         found[left[same & ended]] = n_candidates[left[same & ended]] > 1
         left, begin, size = left[same & ~ended], end, size * TIMES_MORE
     return found
 
 
 def _between(aligned: Aligned, users: Int64, begin: int, end: int) -> tuple[Int64, Int64, Bool]:
-    """Return candidates of some users as a ragged table, and which users have no more.
+    """Return candidates of some users as a ragged table, and a mask of users without further ones.
 
-    They are the candidates from `begin` to `end` of each user, or these items if users have no
-    candidates of their own.
+    These are the candidates ``begin:end`` of each user, or without sets of candidates the items
+    ``begin:end`` that are not excluded.
     """
     if aligned.offered is not None:
         offsets, candidates = aligned.offered

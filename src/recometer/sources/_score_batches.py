@@ -1,4 +1,4 @@
-"""Rank users by their scores of all items, in batches: for `Scores` and factors on a device."""
+"""Ranks users in batches, by scores of all items: for `Scores`, and for factors on a device."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ R = TypeVar("R")
 
 
 class Prefetch(Generic[A, R]):
-    """Call a function on each argument, one argument ahead of the results that are taken.
+    """Calls a function on each argument, one argument ahead of the results that are taken.
 
-    All calls come from one thread, so the function need not be thread-safe, and may use
-    thread-local state. Besides the results in use, at most one is in memory. A context manager:
-    its thread ends with the block.
+    All calls come from the same thread, so the function need not be thread-safe, and may use
+    thread-local state. At most one result is in memory in addition to the results in use. This is a
+    context manager: its thread ends with the block.
 
     Parameters
     ----------
     function
-        Called once per argument, in their order.
+        Called once per argument, in the order of the arguments.
     arguments
     """
 
@@ -68,7 +68,7 @@ class Prefetch(Generic[A, R]):
         """Return the next argument and its result, and request the result after it.
 
         Raises IndexError if no argument is left, the exception of the function if it failed, and
-        Cancelled if the work was interrupted, or another task failed, while it was busy.
+        Cancelled if the work was interrupted or another task failed while the function was busy.
         """
         from concurrent.futures import wait
 
@@ -106,17 +106,17 @@ USERS_PER_BATCH = 1024
 class Batches(NamedTuple):
     """Scores of all items, requested for some users at a time."""
 
-    # Takes users of test that the source knows, and returns their scores as float32 or float64
-    # [len(users), n_columns]: a contiguous array, or a tensor on a device.
+    # Takes users of test that the source knows. Returns their scores, float32 or float64
+    # [len(users), n_columns], as a contiguous array or a tensor on a device.
     ask: Callable[[Int64], Any]
     request: Request
-    n_columns: int  # the items of the source
-    bytes_per_batch: int = 64 * 2**20  # for the scores of a batch
-    ahead: bool = False  # call `ask` on a thread of its own, one batch ahead
+    n_columns: int  # number of items of the source
+    bytes_per_batch: int = 64 * 2**20  # memory for the scores of a batch
+    ahead: bool = False  # whether to call `ask` on a separate thread, one batch ahead
 
     @property
     def most_users(self) -> int:
-        """The number of users in a batch, at most."""
+        """The maximum number of users in a batch."""
         return max(1, min(USERS_PER_BATCH, self.bytes_per_batch // (8 * self.n_columns)))
 
     def cut(self, known: Int64) -> list[Int64]:
@@ -126,10 +126,10 @@ class Batches(NamedTuple):
     def each(self, known: Int64, use: Callable[[Int64, Any], None], label: str) -> None:
         """Call ``use(users, scores)`` for batches of the users `known`, on several threads."""
         batches = self.cut(known)
-        # A function may take any time.
+        # Calling a function may take any time, so it is never brief.
         brief = not self.ahead and len(known) * self.n_columns <= BRIEF_NUMBERS
         if brief and len(batches) == 1 and not self.request.progress:
-            use(known, self.ask(known))  # as `run_tasks` would
+            use(known, self.ask(known))  # `run_tasks` would do the same
             return
         with Prefetch(self.ask, batches) if self.ahead else nullcontext() as prefetch:
 
@@ -150,21 +150,21 @@ class Batches(NamedTuple):
 
 
 def rank_batches(aligned: Aligned, batches: Batches) -> Ranks:
-    """Rank users from their scores of all items, some users at a time."""
+    """Rank users by their scores of all items, some users at a time."""
     work = RankWork(aligned, batches.request)
     batches.each((aligned.rows >= 0).nonzero()[0], work.count, "Ranking")
     return work.ranks(batches.request.threads)
 
 
 def top_batches(aligned: Aligned, batches: Batches, k: int, rule: Rule) -> Best:
-    """Find the best candidates of users from their scores of all items."""
+    """Find the best candidates of users by their scores of all items."""
     work = TopWork(aligned, batches.request, k, rule)
     batches.each(np.flatnonzero(aligned.rows >= 0), work.count, "Listing")
     return work.best
 
 
 class ScoredInBatches(Source):
-    """A source that gives the scores of all items for some users at a time.
+    """A source that returns the scores of all items for some users at a time.
 
     A subclass defines `index`, `describe`, `facts` and `batches`.
     """
@@ -174,10 +174,10 @@ class ScoredInBatches(Source):
 
     @abc.abstractmethod
     def batches(self, aligned: Aligned, request: Request) -> Batches:
-        """Return the batches of scores of users of test."""
+        """Return scores for users of test, in batches."""
 
     def rank(self, request: Request) -> Ranks:
-        """Return where each judged item of each user of test is ranked; see `Ranks`."""
+        """Return the rank of each judged item of each user of test; see `Ranks`."""
         aligned = align(self.index, request)
         return rank_batches(aligned, self.batches(aligned, request))
 
@@ -192,7 +192,7 @@ class ScoredInBatches(Source):
 
 
 class TopWork:
-    """The best candidates of users; each task writes the part of its users."""
+    """The best candidates of users; each task writes only the part of its users."""
 
     def __init__(self, aligned: Aligned, request: Request, k: int, rule: Rule) -> None:
         self.aligned = aligned
@@ -205,7 +205,7 @@ class TopWork:
         )
 
     def count(self, users: Int64, scores: Any) -> None:
-        """Find the best items for some users of test, whose scores these are."""
+        """Find the best items of some users of test, from their scores."""
         aligned, best, rule = self.aligned, self.best, self.rule
         scores = compared(scores, self.protocol)
         scores = mask_scores(aligned, users, scores)
@@ -246,7 +246,7 @@ class TopWork:
 
 
 class RankWork:
-    """State that the tasks of a call share; each task writes the part of its users."""
+    """State that the tasks of a call share; each task writes only the part of its users."""
 
     def __init__(self, aligned: Aligned, request: Request) -> None:
         n = len(aligned.judged)
@@ -257,15 +257,15 @@ class RankWork:
         self.above, self.tied, self.before = np.zeros((3, n), np.int64)
         self.above.fill(-1)
         self.no_candidates = np.zeros(aligned.n_users, np.int64)
-        # Scores of the judged items, if a rule reads them.
+        # The scores of judged items, if a rule reads them.
         self.score = None if request.protocol.score_above is None else np.full(n, np.nan)
 
     def count(self, users: Int64, scores: Any) -> None:
-        """Rank all items for some users of test, whose scores these are."""
+        """Rank all items for some users of test, from their scores."""
         aligned = self.aligned
         scores = compared(scores, self.protocol)
         scores = mask_scores(aligned, users, scores)
-        # The judged items of these users that the source has, as a table of their own.
+        # Make a table of these users' judged items, without items that the source lacks.
         judged_indptr, at = ragged.take_or_cut(aligned.judged_indptr, users)
         who, judged = ragged.users_of(judged_indptr), aligned.judged[at]
         has = judged >= 0
@@ -304,7 +304,7 @@ class RankWork:
             self.score[at] = to_numpy(own) if is_tensor(own) else own
 
     def _constant(self, users: Int64, scores: Any, rows: Int64, counts: Counts) -> Bool:
-        """Return which of the users in `rows` have the same score for all candidates."""
+        """Return a mask of the users in `rows` whose candidates all have the same score."""
         columns = self.aligned.item_rows
         if counts.constant is not None:
             return counts.constant[rows]
@@ -332,7 +332,7 @@ class RankWork:
             ranks = dataclasses.replace(ranks, score=self.score[order])
         if self.limit is None:
             return ranks
-        # A score of -inf is not a candidate: `assemble` cannot tell.
+        # An item scored -inf is not a candidate, which `assemble` cannot know.
         return dataclasses.replace(ranks, n_rankable=_rank_counts.n_rankable(aligned, candidates))
 
 
@@ -347,9 +347,9 @@ def _rank_scores(
     limit: int | None,
     judged_indptr: Int64 | None,
 ) -> Counts:
-    """Count with the kernel; see `_torch.rank_scores`, which counts on a device.
+    """Count with the kernel, as `_torch.rank_scores` does on a device.
 
-    `judged_indptr` is the CSR row pointer of the judged items, if known.
+    `judged_indptr` has the CSR row pointers of judged items, if they are known.
     """
     n_users = len(scores)
     own = scores[who, judged if columns is None else columns[judged]]
@@ -389,10 +389,10 @@ def _rank_scores(
 
 
 def mask_scores(aligned: Aligned, users: Int64, scores: Any) -> Any:
-    """Give items that are not candidates of a user the score -inf.
+    """Give a score of -inf to items that are not candidates of a user.
 
-    `scores`, an array or a tensor, have a row for each of some users of test, and a column per
-    item row of the source.
+    `scores` is an array or a tensor, with a row for each user in `users` and a column for each item
+    row of the source.
     """
     if aligned.offered is None:
         return scores
@@ -407,7 +407,7 @@ def mask_scores(aligned: Aligned, users: Int64, scores: Any) -> Any:
 
 
 def _drain(aligned: Aligned, users: Int64, scores: Any) -> None:
-    """Take items that the model does not rank (-inf) out of the pool."""
+    """Remove items that the model does not rank (-inf) from the pool."""
     absent = scores == -np.inf
     absent = to_numpy(absent) if is_tensor(absent) else absent
     if not absent.any():

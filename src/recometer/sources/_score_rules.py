@@ -1,4 +1,4 @@
-"""Scores as they are compared, by the rules `single_precision` and `infinite_scores`."""
+"""Applies the rules `single_precision` and `infinite_scores` before scores are compared."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from recometer.sources._list_table import ListTable
 
 
 def compared(scores: Any, protocol: Protocol, *, lowest: bool = False) -> Any:
-    """Return scores under the rules: rounded, and with the largest finite number for infinity.
+    """Return scores as the rules say: rounded, or with infinity replaced by the largest number.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def compared(scores: Any, protocol: Protocol, *, lowest: bool = False) -> Any:
         Not changed.
     protocol
     lowest
-        Whether -inf is a score, too, and not the mark of an item that is no candidate.
+        Whether -inf is also a score, instead of marking an item that is not a candidate.
     """
     scores = rounded(scores, protocol)
     if protocol.infinite_scores == "undefined":
@@ -38,8 +38,8 @@ def compared(scores: Any, protocol: Protocol, *, lowest: bool = False) -> Any:
 def rounded(scores: Any, protocol: Protocol) -> Any:
     """Return scores of the same dtype, rounded to single precision if the rule says so.
 
-    Scores that are too large become infinite. No score becomes -inf, which marks items that are no
-    candidates in `Scores`.
+    Scores that are too large become infinite. No score becomes -inf, because -inf marks items that
+    are not candidates in `Scores`.
     """
     if not protocol.single_precision:
         return scores
@@ -52,7 +52,7 @@ def rounded(scores: Any, protocol: Protocol) -> Any:
 
 
 def compared_in_lists(table: ListTable, protocol: Protocol) -> ListTable:
-    """Return lists with their scores as they are compared; ranks are not rounded."""
+    """Return lists with scores as they are compared; ranks are not rounded."""
     scores = table.scores
     if protocol.single_precision and table.given is not None:
         scores = rounded(

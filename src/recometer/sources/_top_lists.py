@@ -26,9 +26,9 @@ class Rule:
     """The order of equal scores."""
 
     order: TieOrder
-    keys: UInt64  # the seed of each user's random order
-    # Leave out judged items, whose places are drawn already: the other items fill the free places
-    # in their random order.
+    keys: UInt64  # seeds of the users' random orders
+    # Whether to leave out judged items, because their places are already drawn. The other items
+    # fill the free places in their random order.
     unjudged_only: bool = False
 
     def users(self, block: slice) -> Rule:
@@ -43,13 +43,13 @@ class Rule:
 class Best(NamedTuple):
     """The best candidates of each user."""
 
-    # [n_users, k]: positions in the numbering of `Aligned`, best first, then -1.
+    # [n_users, k]: items, numbered as in `Aligned`, best first, padded with -1.
     items: npt.NDArray[np.integer]
-    left: Int64  # candidates that tie with the last item, and are not in the list
+    left: Int64  # number of candidates that tie with the last item but are not in the list
 
 
 class Shelf(NamedTuple):
-    """The best candidates of some users so far, as the kernel fills them in."""
+    """The best candidates of some users so far; the kernel fills them in."""
 
     keys: UInt64  # see `Rule`
     scores: Array  # float32 or float64 [n_users, k]
@@ -65,15 +65,15 @@ class Shelf(NamedTuple):
         return cls(keys, np.empty((n, k), dtype), np.full((n, k), -1, np.int32), n_found, left)
 
     def users(self, block: slice) -> Shelf:
-        """Return the shelves of some users, which share the memory."""
+        """Return the shelves of some users, which share memory with these."""
         return Shelf._make(column[block] for column in self)
 
     def native(self) -> dict[str, Any]:
-        """Return them as the kernel's functions take them."""
+        """Return the fields as arguments of the kernel."""
         return dict(zip(("keys", "top_scores", "top_items", "n", "left"), self, strict=True))
 
     def constant(self, n_candidates: Int64) -> Bool:
-        """Return which users have the same score for all their candidates: bool [n_users]."""
+        """Return a mask of users whose candidates all have the same score: bool [n_users]."""
         last = self.scores[np.arange(len(self.n)), self.n - 1]
         equal = self.scores[:, 0] == last
         found: Bool = equal & (n_candidates > 1) & (self.n + self.left == n_candidates)
@@ -85,7 +85,7 @@ def lists(
 ) -> TopLists:
     """Return the first places under any rule for ties, as `Source.top` does.
 
-    `best` finds them in a given order of equal scores.
+    `best` finds them for a single order of equal scores.
     """
     first, *drawn = rules(request)
     lists = best(request, k, first)
@@ -99,10 +99,10 @@ def lists(
 
 
 def rules(request: Request) -> list[Rule]:
-    """Return the orders of equal scores in which `lists` needs the first places.
+    """Return the orders of equal scores for which `lists` needs the first places.
 
-    There are two orders if the rule for ties is ``"random"``. The second one is for the items that
-    test does not judge: `lists` puts the judged items at the places drawn for them.
+    There are two orders if the rule for ties is ``"random"``. The second order is for items that
+    test does not judge; `lists` puts the judged items at the places drawn for them.
     """
     test, ties = request.test, request.protocol.ties
     keys = np.zeros(test.n_users, np.uint64)
@@ -121,10 +121,10 @@ def cut_at_random(
     depth: int,
     best: Callable[[Request, int, Rule], TopLists],
 ) -> TopLists:
-    """Return the first places under the rule ``"random"``, where lists are cut at `depth`.
+    """Return the first places under the rule ``"random"``, with lists cut at `depth`.
 
-    A list that is cut among equal scores keeps the items with lower ids. Among these, places are
-    drawn for the judged items; the other items fill the free places, ordered by id.
+    If the cut splits a group of equal scores, the items with lower ids stay. Among these, places
+    are drawn for the judged items; the other items fill the free places, ordered by id.
     """
     test = request.test
     kept = best(request, depth, Rule(TieOrder.ITEM, np.zeros(test.n_users, np.uint64)))
@@ -135,10 +135,10 @@ def cut_at_random(
 
 
 def put_judged(others: Int64, ranks: Ranks, seed: int, user_keys: UInt64) -> Int64:
-    """Put judged items at the places drawn for them, and the others between them.
+    """Put judged items at the places drawn for them, and other items between them.
 
-    `others` are items that test does not judge, int64 [n_users, k], best first, then -1; the
-    other parameters are those of `draws.drawn_places`.
+    `others` are items that test does not judge, int64 [n_users, k], best first, padded with -1. For
+    the other parameters, see `draws.drawn_places`.
     """
     user, k = ragged.users_of(ranks.indptr), others.shape[1]
     place = drawn_places(ranks, user, seed, user_keys)
@@ -147,14 +147,14 @@ def put_judged(others: Int64, ranks: Ranks, seed: int, user_keys: UInt64) -> Int
     items = np.full(others.shape, -1)
     items[user[rows], place[rows]] = ranks.item[rows]
     free = items < 0
-    number = np.cumsum(free, axis=1) - 1  # of the free places, from 0 on
+    number = np.cumsum(free, axis=1) - 1  # numbers the free places from 0
     items[free] = np.take_along_axis(others, number, axis=1)[free]
     items[undefined] = -1
     return items
 
 
 def without_judged(lists: TopLists, ranks: Ranks) -> Int64:
-    """Take judged items out of lists; the rest moves up: int64 [n_users, k]."""
+    """Remove judged items from lists; later items move up: int64 [n_users, k]."""
     items, n_items = lists.items, lists.n_items
     numbers = np.sort(ragged.numbered(ranks.indptr, ranks.item, n_items)[ranks.item >= 0])
     listed = ragged.pairs(np.arange(len(items))[:, np.newaxis], items, n_items)
@@ -164,7 +164,7 @@ def without_judged(lists: TopLists, ranks: Ranks) -> Int64:
 
 
 def only_unjudged(aligned: Aligned) -> Aligned:
-    """Leave out what test judges, as if it were in train."""
+    """Exclude judged items, as if they were in train."""
     known = aligned.judged >= 0
     judged = ragged.numbered(aligned.judged_indptr, aligned.judged, aligned.n_items)[known]
     excluded = ragged.numbered(aligned.excluded_indptr, aligned.excluded, aligned.n_items)
@@ -192,16 +192,16 @@ def finished(
     counts: dict[str, int] | None = None,
     n_catalogue: int | None,
 ) -> TopLists:
-    """Make the TopLists of the best candidates, all rules for scores being settled.
+    """Make TopLists from the best candidates, after all rules for scores were applied.
 
-    `best` may have fewer than `k` columns. `known` are by default the users that the source
-    knows, and `counts` those of `aligned`; `n_catalogue` is that of `TopLists`; if users have
-    sets of candidates, the number of items in these sets replaces it.
+    `best` may have fewer than `k` columns. `known` marks the users with a list, by default the
+    users that the source knows. `counts` are by default those of `aligned`. For `n_catalogue`, see
+    `TopLists`; if users have sets of candidates, the number of items in these replaces it.
     """
     known = aligned.rows >= 0 if known is None else known
     flags = np.where(known, aligned.flags, aligned.flags & np.uint32(UserFlag.TRAINED))
     ranked = known & ((flags & np.uint32(UNDEFINED)) == 0)
-    # No list is longer than the catalogue, even if k is.
+    # Lists are not longer than the catalogue, even if k is.
     items = np.full((aligned.n_users, max(min(k, aligned.n_items), best.items.shape[1])), -1)
     items[:, : best.items.shape[1]] = best.items
     items[~ranked] = -1

@@ -1,7 +1,7 @@
-"""The same counts with torch, on the device where the tensors are; torch is never imported.
+"""Counts with torch on the device of the tensors; this module never imports torch.
 
-A block of users is ranked from their scores of all items. The score of a judged item is read from
-that block, so it is the number that the others are compared with.
+A block of users is ranked by their scores of all items. The score of a judged item is read from the
+same block, so it is exactly the number that other scores are compared with.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ from recometer.sources.base import Request
 
 Tensor = Any
 
-# Memory on the device: of a block's scores, 8 bytes each, and of what is compared at once.
+# Memory on the device for a block's scores, at 8 bytes each, and for a comparison.
 BLOCK_BYTES = 64 * 2**20
-PIECE = 2**25  # bytes that a fingerprint copies from the device at a time
+PIECE = 2**25  # how many bytes a fingerprint copies from the device at a time
 
-# The precision of products is a setting of the whole process.
+# The precision of products is a setting of the whole process, so only one thread may change it.
 _setting = threading.Lock()
 
 
 class Counts(NamedTuple):
-    """What `rank_scores` counts: the first three per judged item, the others per user."""
+    """The counts of `rank_scores`: the first three per judged item, the others per user."""
 
     above: Int64
     tied: Int64
     before: Int64
     flags: UInt32
     no_candidates: Int64
-    constant: Bool | None = None  # users whose candidates all have one score; None if unchecked
+    constant: Bool | None = None  # whether all candidates tie; None if unchecked
 
 
 def as_numbers(given: Any, what: str, device: Any = None) -> Tensor:
@@ -86,7 +86,7 @@ def factors(users: object, items: object) -> tuple[Tensor, Tensor] | None:
     Raises
     ------
     InputError
-        If they are on different devices.
+        If the factors are on different devices.
     InputTypeError
         See `as_numbers`.
     """
@@ -107,17 +107,17 @@ def factors(users: object, items: object) -> tuple[Tensor, Tensor] | None:
 
 
 def one_at_a_time(request: Request) -> Request:
-    """Return the request with a single thread: a device runs one operation at a time anyway."""
+    """Return the request with a single thread, because a device runs one operation at a time."""
     return dataclasses.replace(request, threads=1)
 
 
 def check_tf32(items: Any) -> None:
-    """Raise unless TF32 changes something for factors of items.
+    """Raise an error unless TF32 has an effect on the factors of items.
 
     Raises
     ------
     InputError
-        If they are not float32, or not on a CUDA device.
+        If the factors are not float32, or not on a CUDA device.
     """
     on_cuda = is_tensor(items) and items.device.type == CUDA
     if not on_cuda or dtype_name(items) != "float32":
@@ -129,7 +129,7 @@ def check_tf32(items: Any) -> None:
 
 @contextlib.contextmanager
 def multiplying(device: Any, *, allow_tf32: bool) -> Iterator[None]:
-    """Multiply in the precision of the factors, or TF32, whatever torch is set to."""
+    """Multiply in the precision of the factors, or in TF32, whatever the settings of torch."""
     torch = sys.modules["torch"]
     backends = torch.backends
     with contextlib.ExitStack() as stack:
@@ -137,7 +137,7 @@ def multiplying(device: Any, *, allow_tf32: bool) -> Iterator[None]:
         if hasattr(backends.cuda.matmul, "fp32_precision"):  # since torch 2.9
             for place in (backends.cuda.matmul, backends.mkldnn.matmul):
                 before, place.fp32_precision = place.fp32_precision, "none"
-                # If the setting was inherited, let it be inherited again.
+                # If the setting was inherited, restore that.
                 inherited = place.fp32_precision == before
                 stack.callback(setattr, place, "fp32_precision", "none" if inherited else before)
                 place.fp32_precision = "tf32" if allow_tf32 else "ieee"
@@ -153,7 +153,7 @@ def multiplying(device: Any, *, allow_tf32: bool) -> Iterator[None]:
 def scorer(
     users: Tensor, items: Tensor, item_bias: Array | None, *, allow_tf32: bool
 ) -> Callable[[Int64], Tensor]:
-    """Return the function of user rows that gives their scores, [len(rows), n_items]."""
+    """Return a function from user rows to their scores, [len(rows), n_items]."""
     torch = sys.modules["torch"]
     bias = None if item_bias is None else torch.tensor(item_bias, device=items.device)
 
@@ -161,7 +161,7 @@ def scorer(
         chosen = users[torch.as_tensor(rows, device=users.device)]
         with multiplying(items.device, allow_tf32=allow_tf32):
             scores = chosen @ items.T if bias is None else torch.addmm(bias, chosen, items.T)
-        # Either infinity makes a user undefined; -inf would be no candidate.
+        # Both infinities make a user undefined, but -inf would count as not a candidate.
         return scores.masked_fill_(scores == -torch.inf, torch.inf)
 
     return score
@@ -176,24 +176,24 @@ def rank_scores(
     judged: Int32,
     nan_rule: NanRule,
 ) -> Counts:
-    """Count, for each judged item, the candidates above it, tied with it, and tied before it.
+    """Count the candidates above each judged item, tied with it, and tied before it.
 
     Parameters
     ----------
     scores : float32 or float64 tensor [n_users, n_columns]
-        -inf is not a candidate. Changed.
+        -inf marks items that are not candidates. Changed in place.
     columns : int64 [n_items] or None
-        The column of each item position. None if they are the same.
+        The column of each item position. None if both agree.
     excluded_indptr, excluded
         Positions of items that are not candidates.
     who, judged
-        The items that are looked for: rows of the scores, and positions.
+        The judged items: their rows of the scores, and their positions.
     nan_rule
 
     Returns
     -------
     Counts
-        `above` is -1 where the item is not a candidate, or its score NaN.
+        `above` is -1 if the item is not a candidate, or its score is NaN.
     """
     torch = sys.modules["torch"]
     scores, candidate, flags, absent = _settle(scores, columns, excluded_indptr, excluded, nan_rule)
@@ -231,7 +231,7 @@ def rank_scores(
 
 
 def brought_where_drawn(scores: Any, order: TieOrder) -> Any:
-    """Return scores as an array if the order of equal scores is random: no device draws it."""
+    """Return scores as an array if equal scores need a random order, which no device draws."""
     return to_numpy(scores) if is_tensor(scores) and order == TieOrder.RANDOM else scores
 
 
@@ -246,10 +246,10 @@ def top_scores(
     flags: UInt32,
     no_candidates: Int64,
 ) -> None:
-    """Fill in the best candidates of each user, equal scores by position, up or down.
+    """Fill in the best candidates of each user; order equal scores by position, up or down.
 
-    The parameters are those of the kernel's `top_scores`. Which of equal scores `torch.topk`
-    takes is arbitrary: only the score of the last place is read from it.
+    The parameters are the same as for the kernel's `top_scores`. Among equal scores, `torch.topk`
+    chooses arbitrarily, so only the score of the last place is read from it.
     """
     torch = sys.modules["torch"]
     scores, candidate, found, absent = _settle(scores, columns, excluded_indptr, excluded, nan_rule)
@@ -283,7 +283,7 @@ def top_scores(
 
 
 def only_cells(scores: Tensor, rows: Int64, columns: Array) -> Tensor:
-    """Return scores that are -inf everywhere but in some cells."""
+    """Return a copy of scores with -inf everywhere except in some cells."""
     torch = sys.modules["torch"]
     cells = _on_device(scores, rows), _on_device(scores, columns)
     masked = torch.full_like(scores, -torch.inf)
@@ -312,7 +312,7 @@ def _settle(
         By item position.
     flags : int64 [n_users]
     absent : bool [n_users, n_items]
-        What is not excluded, but scored -inf.
+        Items that are not excluded, but have a score of -inf.
     """
     torch = sys.modules["torch"]
     if columns is not None:
@@ -334,7 +334,7 @@ def _settle(
 class Pieces:
     """A tensor on a device, copied to the CPU piece by piece for its fingerprint.
 
-    The fingerprint is that of the same numbers in NumPy.
+    The fingerprint equals that of a NumPy array with the same numbers.
     """
 
     def __init__(self, tensor: Tensor) -> None:
@@ -344,11 +344,11 @@ class Pieces:
 
     @classmethod
     def of(cls, array: Any) -> Any:
-        """Wrap a tensor; arrays and None pass."""
+        """Wrap a tensor; return arrays and None unchanged."""
         return cls(array) if is_tensor(array) else array
 
     def pieces(self) -> Iterator[Array]:
-        """Yield the rows in their order, some at a time, contiguous."""
+        """Yield the rows in order, as contiguous parts."""
         row = max(1, self._tensor[:1].numel()) * self.dtype.itemsize
         size = max(1, PIECE // row)
         for start in range(0, len(self._tensor), size):

@@ -1,9 +1,9 @@
 """Alignment: test, train and candidates in the order of a source.
 
-Items are numbered by their place in the order of the sorted item ids ("item positions"), and
-`Aligned.item_rows` is the row of each item in the source. Items that are left out for all users
-have no number, so that a source simply ranks a smaller catalogue. Candidates of each user are a
-ragged table of their own.
+Items are numbered by their place among the sorted item ids ("item positions"). `Aligned.item_rows`
+is the row of each item in the source. Items that are left out for all users have no number, so a
+source simply ranks a smaller catalogue. If users have sets of candidates, these are a separate
+ragged table.
 """
 
 from __future__ import annotations
@@ -46,42 +46,43 @@ Found = TypeVar("Found")
 class Aligned:
     """Test and train as the source sees them."""
 
-    rows: Int64  # the source's row of each user of test, -1 where it has none
+    rows: Int64  # the source's row of each user of test, or -1 for unknown users
     n_items: int
-    item_rows: Int64 | None  # the source's row of each item position; None if they are the same
+    item_rows: Int64 | None  # the source's row of each item position; None if both agree
     judged_indptr: Int64
-    # Item positions, ascending within a user; -1 if the source lacks the item or it is no
-    # candidate. Items of train are not among them.
+    # Item positions, ascending within a user; -1 if the source lacks the item or it is not a
+    # candidate. Items of train are left out.
     judged: Int32
-    # Which of the judged rows can be ranked (known user, known item; None if all can); and those
-    # rows as a table of their own.
+    # The judged rows that can be ranked (known user and item; None if all can), and a separate
+    # table of these rows.
     ranked: Int64 | None
     ranked_indptr: Int64
     ranked_items: Int32
-    gain: Float64  # of each judged row
+    gain: Float64  # gain of each judged row
     relevant: Bool
     excluded_indptr: Int64
     excluded: Int32
     flags: UInt32
     counts: dict[str, int]
-    item: Int32  # `judged` before candidates were chosen: positions in the whole catalogue
-    # The item position of each position of the whole catalogue, -1 for items that are no user's
-    # candidate; None if all are. `n_items`, `item_rows`, `judged` and others use item positions.
+    item: Int32  # `judged` as positions in the whole catalogue, before candidates were chosen
+    # The item position of each position in the whole catalogue, or -1 for items that are no user's
+    # candidate; None if all are. Fields such as `n_items`, `item_rows` and `judged` use item
+    # positions.
     numbers: Int32 | None = None
-    # The candidates of each user, ascending, without items of train; None for all items.
+    # The candidates of each user, ascending, without items of train. None means all items.
     candidate_indptr: Int64 | None = None
     candidates: Int32 | None = None
-    # Where users have candidates of their own: the items of the catalogue that are neither in
-    # train nor in test of each user.
+    # If users have sets of candidates: for each user, the number of items of the catalogue that are
+    # in neither train nor test.
     pool: Int64 | None = None
-    item_ids: Array | None = None  # of the whole catalogue, sorted; None for positions
-    n_offered: int | None = None  # items in the sets of candidates, where they were given
-    # Results computed from the fields; the copies that `anew` makes share them.
+    item_ids: Array | None = None  # ids in the whole catalogue, sorted; None for positions
+    n_offered: int | None = None  # number of items in the sets of candidates, if any
+    # Results computed from the fields, which copies made by `anew` share.
     found: dict[str, Any] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     def anew(self) -> Aligned:
-        """Return a copy with copies of the arrays that sources change."""
-        found = object.__new__(type(self))  # as `dataclasses.replace`, in a fraction of its time
+        """Return a copy; also copy the arrays that sources change."""
+        found = object.__new__(type(self))  # much faster than `dataclasses.replace`
         pool = None if self.pool is None else self.pool.copy()
         vars(found).update(vars(self), flags=self.flags.copy(), pool=pool)
         return found
@@ -93,18 +94,18 @@ class Aligned:
 
     @property
     def n_relevant(self) -> Int64:
-        """Relevant items of each user: int64 [n_users], not to be changed."""
+        """Number of relevant items of each user: int64 [n_users]; do not change it."""
         return self._once(
             "relevant", lambda: steps(ragged.offsets(self.relevant, self.judged_indptr))
         )
 
     @property
     def n_excluded(self) -> Int64:
-        """Excluded items of each user: int64 [n_users], not to be changed."""
+        """Number of excluded items of each user: int64 [n_users]; do not change it."""
         return self._once("excluded", lambda: steps(self.excluded_indptr))
 
     def in_order(self, order: Int64) -> tuple[Float64, Bool]:
-        """Return gains and relevance in another order; not copied if all rows are equal."""
+        """Return gains and relevance in another order; do not copy them if all rows are equal."""
         alike = self._once("alike", lambda: (all_equal(self.gain), all_equal(self.relevant)))
         gain = self.gain if alike[0] else self.gain[order]
         return gain, self.relevant if alike[1] else self.relevant[order]
@@ -125,12 +126,12 @@ class Aligned:
 
     @property
     def n_candidates(self) -> Int64:
-        """How many candidates each user has, if the source scores them all: int64 [n_users]."""
+        """Number of candidates of each user, if the source scores all of them: int64 [n_users]."""
         return self.n_items - self.n_excluded - self.outside
 
     @property
     def outside(self) -> Int64:
-        """How many items are neither candidates of a user nor excluded: int64 [n_users]."""
+        """Number of items that are neither candidates of a user nor excluded: int64 [n_users]."""
         if self.candidate_indptr is None:
             return np.zeros(self.n_users, np.int64)
         listed = np.diff(self.candidate_indptr)
@@ -139,9 +140,9 @@ class Aligned:
     def locate(self, users: Int64, items: npt.NDArray[np.integer]) -> Int64:
         """Find candidates of users of test among items of the whole catalogue.
 
-        `items` are positions in the order of the (sorted) item ids, -1 for none. Returns the
-        positions in the numbering of `judged`, -1 for what is not a candidate of its user; items of
-        the user's train count as if they were candidates.
+        `items` are positions among the sorted item ids, or -1. Returns item positions as in
+        `judged`, or -1 for items that are not candidates of their user. A user's training items
+        count as candidates.
         """
         found = items.astype(np.int64)
         if self.numbers is not None:
@@ -156,10 +157,10 @@ class Aligned:
 
 
 def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -> Aligned:
-    """Match the users and items of test and train with those of a source.
+    """Match the users and items of test and train with a source.
 
-    Candidates may be drawn from the items of `catalogue` (bool [n_items]; None for all). What
-    was matched for an earlier request is reused, except for what sources change.
+    Candidates may be drawn from the items of `catalogue` (bool [n_items]; None for all). Matches
+    from an earlier request are reused, but arrays that sources change are copied.
 
     Raises
     ------
@@ -181,7 +182,7 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
 
 
 def _aligned(index: SourceIndex, request: Request, catalogue: Bool | None) -> Aligned:
-    """Match test and train with the source, without the memory."""
+    """Match test and train with the source, without looking into the memory."""
     test = request.test
     rows = index.places_of_users(test)
     item_rows, sorted_ids = index.sorted_items
@@ -235,7 +236,7 @@ def _aligned(index: SourceIndex, request: Request, catalogue: Bool | None) -> Al
 
 
 class _Judged(NamedTuple):
-    """The rows of test that are judged; items as test numbers them."""
+    """The judged rows of test, with items numbered as in test."""
 
     indptr: Int64
     items: Int32
@@ -244,7 +245,7 @@ class _Judged(NamedTuple):
 
 
 def _judged(request: Request) -> _Judged:
-    """Return the rows of test that are judged, which are those that train does not have."""
+    """Return the judged rows of test: by default, the rows that train does not have."""
     relevant_from, seen = request.protocol.relevant_from, request.protocol.seen
     return request.memory.find(
         "judged",
@@ -313,7 +314,7 @@ def _choose(
 
 
 def _popularity(index: SourceIndex, train: Interactions, request: Request) -> Int64:
-    """Return how many users of train have each item of the source: int64 [n_items]."""
+    """Count the users of train who have each item of the source: int64 [n_items]."""
     found: Int64
     if request.popularity is not None:
         (named, users), sorted_ids = request.popularity, index.sorted_items[1]
@@ -362,9 +363,9 @@ def positions_of(index: SourceIndex, items: Items, counts: dict[str, int]) -> In
 
 
 def leave_out(aligned: Aligned, kept: Bool) -> Aligned:
-    """Take all items out of the catalogue that are not `kept` (bool [n_items]).
+    """Remove all items from the catalogue that are not `kept` (bool [n_items]).
 
-    There is no table of candidates yet.
+    This must happen before sets of candidates are added.
 
     Raises
     ------
@@ -393,9 +394,9 @@ def leave_out(aligned: Aligned, kept: Bool) -> Aligned:
 
 
 def restrict(aligned: Aligned, indptr: Int64, items: Int32) -> Aligned:
-    """Give every user a set of candidates, less what is excluded.
+    """Set the candidates of every user, without excluded items.
 
-    `items` are positions in the order of the (sorted) item ids, ascending within a user.
+    `items` are positions among the sorted item ids, ascending within a user.
     """
     if aligned.numbers is not None:
         items = aligned.numbers[items]
@@ -414,10 +415,10 @@ def draw(
     threads: int,
     progress: bool | None,
 ) -> Aligned:
-    """Give every user their items of test and some others, drawn at random.
+    """Make every user's candidates: the user's items of test, and other items drawn at random.
 
-    `user_keys` seed the draw of each user; `popularity` (int64 [n_items]) is the number of
-    interactions of each position in train, if items are drawn by popularity.
+    `user_keys` seed the draw of each user. If items are drawn by popularity, `popularity` (int64
+    [n_items]) is the number of interactions of each position in train.
 
     Raises
     ------
@@ -444,7 +445,7 @@ def draw(
     known = np.flatnonzero(has_row)
     forbidden = np.sort(np.concatenate([own, _excluded(aligned)]))
     user, item = np.divmod(forbidden, aligned.n_items)
-    # The draw numbers users by their places in `known`, so the pairs must, too.
+    # The draw numbers users by their places in `known`, so number the pairs in the same way.
     row = np.cumsum(has_row) - 1
     forbidden = pairs(row[user], item, aligned.n_items)[has_row[user]]
     drawn = draw_items(
@@ -466,7 +467,7 @@ def draw(
 
 
 def ranked_rows(rows: Int64, indptr: Int64, judged: Int32) -> tuple[Int64, Int64, Int32]:
-    """Return which judged items can be ranked (known user, candidate), and their own table."""
+    """Return the judged rows that can be ranked (known user, candidate), and a table of them."""
     can = (judged >= 0) & np.repeat(rows >= 0, np.diff(indptr))
     ranked = np.flatnonzero(can)
     return ranked, offsets(can, indptr), judged[ranked]
@@ -494,7 +495,7 @@ def _with_table(aligned: Aligned, listed: Int64) -> Aligned:
 
 
 def _ranking(aligned: Aligned, judged: Int32) -> Aligned:
-    """Replace the judged items; some are no longer candidates."""
+    """Replace the judged items, some of which are no longer candidates."""
     lost = int(np.count_nonzero((judged < 0) & (aligned.judged >= 0) & aligned.relevant))
     ranked, ranked_indptr, ranked_items = ranked_rows(aligned.rows, aligned.judged_indptr, judged)
     before = aligned.counts.get("relevant_not_candidates", 0)
@@ -520,13 +521,13 @@ def _excluded(aligned: Aligned) -> Int64:
 
 
 def renumbered(numbers: Int32, items: Int32) -> Int32:
-    """Return the numbers of items in another numbering; -1 for items without one."""
+    """Return the numbers of items in another numbering; -1 for items that it lacks."""
     return np.where(items >= 0, numbers[items], np.int32(-1)).astype(np.int32)
 
 
-STREAM = np.uint64(0x63616E64)  # makes these draws differ from other draws with the same seed
+STREAM = np.uint64(0x63616E64)  # makes these draws differ from others with the same seed
 RACE = np.uint64(1 << 63)  # larger than every counter of the first draws
-CELLS_AT_ONCE = 2**19  # users x draws in memory at a time
+CELLS_AT_ONCE = 2**19  # how many users x draws are in memory at a time
 LOG_TERMS = 12
 
 
@@ -541,14 +542,14 @@ def draw_items(
     threads: int,
     progress: bool | None,
 ) -> Int64:
-    """Draw n items of the pool for each user, or all items that are allowed if there are fewer.
+    """Draw n items of the pool for each user, or all allowed items if there are fewer.
 
     Parameters
     ----------
     n, seed, user_keys
-        The number of items, the seed of the draw, and that of each user.
+        The number of items, the seed of the draw, and the seed of each user.
     forbidden : int64 [n_forbidden]
-        Items that a user must not get: ascending `pairs` of user and one of `n_items` items.
+        Items that a user must not get: ascending `pairs` of a user and one of `n_items` items.
     pool : int32 [n_pool]
         The items, ascending.
     weights : int64 [n_pool] or None
@@ -600,8 +601,8 @@ def draw_items(
 
 
 def _first_of_its_kind(rows: Int64) -> Bool:
-    """Return which numbers occur for the first time in their row."""
-    # A sort of number and place combined is faster than a stable argsort.
+    """Return a mask of the numbers that occur for the first time in their row."""
+    # Sorting a combination of number and place is faster than a stable argsort.
     bits = rows.shape[1].bit_length()
     ordered = np.sort(rows << bits | np.arange(rows.shape[1]), axis=1)
     first = np.ones(rows.shape, bool)
@@ -612,7 +613,7 @@ def _first_of_its_kind(rows: Int64) -> Bool:
 
 
 def _in_pool(numbers: Int64, users: Int64, pool: Int32, n_items: int) -> tuple[Int64, Int64]:
-    """Return the positions in `users` and `pool` of the pairs that are in both.
+    """Return the positions in `users` and `pool` of the pairs whose parts are in both.
 
     `users` and `pool` must be sorted.
     """
@@ -624,23 +625,23 @@ def _in_pool(numbers: Int64, users: Int64, pool: Int32, n_items: int) -> tuple[I
 
 
 def _least(values: Float64, n: Int64) -> Bool:
-    """Return which values are the n smallest of their row; infinite values never are."""
+    """Return a mask of the n smallest values of each row; infinite values do not count."""
     last = np.minimum(n, values.shape[1]) - 1
     limit = np.take_along_axis(np.sort(values, axis=1), last[:, np.newaxis], axis=1)
     found: Bool = (values <= limit) & np.isfinite(values)
-    for row in np.flatnonzero(np.count_nonzero(found, axis=1) > n):  # equal times, which is rare
+    for row in np.flatnonzero(np.count_nonzero(found, axis=1) > n):  # equal values, which are rare
         found[row] = False
         found[row, np.argsort(values[row], kind="stable")[: n[row]]] = True
     return found
 
 
 def _uniform(bits: UInt64) -> Float64:
-    """Return numbers between 0 and 1, both excluded."""
+    """Return numbers strictly between 0 and 1."""
     return ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
 
 def _minus_log(values: Float64) -> Float64:
-    """Return -log(values), from operations that give the same bits on every platform."""
+    """Return -log(values), using operations that give the same bits on every platform."""
     fraction, exponent = np.frexp(values)
     low = fraction < np.sqrt(0.5)
     fraction = np.where(low, 2 * fraction, fraction)

@@ -21,11 +21,11 @@ from recometer.sources.candidates import Candidates, Items
 
 Found = TypeVar("Found")
 
-MOST = 2  # results per kind: for a model in training, and for the one it is compared with
+MOST = 2  # results per kind, for instance for a model in training and the model it is compared with
 
 
 class _Entry(NamedTuple):
-    """A result, and everything that it depends on."""
+    """A result, and everything on which it depends."""
 
     key: Hashable
     same: tuple[object, ...]
@@ -43,9 +43,9 @@ class _Entry(NamedTuple):
 
 
 class Memory:
-    """The last few results of each kind; several threads may use it at once.
+    """The last few results of each kind; several threads may use it at the same time.
 
-    A copy, and the memory in another process, starts empty.
+    Copies, and memories in other processes, start empty.
     """
 
     def __init__(self) -> None:
@@ -67,9 +67,9 @@ class Memory:
         kind
             The kind of result.
         key
-            What the result depends on, together with the objects in `same` (`Interactions` are
-            compared by their arrays) and the values of the arrays in `equal`, which may change in
-            place.
+            The values on which the result depends. It also depends on the objects in `same`
+            (`Interactions` are compared by the identity of their arrays), and on the values of the
+            arrays in `equal`, which may change in place.
         make
             Computes the result. Exceptions are not stored.
         """
@@ -96,7 +96,7 @@ class Memory:
 
 
 def _parts(one: object) -> tuple[object, ...]:
-    """Return the objects to compare by identity: the arrays of interactions, else the object."""
+    """Return the objects to compare by identity: the arrays of interactions, or the object."""
     if isinstance(one, Interactions):
         return one.indptr, one.items, one.values, one.user_ids, one.item_ids
     return (one,)
@@ -118,34 +118,35 @@ class Request:
     Attributes
     ----------
     test, train
-        The items that should have been recommended, and those that must not be recommended again.
+        The items that should have been recommended, and the items that must not be recommended
+        again.
     protocol
         The rules. Sources read `relevant_from`, `nan_scores`, `single_precision`,
-        `infinite_scores` and `ties`: the last one for lists, and to see whether it is ``"input"``
-        if the data have an order.
+        `infinite_scores` and `ties`. The last of these matters for lists, and if it is ``"input"``
+        and the data have an order.
     catalogue
-        The number of items that could be recommended, or their ids as `ids.as_ids` returns
-        them. Sources that score every item do not read it.
+        The number of items that could be recommended, or their ids from `ids.as_ids`. Sources that
+        score every item do not read it.
     depth
-        The number of first places that matter. None stands for the whole ranking. A source may
-        leave items beyond them unranked.
+        The number of first places that matter. None means the whole ranking. A source may leave
+        items beyond these places unranked.
     threads
         The number of threads to use, at least 1.
     progress
         Whether to show progress. None shows it only if standard error is a terminal.
     candidates, exclude
-        The items that may be recommended, as `candidates.read_candidates` returns them, and those
-        that may not; `alignment.align` applies both.
+        The items that may be recommended, from `candidates.read_candidates`, and the items that
+        must not be; `alignment.align` applies both.
     seed
-        Seed of the order that ``ties="random"`` gives equal scores in a list.
+        Seed of the random order of equal scores in a list under ``ties="random"``.
     memory
         Results of earlier requests.
     some_users
-        Whether test contains only some of the users, and others are requested elsewhere. If so,
-        a property that none of these users has may still hold for others, so nothing follows.
+        Whether test contains only some of the users, and others are requested elsewhere. If so, a
+        source must not conclude or warn that no user has some property.
     popularity
-        The ids of the items of the whole train (None for positions) and how many users have each,
-        if `train` contains only some of the users.
+        If `train` contains only some of the users: the ids of the items in the whole of train (None
+        for positions), and the number of users who have each item.
     """
 
     test: Interactions
@@ -164,7 +165,7 @@ class Request:
 
     @property
     def pace(self) -> dict[str, Any]:
-        """The arguments for `recometer.tasks.run_tasks`, by its parameters."""
+        """The keyword arguments for `recometer.tasks.run_tasks`."""
         return {"threads": self.threads, "progress": self.progress}
 
     def in_train(self) -> Bool:
@@ -179,36 +180,36 @@ class Request:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Facts:
-    """Facts about a source that hold before it ranks anything.
+    """Facts about a source that are known before it ranks anything.
 
     Attributes
     ----------
     arrays
-        The arrays (or None) that its rankings depend on, by name, for their fingerprints.
+        The arrays (or None) on which its rankings depend, by name, for their fingerprints.
         ``"user_ids"`` and ``"item_ids"`` are the ids of its users and items; without them, users
         and items are positions.
     truth
-        The relevant items, if they come with the output of the model. None if `evaluate` gets
-        them as test.
+        The relevant items, if the model's output contains them. None if they are passed as test.
     known
-        Returns the ids of the users (``"user"``) or items (``"item"``) that the model has output
-        for, if these are not all ids in `arrays`.
+        A function that returns the ids of the users (``"user"``) or items (``"item"``) for which
+        the model has output, if these are not all ids in `arrays`.
     listed
-        Returns the ids (or positions) of the users with a list. None if the output is not lists.
+        A function that returns the ids (or positions) of the users with a list. None if the output
+        is not lists.
     input_order
         Whether the input orders items with equal scores (``ties="input"``).
     repeats_items
-        Whether the output may have an item several times, so that the rule `duplicates` matters.
+        Whether the output may repeat an item, so that the rule `duplicates` matters.
     unread
         Further rules that have no effect on the rankings, and why.
     threshold
         Whether there is a threshold, which replaces the rule `relevant_from`.
     default_threshold
-        The end of the description if a default threshold applies unless the rule is set.
+        The end of the description if a default threshold applies because the rule is not set.
     sized
-        Whether the source takes the memory of its arrays and no more.
+        Whether the source takes only the memory of its arrays.
     of_unknown
-        The wording of messages about users of test that the model does not know.
+        How messages describe users of test that the model does not know.
     """
 
     arrays: Mapping[str, object]
@@ -231,7 +232,7 @@ class Facts:
         return found if isinstance(found, np.ndarray) else None
 
     def removes_train(self, protocol: Protocol) -> bool:
-        """Return whether a user's items of train leave the ranking and test."""
+        """Return whether a user's training items are removed from the ranking and from test."""
         return protocol.seen == "removed" or (protocol.seen != "kept" and self.listed is None)
 
     def replaces_relevant_from(self, protocol: Protocol) -> bool:
@@ -242,7 +243,7 @@ class Facts:
 
     @property
     def n_bytes(self) -> int | None:
-        """The memory of the source, None if it is unknown."""
+        """The memory that the source takes, in bytes; None if it is unknown."""
         arrays: list[Any] = [array for array in self.arrays.values() if array is not None]
         sizes = (math.prod(array.shape) * array.dtype.itemsize for array in arrays)
         return int(sum(sizes)) if self.sized else None
@@ -254,7 +255,7 @@ class Source(abc.ABC):
     @property
     @abc.abstractmethod
     def facts(self) -> Facts:
-        """Facts that hold before it ranks anything."""
+        """Facts that are known before the source ranks anything."""
 
     @abc.abstractmethod
     def describe(self) -> str:
@@ -262,17 +263,17 @@ class Source(abc.ABC):
 
     @abc.abstractmethod
     def rank(self, request: Request) -> Ranks:
-        """Return where each judged item of each user of test is ranked."""
+        """Return the rank of each judged item of each user of test."""
 
     def top(self, request: Request, k: int) -> TopLists:
-        """Return the first k places of each user's ranking; `depth` of the request is not read.
+        """Return the first k places of each user's ranking; the request's `depth` is ignored.
 
-        They agree with `rank`: a judged item is at the place that the tie rule gives it.
+        They agree with `rank`: a judged item is at the place that the tie rule determines.
 
         Raises
         ------
         InputError
-            If the source cannot give any.
+            If the source cannot provide them.
         """
         raise InputError(
             f"The source ({self.describe()}) gives no lists of items, so metrics of lists cannot "

@@ -1,4 +1,4 @@
-"""The items that may be recommended, as `candidates` and `exclude` of `evaluate` define them."""
+"""The items that may be recommended, according to `candidates` and `exclude` of `evaluate`."""
 
 from __future__ import annotations
 
@@ -33,25 +33,24 @@ WAYS = ("uniform", "popularity")
 
 @dataclasses.dataclass(frozen=True)
 class SampledCandidates:
-    """Candidates that consist of each user's items of test and others, drawn at random.
+    """Candidates that consist of each user's items of test, and other items drawn at random.
 
-    ``rm.evaluate(..., candidates=rm.SampledCandidates(100))`` ranks each user's items of
-    test among 100 items that the user has neither in train nor in test. They are drawn
-    without replacement, and separately for each user: the draw does not depend on other users, on
-    the order of the data, on the number of threads or on the platform. If there are fewer items to
-    draw for a user, the user gets all of them, and the result counts the user.
+    ``rm.evaluate(..., candidates=rm.SampledCandidates(100))`` ranks each user's items of test among
+    100 items that the user has in neither train nor test. They are drawn without replacement, and
+    separately for each user: a draw does not depend on other users, the order of the data, the
+    number of threads or the platform. If there are too few items to draw from, the user gets all of
+    them, and the result counts such users.
 
-    Metrics of such candidates say less than they seem to. They are higher than those of the
-    whole catalogue, and can reverse the order of two models (Krichene & Rendle 2020, On
-    Sampled Metrics for Item Recommendation). The rule `correction` estimates the value on the
-    whole catalogue.
+    Metrics on sampled candidates say less than they seem to. They are higher than on the whole
+    catalogue, and can reverse the order of two models (Krichene & Rendle 2020, On Sampled Metrics
+    for Item Recommendation). The rule `correction` estimates the value on the whole catalogue.
 
     Parameters
     ----------
     n
         The number of items to draw for each user.
     by
-        ``"uniform"`` draws all items with the same probability; ``"popularity"`` draws them in
+        ``"uniform"`` draws all items with the same probability. ``"popularity"`` draws items in
         proportion to the number of their interactions in train.
     seed
         Seed of the draw.
@@ -92,17 +91,17 @@ class SampledCandidates:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Negatives:
-    """Candidates that consist of each user's items of test and of the negatives given here.
+    """Candidates that consist of each user's items of test, and of the negatives passed here.
 
-    Files of sampled negatives, such as those of NCF (99 per user), often do not contain the items
-    of test. With ``candidates=negatives``, every item of test would therefore be a miss;
+    Files of sampled negatives, such as NCF's (99 per user), often do not contain the items of test.
+    With ``candidates=negatives``, every item of test would therefore be a miss. Instead,
     ``candidates=rm.Negatives(negatives)`` ranks the items of test among the negatives.
 
     Parameters
     ----------
     items
-        A set for each user, as ``candidates=`` takes it: anything that `Interactions.of` takes, or
-        an array of positions [n_users, n].
+        A set for each user, in the same form as for ``candidates=``: anything that
+        `Interactions.of` takes, or an array of positions [n_users, n].
 
     Examples
     --------
@@ -127,14 +126,14 @@ class Negatives:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Items:
-    """Some items, under the ids of the source.
+    """A set of items, by the ids of the source.
 
     Attributes
     ----------
     what
-        The parameter that gave them, for messages.
+        The parameter that contained them, for messages.
     ids : [n]
-        As `ids.as_ids` returns them; positions if the source has no ids.
+        Ids from `ids.as_ids`, or positions if the source has no ids.
     """
 
     what: str
@@ -149,12 +148,12 @@ Candidates = Items | Interactions | SampledCandidates
 
 
 def check_sets(n_without: int, n_known: int) -> None:
-    """Refuse sets of candidates if none of the users of test that a source knows has one.
+    """Refuse sets of candidates if no user of test that a source knows has any.
 
     Raises
     ------
     InputError
-        If all of the `n_known` users are without candidates.
+        If none of the `n_known` users has candidates.
     """
     if n_without == n_known > 0:
         raise InputError(
@@ -169,10 +168,9 @@ def read_candidates(given: object, test: Interactions | None = None) -> Candidat
     Parameters
     ----------
     given
-        As `recometer.evaluate` takes it.
+        The argument of `recometer.evaluate`.
     test
-        The interactions that are added to `Negatives`, and to which the positions of an array
-        refer.
+        The interactions that are added to `Negatives`. Positions in an array refer to them.
 
     Raises
     ------
@@ -252,7 +250,7 @@ def read_items(given: object, what: str) -> Items:
 
 
 def _holds_positions(given: object) -> bool:
-    """Tell positions [n_users, n] from a matrix [n_users, n_items], which holds 0 and 1."""
+    """Return whether an array has positions [n_users, n], or is a matrix of 0 and 1."""
     return (
         isinstance(given, np.ndarray)
         and given.ndim == 2
@@ -262,7 +260,7 @@ def _holds_positions(given: object) -> bool:
 
 
 def _from_positions(array: Any, test: Interactions) -> Interactions:
-    """Read an array of item positions, a row per user of test, padded with -1."""
+    """Read an array of item positions with a row per user of test, padded with -1."""
     if test.user_ids is not None or test.item_ids is not None:
         raise InputError(
             f"candidates is an array of whole numbers of shape {array.shape}, which are positions "

@@ -1,4 +1,4 @@
-"""Factors: user factors x item factors, ranked exactly and without a matrix of scores."""
+"""Factors: user factors x item factors, ranked exactly without a matrix of scores."""
 
 from __future__ import annotations
 
@@ -61,9 +61,8 @@ class Factors(Source):
 
     ``score(u, i) = user_bias[u] + item_bias[i] + sum over f of
     user_factors[u, f] * item_factors[i, f]``, computed in the precision of the factors with
-    fused multiply-adds, factor by factor, beginning with the item's bias. The bias of a user
-    shifts all scores of the user, and so does not change a rank. It is checked, but left out of
-    the sum.
+    fused multiply-adds, factor by factor, starting with the item's bias. A user's bias shifts all
+    scores of the user, so it does not change any rank. It is checked, but left out of the sum.
 
     Parameters
     ----------
@@ -75,20 +74,20 @@ class Factors(Source):
         warning).
 
         Files are mapped into memory (as by ``numpy.load(..., mmap_mode="r")``) and ranked in place,
-        so that they may be larger than memory. Where they have to be converted, this is done block
-        by block.
+        so they may be larger than memory. If they have to be converted, this is done block by
+        block.
 
         Both may be torch tensors. Tensors on the CPU are read without a copy. Tensors on another
         device stay there: torch multiplies and counts on the device, in the precision of the
-        factors, whatever it is set to (see ``docs/gpu.md``).
+        factors, whatever the settings of torch (see ``docs/gpu.md``).
     user_bias : [n_users], optional
     item_bias : [n_items], optional
     user_ids, item_ids : sequences of n_users and n_items ids, optional
         The id of each row. Without them, row u is user u of test.
     allow_tf32
-        Whether float32 factors on a CUDA device may be rounded to TF32, which has 10 bits after the
-        leading one, before they are multiplied. This is faster, but not exact: items with close
-        scores change places.
+        Whether float32 factors on a CUDA device may be rounded to TF32 (a mantissa of 10 bits)
+        before they are multiplied. This is faster, but not exact: items with close scores may
+        change places.
 
     Raises
     ------
@@ -97,13 +96,13 @@ class Factors(Source):
     InputTypeError
         If the factors are not numbers.
     FileError
-        If a path does not name a .npy file with an array. While ranking, also if a file that is
-        mapped into memory was changed.
+        If a path is not a .npy file with an array. While ranking, also if a file that is mapped
+        into memory was changed.
 
     Warns
     -----
     DataWarning
-        If factors of another dtype are converted, which copies the whole array unless it is in a
+        If factors of another dtype are converted. This copies the whole array unless it is in a
         file.
 
     Examples
@@ -148,29 +147,29 @@ class Factors(Source):
         Parameters
         ----------
         *paths
-            The files of the users, of the items, of the users' ids and of the items' ids; the last
-            two may be left out. Factors are NumPy arrays (.npy), which are mapped into memory, or
-            Parquet files with a column of ids and the factors in a column of lists or in columns
-            of numbers. Ids are a text file with one id per line (.txt), a NumPy array, or a column
-            of a table; the word ``"positions"`` in place of a file says that the ids count the rows
-            from 0. One archive of arrays (.npz), called as the parameters of `Factors` are, can
-            stand in place of the first two files.
+            The files with users, items, users' ids and items' ids; the last two are optional.
+            Factors are NumPy arrays (.npy), which are mapped into memory, or Parquet files with a
+            column of ids and the factors in a column of lists or in columns of numbers. Ids are a
+            text file with one id per line (.txt), a NumPy array, or a column of a table. The word
+            ``"positions"`` instead of a file means that the ids are the row numbers, from 0. A
+            single archive of arrays (.npz), named like the parameters of `Factors`, can replace the
+            first two files.
         test
-            What the factors will be evaluated on, see `recometer.evaluate`. Ids in text files are
-            read as strings or as numbers, whichever test has.
+            The test data on which the factors will be evaluated; see `recometer.evaluate`. Ids in
+            text files are read as strings or numbers, like the ids of test.
         user, item
-            Columns of the ids in tables. By default they are found by their names.
+            Columns of the ids in tables. By default, they are found by their common names.
         note
-            Called with sentences about what was read.
+            Called with notes about what was read.
 
         Raises
         ------
         FileError
             If a file cannot be read.
         InputError
-            If files do not fit each other, or the rows have no ids and test has.
+            If files do not fit together, or test has ids but the rows do not.
         """
-        from recometer.data.factor_files import read_factors  # most factors are not in files
+        from recometer.data.factor_files import read_factors  # most factors do not come from files
 
         data = test if test is None or isinstance(test, Interactions) else Interactions.of(test)
         arrays = read_factors(paths, data, {"user": user, "item": item}, note)
@@ -191,7 +190,7 @@ class Factors(Source):
 
     @cached_property
     def facts(self) -> Facts:
-        """The factors, biases and ids, and the rules that factors do not read."""
+        """The factors, biases and ids, and the rules that do not affect factors."""
         arrays = {
             "users": Pieces.of(self._factors.users),
             "items": Pieces.of(self._factors.items),
@@ -202,7 +201,7 @@ class Factors(Source):
         return Facts(arrays, unread=UNREAD)
 
     def rank(self, request: Request) -> Ranks:
-        """Return where each judged item of each user of test is ranked; see `Ranks`."""
+        """Return the rank of each judged item of each user of test; see `Ranks`."""
         with self._factors.files:
             aligned = align(self._index, request)
             if is_tensor(self._factors.items):
@@ -232,14 +231,14 @@ class Factors(Source):
         return _top_lists.finished(aligned, best, k, n_catalogue=aligned.n_items)
 
     def _batches(self, aligned: Aligned, request: Request) -> Batches:
-        """Multiply on a device: some users with all items at a time."""
+        """Return batches of scores: some users times all items, multiplied on the device."""
         factors, known = self._factors, aligned.rows >= 0
         flags = aligned.flags[known]
         factors.flag_user_bias(aligned.rows[known], flags)
         aligned.flags[known] = flags
         arrays = factors.users, factors.items, factors.item_bias
         score = _torch.scorer(*arrays, allow_tf32=self._allow_tf32)
-        # No rule ranks what overflows.
+        # No rule ranks scores that overflow.
         protocol = request.protocol.replace(infinite_scores="undefined")
         return Batches(
             lambda users: score(aligned.rows[users]),
@@ -250,24 +249,24 @@ class Factors(Source):
         )
 
 
-# A task has enough users that packing the items costs little, and few enough that their counts
-# stay in the cache, memory is bounded, and no thread waits long for the last task.
+# A task needs enough users that packing the items costs little. It must have few enough that their
+# counts stay in the cache, memory is bounded, and no thread waits long for the last task.
 USERS_PER_TASK = 504
 JUDGED_PER_TASK = 25_000
-# Tasks have more users if users may finish early: few are left when the last items are packed.
+# Tasks have more users if users may finish early, because few are left for the last items.
 TIMES_WITH_DEPTH = 2
 FACTOR_BYTES_PER_TASK = 4 * 2**20
 CANDIDATES_PER_TASK = 2**18
-# Items of a file that are converted at once, if the kernel cannot read them in place.
+# How many items of a file are converted at once, if the kernel cannot read them in place.
 CONVERTED_AT_ONCE = 2**14
-# Calls of the kernel are short, so that Ctrl-C works and the progress bar moves.
+# Calls of the kernel are short, so that Ctrl-C takes effect and the progress bar moves.
 SECONDS_PER_CALL = 0.1
-# Shorter work runs on one thread: it ends before another thread could help.
+# Shorter work runs on one thread, because it ends before another thread could help.
 BRIEF_SECONDS = 0.001
 
 
 class FactorsWork:
-    """State that the tasks of a call share; each task writes the part of its users."""
+    """State that the tasks of a call share; each task writes only the part of its users."""
 
     def __init__(self, factors: FactorArrays, aligned: Aligned, request: Request) -> None:
         self.factors, self.aligned = factors, aligned
@@ -275,11 +274,11 @@ class FactorsWork:
         n = len(aligned.ranked_items)
         self.scores: Array = np.empty(n, factors.items.dtype)
         self.above, self.tied, self.before = (np.zeros(n, np.int64) for _ in range(3))
-        # The order of each user's judged items, best first, if tasks find it for their users.
+        # Each user's judged items, best first, if tasks sort them.
         self.best: Int64 | None = None
         self.times = 1 if request.depth is None else TIMES_WITH_DEPTH
         self.instruction_set = _kernel.instruction_set()
-        # The row of each item among those of a file that are converted together.
+        # The row of each item among the items of a file that are converted together.
         self.converted_rows: Int64 | None = None
         if isinstance(factors.items, Converted):
             self.converted_rows = np.arange(aligned.n_items) % CONVERTED_AT_ONCE
@@ -290,7 +289,7 @@ class FactorsWork:
         if one is not None:
             lengths = item_lengths(factors.items, factors.item_bias, one)
         self.check = not self._finite_for_sure(lengths)
-        # All scores must be computed to see whether they are finite.
+        # Checking that all scores are finite requires computing all of them.
         whole = self.check or aligned.candidates is not None
         self.limit = None if whole else request.depth
         self.longest_first = None
@@ -300,9 +299,9 @@ class FactorsWork:
             self.longest_first = LongestFirst.of(lengths if rows is None else lengths[rows], one)
 
     def _finite_for_sure(self, lengths: Float64 | None) -> bool:
-        """Return whether no score can be NaN or infinite.
+        """Return whether all scores must be finite.
 
-        No factor is larger than the longest of the `lengths` of the items, if these are known.
+        If the items' `lengths` are known, no factor is larger than the largest of them.
         """
         factors = self.factors
         known = lengths is not None and factors.finite_up_to(float(lengths.max()))
@@ -341,7 +340,7 @@ class FactorsWork:
         self.run_all(self._rank, self.blocks(request.threads), "Ranking", request)
 
     def flag_constant(self, request: Request) -> None:
-        """Flag users whose candidates all have the same score, where no judged item was ranked."""
+        """Flag users without ranked judged items if all their candidates have the same score."""
         aligned = self.aligned
         shown = (aligned.rows < 0) | (steps(aligned.ranked_indptr) > 0)
         users = users_to_check(aligned.judged_indptr, shown, request.protocol)
@@ -350,7 +349,7 @@ class FactorsWork:
             mine = users[block]
             factors = self.user_factors(aligned.rows[mine])
             if not self.check and self.factors.item_bias is None:
-                # Users with factors of 0 have equal scores: the model knows nothing about them.
+                # If all factors of a user are 0, so are all scores.
                 nothing = ~factors.any(axis=1)
                 several = aligned.n_candidates[mine] > 1
                 aligned.flags[mine[nothing & several]] |= np.uint32(UserFlag.CONSTANT_SCORES)
@@ -381,7 +380,7 @@ class FactorsWork:
             _kernel.best_first(indptr, self.above, self.before, self.best)
 
     def score(self, users: Array, indptr: Int64, listed: Int32, scores: Array) -> None:
-        """Write the scores of listed items, for users with these factors."""
+        """Write the scores of listed items for some users; `users` are their factors."""
         items = self._items()
         if self.converted_rows is not None:
             mine = slice(int(indptr[0]), int(indptr[-1]))
@@ -393,7 +392,7 @@ class FactorsWork:
         )
 
     def _items(self) -> dict[str, Any]:
-        """Return all items as the kernel reads them in place."""
+        """Return all items, which the kernel reads in place."""
         factors = self.factors
         return {"items": factors.items, "bias": factors.item_bias, "rows": self.aligned.item_rows}
 
@@ -410,7 +409,7 @@ class FactorsWork:
     def shown(
         self, first: int, finished: UInt8, judged_per_user: float = 0.0
     ) -> tuple[dict[str, Any], int]:
-        """Return the items for the next call of the kernel, and the end of these items."""
+        """Return the items for the next call of the kernel, and where they end."""
         n_items = self.aligned.n_items
         if self.converted_rows is not None:
             last = min(first + CONVERTED_AT_ONCE, n_items)
@@ -435,9 +434,9 @@ class FactorsWork:
         """After counting, drop items that are beyond the depth or cannot be ranked."""
         mine, flags = self.judged_of(block), self.aligned.flags[block]
         if self.check:
-            # Users without factors got those of row 0.
+            # Users without factors were ranked with the factors of row 0, so drop their flags.
             flags[self.aligned.rows[block] < 0] &= np.uint32(UserFlag.TRAINED)
-            # All rules but `undefined` have replaced NaN by now.
+            # NaN is left only under the rule "undefined".
             self.above[mine][np.isnan(self.scores[mine])] = -1
         if self.limit is not None:
             beyond = self.above[mine] >= self.limit
@@ -445,7 +444,7 @@ class FactorsWork:
                 counts[mine][beyond] = value
 
     def count(self, block: slice, users: Array, ticker: Ticker) -> None:
-        """Count all items for a block of users, who have these factors."""
+        """Count all items for a block of users; `users` are their factors."""
         aligned, offsets = self.aligned, slice(block.start, block.stop + 1)
         indptr, n_users = aligned.ranked_indptr[offsets], block.stop - block.start
         judged_per_user = (indptr[-1] - indptr[0]) / n_users
@@ -478,7 +477,7 @@ class FactorsWork:
             ticker.advance(float((last - first) * n_users))
 
     def judged_of(self, block: slice) -> slice:
-        """Return the rows of the judged items of a block of users."""
+        """Return the rows of judged items of a block of users."""
         indptr = self.aligned.ranked_indptr
         return slice(int(indptr[block.start]), int(indptr[block.stop]))
 
@@ -488,12 +487,12 @@ class FactorsWork:
         return of_ranked(self.aligned, *counts, self.limit, threads, self.best)
 
     def native(self, users: Array) -> dict[str, Any]:
-        """Return the factors of some users as the kernel's functions take them."""
-        self.factors.files.check()  # right before each call of the kernel
+        """Return the factors of some users as arguments of the kernel."""
+        self.factors.files.check()  # this runs right before each call of the kernel
         return {"instruction_set": self.instruction_set, "users": users}
 
     def user_factors(self, rows: Int64) -> Array:
-        """Return the factors of some rows, contiguous."""
+        """Return the factors of some rows as a contiguous array."""
         factors = self.factors
         if not len(factors.users):
             return np.zeros((len(rows), factors.items.shape[1]), factors.items.dtype)
@@ -503,7 +502,7 @@ class FactorsWork:
 
     @cached_property
     def brief(self) -> bool:
-        """Whether all the work takes at most BRIEF_SECONDS, roughly."""
+        """Whether all work takes at most about BRIEF_SECONDS."""
         aligned, n_users = self.aligned, max(1, self.aligned.n_users)
         one = self._seconds_per_score(len(aligned.ranked_items) / n_users)
         n_scores = aligned.n_items * n_users
@@ -512,7 +511,7 @@ class FactorsWork:
         return n_scores * one <= BRIEF_SECONDS
 
     def order(self, users: Array) -> dict[str, Any]:
-        """Return the order of the items for some users' factors, as the kernel takes it."""
+        """Return the order of the items for some users' factors, as arguments of the kernel."""
         return OWN_ORDER if self.longest_first is None else self.longest_first.native(users)
 
     def items_per_call(self, finished: UInt8, judged_per_user: float = 0.0) -> int:
@@ -528,11 +527,11 @@ class FactorsWork:
         return 10 * seconds if self.instruction_set == "plain" else seconds
 
 
-# Fewer items are ranked faster than sorted.
+# With fewer items, ranking all of them is faster than sorting them first.
 LEAST_ITEMS = 1024
 LEAST_USERS = 16
 
-# If the median length of rows is closer to the longest, hardly any user finishes early.
+# If the median length divided by the longest is higher, hardly any user finishes early.
 MOST_ALIKE = 0.6
 SAMPLE = 256
 
@@ -544,12 +543,12 @@ class LongestFirst:
     Attributes
     ----------
     by_place, places : int32 [n_items]
-        The item at each place, and the place of each item, in the numbering of `Aligned`.
+        The item at each place, and the place of each item; items are numbered as in `Aligned`.
     item_bound : float64 [n_items]
-        By place, descending. The bound at a place times the bound of a user is at least the
-        computed score of that user for the item at this place or any later place.
+        A bound per place, descending. The bound at a place times the bound of a user is at least
+        the computed score of this user for the item at this place or any later place.
     one : float
-        The factor of each user for the items' biases; 0 without biases.
+        The extra factor of every user, which multiplies the items' biases; 0 without biases.
     """
 
     by_place: Int32
@@ -567,7 +566,7 @@ class LongestFirst:
         return cls(by_place, places, bounds, one)
 
     def native(self, users: Array) -> dict[str, Any]:
-        """Return the order and the bounds for some users as the kernel's functions take them."""
+        """Return the order, and the bounds of some users, as arguments of the kernel."""
         return {
             "by_place": self.by_place,
             "places": self.places,
@@ -580,7 +579,7 @@ OWN_ORDER: dict[str, Any] = dict.fromkeys(("by_place", "places", "item_bound", "
 
 
 def shared_scale(factors: FactorArrays, aligned: Aligned) -> float | None:
-    """Return `LongestFirst.one`, or None if sorting the items does not pay."""
+    """Return `LongestFirst.one`, or None if sorting the items is not worthwhile."""
     if aligned.n_items < LEAST_ITEMS or aligned.n_users < LEAST_USERS:
         return None
     one, typical = 0.0, _some(factors.items)
@@ -596,10 +595,10 @@ def shared_scale(factors: FactorArrays, aligned: Aligned) -> float | None:
 
 
 def item_lengths(items: Array, bias: Array | None, one: float) -> Float64:
-    """Return bounds of the lengths of items with their biases as one more factor."""
+    """Return bounds of the lengths of items, with the bias as an extra factor."""
     if bias is None:
         return length_bounds(items)
-    # A bias below 0 lowers scores, even rounded ones.
+    # Drop negative biases: they only lower scores, even rounded ones.
     return length_bounds(items, np.maximum(bias, 0).astype(np.float64) / one)
 
 
@@ -612,16 +611,16 @@ def length_bounds(matrix: Array, more: Float64 | float = 0.0) -> Float64:
     Let u and v be rows of n factors, b the bias, e the distance from 1 to the next number of
     their dtype, and t its smallest number with full precision.
 
-    - A score is b and n products, added up. With or without fused operations each term takes at
-      most n + 1 roundings, each by a factor of at most 1 + e/2, so that the score is at most
-      (1 + (n + 1) e) (b + |u| |v|), for b >= 0 and (n + 1) e <= 1. Where results are too small
-      for full precision, or are flushed to 0, add n t to this bound.
-    - A sum of n squares, in any order, is at least (1 - (n + 1) e/2) |u|^2 - n t, and its root
-      at least (1 - (n + 2) e/2) |u| - sqrt(n t), as computed.
+    - A score is the sum of b and n products. With or without fused operations, each term is rounded
+      at most n + 1 times, each time by a factor of at most 1 + e/2. The score is therefore at most
+      (1 + (n + 1) e) (b + |u| |v|), for b >= 0 and (n + 1) e <= 1. If results are too small for
+      full precision, or are flushed to 0, add n t to this bound.
+    - A computed sum of n squares, in any order, is at least (1 - (n + 1) e/2) |u|^2 - n t. Its
+      computed root is at least (1 - (n + 2) e/2) |u| - sqrt(n t).
 
-    Both bounds being larger by a factor of 1 + 2 (n + 4) e and then by 2 sqrt((n + 1) t), their
-    product is at least the score, and there is room for the few roundings here and in the kernel.
-    A number whose square overflows gets an infinite bound.
+    Both lengths are multiplied by 1 + 2 (n + 4) e, and then 2 sqrt((n + 1) t) is added. Their
+    product is then at least the score, with room for the few roundings here and in the kernel. If
+    a square overflows, the bound is infinite.
     """
     n, limits = matrix.shape[1], np.finfo(matrix.dtype)
     with np.errstate(over="ignore", under="ignore"):
@@ -629,7 +628,7 @@ def length_bounds(matrix: Array, more: Float64 | float = 0.0) -> Float64:
     room = (n + 4) * float(limits.eps)
     if room > 0.25:
         return np.full(len(matrix), np.inf)
-    # Usually there are no biases, and this function takes longer than everything else here.
+    # Without biases, the usual case, skip this: it takes longer than everything else here.
     bounds: Float64 = np.hypot(lengths, more) if np.any(more) else lengths
     bounds *= 1 + 2 * room
     bounds += 2 * np.sqrt((n + 1) * float(limits.tiny))
@@ -642,11 +641,11 @@ def _some(rows: Array) -> Array:
 
 
 def _balance(users: Array, items: Array, bias: Float64) -> float:
-    """Return the factor of users for the biases that makes bounds tight for typical rows.
+    """Return the users' extra factor that makes bounds tight for typical rows.
 
-    With biases as one more factor, the bound is sqrt(|u|^2 + one^2) sqrt(|v|^2 + b^2 / one^2),
-    which is |u| |v| + b where one^2 = b |u| / |v|. Any positive number is right; a power of 2
-    divides without rounding.
+    With biases as an extra factor, the bound is sqrt(|u|^2 + one^2) sqrt(|v|^2 + b^2 / one^2). It
+    equals |u| |v| + b if one^2 = b |u| / |v|. Any positive number is valid; a power of 2 divides
+    without rounding.
     """
     user = np.mean(length_bounds(_some(users))) if len(users) else np.float64(0)
     with np.errstate(all="ignore"):
@@ -660,11 +659,11 @@ USERS_PER_TABLE = 1024
 
 
 def candidate_blocks(aligned: Aligned) -> list[Int64]:
-    """Cut the users who have candidates into blocks of limited size, or of one user."""
+    """Cut the users with candidates into blocks of limited size, but at least one user."""
     assert aligned.candidate_indptr is not None
     lengths = np.diff(aligned.candidate_indptr)
     users = np.flatnonzero((lengths > 0) & (aligned.rows >= 0))
-    # Users with equal numbers of candidates share a block, so that tables have little padding.
+    # Blocks have users with similar numbers of candidates, so that tables have little padding.
     users = users[np.argsort(lengths[users], kind="stable")]
     found, start = [], 0
     while start < len(users):
@@ -677,14 +676,14 @@ def candidate_blocks(aligned: Aligned) -> list[Int64]:
 
 
 def rank_candidates(work: FactorsWork, request: Request) -> None:
-    """Rank the judged items of all users among the candidates of each."""
+    """Rank the judged items of all users among each user's candidates."""
     tasks = candidate_blocks(work.aligned)
     run = functools.partial(_rank_candidates_of, work)
     run_tasks(run, tasks, label="Ranking", brief=work.brief, **request.pace)
 
 
 def _rank_candidates_of(work: FactorsWork, users: Int64, ticker: Ticker) -> None:
-    """Rank the judged items of some users of test among the candidates of each."""
+    """Rank the judged items of some users of test among each user's candidates."""
     ticker.advance()
     aligned = work.aligned
     assert aligned.candidate_indptr is not None
@@ -698,7 +697,7 @@ def _rank_candidates_of(work: FactorsWork, users: Int64, ticker: Ticker) -> None
         work.factors.flag_user_bias(aligned.rows[users], flags)
         infinite = np.isinf(scores)
         flags[ragged.users_of(indptr)[infinite]] |= np.uint32(UserFlag.INFINITE_SCORE)
-        # In the table, -inf marks items that are no candidates. These users' counts are not read.
+        # In the table, -inf marks items that are not candidates. These users' counts are not used.
         scores[infinite] = np.finfo(scores.dtype).min
     judged_indptr, judged_at = ragged.take(aligned.ranked_indptr, users)
     judged = aligned.ranked_items[judged_at]
@@ -721,8 +720,8 @@ def _count_in_table(
 ) -> list[Int64]:
     """Return above, tied and before of judged items among the candidates of their users.
 
-    `indptr`, `items` and `scores` are the candidates, `judged_indptr` and `entry` which of them
-    are judged; `flags` are changed in place.
+    `indptr`, `items` and `scores` are the candidates. `judged_indptr` and `entry` say which of them
+    are judged. `flags` are changed in place.
     """
     n_users = len(indptr) - 1
     who = ragged.users_of(indptr)
@@ -808,7 +807,7 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
 
 
 def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best:
-    """Return the best candidates of each user, if users have candidates of their own."""
+    """Return the best candidates of each user, if users have sets of candidates."""
     aligned = work.aligned
     assert aligned.candidate_indptr is not None
     assert aligned.candidates is not None
@@ -850,7 +849,7 @@ def _first_places(
     items: Int32,
     left: Int64,
 ) -> None:
-    """Read candidates as lists with scores: write the first places of each user to `items`."""
+    """Treat candidates as lists with scores, and write each user's first places to `items`."""
     nothing, spare, none = (np.zeros(n, np.int64) for n in (len(indptr), len(indptr) - 1, 0))
     _kernel.rank_lists(
         items=listed,
@@ -880,7 +879,7 @@ def _first_places(
 
 
 def _all_equal(scores: npt.NDArray[np.floating], indptr: Int64, users: Int64) -> Bool:
-    """Return which users have only one distinct score; each has scores."""
+    """Return a mask of users with only one distinct score; every user must have scores."""
     if not len(users):
         return np.zeros(0, bool)
     differs = np.zeros(len(scores) + 1, np.int64)

@@ -46,51 +46,52 @@ NOTHING = dict.fromkeys(("user", "item", "rank", "score", "user_ids", "item_ids"
 class Lists(Source):
     """Lists of recommended items, one list per user.
 
-    An item that is not in the list of its user is a miss, and so is every item of a user without
-    a list. Items of the user's train are removed and the rest moves up. A repeated item counts
-    once, at its first place.
+    A relevant item that is not in the user's list is a miss, and so is every relevant item of a
+    user without a list. A user's training items are removed, and later items move up. A repeated
+    item counts once, at its first place.
 
-    The lists do not tell how many items could have been recommended. If `evaluate` does not get
-    this number either (``catalogue=``), rules that need the number of candidates do not apply, and
+    The lists do not tell how many items could have been recommended. If you do not pass this number
+    to `evaluate` (``catalogue=``), rules that need the number of candidates do not apply, and
     metrics of the whole ranking are refused.
 
-    The data are read when you create the object, by all available processors; a Parquet file is
+    The data are read when you create the object, on all available processors. Parquet files are
     read piece by piece.
 
     Parameters
     ----------
     recommendations
         * a data frame of any library, in any order, with a column of users, a column of items,
-          and a column of ranks (1 is best) or scores (the highest is best). Without the latter,
-          the order of a user's rows is the ranking (and if there is another column of numbers, a
-          `DataWarning` says so, unless ``score=False``). The column of items may hold lists, best
-          first, with a row per user, and so may that of ranks or scores;
+          and a column of ranks (1 is best) or scores (the highest is best). Without ranks and
+          scores, the order of a user's rows is the ranking (and a `DataWarning` says so if another
+          column has numbers, unless ``score=False``). The column of items may have lists, best
+          first, with a row per user, and so may the column of ranks or scores;
         * a dict ``{user: [items]}``, best first, or ``{user: {item: score}}``;
         * an integer array of any library [n_users, k] of item indices, best first, padded with
-          -1; row u is that of user u of test, unless `user_ids` are given; a row of padding alone
-          is an empty list, as ``{user: []}`` is: its user has none;
+          -1. Row u belongs to user u of test, unless you pass `user_ids`. A row of only padding is
+          an empty list, like ``{user: []}``: its user has no list;
         * the path of a file: .parquet, .csv, .tsv, .csv.gz, .tsv.gz, or a TREC run (also
-          .gz), whose topics and documents are strings, ranked by score. Use
+          .gz). Topics and documents of runs are strings, and documents are ranked by score. Use
           ``ties="item_desc"`` to order equal scores like trec_eval, by descending document id.
     user, item, rank, score
-        Columns of a frame or file. By default, those with common names are used, and the rank if
-        there is also a score. ``rank=False`` and ``score=False`` say that there is none. Equal
-        scores, and equal ranks, are ties. ``user=["user", "session"]`` reads a list for each
-        session of a user, as in `Interactions.of`; lists without sessions apply to all sessions
-        of a user.
+        Columns of a frame or file. By default, columns with common names are used, and ranks are
+        preferred over scores. ``rank=False`` and ``score=False`` say that there is no such column.
+        Equal scores, and equal ranks, are ties. ``user=["user", "session"]`` reads a list for each
+        session of a user, as in `Interactions.of`; lists without sessions apply to all sessions of
+        a user.
     user_ids, item_ids
-        For an array, the user of each row, and the item of each index.
+        For an array, the id of each row's user, and the id of the item at each index.
     item_offset
-        For an array, the index of the first item, if items are numbered after something else, such
-        as the users of a graph, whose nodes the models of PyTorch Geometric recommend.
+        For an array, the index of the first item, if items are numbered after something else. For
+        instance, models of PyTorch Geometric recommend nodes of a graph, whose items follow its
+        users.
     depth
-        Number of places of each list that count; the rest is ignored. None uses all places. If
-        items tie for the last of these places, and the rule for ties does not order them, those
+        Number of places of each list that count; all others are ignored. None uses all places. If
+        items tie for the last of these places, and the rule for ties does not order them, items
         with lower ids stay.
     separator
-        The separator of the items in a cell of a table with a row per user, if each cell is a
-        string: a character, such as ``";"`` in ``"46;93;5"``, or ``"json"`` for ``"[46, 93, 5]"``.
-        Such cells are refused if it is not given. False says that each cell is a single id.
+        The separator of the items in a cell, for a table with a row per user whose cells are
+        strings: a character, such as ``";"`` in ``"46;93;5"``, or ``"json"`` for ``"[46, 93, 5]"``.
+        Without a separator, such cells are refused. False says that each cell is a single id.
 
     Raises
     ------
@@ -161,14 +162,14 @@ class Lists(Source):
         recommendations
             A data frame, or the path of a Parquet, CSV or TSV file.
         by
-            The column that tells which run a row belongs to, such as ``"algorithm"``.
+            The column that says to which run a row belongs, such as ``"algorithm"``.
         **options
             As for `Lists`.
 
         Returns
         -------
         dict
-            The `Lists` of each value of the column, in the order of their first rows.
+            The `Lists` for each value of the column, in the order of their first rows.
 
         Raises
         ------
@@ -203,11 +204,11 @@ class Lists(Source):
         every_item: Array | None = None,
         **options: Any,
     ) -> Self:
-        """Read the lists of some users, perhaps of none: others are read elsewhere.
+        """Read the lists of some users (or none), while others are read elsewhere.
 
         `options` are columns and ids, by the parameters of `recometer.Lists`. `every_item` are the
-        ids of the items of all users; items are numbered among them. None numbers the items that
-        these lists contain.
+        ids of all users' items, among which items are numbered. With None, items are numbered among
+        the items of these lists.
         """
         table = read_lists(recommendations, **{**NOTHING, **options})
         if every_item is not None:
@@ -223,36 +224,36 @@ class Lists(Source):
 
     @classmethod
     def of_batches(cls, batches: Sequence[Lists]) -> Self:
-        """Return the lists of several batches, all of one `kind` and of different users."""
+        """Join the lists of several batches, which must have equal `kind` and different users."""
         return cls.of_table(joined([batch._table for batch in batches]), batches[0]._depth)
 
     @property
     def n_lists(self) -> int:
-        """Number of lists, empty ones included."""
+        """Number of lists, including empty lists."""
         return self._table.n_lists
 
     @property
     def n_positions(self) -> int:
-        """More than the largest position of a listed item; 0 where items have ids."""
+        """A number above the largest position of a listed item; 0 if items have ids."""
         return self._table.n_items if self._table.item_ids is None else 0
 
     @property
     def n_entries(self) -> int:
-        """Number of entries of all lists, padding included."""
+        """Number of entries of all lists, including padding."""
         return len(self._table.items)
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """The properties in which batches must agree to be joined by `of_batches`."""
+        """The properties that must be equal for `of_batches` to join batches."""
         return (*self._table.kind, self._depth)
 
     @property
     def index(self) -> SourceIndex:
-        """Which users and items it has."""
+        """The users and items of the lists."""
         return self._table.index
 
     def describe(self) -> str:
-        """Say in a line what is evaluated."""
+        """Return one line that describes the lists."""
         lengths = np.diff(self._table.indptr)
         n, entries = np.count_nonzero(lengths), len(self._table.items)
         cut = "" if self._depth is None else f", cut at {self._depth:,}"
@@ -262,7 +263,7 @@ class Lists(Source):
 
     @cached_property
     def facts(self) -> Facts:
-        """The entries of all lists and their ids; and who has a list."""
+        """The entries of all lists, their ids, and the users with a list."""
         names = ("indptr", "items", "scores", "user_ids", "item_ids")
         depth = None if self._depth is None else np.array(self._depth)
         return Facts(
@@ -274,7 +275,7 @@ class Lists(Source):
         )
 
     def rank(self, request: Request) -> Ranks:
-        """Find where each judged item of each user of test landed; see `Ranks`."""
+        """Return the rank of each judged item of each user of test; see `Ranks`."""
         table, request = with_all_items(self._table, _as_listed(request))
         work, catalogue = self._prepare(table, request, None)
         repeats, without_repeats = None, None
@@ -302,7 +303,7 @@ class Lists(Source):
         return repeats.taken_back(ranks, work.aligned.rows, request.protocol.ties)
 
     def top(self, request: Request, k: int) -> TopLists:
-        """Return the first k places of each user's list, without repetitions; see `TopLists`."""
+        """Return the first k places of each user's list, without repeats; see `TopLists`."""
         protocol = dataclasses.replace(request.protocol, duplicates="removed")
         request = dataclasses.replace(request, protocol=protocol)
         if self._depth is not None and request.protocol.ties == "random":
@@ -333,12 +334,12 @@ class Lists(Source):
                 inside = inside[aligned.numbers >= 0]
             catalogue = catalogue._replace(n_items=n_items, inside=inside)
             if isinstance(request.candidates, Items):
-                catalogue = ListCatalogue(n_items)  # all others have left the lists
+                catalogue = ListCatalogue(n_items)  # all other items were removed from the lists
         return work, catalogue
 
 
 def _as_listed(request: Request) -> Request:
-    """Keep items of train in the ranking if the rule `seen` keeps them in lists."""
+    """Keep training items in the ranking if the rule `seen` keeps them in lists."""
     if request.protocol.seen != "kept_in_lists":
         return request
     return dataclasses.replace(request, protocol=request.protocol.replace(seen="kept"))
@@ -348,7 +349,7 @@ USERS_PER_TASK = 4096
 
 
 class ListFacts(NamedTuple):
-    """Facts about the users of test that do not depend on the places of items."""
+    """Facts about the users of test that do not depend on the order of lists."""
 
     n_excluded: Int64
     n_candidates: Int64  # -1 if unknown
@@ -356,13 +357,13 @@ class ListFacts(NamedTuple):
 
 
 class ListWork:
-    """State that the tasks of a call share; each task writes the part of its users."""
+    """State that the tasks of a call share; each task writes only the part of its users."""
 
     def __init__(self, table: ListTable, aligned: Aligned, request: Request) -> None:
-        self.whole = table  # before candidates are chosen
+        self.whole = table  # before dropping entries that are not candidates
         self.aligned = aligned
         self._read(table)
-        self.dropped = 0  # entries that are not candidates
+        self.dropped = 0  # number of entries that are not candidates
         ties = request.protocol.ties
         given = table.given is not None
         self.input_order = ties == "input" or (ties == "as_ranked" and given)
@@ -371,7 +372,7 @@ class ListWork:
         n_users, n = aligned.n_users, len(aligned.ranked_items)
         self.judged = {"above": np.empty(n, np.int64)}
         for name in ("tied", "before"):
-            # Without scores nothing is tied: read-only zeros that take no memory.
+            # Without scores, nothing is tied: use read-only zeros that take no memory.
             none = np.broadcast_to(np.int64(0), n)
             self.judged[name] = none if table.scores is None else np.empty(n, np.int64)
         self.flags = np.zeros(n_users, np.uint32)
@@ -381,14 +382,14 @@ class ListWork:
         self.order = TieOrder.ITEM
 
     def _read(self, table: ListTable) -> None:
-        """Store the lists of a table, and the begin and end of each user's list."""
+        """Store a table of lists, and where each user's list begins and ends."""
         self.table = table
         rows = np.maximum(self.aligned.rows, 0)
         self.begin = table.indptr[rows]
         self.end = self.begin + ragged.lengths(table.indptr, self.aligned.rows)
 
     def places(self, k: int, rule: Rule) -> None:
-        """Also keep the first places of the lists in `run`."""
+        """Make `run` also keep the first places of the lists."""
         longest = int((self.end - self.begin).max(initial=0))
         self.shelf = Shelf.of(rule.keys, min(k, longest), np.float64)
         self.order = rule.order
@@ -436,7 +437,7 @@ class ListWork:
         )
 
     def cut(self, depth: int, falling: bool) -> None:
-        """Drop items beyond the first places; with `falling`, higher ids come first in ties."""
+        """Drop items beyond the first `depth` places; with `falling`, ties are by descending id."""
         above, tied, before = self.judged.values()
         np.minimum(self.users["listed"], depth, out=self.users["listed"])
         if self.table.scores is None:
@@ -450,7 +451,7 @@ class ListWork:
         above[gone], tied[gone], before[gone] = -1, 0, 0
 
     def known(self) -> Bool:
-        """Flag the users, and return who has a list."""
+        """Set the users' flags, and return a mask of users who have a list."""
         known = self.users["given"] > 0
         if self.whole is not self.table:
             known = has_list(self.whole, self.aligned)
@@ -470,7 +471,7 @@ class ListWork:
         return dataclasses.replace(lists, uncatalogued=catalogue.lacking)
 
     def facts(self, catalogue: ListCatalogue, known: Bool) -> ListFacts:
-        """Return facts that do not depend on the places of items; `known` is that of `known()`."""
+        """Return facts that do not depend on the order of lists; `known` is from `known()`."""
         aligned = self.aligned
         n_excluded, uncatalogued = (
             np.diff(aligned.excluded_indptr),
@@ -495,7 +496,7 @@ class ListWork:
     ) -> Ranks:
         """Return the ranks of all users.
 
-        `without_repeats` is the result of `facts` with repetitions removed.
+        `without_repeats` is the result of `facts` for lists without repeats.
         """
         aligned = self.aligned
         known = self.known()
@@ -517,14 +518,14 @@ class ListWork:
             depth=self.users["listed"],
             n_excluded=facts.n_excluded,
             counts=facts.counts,
-            # Lists do not contain the number of other items that could have been drawn.
+            # Lists do not tell how many other items could have been drawn.
             pool=None if aligned.pool is None else -np.ones_like(aligned.pool),
         )
 
     def _flag_constant(self, above: Int64, n_candidates: Int64) -> None:
-        """Flag users whose candidates all have the same score, where no judged item was ranked.
+        """Flag users without ranked judged items if all their candidates have the same score.
 
-        Only users with a list of all candidates count: unlisted candidates are below listed ones.
+        This requires a list of all candidates, because unlisted candidates are below listed ones.
         """
         aligned, shown = self.aligned, np.zeros(self.aligned.n_users, bool)
         shown[ragged.users_of(aligned.ranked_indptr)[above >= 0]] = True
@@ -569,7 +570,7 @@ class ListWork:
     def _outside_catalogue(self, catalogue: ListCatalogue) -> Int64:
         """Return the pairs of a user and a listed item outside the catalogue, ascending.
 
-        Removed items are not among them.
+        Items that were removed from lists do not count.
         """
         aligned, inside, n_items = self.aligned, catalogue.inside, self.table.n_items
         if inside is None or catalogue.lacking is None or not len(catalogue.lacking):
@@ -584,7 +585,7 @@ class ListWork:
         return left
 
     def _check(self, n_candidates: Int64) -> None:
-        """Check that no list is longer than the catalogue."""
+        """Refuse lists that are longer than the catalogue."""
         listed = self.users["listed"]
         if (listed > n_candidates).any():
             user = int(np.argmax(listed > n_candidates))
@@ -596,7 +597,7 @@ class ListWork:
             )
 
     def _counts(self, known: Bool, catalogue: ListCatalogue, uncatalogued: Int64) -> dict[str, int]:
-        """Return the counts of decisions by rules."""
+        """Return how often rules decided something."""
         table, aligned = self.whole, self.aligned
         ignored = np.ones(table.n_lists, bool)
         ignored[aligned.rows[aligned.rows >= 0]] = False
@@ -615,7 +616,7 @@ class ListWork:
             rows = np.flatnonzero(strange & aligned.relevant)
             users = ragged.users_of(aligned.judged_indptr)[rows]
             pairs = ragged.pairs(users, aligned.judged[rows], table.n_items)
-            # A list may contain such items all the same.
+            # A list may nevertheless contain such items.
             counts["relevant_unranked"] = int(np.count_nonzero(~ragged.among(pairs, uncatalogued)))
         return {name: count for name, count in counts.items() if count}
 
@@ -641,19 +642,19 @@ class ListWork:
 
 @dataclasses.dataclass(frozen=True)
 class Repeats:
-    """The repetitions in some lists."""
+    """The repeated items in some lists."""
 
-    table: ListTable  # the lists, in which the n-th repetition of an item is another item
-    user: Int64  # the list of each repetition
+    table: ListTable  # the lists, with every repeat replaced by an item of its own
+    user: Int64  # the list of each repeat
     item: Int64  # the repeated item
-    own: Int64  # the item that it becomes
-    first_own: int  # the first item that stands for a repetition
+    own: Int64  # the item that replaces it
+    first_own: int  # the first item that replaces a repeat
 
     @classmethod
     def of(cls, table: ListTable, numbers: Int32 | None) -> Repeats | None:
-        """Find repetitions of items that may be recommended; None if there are none.
+        """Find repeats of items that may be recommended; None if there are none.
 
-        `numbers` are those of `Aligned`: -1 for an item that is no user's candidate.
+        `numbers` are from `Aligned`: -1 for an item that is no user's candidate.
         """
         user = ragged.users_of(table.indptr)
         key = ragged.pairs(user, table.items, table.n_items)
@@ -680,9 +681,9 @@ class Repeats:
         return cls(changed, user[rows], found, table.n_items + number, table.n_items)
 
     def added_to(self, request: Request) -> Request:
-        """Give test, train and candidates the repetitions of their items.
+        """Add the repeats of their items to test, train and candidates.
 
-        Warn only once, for the request without repetitions.
+        Warnings are issued only once, for the request without repeats.
 
         Raises
         ------
@@ -721,7 +722,7 @@ class Repeats:
             assert data.user_ids is not None
             lists = ids.match(data.user_ids, table.user_ids, "user ids")
         user = ragged.users_of(data.indptr)
-        # Pairs of list and item, each with its row of the data.
+        # Pairs of a list and an item, each with its row in the data.
         key = ragged.pairs(lists[user], items, table.n_items)
         order = np.argsort(key, kind="stable")
         wanted = ragged.pairs(self.user, self.item, table.n_items)
@@ -748,10 +749,10 @@ class Repeats:
         )
 
     def taken_back(self, ranks: Ranks, lists: Int64, ties: str) -> Ranks:
-        """Give the rows of repetitions their items, and count relevant items once.
+        """Turn repeats back into their items, and count each relevant item only once.
 
-        All rows of an item repeat the one that comes first in the ranking, or in the list if the
-        rule for ties knows no order. `lists` is that of each user, -1 for one without.
+        The first row of an item counts, and all others repeat it: first in the ranking, or in the
+        list if the rule for ties does not order them. `lists` has the list of each user, or -1.
         """
         user, item = ranks.user, ranks.item.copy()
         own = np.flatnonzero(item >= self.first_own)
@@ -765,10 +766,10 @@ class Repeats:
         order = np.lexsort((ranks.item, place, item, user))
         repeated = np.zeros(len(item), bool)
         repeated[order[1:]] = (np.diff(user[order]) == 0) & (np.diff(item[order]) == 0)
-        repeated &= item >= 0  # rows of unknown items are not known to repeat an item
+        repeated &= item >= 0  # rows of unknown items cannot repeat an item
         again = np.bincount(user[repeated & ranks.relevant], minlength=ranks.n_users)
         counts = {**ranks.counts, "list_repeats": len(self.own)}
-        counts.pop("list_duplicates", None)  # counts repetitions that lose their places
+        counts.pop("list_duplicates", None)  # this counted repeats without a place
         return dataclasses.replace(
             ranks,
             item=item,
@@ -779,7 +780,7 @@ class Repeats:
 
 
 def _with_later(item_ids: Array, more: int) -> Array:
-    """Append ids that sort after all others."""
+    """Append new ids that sort after all others."""
     last = item_ids[-1]
     if item_ids.dtype != object:
         later = last + np.arange(1, more + 1, dtype=item_ids.dtype)
@@ -797,8 +798,8 @@ def _with_later(item_ids: Array, more: int) -> Array:
 def only_candidates(table: ListTable, aligned: Aligned) -> tuple[ListTable, int]:
     """Drop the entries that are not candidates; later entries move up.
 
-    Returns the table, whose items are numbered as in `aligned.judged`, and the number of dropped
-    entries of users of test.
+    Returns the table, with items numbered as in `aligned.judged`, and the number of dropped entries
+    of users of test.
     """
     who = _users_of_entries(table, aligned)
     items = aligned.locate(np.maximum(who, 0), table.items)
@@ -820,7 +821,7 @@ def only_candidates(table: ListTable, aligned: Aligned) -> tuple[ListTable, int]
 
 
 def has_list(table: ListTable, aligned: Aligned) -> Bool:
-    """Return which users of test have a list with an item: bool [n_users]."""
+    """Return a mask of users of test whose lists have an item: bool [n_users]."""
     who = _users_of_entries(table, aligned)
     has = np.zeros(aligned.n_users, bool)
     has[who[(who >= 0) & (table.items >= 0)]] = True
@@ -832,7 +833,7 @@ def catalogue_size(
 ) -> int | None:
     """Return the number of items that can be recommended to any user.
 
-    `inside` tells which items are in it; None if that is unknown.
+    `inside` is a mask of the items in the catalogue; None if they are unknown.
     """
     if isinstance(request.candidates, Items):
         return aligned.n_items  # the list of candidates is the catalogue
@@ -844,7 +845,7 @@ def catalogue_size(
 
 
 def _users_of_entries(table: ListTable, aligned: Aligned) -> Int64:
-    """Return the user of test of each entry; -1 for lists of other users."""
+    """Return the user of test for each entry; -1 for lists of other users."""
     users = np.full(table.n_lists, -1)
     known = np.flatnonzero(aligned.rows >= 0)
     users[aligned.rows[known]] = known

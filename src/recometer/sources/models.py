@@ -1,4 +1,4 @@
-"""Fitted models of other libraries, recognised by the modules of their classes."""
+"""Wraps fitted models of other libraries, recognised by the modules of their classes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from recometer.sources.scores import Scores
 if TYPE_CHECKING:
     import scipy.sparse
 
-# Names of the parameters of recommend(...), in lower case and without underscores.
+# Parameter names of recommend(...), in lower case and without underscores.
 MANY = {"users", "userids", "uids", "useridxs", "userindices", "useridx", "userindex", "userslist"}
 ONE = {"user", "userid", "uid", "u"}
 LENGTHS = {
@@ -43,7 +43,7 @@ LENGTHS = {
 IMPLICIT = {"userid", "user_items", "N"}
 FILTER = "filter_already_liked_items"  # of implicit
 GRAPH = {"edge_index", "src_index", "dst_index", "k"}  # of PyTorch Geometric
-LEFT_OUT = -1e38  # implicit gives items that it leaves out the lowest float32
+LEFT_OUT = -1e38  # implicit scores items that it leaves out with the lowest float32
 WHAT = "What the model recommends"
 UNDERSTOOD = (
     "recommend(userid, user_items, N) as in implicit, recommend(edge_index, src_index, dst_index, "
@@ -59,15 +59,15 @@ class Wanted(NamedTuple):
     n : int
         The length of the lists.
     users : [n_users]
-        Ids, or positions where `by_ids` is False.
+        Ids, or positions if `by_ids` is False.
     by_ids : bool
     item_ids
-        Ids of the items that the model knows by position. None if it returns ids, or if all are
-        positions.
+        Ids of the items, if the model knows them by position. None if the model returns ids, or if
+        test has positions, too.
     user_items : sparse [n_users, n_items] or None
         The users' past interactions, for implicit.
     edge_index, n_items
-        The graph, and how many of its nodes are items.
+        The graph, and the number of its nodes that are items.
     seen : bool
         Whether items that users already have may be recommended again.
     """
@@ -87,8 +87,8 @@ class Call(NamedTuple):
 
     kind: str  # "implicit", "graph", or "users"
     users: str = ""  # the parameter of the users
-    length: str = ""  # and that of the lists' length
-    one: bool | None = None  # whether it takes a single user
+    length: str = ""  # the parameter of the lists' length
+    one: bool | None = None  # whether it takes one user at a time
 
 
 def recommends(model: object) -> bool:
@@ -97,7 +97,7 @@ def recommends(model: object) -> bool:
 
 
 def signature_of(model: Any) -> str:
-    """Return how a model's recommend(...) is declared, without types."""
+    """Return the signature of a model's recommend(...), without types."""
     parameters = _parameters(model)
     if parameters is None:
         return "recommend(...)"
@@ -106,12 +106,12 @@ def signature_of(model: Any) -> str:
 
 
 def call_of(model: Any) -> Call:
-    """Return how a model's recommend(...) is called, by the names of its parameters.
+    """Return how to call a model's recommend(...), judging by the names of its parameters.
 
     Raises
     ------
     InputTypeError
-        If the signature is not understood.
+        If the signature is not supported.
     """
     parameters = _parameters(model) or []
     by_name = {one.name: one for one in parameters}
@@ -171,7 +171,7 @@ def _of_implicit(model: Any, wanted: Wanted) -> Array:
         options[FILTER] = not wanted.seen
     import scipy.sparse
 
-    known = scipy.sparse.csr_matrix(wanted.user_items)  # it takes no sparse arrays
+    known = scipy.sparse.csr_matrix(wanted.user_items)  # implicit does not take sparse arrays
     items, scores = model.recommend(rows, known, **options)
     return np.where(np.asarray(scores) > LEFT_OUT, np.asarray(items), -1).astype(np.int64)
 
@@ -210,17 +210,17 @@ def _one_list(found: Any) -> list[Any]:
     items = _items(found)
     items = items.tolist() if hasattr(items, "tolist") else list(items)
     if items and all(isinstance(entry, tuple) and len(entry) == 2 for entry in items):
-        return [item for item, _ in items]  # with a score
+        return [item for item, _ in items]  # each item has a score
     return items
 
 
 def _items(found: Any) -> Any:
-    """Return the items of a pair (items, scores), and everything else as it is."""
+    """Return the items of a pair (items, scores); return anything else unchanged."""
     if isinstance(found, tuple) and len(found) == 2:
         items, scores = (in_numpy(one, WHAT) for one in found)
         try:
             scored = np.shape(items) == np.shape(scores) and np.asarray(scores).dtype.kind == "f"
-        except ValueError:  # lists of unequal lengths: these are items and scores
+        except ValueError:  # lists of unequal lengths, so this is a pair of items and scores
             scored = True
         if scored:
             return items
@@ -321,7 +321,7 @@ class Options(NamedTuple):
 
     @property
     def ids(self) -> dict[str, Any]:
-        """The ids, as sources take them."""
+        """The ids, as keyword arguments of sources."""
         return {"user_ids": self.user_ids, "item_ids": self.item_ids}
 
 
@@ -350,35 +350,35 @@ def from_model(
         * an algorithm of Surprise becomes `Scores`, with its estimates for all items of its
           trainset before they are clipped to the rating scale (clipping makes ties). The ids are
           the raw ids of the trainset. If a prediction is impossible, the score is the
-          default prediction of the algorithm, as in `predict`.
+          algorithm's default prediction, as in `predict`.
         * LightGCN of PyTorch Geometric, with `edge_index` and `n_users`, becomes `Factors`, with
-          its embeddings. The first `n_users` nodes are the users, and the items follow.
+          its embeddings. The first `n_users` nodes are the users, followed by the items.
         * a torch module with a method ``score_users(users)`` becomes `Scores`. The method takes an
-          int64 tensor of user rows, on the device of the module, and returns their scores
+          int64 tensor of user rows on the device of the module, and returns their scores
           [len(users), n_items]. It is called in evaluation mode and without gradients. `n_users`
           and `n_items` are required, unless the ids imply them.
         * any other object with a method ``recommend(...)`` becomes `Lists`, with the first `n`
-          places. The method is called at once, depending on its parameters:
-          ``(userid, user_items, N)`` as that of implicit, with `user_items`;
-          ``(edge_index, src_index, dst_index, k)`` as that of PyTorch Geometric, with
-          `edge_index`, `n_users` and `n_items`; ``(users, k)``, under any names (``user_id`` takes
-          one user at a time), either with `user_ids`, and then it returns ids of items, or
-          with `n_users`, and then it returns positions. It may return arrays, lists, a dict or a
-          data frame, with or without the scores of the items.
+          places. The method is called immediately. The call depends on its parameters:
+          ``(userid, user_items, N)`` is called as for implicit, and needs `user_items`.
+          ``(edge_index, src_index, dst_index, k)`` is called as for PyTorch Geometric, and needs
+          `edge_index`, `n_users` and `n_items`. ``(users, k)``, under any names (``user_id`` takes
+          one user at a time), needs `user_ids` if it returns ids of items, or `n_users` if it
+          returns positions. The method may return arrays, lists, a dict or a data frame, with or
+          without the scores of the items.
     n_users, n_items
-        For a torch module, LightGCN (whose n_items is by default the number of the other nodes),
-        and a model with ``recommend(...)``.
+        For a torch module, a model with ``recommend(...)``, and LightGCN (by default, all nodes
+        that are not users are items).
     user_ids, item_ids : sequences of n_users and n_items ids, optional
         The id of each row and column.
     user_features, item_features
-        The features that LightFM was fitted with, if any.
+        The features with which LightFM was fitted, if any.
     edge_index, edge_weight
-        The graph that LightGCN was trained on, as its forward method takes it.
+        The graph on which LightGCN was trained, as arguments of its forward method.
     n
-        The length of the lists of ``recommend(...)``. Use the largest cut-off, plus the number of
-        items that a user has in train if the model recommends these again.
+        The length of the lists of ``recommend(...)``. Use the largest cut-off; if the model
+        recommends training items again, add the number of a user's training items.
     user_items : sparse [n_users, n_items]
-        The interactions that the model of implicit was fitted to.
+        The interactions to which the model of implicit was fitted.
 
     Returns
     -------
@@ -389,11 +389,11 @@ def from_model(
     InputError
         If the model is not fitted, or options do not apply to it or are missing.
     InputTypeError
-        If the model is not recognised. The message lists the models that are.
+        If the model is not recognised. The message lists the supported models.
 
     Examples
     --------
-    Any class of a known package works; the one here stands for a class of implicit:
+    Any class of a known package works; the class below stands for a class of implicit:
 
     >>> import recometer as rm
     >>> class AlternatingLeastSquares:
@@ -448,9 +448,9 @@ def for_test(
     model
     test, train
     n
-        The largest cut-off. None means that a metric reads the whole ranking.
+        The largest cut-off. None means that some metric reads the whole ranking.
     seen
-        Whether items of train may be recommended again.
+        Whether training items may be recommended again.
     """
     by_lists = _is_recommender(model)
     if not by_lists:
@@ -478,7 +478,7 @@ def for_test(
 
 
 def _is_recommender(model: Any) -> bool:
-    """Return whether a model is recognised only by its method recommend(...)."""
+    """Return whether only its method recommend(...) makes a model recognisable."""
     kind = next(wrap for recognises, _, wrap in KINDS if recognises(model))
     bare = kind is _implicit and not _has_factors(model)
     return kind is _recommender or (bare and recommends(model))
@@ -489,7 +489,7 @@ def _has_factors(model: Any) -> bool:
 
 
 def _of(package: str, name: str = "") -> Callable[[Any], bool]:
-    """Return a test for instances of a package's classes, and of classes derived from them."""
+    """Return a predicate for instances of a package's classes and their subclasses."""
 
     def recognises(model: Any) -> bool:
         return any(
@@ -534,7 +534,7 @@ def _implicit(model: Any, options: Options) -> Factors | Scores | Lists:
     if model.user_factors is None or model.item_factors is None:
         raise _not_fitted(model)
     users, items = (
-        # GPU models of implicit store the factors in its own matrix type.
+        # GPU models of implicit store their factors in a matrix type of implicit.
         factors.to_numpy() if hasattr(factors, "to_numpy") else factors
         for factors in (model.user_factors, model.item_factors)
     )
@@ -552,7 +552,7 @@ def _lightfm(model: Any, options: Options) -> Factors | Scores:
 
 @dataclasses.dataclass(frozen=True)
 class _Surprise:
-    """The scores of an algorithm of Surprise: its estimates, as they are before clipping."""
+    """The scores of an algorithm of Surprise: its estimates before clipping."""
 
     model: Any
 
@@ -596,7 +596,7 @@ def _surprise(model: Any, options: Options) -> Factors | Scores:
 
 @contextmanager
 def _evaluating(module: Any) -> Iterator[Any]:
-    """Switch dropout and gradients off for a prediction, and restore them afterwards."""
+    """Switch off dropout and gradients for a prediction, and restore them afterwards."""
     torch = sys.modules["torch"]
     modes = [(part, part.training) for part in module.modules()]
     module.eval()
@@ -682,8 +682,8 @@ def _recommender(model: Any, options: Options) -> Lists:
     )
 
 
-# A test for a kind of model, its name, and a function that makes a source of it. The first test
-# that holds decides.
+# A predicate for a kind of model, the name of the kind, and a function that makes a source. The
+# first predicate that holds decides.
 Wrap = Callable[[Any, Options], Factors | Scores | Lists]
 KINDS: tuple[tuple[Callable[[Any], bool], str, Wrap], ...] = (
     (_of("implicit"), "implicit (user_factors, item_factors)", _implicit),

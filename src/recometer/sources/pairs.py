@@ -51,40 +51,39 @@ class Pairs(Source):
     """Scored pairs of a user and an item, which also contain the truth.
 
     The candidates of a user are the user's rows, ranked by score. Rows that repeat a pair of user
-    and item are one candidate, with the best of their scores and the sum of their truths, and a
-    `DataWarning` counts them; the rules ``duplicates`` and ``repeated_test`` may say otherwise.
-    Metrics of ratings read every row. A row with the score -inf is no candidate, as in `Scores`,
-    unless the rule ``infinite_scores`` ranks it. `evaluate` does not need a test:
-    ``rm.evaluate(rm.Pairs(frame, ...), metrics=...)``. Because the candidates are given, every
-    metric accepts cut-offs up to their number, and beyond.
+    and item are a single candidate, with their best score and the sum of their truths; a
+    `DataWarning` counts them. The rules ``duplicates`` and ``repeated_test`` can change this.
+    Metrics of ratings read every row. As in `Scores`, a row with a score of -inf is not a
+    candidate, unless the rule ``infinite_scores`` ranks it. `evaluate` does not need a test:
+    ``rm.evaluate(rm.Pairs(frame, ...), metrics=...)``. Because you choose the candidates, every
+    metric accepts any cut-off, even above their number.
 
     Parameters
     ----------
     frame
         A data frame (Polars, pandas, Arrow, DuckDB, ...) with a row per pair, in any order; or a
-        list of predictions of Surprise.
+        list of Surprise's predictions.
     user, item, score
-        Columns; by default those with common names. With ``item=False``, or if there is no such
-        column, every row is an item of its own, in the order of the frame. With
-        ``user=["user", "session"]``, the rows of a session of a user belong together, as in
+        Columns; by default, columns with common names. With ``item=False``, or if there is no
+        column of items, every row is a separate item, in the order of the frame. With
+        ``user=["user", "session"]``, each session of a user is ranked separately, as in
         `Interactions.of`.
     relevance
         Column of the relevance of the item for the user.
     rating
         Column of the true rating, which `score` predicts. The metrics of ratings (rmse,
-        rated_precision@k, ...) need it. By default, the column of `relevance` or `rating` with a
-        common name is used. With ``relevance=False, rating=False`` there is neither, and you pass
-        test to `evaluate` as usual.
+        rated_precision@k, ...) need it. By default, a column with a common name for relevance or
+        rating is used. With ``relevance=False, rating=False``, there is neither, and you pass test
+        to `evaluate` as usual.
     threshold
-        A row is relevant if its truth, and recommended if its score, is at least this number. It
-        may be a number, a dict with one for each user, or ``"user_mean"``, the mean of the user's
-        true ratings in these rows. Without one, the rule ``relevant_from`` holds: a row is relevant
-        if its truth is above 0, and for predictions of Surprise if it is 3.5 or more, unless you
-        set the rule. The metrics rated_precision and rated_recall need a number.
-
+        A row is relevant if its truth is at least this number, and recommended if its score is. It
+        may be a number, a dict with a number for each user, or ``"user_mean"``, the mean of the
+        user's true ratings in these rows. Without a threshold, the rule ``relevant_from`` decides:
+        by default, a row is relevant if its truth is above 0, or 3.5 or more for Surprise's
+        predictions. The metrics rated_precision and rated_recall need a threshold.
     ignore_label
-        A number, or several: rows with this truth are padding, as -100 or -1 may be, and are left
-        out like rows without a truth.
+        A number, or several: rows with this truth (often -100 or -1) are padding, and are left out
+        like rows without a truth.
 
     Notes
     -----
@@ -94,11 +93,11 @@ class Pairs(Source):
     Raises
     ------
     InputError
-        If there are no rows, or none with a truth, or the threshold does not fit.
+        If there are no rows, if no row has a truth, or if the threshold does not fit.
     InputTypeError
         If the argument is not a frame, or the type of a column is not supported.
     ColumnError
-        If a column does not exist, or no or several columns have a common name.
+        If a column does not exist, or no column or several columns have a common name.
 
     Examples
     --------
@@ -158,10 +157,10 @@ class Pairs(Source):
         every_item: Array | None = None,
         **columns: Any,
     ) -> Pairs:
-        """Read the pairs of some users, or of none; others are read elsewhere.
+        """Read the pairs of some users (or none), while others are read elsewhere.
 
         `columns` maps the parameters of the class to the names of all columns. `every_item` are the
-        ids of the items of all users, sorted and distinct; None stands for those found here.
+        ids of all users' items, sorted and distinct; None means the ids found here.
         """
         pairs = cls.__new__(cls)
         options = dict.fromkeys(("user", "item", "score", "relevance", "rating"), False)
@@ -189,17 +188,17 @@ class Pairs(Source):
         ----------
         relevance, scores : [n_rows]
         groups : [n_rows], optional
-            The user (or query) of each row, in any order. None stands for a single user.
+            The user (or query) of each row, in any order. None means a single user.
         sizes : int [n_users], optional
-            Instead of `groups`, the number of rows of each user, whose rows are adjacent: what
-            LightGBM calls ``group``.
+            Instead of `groups`, the number of rows of each user, if users' rows are adjacent.
+            LightGBM calls this ``group``.
         threshold, ignore_label
-            As above.
+            As for the class.
 
         Raises
         ------
         InputError
-            If the arrays have different lengths, or the sizes do not add up to them.
+            If the arrays have different lengths, or the sizes do not add up to their length.
 
         Examples
         --------
@@ -217,7 +216,7 @@ class Pairs(Source):
     def _fill(self, rows: PairRows, threshold: Threshold, default: float | None = None) -> None:
         self._rows = rows
         self._index_rows()
-        self._default = default  # the threshold if neither `threshold` nor the rule is set
+        self._default = default  # the threshold if `threshold` and the rule are not set
         self._threshold = None if threshold is None else per_user(rows, threshold)
         if self._threshold is None:
             self._stated = "" if default is None else f", relevant from {default:g} by default"
@@ -232,14 +231,14 @@ class Pairs(Source):
         self._indptr = ragged.indptr_of(np.bincount(rows.user, minlength=rows.n_users))
         self._index = SourceIndex("Pairs", rows.n_users, rows.n_items, rows.user_ids, rows.item_ids)
         keys = rows.user * rows.n_items + rows.item
-        self._first = np.flatnonzero(begins(keys))  # row of each pair
+        self._first = np.flatnonzero(begins(keys))  # first row of each pair
 
     def describe(self) -> str:
         """Return one line that describes what is evaluated."""
         return f"{self._size}{self._kind}{self._stated}"
 
     def truth_under(self, protocol: Protocol) -> str:
-        """Return the part of the description that is about the truth."""
+        """Return the part of the description about the truth."""
         stated = self._stated if self.facts.replaces_relevant_from(protocol) else ""
         return f"{self._kind}{stated}"
 
@@ -260,7 +259,7 @@ class Pairs(Source):
         return self._rows.user_ids is not None
 
     def of_users(self, which: Bool) -> Pairs:
-        """Return only the rows of some users, given as bool [n_users]."""
+        """Return only the rows of some users, chosen by a mask, bool [n_users]."""
         rows, chosen = self._rows, which[self._rows.user]
         part = self._with(
             dataclasses.replace(
@@ -300,7 +299,7 @@ class Pairs(Source):
         )
 
     def _truth(self) -> Interactions | None:
-        """Return the truth of each pair, which is the sum of those of rows that repeat it."""
+        """Return the truth of each pair: the sum over the rows that repeat it."""
         rows = self._rows
         if rows.truth is None:
             return None
@@ -321,17 +320,17 @@ class Pairs(Source):
 
     @property
     def n_repeated(self) -> int:
-        """How many rows repeat a pair of user and item."""
+        """The number of rows that repeat a pair of user and item."""
         return len(self._rows.user) - len(self._first)
 
     def rank(self, request: Request) -> Ranks:
-        """Find where each pair, or each judged item of test, landed; see `Ranks`."""
+        """Return the rank of each pair, or of each judged item of test; see `Ranks`."""
         return self._once(request)._rank(request)[0]
 
     def _once(self, request: Request) -> Pairs:
-        """Return a copy with each pair once, unless the rule `duplicates` keeps all rows.
+        """Return a copy with each pair only once, unless the rule `duplicates` keeps all rows.
 
-        Rows that are kept get the truth of their pair, unless each row is an item of its own.
+        The rows that remain get the truth of their pair, unless each row is a separate item.
         """
         rows, rules = self._rows, request.protocol
         if not self.n_repeated or rows.truth is None or rules.duplicates == "joined":
@@ -343,12 +342,12 @@ class Pairs(Source):
 
     def _found_once(self, request: Request) -> Pairs:
         rows, first, rules, test = self._rows, self._first, request.protocol, request.test
-        if len(test) != len(first):  # of other users than ours
+        if len(test) != len(first):  # test has other users than these pairs
             own = cast(Interactions, self.facts.truth)
             test = matching.settled_repeats(own, rules.repeated_test)
         if self.facts.replaces_relevant_from(rules) and rules.repeated_test == "once":
             raise matching.threshold_of_sums(self.n_repeated, len(first), "threshold=")
-        matching.relevant_rows(test, rules.relevant_from)  # refuses a threshold of sums
+        matching.relevant_rows(test, rules.relevant_from)  # refuses a threshold for added values
         assert test.values is not None
         again = np.diff(first, append=len(rows.user))
         if rules.duplicates == "removed":
@@ -381,7 +380,7 @@ class Pairs(Source):
     def _thresholds(self, protocol: Protocol) -> Float64 | None:
         rule = protocol.relevant_from
         if self._threshold is not None:
-            # A convention whose rule names no value does not mean ratings.
+            # If the rule of a convention has no value, it is not about ratings.
             if rule is not None and not (protocol.version and rule in ("not_zero", -math.inf)):
                 raise InputError(
                     f"Both threshold= of Pairs and {rule_text('relevant_from', rule)} say what is "
@@ -432,13 +431,13 @@ class Pairs(Source):
     def _place(
         self, request: Request, every_row: bool = False
     ) -> tuple[Aligned, Int64, Entries, Places]:
-        """Return the rows of the users of test, the kind of each, and the place of each candidate.
+        """Return the rows of the users of test, their kinds, and the places of candidates.
 
-        With `every_row`, -inf is a score like any other, as the errors of ratings need it.
+        With `every_row`, -inf is a score like any other, which metrics of ratings need.
         """
         table, own = self._rows, self.facts.truth
         self._check(request, own is not None)
-        # Each row that repeats a pair has its own truth, which `with_truth` reads.
+        # Rows that repeat a pair keep their own truths, which `with_truth` reads.
         own = None if own is None else matching.settled_repeats(own, "largest")
         aligned = align(self._index, dataclasses.replace(request, test=own or request.test))
         indptr, rows = ragged.take(self._indptr, aligned.rows)
@@ -523,7 +522,7 @@ class Pairs(Source):
 
 
 def _marked(ranks: Ranks, n_items: int) -> Ranks:
-    """Mark the rows that repeat a pair after its best row: they do not count as relevant."""
+    """Mark all rows of a pair but the best as repeated; they do not count as relevant."""
     _, best = np.unique(ragged.pairs(ranks.user, ranks.item, n_items), return_index=True)
     repeated = np.ones(len(ranks.item), bool)
     repeated[best] = False
@@ -532,7 +531,7 @@ def _marked(ranks: Ranks, n_items: int) -> Ranks:
 
 
 class Judged(NamedTuple):
-    """The judged items, user by user; `at` is the place among the candidate rows, or -1."""
+    """The judged items, user by user; `at` is their place among the candidate rows, or -1."""
 
     indptr: Int64
     item: npt.NDArray[np.integer[Any]]
@@ -545,11 +544,11 @@ class Judged(NamedTuple):
 class Entries:
     """The rows of the users of test, in the order of users and items."""
 
-    user: Int64  # of test
-    item: Int64  # positions in the order of the (sorted) item ids
+    user: Int64  # users of test
+    item: Int64  # positions among the sorted item ids
     n_items: int
-    judged: Bool  # whether test has the pair, and train has not
-    excluded: Bool  # whether it is in train
+    judged: Bool  # whether the pair is in test but not in train
+    excluded: Bool  # whether the pair is in train
     candidate: Bool
     n_without: int = 0  # number of rows that `without` removed from the candidates
 
@@ -588,9 +587,9 @@ class Entries:
         relevant_from: RelevantFrom,
         n_users: int,
     ) -> tuple[Judged, Int64]:
-        """Return the judged items, one per row that is not in train, and these rows.
+        """Return a judged item for each row that is not in train, and these rows.
 
-        The rule `relevant_from` holds where users have no threshold.
+        Without a threshold, the rule `relevant_from` decides which rows are relevant.
         """
         assert table.truth is not None
         stays = self.judged
@@ -613,7 +612,7 @@ class Entries:
         return Judged(indptr, item, aligned.gain, aligned.relevant, at)
 
     def pool(self, aligned: Aligned) -> Int64 | None:
-        """Return `Ranks.pool`, where the catalogue of a user consists of the user's rows."""
+        """Return `Ranks.pool`, if the catalogue of a user consists of the user's rows."""
         if aligned.pool is None:
             return None
         free = ~self.judged & ~self.excluded
@@ -624,7 +623,7 @@ class Entries:
 
 @dataclasses.dataclass(frozen=True)
 class Places:
-    """Where each row lands among those of its user, in the order of the rows; see `Ranks`."""
+    """The place of each row among the user's rows, in the order of the rows; see `Ranks`."""
 
     above: Int64
     tied: Int64
@@ -634,11 +633,11 @@ class Places:
 
     @classmethod
     def of(cls, user: Int64, score: Float64, n_users: int, protocol: Protocol) -> Places:
-        """Count the rows of the same user above each row and tied with it."""
+        """Count the rows of the same user that are above each row, and tied with it."""
         n_candidates = np.bincount(user, minlength=n_users)
         nan = np.isnan(score)
         distinct, code = np.unique(score, return_inverse=True)
-        fall = len(distinct) - code  # the highest score first; NaN is the highest of all here
+        fall = len(distinct) - code  # highest score first; np.unique sorts NaN as the highest
         if protocol.nan_scores != "first":
             fall[nan] = len(distinct) + 1
         key = user * (len(distinct) + 2) + fall
@@ -662,7 +661,7 @@ class Places:
 
 Threshold = float | Mapping[Any, float] | Literal["user_mean"] | None
 
-PREDICTIONS_FROM = 3.5  # the default of Surprise
+PREDICTIONS_FROM = 3.5  # Surprise's default
 
 
 def per_user(rows: PairRows, threshold: Threshold) -> Float64:
@@ -730,18 +729,18 @@ class PairRows:
 
     user: Int64  # positions among the ids, or among all
     item: Int64
-    score: Float64  # NaN where it is missing
-    truth: Float64 | None  # relevance, or true rating
-    kind: Truth | None  # which of these it is, if any
+    score: Float64  # NaN if missing
+    truth: Float64 | None  # relevance or true rating
+    kind: Truth | None  # whether the truth is relevance or rating, if there is any
     user_ids: Ids | None  # sorted and distinct; None for positions
     item_ids: Ids | None
     n_users: int
     n_items: int
-    n_without_truth: int  # rows that were left out
+    n_without_truth: int  # number of rows that were left out
 
 
 def are_predictions(data: object) -> bool:
-    """Return whether these are Surprise's predictions, by the attributes of the first."""
+    """Return whether these are Surprise's predictions, judging by the first one's attributes."""
     return (
         isinstance(data, Sequence)
         and len(data) > 0
@@ -772,7 +771,7 @@ def from_predictions(data: Sequence[Any]) -> PairRows:
 def from_frame(data: Any, ignored: object = None, **given: object) -> PairRows:
     """Read a data frame; `given` are the options of `recometer.Pairs`, by name.
 
-    Rows whose truth is among `ignored` are left out.
+    Rows with a truth in `ignored` are left out.
     """
     if not is_frame(data):
         raise InputTypeError(
@@ -807,7 +806,7 @@ def from_frame(data: Any, ignored: object = None, **given: object) -> PairRows:
 
 
 def with_items(rows: PairRows, item_ids: Array) -> PairRows:
-    """Return the same rows with more items; `item_ids` are sorted and distinct."""
+    """Return the same rows with additional items; `item_ids` are sorted and distinct."""
     assert rows.item_ids is not None
     places = ids.match(rows.item_ids, item_ids, "item ids of Pairs")
     return dataclasses.replace(
@@ -818,9 +817,9 @@ def with_items(rows: PairRows, item_ids: Array) -> PairRows:
 def from_arrays(
     relevance: object, scores: object, groups: object, sizes: object = None, ignored: object = None
 ) -> PairRows:
-    """Read arrays, each with an entry per row, or the number of rows of each user.
+    """Read arrays with an entry per row; `sizes` has the number of rows of each user.
 
-    As in `from_frame`, rows whose truth is among `ignored` are left out.
+    As in `from_frame`, rows with a truth in `ignored` are left out.
     """
     truth = _numbers(relevance, "relevance")
     truth = _without_ignored(truth, ignored)
@@ -847,7 +846,7 @@ def from_arrays(
 
 
 def _add_up(groups: object, n_rows: int) -> bool:
-    """Return whether these could be the numbers of rows of groups."""
+    """Return whether numbers add up to the number of rows, and so may be sizes of groups."""
     given = np.asarray(groups)
     return given.dtype.kind in "iu" and int(given.sum()) == n_rows
 
@@ -859,10 +858,10 @@ def _sorted(
     truth: Float64 | None,
     kind: Truth | None,
 ) -> PairRows:
-    """Leave out rows without truth, and sort: the order of the rows makes no difference."""
+    """Leave out rows without truth, and sort the rest, so that the order of rows has no effect."""
     n = len(score)
     user, user_ids = users if users is not None else (np.zeros(n, np.int64), None)
-    # Without items, each row is an item of its own, in the given order.
+    # Without items, each row is a separate item, in the order of the data.
     item, item_ids = items if items is not None else (np.arange(n), None)
     keep = np.ones(n, bool) if truth is None else ~np.isnan(truth)
     n_items = n if item_ids is None else len(item_ids)
@@ -887,9 +886,9 @@ def _sorted(
 
 
 def one_of_each(rows: PairRows, first: Int64, truth: Float64 | None, nan: str) -> PairRows:
-    """Return rows that contain each pair once, with its best score.
+    """Return a row for each pair, with its best score.
 
-    `first` is the first row of each pair, `truth` its truth, and `nan` the rule for NaN.
+    `first` is the first row of each pair, `truth` is its truth, and `nan` is the rule for NaN.
     """
     best = np.fmax if nan == "last" else np.maximum
     return dataclasses.replace(
@@ -902,7 +901,7 @@ def one_of_each(rows: PairRows, first: Int64, truth: Float64 | None, nan: str) -
 
 
 def check_rows(rows: PairRows) -> None:
-    """Refuse pairs without rows, or without a row that has a truth."""
+    """Refuse pairs without rows, or if no row has a truth."""
     if len(rows.user):
         return
     if not rows.n_without_truth:
@@ -915,7 +914,7 @@ def check_rows(rows: PairRows) -> None:
 
 
 def _without_ignored(truth: Float64, ignored: object) -> Float64:
-    """Return NaN for labels that are to be ignored; refuse to ignore all."""
+    """Replace labels to ignore by NaN; refuse to ignore all labels."""
     padding = are_ignored(truth, ignored)
     if len(padding) and padding.all():
         ignoring = python_or_command(f"ignore_label={brief(ignored)}", "--ignore-label")
@@ -927,9 +926,9 @@ def _without_ignored(truth: Float64, ignored: object) -> Float64:
 
 
 def _choose(names: list[str], given: dict[str, object]) -> dict[str, str]:
-    """Return the columns to read, by option."""
+    """Return the name of the column for each option."""
     named = [option for option in TRUTHS if isinstance(given[option], str)]
-    # If the caller names one truth column, do not look for the other.
+    # If the caller names a column of relevance or of ratings, do not look for the other.
     wanted = {
         option: False if named and option in TRUTHS and option not in named else name
         for option, name in given.items()

@@ -28,11 +28,11 @@ from recometer.sources.alignment import Aligned
 from recometer.sources.base import Facts, Request
 
 # Memory of a batch's scores. Batches of a matrix are small, so that Ctrl-C and the progress bar
-# respond. Batches of a function are larger, because models are faster on many users at once; so is
-# reading a matrix in which the scores of a user are not contiguous.
+# respond. Batches of a function are larger, because models are faster on many users at once. The
+# same holds for reading a matrix in which a user's scores are not contiguous.
 MATRIX_BYTES = 8 * 2**20
 FUNCTION_BYTES = 64 * 2**20
-NAMED = 3  # the most users that a message names
+NAMED = 3  # maximum number of users that a message names
 
 
 class Scores(ScoredInBatches):
@@ -45,12 +45,12 @@ class Scores(ScoredInBatches):
         mapped into memory (as by ``numpy.load(..., mmap_mode="r")``) and read some rows at a time;
         or a function that takes an int64 array of user rows and returns their scores,
         [len(rows), n_items]. float32 and float64 are used unchanged, float16 becomes float32,
-        and integers become float64. An item with the score -inf (or masked, in a masked array)
-        is not a candidate of the user.
+        and integers become float64. An item with a score of -inf (or a masked one, in a masked
+        array) is not a candidate of the user.
 
         Only one thread at a time calls the function, for as many users as fit into 64 MiB of
-        scores (at most 1,024). The next batch is requested while the last one is counted. The
-        function may use the same buffer for all its results, because they are copied.
+        scores (at most 1,024). The next batch is requested while the previous batch is counted. The
+        function may use the same buffer for all results, because they are copied.
     n_users, n_items
         Required for a function, unless the ids imply them.
     user_ids, item_ids : sequences of n_users and n_items ids, optional
@@ -60,15 +60,15 @@ class Scores(ScoredInBatches):
     ------
     InputError
         If shapes do not fit, or ids are not distinct. While ranking, also if the function returns
-        another shape, or something other than numbers; the message names the users.
+        another shape, or something other than numbers. The message names the users.
     InputTypeError
         If the argument is neither a matrix of numbers nor a function.
     FileError
-        If a path does not name a .npy file with an array. While ranking, also if a file that is
-        mapped into memory was changed.
+        If a path is not a .npy file with an array. While ranking, also if a file that is mapped
+        into memory was changed.
     ModelError
-        While ranking, if the function raises an exception, which is kept as the cause; the
-        message names the users.
+        While ranking, if the function raises an exception, which is kept as the cause. The message
+        names the users.
 
     Examples
     --------
@@ -120,12 +120,12 @@ class Scores(ScoredInBatches):
 
     @property
     def on_device(self) -> bool:
-        """Whether the scores are in the memory of another device than the CPU."""
+        """Whether the scores are on another device than the CPU."""
         return is_tensor(self._matrix)
 
     @property
     def kind(self) -> str:
-        """The content of a matrix, in the words of `describe`."""
+        """The content of a matrix, as `describe` words it."""
         return "" if self._matrix is None else f", {dtype_and_device(self._matrix)}"
 
     def describe(self) -> str:
@@ -145,10 +145,10 @@ class Scores(ScoredInBatches):
         return Facts(arrays, sized=self._matrix is not None)
 
     def batch(self, rows: Int64) -> Any:
-        """Return the checked scores of some user rows, in the form in which they are counted.
+        """Return the scores of some user rows, checked and ready for counting.
 
         They are float32 or float64 [n_rows, n_items]: a contiguous array, or a tensor if they are
-        on a device. The rows ascend if the source has no ids.
+        on a device. If the source has no ids, the rows ascend.
 
         Raises
         ------
@@ -196,7 +196,7 @@ class Scores(ScoredInBatches):
         return np.array(_exact(scores), dtype=_precision(scores), order="C")
 
     def rank(self, request: Request) -> Ranks:
-        """Return where each judged item of each user of test is ranked; see `Ranks`."""
+        """Return the rank of each judged item of each user of test; see `Ranks`."""
         with self._files:
             return super().rank(request)
 
@@ -206,7 +206,7 @@ class Scores(ScoredInBatches):
             return super().top(request, k)
 
     def batches(self, aligned: Aligned, request: Request) -> Batches:
-        """Return how the scores are asked for: of a function, one batch ahead."""
+        """Return how scores are requested: from a function, one batch ahead."""
         bytes_per_batch = FUNCTION_BYTES
         if self.on_device:
             bytes_per_batch, request = _torch.BLOCK_BYTES, _torch.one_at_a_time(request)
@@ -221,7 +221,7 @@ class Scores(ScoredInBatches):
         )
 
     def _whom(self, rows: Int64) -> str:
-        """Name users for a message: by their ids where they have some."""
+        """Name users for a message, by their ids if they have any."""
         if follow(rows):
             numbers = f"{rows[0]} to {rows[-1]}" if len(rows) > 1 else f"{rows[0]}"
         else:
@@ -250,7 +250,7 @@ def _size(n: int | None, ids: object, what: str) -> int:
 def _dense(given: object, what: str) -> Any:
     """Return scores as an array, or as a tensor if they are on a device.
 
-    Masked entries are not candidates; messages call the scores `what`.
+    Masked entries are not candidates. `what` names the scores in messages.
     """
     if elsewhere(given):
         return given
@@ -271,7 +271,7 @@ def _dense_hint(given: object) -> str:
 
 
 def _precision(scores: Array) -> type[np.float32 | np.float64]:
-    """Return the dtype that the kernel takes and that holds such scores."""
+    """Return the dtype that the kernel takes and that can represent these scores."""
     return np.float32 if scores.dtype in (np.float32, np.float16) else np.float64
 
 
@@ -289,7 +289,7 @@ def _some(names: list[str], n: int) -> str:
 
 
 def _called(function: object) -> str:
-    """Return the name of a function; the class of an object without a `repr` of its own."""
+    """Return the name of a function, or the class of an object with the default `repr`."""
     kind = type(function)
     # The default `repr` contains the memory address, which says nothing about the scores.
     has_text = kind.__repr__ is not object.__repr__ and kind is not functools.partial

@@ -1,7 +1,7 @@
 """Model output that arrives in batches: scores, lists, or candidates with the truth.
 
-Each batch is ranked as it arrives, or together with other small batches. Only the counts of `Ranks`
-are kept. They take little memory, and do not depend on the order or the size of the batches.
+Each batch is ranked when it arrives, or together with other small batches. Only the counts of
+`Ranks` are kept. They take little memory, and do not depend on the order or size of the batches.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from recometer.sources.pairs import UNREAD, UNREAD_WITH_TRUTH, Pairs
 from recometer.sources.scores import MATRIX_BYTES, Scores
 
 Work = RankWork | TopWork
-NO_BATCH = "are in no batch of the stream"  # the wording for users of test without a batch
-PER_ROW = ("above", "tied", "before", "score")  # arrays of `RankWork` with an entry per row
-# The counts that depend on the lists; test, train and candidates decide all others.
+NO_BATCH = "are in no batch of the stream"  # how messages describe users of test without a batch
+PER_ROW = ("above", "tied", "before", "score")  # fields of `RankWork` with an entry per row
+# The counts that depend on the lists; all others depend only on test, train and candidates.
 COUNTS_OF_LISTS = (
     "cut_in_ties",
     "list_duplicates",
@@ -54,7 +54,7 @@ COUNTS_OF_LISTS = (
     "users_unknown",
 )
 ANY_ITEMS = int(np.iinfo(np.int32).max)
-PENDING_ENTRIES = 2**18  # of lists that are ranked together
+PENDING_ENTRIES = 2**18  # number of entries of lists that are ranked together
 
 
 class Streamed(abc.ABC):
@@ -88,21 +88,21 @@ class Streamed(abc.ABC):
 
 
 class OfTest(Streamed, Source):
-    """Output for the users of test; each user may come once.
+    """Output for the users of test; each user may occur only once.
 
     Parameters
     ----------
     request
-        The request that `rank` and `top` will get.
+        The request for which `rank` and `top` will be called.
     ranked
         Whether `rank` will be called.
     k
-        The number of places that `top` will be asked for; None if it will not be called.
+        The number of places that `top` must return; None if it will not be called.
 
     Attributes
     ----------
     came : bool [n_users]
-        Which users of test were in a batch.
+        Whether each user of test was in a batch.
     """
 
     def __init__(self, request: Request, ranked: bool, k: int | None) -> None:
@@ -127,7 +127,7 @@ class OfTest(Streamed, Source):
         return int(np.count_nonzero(self.came))
 
     def add_strangers(self, user_ids: Array) -> None:
-        """Add users in a batch who are not in test, by their ids as `ids.as_ids` returns them."""
+        """Add the ids (from `ids.as_ids`) of users in a batch who are not in test."""
         if len(user_ids):
             self._strangers.append(user_ids)
             if len(self._strangers) > RECORDS_AT_ONCE:
@@ -160,7 +160,7 @@ def union(parts: Sequence[Array]) -> Array:
     filled = [part for part in parts if len(part)]
     if not filled:
         return parts[0]
-    if len({part.dtype for part in filled}) > 1:  # numbers beyond int64 are among them
+    if len({part.dtype for part in filled}) > 1:  # some numbers exceed int64
         return ids.encode([one for part in filled for one in part.tolist()], "user ids")[1]
     return ids.encode(np.concatenate(filled), "user ids")[1]
 
@@ -168,14 +168,14 @@ def union(parts: Sequence[Array]) -> Array:
 class StreamedScores(OfTest):
     """Scores of all items, counted directly into the arrays of all users of test.
 
-    Test and train are matched only once with `index`: the items of the stream, and the users of
-    test. `OfTest` describes the other parameters.
+    `index` has the items of the stream and the users of test; test and train are matched with it
+    only once. For the other parameters, see `OfTest`.
     """
 
     def __init__(self, index: SourceIndex, request: Request, ranked: bool, k: int | None) -> None:
         super().__init__(request, ranked, k)
         self._index, self._aligned = index, align(index, request)
-        self._kind = ""  # of the scores, for `describe`
+        self._kind = ""  # dtype of the scores, for `describe`
         self._ranked: dict[int | None, RankWork] = {}
         self._listed: dict[TieOrder, TopWork] = {}
         if k is not None:
@@ -197,7 +197,7 @@ class StreamedScores(OfTest):
         return [*self._ranked.values(), *self._listed.values()]
 
     def add(self, batch: Scores, rows: Int64, users: Int64) -> None:
-        """Count some rows of a batch, which have the scores of these users of test."""
+        """Count some rows of a batch: the scores of some users of test."""
         index, own = batch.index, self._index
         if index.item_ids is not None and (
             own.item_ids is None or not np.array_equal(index.item_ids, own.item_ids)
@@ -227,16 +227,16 @@ class StreamedScores(OfTest):
         self._kind = batch.kind
 
     def rank(self, request: Request) -> Ranks:
-        """Return where each judged item landed, of users who came; see `Ranks`."""
+        """Return the rank of each judged item of users in the batches; see `Ranks`."""
         work = copy.copy(self._ranked[request.depth])
-        # `ranks` overwrites the counts beyond the depth, and more batches may arrive.
+        # Copy, because `ranks` overwrites counts beyond the depth, and more batches may arrive.
         for name in ("above", "tied", "before"):
             setattr(work, name, getattr(work, name).copy())
         work.aligned = self._only_known(work.aligned)
         return work.ranks(request.threads)
 
     def top(self, request: Request, k: int) -> TopLists:
-        """Return the first k places of each user who came; see `TopLists`."""
+        """Return the first k places of each user in the batches; see `TopLists`."""
         return _top_lists.lists(self, request, k, self._best)
 
     def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
@@ -245,7 +245,7 @@ class StreamedScores(OfTest):
         return _top_lists.finished(aligned, work.best, k, n_catalogue=aligned.n_items)
 
     def _only_known(self, aligned: Aligned) -> Aligned:
-        """Return a copy in which the source knows only the users who came."""
+        """Return a copy in which the source knows only the users in the batches."""
         came, test = self.came, self._asked.test
         if came.all():
             return _copied(aligned)
@@ -322,7 +322,7 @@ class StreamedScores(OfTest):
 
 
 def unscored(index: SourceIndex) -> Scores:
-    """Return scores without users, to check the arguments of `evaluate`."""
+    """Return scores without users, for checking the arguments of `evaluate`."""
     return Scores(lambda rows: None, n_users=0, n_items=index.n_items, item_ids=index.item_ids)
 
 
@@ -345,7 +345,7 @@ def _copied(aligned: Aligned) -> Aligned:
 
 
 def _counted(work: Work) -> dict[str, Any]:
-    """Return the arrays that counting writes to: an entry per user, or per judged item."""
+    """Return the arrays that counting writes to, with an entry per user or judged item."""
     arrays: dict[str, Any] = {"flags": work.aligned.flags, "pool": work.aligned.pool}
     if isinstance(work, TopWork):
         arrays |= {"items": work.best.items, "left": work.best.left}
@@ -356,12 +356,12 @@ def _counted(work: Work) -> dict[str, Any]:
 
 
 def _entries(work: Work, name: str, users: Bool) -> Bool:
-    """Return which entries of an array of `_counted` belong to some users."""
+    """Return the entries of an array from `_counted` that belong to some users."""
     return np.repeat(users, np.diff(work.aligned.judged_indptr)) if name in PER_ROW else users
 
 
 class Batch(NamedTuple):
-    """Lists, the ids of the users whose lists are read, and the places of these users in test."""
+    """Lists, the ids of the users whose lists are read, and their places in test."""
 
     lists: Lists
     users: Array
@@ -369,33 +369,33 @@ class Batch(NamedTuple):
 
     @property
     def n_entries(self) -> int:
-        """The number of places in all lists, plus one for each list."""
+        """The number of places in all lists, plus 1 for each list."""
         return self.lists.n_entries + len(self.users)
 
 
 class ListsOfPositions:
-    """Lists of one length that hold the positions of items, each of another user of test.
+    """Lists of item positions with equal lengths, each for a different user of test.
 
     Parameters
     ----------
     most
-        The largest number of lists.
+        The maximum number of lists.
     length
-        The number of places in each list, padding included.
+        The number of places in each list, including padding.
     n_items
         The number of items.
     came : bool [n_users]
-        Which users of test have a list; `add` marks those of its batch.
+        Whether each user of test has a list; `add` marks the users of its batch.
     """
 
     def __init__(self, most: int, length: int, n_items: int, came: Bool) -> None:
         self._items = np.empty((most, length), np.int32)
         self._places = np.empty(most, np.int64)
         self._n_items, self._came = n_items, came
-        self._ends = [0]  # of batches
+        self._ends = [0]  # where batches end
 
     def add(self, items: Array, places: Int64) -> bool:
-        """Add a batch, unless there is no room for it or something is wrong with it."""
+        """Add a batch if there is room for it and it is valid; return whether it was added."""
         begin = self.n_lists
         try:
             fits: bool = _kernel.take_lists(
@@ -408,7 +408,7 @@ class ListsOfPositions:
         return fits
 
     def has_room(self, items: Array) -> bool:
-        """Return whether so many lists of this length fit."""
+        """Return whether a batch fits, by its number of lists and their length."""
         n, length = items.shape
         return bool(length == self._items.shape[1] and self.n_lists + n <= len(self._items))
 
@@ -418,11 +418,11 @@ class ListsOfPositions:
         return self._ends[-1]
 
     def batches(self, request: Request) -> list[Batch]:
-        """Return the batches as they came."""
+        """Return the batches in the order of arrival."""
         return [self._batch(request, *ends) for ends in itertools.pairwise(self._ends)]
 
     def merged(self, request: Request) -> Batch:
-        """Return all lists as one batch."""
+        """Return all lists as a single batch."""
         return self._batch(request, 0, self.n_lists)
 
     def _batch(self, request: Request, begin: int, end: int) -> Batch:
@@ -432,10 +432,10 @@ class ListsOfPositions:
         return Batch(_lists_of(self._items[begin:end], request, users), users, places)
 
     def of_all(self, request: Request) -> Lists:
-        """Return the lists in the order of test, if each of its users has one."""
+        """Return the lists in the order of test; every user of test must have one."""
         n = self.n_lists
         items, places = self._items[:n], self._places[:n]
-        if not follow(places):  # all users have a list, so consecutive places start at 0
+        if not follow(places):  # if they are consecutive, they start at 0
             items = np.empty_like(items)
             items[places] = self._items[:n]
         return _lists_of(items, request, request.test.user_ids)
@@ -450,9 +450,10 @@ def _lists_of(items: Int32, request: Request, user_ids: Array | None) -> Lists:
 
 
 def can_hold_positions(request: Request) -> bool:
-    """Return whether the only errors in lists of positions are errors of a single list.
+    """Return whether lists of positions need no matching of item ids or sets of items.
 
-    If ids or sets of items have to be matched, matching the first batch shows the other errors.
+    Then, an error can only concern a single list. With matching, the first batch must be ranked
+    immediately to find other errors.
     """
     test, train = request.test, request.train
     if test.item_ids is not None or request.candidates is not None or request.exclude is not None:
@@ -470,10 +471,10 @@ def can_hold_positions(request: Request) -> bool:
 
 
 class StreamedLists(OfTest):
-    """Lists, ranked for their users alone; small batches wait until they can be ranked together.
+    """Lists, ranked only for their users; small batches wait until they can be ranked together.
 
-    `counts_others` is whether users with a list who are not in test count. `OfTest`
-    describes the other parameters.
+    `counts_others` says whether to count users with a list who are not in test. For the other
+    parameters, see `OfTest`.
     """
 
     def __init__(
@@ -487,22 +488,22 @@ class StreamedLists(OfTest):
             )
         super().__init__(request, ranked, k)
         self._counts_others, self._holds_positions = counts_others, can_hold_positions(request)
-        # Records of all users from a single batch, as long as no other batch has been ranked.
+        # Records of a single batch with all users, until another batch is ranked.
         self._complete: tuple[Ranks | None, TopLists | None] | None = None
         self._facts: tuple[int, Facts] | None = None  # number of lists, and their facts
         self._n_lists = self._n_ignored = self._n_repeats = 0  # the last two: of unranked lists
         self._widest = 0
-        self._ids: list[Array] = []  # of the users of the records, part by part
+        self._ids: list[Array] = []  # ids of the users of the records, part by part
         self._ranked, self._listed = Buffer(Ranks), Buffer(TopLists)
         self._items = ItemCodes()
         self._pending: list[Batch] = []
-        self._n_pending = 0  # their entries
-        self.positions: ListsOfPositions | None = None  # pending, too
+        self._n_pending = 0  # number of pending entries
+        self.positions: ListsOfPositions | None = None  # also pending
 
     @cached_property
     def _request(self) -> Request:
         """The request for batches, in which users have ids."""
-        # A separate memory, because no other call can use the matches of a batch.
+        # Use a separate memory, because no other call can use the matches of a batch.
         return dataclasses.replace(_with_user_ids(self._asked), memory=Memory())
 
     def add(self, batch: Lists, users: Array, places: Int64) -> None:
@@ -511,16 +512,16 @@ class StreamedLists(OfTest):
         Parameters
         ----------
         batch
-            Lists whose users have ids, which are positions if test has none.
+            Lists whose users have ids; these are positions if test has no ids.
         users
             The ids of the users whose lists are read.
         places : int64 [n]
-            The places of these users in test, -1 for users who are not in it.
+            The places of these users in test, or -1 for users who are not in test.
         """
         added = Batch(batch, users, places)
         whole = len(users) == batch.n_lists and all_of(places >= 0)
-        # An error common to all batches shows in the first one; the largest position shows an item
-        # that does not exist.
+        # Ranking the first batch immediately reveals errors common to all batches. The largest
+        # position reveals items that do not exist.
         exist = batch.n_positions <= self._request.test.n_items
         if not (self._n_lists and whole and exist):
             self._rank(added)
@@ -533,7 +534,7 @@ class StreamedLists(OfTest):
         self.came[places] = True
 
     def take_indices(self, items: Array, places: Int64) -> bool:
-        """Add lists of positions of items, if no other check or reading is needed.
+        """Add lists of item positions, if they need no other check or conversion.
 
         Parameters
         ----------
@@ -544,7 +545,7 @@ class StreamedLists(OfTest):
         Returns
         -------
         bool
-            Whether they were added. If not, `add` does it, or raises the error.
+            Whether they were added. If not, call `add`, which adds them or raises an error.
         """
         if not self._holds_positions or not items.size:
             return False
@@ -558,7 +559,7 @@ class StreamedLists(OfTest):
         return self.positions.add(items, places)
 
     def _rank_pending(self) -> None:
-        """Rank the pending batches; if one is refused, raise its error and keep the others."""
+        """Rank the pending batches; if a batch is refused, raise its error and keep the others."""
         positions, self.positions = self.positions, None
         if positions is not None and positions.n_lists:
             try:
@@ -566,7 +567,7 @@ class StreamedLists(OfTest):
                     self._rank_all(positions.of_all(self._asked))
                 else:
                     self._rank(positions.merged(self._request))
-            except RecometerError:  # rank the batches one by one to find the one refused
+            except RecometerError:  # find the refused batch by ranking them one by one
                 self._pending += positions.batches(self._request)
         pending, self._pending, self._n_pending = self._pending, [], 0
         if not pending:
@@ -603,7 +604,7 @@ class StreamedLists(OfTest):
         else:
             ranks = source.rank(request) if self._is_ranked else None
             lists = None if self._k is None else source.top(request, self._k)
-            # Nothing was refused, so the whole batch is kept.
+            # Nothing was refused, so keep the whole batch.
             assert request.test.user_ids is not None
             self._ids.append(request.test.user_ids)
             self.came[places[in_test]] = True
@@ -614,16 +615,16 @@ class StreamedLists(OfTest):
         self._n_lists += len(users)
 
     def _rank_all(self, source: Lists) -> None:
-        """Rank lists of positions of all users of test, in their order: as in a single call."""
+        """Rank lists of all users of test, in the order of test, as a single call would."""
         ranks = source.rank(self._asked) if self._is_ranked else None
         lists = None if self._k is None else source.top(self._asked, self._k)
         self._complete = ranks, lists
-        if self._n_lists:  # of users who are not in test
+        if self._n_lists:  # earlier lists were of users who are not in test
             self._keep_complete()
         self._n_lists += source.n_lists
 
     def _keep_complete(self) -> None:
-        """Move the records of a batch of all users to those of other batches."""
+        """Move the records of a batch with all users to the records of other batches."""
         if self._complete is not None:
             self._keep(*self._complete)
             self._ids, self._complete = [self._user_ids], None
@@ -639,7 +640,7 @@ class StreamedLists(OfTest):
             self._listed.add(self._of_codes(lists))
 
     def _narrowed(self, places: Int64, others: Array) -> Request:
-        """Return the request for some users of test only, and some who are not in it."""
+        """Return the request for only some users of test, and for some who are not in test."""
         request = self._request
         test = request.test.select_users(places)
         if len(others):
@@ -660,7 +661,7 @@ class StreamedLists(OfTest):
         return dataclasses.replace(ranks, item=item, item_ids=None, counts=counts)
 
     def _of_codes(self, lists: TopLists) -> TopLists:
-        """Return lists of `ItemCodes`, padded to one width, with the counts of lists."""
+        """Return lists of `ItemCodes`, padded to a common width, with the counts of lists."""
         self._widest = max(self._widest, lists.depth)
         assert self._k is not None
         items = np.full((lists.n_users, self._k), -1)
@@ -681,7 +682,7 @@ class StreamedLists(OfTest):
         )
 
     def rank(self, request: Request) -> Ranks:
-        """Return where each judged item landed; see `Ranks`."""
+        """Return the rank of each judged item; see `Ranks`."""
         self._rank_pending()
         if self._complete is not None:
             assert self._complete[0] is not None
@@ -730,9 +731,9 @@ class StreamedLists(OfTest):
         )
 
     def _absent(self, request: Request) -> tuple[Request | None, Int64]:
-        """Return the request for users without a list, and the record of each user of test.
+        """Return the request for users without a list, and the number of each user's record.
 
-        The records of the users without a list follow those of the batches.
+        The records of users without a list follow the records of the batches.
         """
         test, recorded = request.test, self._recorded_users
         assert test.user_ids is not None
@@ -744,7 +745,7 @@ class StreamedLists(OfTest):
         return dataclasses.replace(request, test=test.select_users(absent)), order
 
     def _counts(self, base: Mapping[str, int], recorded: Mapping[str, int]) -> dict[str, int]:
-        """Return the counts of all users: those of `base` that no list changes, and of records."""
+        """Return the counts of all users: from `base` if no list changes them, or from records."""
         more = {"list_users_ignored": self._n_ignored}
         if "list_repeats" in recorded:
             more["list_repeats"] = self._n_repeats
@@ -836,7 +837,7 @@ class StreamedLists(OfTest):
         )
 
     def _known_ids(self, kind: Kind) -> Array | None:
-        """Return the ids of the users who came, in test or not, or of the listed items."""
+        """Return the ids of all users in the batches, or of all listed items."""
         if kind == "user":
             return self._ids_that_came()
         if self._asked.test.item_ids is None:
@@ -846,7 +847,7 @@ class StreamedLists(OfTest):
 
 
 def nobody(test: Interactions) -> Lists:
-    """Return lists without entries, to compute everything that does not depend on the lists."""
+    """Return lists without entries, for computing everything that does not depend on lists."""
     first = np.zeros(1, np.int64) if test.user_ids is None else test.user_ids[:1]
     n_items = 0 if test.item_ids is None else len(test.item_ids)
     none = np.zeros(2, np.int64), np.zeros(0, np.int32), n_items, None, first, test.item_ids
@@ -854,7 +855,7 @@ def nobody(test: Interactions) -> Lists:
 
 
 def _with_user_ids(request: Request) -> Request:
-    """Give users without ids their positions as ids."""
+    """If users have no ids, use their positions as ids."""
     if request.test.user_ids is not None:
         return request
     users = np.arange(request.test.n_users)
@@ -870,12 +871,12 @@ def _counts_of_lists(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 class StreamedPairs(Streamed):
-    """Scored candidates with the truth; all candidates of a user come in one batch.
+    """Scored candidates with the truth; all candidates of a user come in the same batch.
 
     Parameters
     ----------
     ranked, rated
-        Whether metrics read ranks, and ratings.
+        Whether metrics read ranks, and whether they read ratings.
     """
 
     def __init__(self, *, ranked: bool, rated: bool) -> None:
@@ -883,8 +884,8 @@ class StreamedPairs(Streamed):
         self._ranked, self._rated = Buffer(Ranks), Buffer(Ratings)
         self._users, self._n_users = UserIds(), 0
         self._items: ItemCodes | None = None
-        self._largest = 0.0  # gain, also of rows that are in train
-        self._n_repeated = 0  # rows that repeat a pair
+        self._largest = 0.0  # total gain, including rows in train
+        self._n_repeated = 0  # number of rows that repeat a pair
         self._truth_words, self._has_threshold = "", False  # see `CountedPairs`
 
     @property
@@ -898,11 +899,11 @@ class StreamedPairs(Streamed):
         return bool(len(self._users)) if self._n_users else None
 
     def came(self, user_ids: Array) -> Bool:
-        """Return which of these users were in earlier batches: bool [n]."""
+        """Return a mask of the users who were in earlier batches: bool [n]."""
         return self._users.contain(user_ids)
 
     def add(self, batch: Pairs, request: Request) -> None:
-        """Rank a batch of candidates of new users; `request` has their truth as test."""
+        """Rank a batch of candidates of new users; the test of `request` is their truth."""
         test = request.test
         self._check_ids(test)
         if test.item_ids is not None and self._items is None:
@@ -922,7 +923,7 @@ class StreamedPairs(Streamed):
         self._has_threshold = batch.facts.replaces_relevant_from(request.protocol)
 
     def _check_ids(self, test: Interactions) -> None:
-        """Refuse a batch with ids of users or items if earlier ones had none, or vice versa."""
+        """Refuse a batch with ids of users or items if earlier batches had none, or vice versa."""
         if not self._n_users:
             return
         for what, before, now in (
@@ -936,13 +937,13 @@ class StreamedPairs(Streamed):
                 )
 
     def _of_codes(self, ranks: Ranks) -> Ranks:
-        """Return ranks whose items are `ItemCodes`; item 0 if each row is an item of its own."""
+        """Return ranks with `ItemCodes` as items; all are 0 if each row is a separate item."""
         if self._items is None:
             return dataclasses.replace(ranks, item=np.zeros_like(ranks.item))
         return _renumbered(ranks, self._items.add(ranks.item_ids), None)
 
     def source(self) -> CountedPairs:
-        """Return the candidates of all batches, users sorted by their ids if they have any."""
+        """Return the candidates of all batches, with users sorted by id if they have ids."""
         if not self._n_users:
             raise InputError(
                 "No batch was added yet, so there is nothing to measure. Hint: "
@@ -1027,7 +1028,7 @@ class StreamedPairs(Streamed):
 
 
 def _renumbered(ranks: Ranks, numbers: Int64 | None, item_ids: Array | None) -> Ranks:
-    """Return ranks with items renumbered and their new ids; unchanged if `numbers` is None."""
+    """Renumber the items of ranks and set their ids; return them unchanged without `numbers`."""
     if numbers is None:
         return ranks
     return dataclasses.replace(ranks, item=numbers[ranks.item], item_ids=item_ids)
@@ -1037,7 +1038,7 @@ def _renumbered(ranks: Ranks, numbers: Int64 | None, item_ids: Array | None) -> 
 class CountedPairs(Source):
     """Candidates with known ranks, and the truth.
 
-    `truth_words` are for `describe`. `has_threshold` tells whether a threshold decides what is
+    `truth_words` are for `describe`. `has_threshold` says whether a threshold decides what is
     relevant, and `n_repeated` is the number of rows that repeat a pair.
     """
 
@@ -1068,7 +1069,7 @@ class CountedPairs(Source):
         )
 
     def _truth(self) -> Interactions:
-        """Return the truth of each pair; the highest where rows repeat a pair."""
+        """Return the truth of each pair, or the highest truth if rows repeat the pair."""
         ranks = self.ranks
         order, item = np.arange(len(ranks.item)), ranks.item
         if ranks.item_ids is not None:
@@ -1086,7 +1087,7 @@ class CountedPairs(Source):
         )
 
     def rank(self, request: Request) -> Ranks:
-        """Return where each row landed; see `Ranks`."""
+        """Return the rank of each row; see `Ranks`."""
         return self.ranks
 
     def ratings(self, request: Request) -> Ratings | None:
@@ -1095,17 +1096,17 @@ class CountedPairs(Source):
 
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
-# The numbers of an array (a single one if all are equal), its shape and its dtype. Plain types, so
-# that a pickled state refers to no class of recometer.
+# The numbers of an array (a single number if all are equal), its shape and its dtype. These are
+# plain types, so that a pickled state does not refer to classes of recometer.
 Packed = tuple[Array, tuple[int, ...], str]
-NESTED = {"ranks": Ranks}  # the records in other records, by the name of their field
-# Records are packed once they hold this many users, or once there are this many records.
+NESTED = {"ranks": Ranks}  # records inside a record, by the name of the field
+# Records are packed when they have this many users, or when there are this many records.
 USERS_AT_ONCE = 2**12
 RECORDS_AT_ONCE = 64
 
 
 def pack(array: Array) -> Packed:
-    """Pack an array without loss; an array of objects stays as it is."""
+    """Pack an array without loss; arrays of objects are not changed."""
     if array.dtype == object or not array.size:
         return array, array.shape, array.dtype.str
     # Bits are compared, so that NaN equals NaN, and 0.0 differs from -0.0.
@@ -1115,7 +1116,7 @@ def pack(array: Array) -> Packed:
 
 
 def unpack(packed: Packed) -> Array:
-    """Return the array that was packed."""
+    """Return the original array of a packed one."""
     numbers, shape, dtype = packed
     if numbers.size != math.prod(shape):
         return np.full(shape, numbers[0], dtype)
@@ -1123,7 +1124,7 @@ def unpack(packed: Packed) -> Array:
 
 
 def _narrow(array: Array) -> Array:
-    """Return a copy in the narrowest type that holds all numbers exactly."""
+    """Return a copy in the narrowest dtype that represents all numbers exactly."""
     if array.dtype.kind in "iu":
         least, most = np.min_scalar_type(int(array.min())), np.min_scalar_type(int(array.max()))
         return array.astype(np.promote_types(least, most))
@@ -1168,21 +1169,21 @@ def _packed_arrays(packed: Mapping[str, Any]) -> Iterator[Array]:
 
 
 class Buffer(Generic[AnyRecord]):
-    """Packed records of a class, in the order in which their users came.
+    """Packed records of a class, in the order in which their users arrived.
 
-    Parts of similar sizes are merged as they come, so that many small batches take no more memory
-    than a few large ones, and the time for it grows little faster than their number.
+    Parts of similar sizes are merged on arrival, so that many small batches take no more memory
+    than a few large ones. The time for merging grows little faster than the number of batches.
     """
 
     def __init__(self, cls: type[AnyRecord]) -> None:
         self._class = cls
-        self._parts: list[tuple[int, dict[str, Any]]] = []  # numbers of users, packed fields
-        self._latest: list[AnyRecord] = []  # not packed yet
+        self._parts: list[tuple[int, dict[str, Any]]] = []  # n_users and packed fields
+        self._latest: list[AnyRecord] = []  # not yet packed
         self._n_latest = 0
 
     def add(self, record: AnyRecord) -> None:
         """Add a record after the earlier ones."""
-        # The new record stays unpacked: it may be read next.
+        # Leave the new record unpacked, because it may be read next.
         if self._n_latest >= USERS_AT_ONCE or len(self._latest) >= RECORDS_AT_ONCE:
             self._pack_latest()
         self._latest.append(record)
@@ -1221,19 +1222,19 @@ class Buffer(Generic[AnyRecord]):
         return sum(array.nbytes for _, part in self._parts for array in _packed_arrays(part))
 
     def state(self) -> list[tuple[int, dict[str, Any]]]:
-        """Return all records in plain types, for `of_state`."""
+        """Return all records as plain types, for `of_state`."""
         self._pack_latest()
         return list(self._parts)
 
     def of_state(self, state: list[tuple[int, dict[str, Any]]]) -> AnyRecord | None:
-        """Return the records of another buffer from its state; None if there are none."""
+        """Return the records in the state of another buffer; None if there are none."""
         return (
             self._merge([_unpack_fields(self._class, part) for _, part in state]) if state else None
         )
 
 
 def with_equal_columns(parts: list[Ranks]) -> list[Ranks]:
-    """Give all parts the optional columns that one of them has."""
+    """Add the optional columns that any part has to all parts."""
     by_rank = any(part.by_rank for part in parts)
     defaults = {"repeated": False, "score": np.nan}
     wanted = [name for name in defaults if any(getattr(part, name) is not None for part in parts)]
@@ -1251,13 +1252,13 @@ def with_equal_columns(parts: list[Ranks]) -> list[Ranks]:
 
 
 class ItemCodes:
-    """Codes of item ids, numbered in the order of their first occurrence."""
+    """Codes of item ids, in the order of first occurrence."""
 
     def __init__(self) -> None:
         self._codes: dict[Any, int] = {}
 
     def add(self, item_ids: object) -> Int64:
-        """Return the code of each id; a new id gets the next one."""
+        """Return the code of each id; a new id gets the next code."""
         values = ids.as_ids(item_ids, "item ids").tolist()
         codes = self._codes
         return np.fromiter((codes.setdefault(v, len(codes)) for v in values), np.int64, len(values))
@@ -1268,7 +1269,7 @@ class ItemCodes:
         return list(self._codes)
 
     def sorted_with(self, item_ids: list[Any]) -> tuple[Int64, Array]:
-        """Return the place of each code among the sorted ids, `item_ids` included; and all ids."""
+        """Return each code's place among all sorted ids (including `item_ids`), and these ids."""
         sorted_ids = ids.encode([*self.ids, *item_ids], "item ids")[1]
         return ids.match(self.ids, sorted_ids, "item ids"), sorted_ids
 
@@ -1281,7 +1282,7 @@ class UserIds:
         self._sorted: list[Array] = []
 
     def add(self, user_ids: Array) -> None:
-        """Add ids as `ids.as_ids` returns them; none of them may have been added before."""
+        """Add ids from `ids.as_ids`; none of them may have been added before."""
         self._parts.append(user_ids)
         self._sorted.append(np.sort(user_ids))
         while len(self._sorted) > 1 and 2 * len(self._sorted[-1]) >= len(self._sorted[-2]):
@@ -1291,7 +1292,7 @@ class UserIds:
             self._parts = [self.ids]
 
     def contain(self, user_ids: Array) -> Bool:
-        """Return which ids were added: bool [n]."""
+        """Return a mask of the ids that were added: bool [n]."""
         is_here = np.zeros(len(user_ids), bool)
         for part in self._sorted:
             if len(user_ids) and ids.kind(part) != ids.kind(user_ids):
@@ -1305,7 +1306,7 @@ class UserIds:
 
     @property
     def ids(self) -> Array:
-        """All ids in the order of arrival; there must be one."""
+        """All ids in the order of arrival; there must be at least one."""
         return np.concatenate(self._parts)
 
     def __len__(self) -> int:

@@ -15,19 +15,19 @@ from recometer.sources.base import Facts, Request, Source
 
 
 class Cut(Source):
-    """The first places of each user's list; what lies beyond is not recommended.
+    """The first places of each user's list; later items count as not recommended.
 
-    Items of train are taken out before, so they fill no place. A list that is cut among equal
-    scores keeps the items that the tie rule puts first; under a rule that gives them no order
-    (``"expected"``, ``"optimistic"``, ``"pessimistic"``, ``"random"``), those with the lower ids,
-    and the users are counted as ``cut_in_ties`` (those with an item of test there).
+    Training items are removed first, so they take no places. If the cut splits a group of equal
+    scores, the items that the tie rule puts first stay. Under a rule that does not order them
+    (``"expected"``, ``"optimistic"``, ``"pessimistic"``, ``"random"``), the items with lower ids
+    stay, and users with an item of test among these scores are counted as ``cut_in_ties``.
 
     Parameters
     ----------
     source
-        Whose lists are cut.
+        The source whose lists are cut.
     depth
-        How many places are kept, at least 1.
+        The number of places to keep, at least 1.
 
     Raises
     ------
@@ -53,13 +53,13 @@ class Cut(Source):
         return self._source.facts
 
     def rank(self, request: Request) -> Ranks:
-        """Find where each judged item landed, as far as its list is kept."""
+        """Return the rank of each judged item within the kept places."""
         limit = self._depth if request.depth is None else min(self._depth, request.depth)
         ranks = self._source.rank(dataclasses.replace(request, depth=limit))
         return _cut(ranks, self._depth, request.protocol.ties)
 
     def top(self, request: Request, k: int) -> TopLists:
-        """Return the first k places of each user's list, as far as it is kept."""
+        """Return the first k of the kept places of each user's list."""
         if request.protocol.ties == "random":
             return _top_lists.cut_at_random(self, request, k, self._depth, self._by_item)
         return self._source.top(request, min(k, self._depth))
@@ -76,7 +76,7 @@ def _cut(ranks: Ranks, depth: int, ties: str) -> Ranks:
     room = depth - ranks.above
     split = kept & (ranks.tied >= room)
     tied = np.where(split, room - 1, ranks.tied)
-    # The items with higher ids stay; items before them that were cut off no longer count.
+    # Items with higher ids stay, so no longer count items before them that were cut off.
     gone = ranks.tied - tied if ties == "item_desc" else 0
     counts = dict(ranks.counts)
     if ties not in ("item", "item_desc", "input", "as_ranked") and split.any():
