@@ -142,7 +142,7 @@ def slow_audit(
     min_positives=st.integers(1, 3),
     min_candidates=st.integers(1, 4),
 )
-def test_it_finds_what_a_slow_audit_finds(split, relevant_from, min_positives, min_candidates):
+def test_audit_agrees_with_slow_audit(split, relevant_from, min_positives, min_candidates):
     rules = {
         "relevant_from": relevant_from,
         "min_positives": min_positives,
@@ -192,9 +192,7 @@ def test_positions_are_matched_as_ids_are(split):
 @given(
     split=sides(), relevant_from=st.sampled_from([None, 1, 2.5]), min_positives=st.integers(1, 2)
 )
-def test_users_that_cannot_be_evaluated_are_those_that_evaluate_skips(
-    split, relevant_from, min_positives
-):
+def test_users_that_cannot_be_evaluated_match_evaluate(split, relevant_from, min_positives):
     rules = {"relevant_from": relevant_from, "min_positives": min_positives}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DataWarning)
@@ -273,7 +271,7 @@ def test_seeded_old_interactions_are_counted(n):
     ]
 
 
-def test_training_on_the_future_of_others_is_told_from_that_of_the_user():
+def test_future_of_the_user_and_of_other_users_are_separate_findings():
     train = frame([("ann", 1, 5, 10), ("bob", 1, 5, 90)])
     test = frame([("ann", 2, 5, 20), ("bob", 3, 5, 95)])
     found = rm.audit(train, test)
@@ -281,7 +279,7 @@ def test_training_on_the_future_of_others_is_told_from_that_of_the_user():
     assert found["older_than_training"].examples == (("ann", 2),)
 
 
-def test_equal_times_are_no_leakage_but_a_fact():
+def test_equal_times_are_reported_as_a_fact():
     found = rm.audit(frame([("ann", 1, 5, 10)]), frame([("ann", 2, 5, 10)]))
     assert not found.leaks
     assert found["same_time"].count == 1
@@ -296,7 +294,7 @@ def test_a_random_split_with_times_leaks():
     assert found["overlap"].count == 0
 
 
-def test_without_times_the_order_is_not_checked_and_that_is_said():
+def test_missing_times_are_reported_as_not_checked():
     train, test = clean_split()
     names = ["older_than_own_training", "older_than_training", "same_time"]
     for options, data, missing in [
@@ -377,7 +375,7 @@ def test_the_last_of_each_user_leak_through_others_alone(data, who, what, settin
 
 
 @given(data=whole_data(), who=WHO, what=st.one_of(BY_TIME, AT_RANDOM), settings=SETTINGS)
-def test_what_leaks_of_a_split_is_counted(data, who, what, settings):
+def test_leakage_of_splits_is_counted(data, who, what, settings):
     for split in made(data, what, who=who, **settings):
         found = rm.audit(split)
         parts = [part for part in (split.train, split.remainder) if part is not None]
@@ -417,7 +415,7 @@ def test_the_remainder_of_a_split_counts_as_train():
             assert found.to_dict()["findings"] == rm.audit(joined, split.test).to_dict()["findings"]
 
 
-def test_what_was_settled_before_a_split_is_no_fault_of_its_parts():
+def test_rows_merged_before_the_split_are_not_duplicates():
     rows = [(user, item, 1, item) for user in range(3) for item in range(4)]
     with pytest.warns(rm.DataWarning, match="3 of 15 interactions repeat"):
         data = rm.Interactions.of(frame(rows + rows[:3]))
@@ -498,7 +496,7 @@ def test_an_empty_side_is_refused(sides, named):
         rm.audit(*sides)
 
 
-def test_nobody_in_common_is_hinted_at():
+def test_audit_asks_about_spelling_if_no_ids_match():
     found = rm.audit({"U1": ["a"]}, {"u1": ["A"]})
     assert (
         "are ids written the same way? Those of test are such as 'u1'"
@@ -510,7 +508,7 @@ def test_nobody_in_common_is_hinted_at():
 # Inputs
 
 
-def test_it_reads_what_interactions_reads(tmp_path):
+def test_audit_accepts_all_kinds_of_interactions(tmp_path):
     train, test = clean_split()
     renamed = {"user_id": "who", "item_id": "what", "timestamp": "when"}
     columns = {"user": "who", "item": "what", "time": "when"}
@@ -543,7 +541,7 @@ def test_train_is_looked_through_block_by_block(monkeypatch):
 # Output
 
 
-def test_what_is_shown():
+def test_printed_audit():
     found = rm.audit(
         {"ann": ["book", "film"], "bob": ["film"]}, {"ann": ["book"], "cleo": ["game"]}
     )
@@ -611,7 +609,7 @@ def test_a_split_by_chance_is_as_far_apart_as_expected():
     )
 
 
-def test_shifts_say_how_test_differs():
+def test_shifts_describe_how_test_differs():
     train = {"ann": ["hit", "a"], "bob": ["hit", "b"], "cleo": ["hit"], "dan": ["hit"]}
     found = rm.audit(train, {"ann": ["b"], "bob": ["a"]})
     popularity, activity = found["popularity_shift"], found["activity_shift"]

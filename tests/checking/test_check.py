@@ -138,7 +138,7 @@ def test_lists_that_contradict_ranks(source: type[rm.Factors], user: int) -> Non
     assert found["rank_differs_from_list"].examples == (USERS[user],)
 
 
-def test_scores_that_are_no_numbers_or_all_alike() -> None:
+def test_nan_infinite_and_constant_scores() -> None:
     def change(scores: Any) -> None:
         scores[1, 40], scores[2, 41], scores[5] = math.nan, math.inf, 2.0
 
@@ -206,7 +206,7 @@ def _changed(change: Any) -> Any:
     return scores
 
 
-def test_who_and_what_is_not_known() -> None:
+def test_unknown_users_and_items() -> None:
     source = rm.Factors(FACTORS[0][4:], FACTORS[1][1:], user_ids=USERS[4:], item_ids=ITEMS[1:])
     test = {**TEST, "stranger": [ITEMS[0], "novelty"]}
     found = rm.check(source, test, train=TRAIN)
@@ -281,7 +281,7 @@ def test_items_of_train() -> None:
     assert found["train_items_scored"].count == 0
 
 
-def test_few_items_are_no_short_lists() -> None:
+def test_lists_of_all_candidates_are_not_too_short() -> None:
     source = rm.Scores([[3.0, 2.0, 1.0]], user_ids=["ann"], item_ids=["a", "b", "c"])
     found = rm.check(source, {"ann": ["b"]}, train={"ann": ["a"]})
     assert found["train_items_recommended"].level == "fact"
@@ -326,7 +326,7 @@ def test_a_split_brings_train() -> None:
         rm.check(good(), rm.split.folds(frame, rm.split.KFold(2)))
 
 
-def test_what_is_returned() -> None:
+def test_preflight_formats() -> None:
     found = rm.check(good(), TEST, train=TRAIN)
     content = json.loads(found.to_json())
     assert content["passed"] is True

@@ -27,7 +27,7 @@ def test_this_installation_works() -> None:
     assert found.to_dict()["works"] is True
 
 
-def test_the_results_are_those_of_the_twin() -> None:
+def test_stored_results_match_the_twin() -> None:
     stored = gzip.decompress(installation.PROBLEMS.read_bytes())
     found = stored == kernel_problems.content()
     assert found, "python tests/helpers/kernel_problems.py writes the file again"
@@ -54,7 +54,7 @@ def test_a_result_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Wrong: a known result. Please report this." in str(check_installation())
 
 
-def test_whatever_is_raised_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_exception_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(**_: Any) -> int:
         raise RuntimeError("illegal instruction")
 

@@ -49,7 +49,7 @@ def comparison(results: dict[str, rm.Evaluation]) -> rm.Comparison:
     return rm.compare(results, baseline="pop")
 
 
-def test_a_row_says_what_the_statistics_of_the_users_values_are(
+def test_row_has_the_statistics_of_user_values(
     results: dict[str, rm.Evaluation], comparison: rm.Comparison
 ) -> None:
     row = comparison.row("ndcg@5", "als")
@@ -165,7 +165,9 @@ def test_per_user_has_a_row_per_user_and_the_means_below() -> None:
     assert plain.equals(frame.head(3))
 
 
-def test_who_gains_and_loses(comparison: rm.Comparison, results: dict[str, rm.Evaluation]) -> None:
+def test_users_who_gain_and_lose(
+    comparison: rm.Comparison, results: dict[str, rm.Evaluation]
+) -> None:
     differences = results["als"]["ndcg@5"] - results["pop"]["ndcg@5"]
     changes = comparison.changes("ndcg@5", "als", n=3)
     assert changes.helped[0].difference == np.nanmax(differences)
@@ -435,7 +437,7 @@ def test_equivalence_by_a_margin() -> None:
     assert not named.rows[0].equivalence.equivalent
 
 
-def test_a_comparison_that_could_not_be_significant_says_so() -> None:
+def test_comparison_that_cannot_be_significant_has_a_note() -> None:
     one = evaluation({"rr": [1.0, 1.0, 1.0, 0.5, 0.5], "hit@1": [1, 1, 1, 0, 0]})
     two = evaluation({"rr": [0.5, 0.5, 0.5, 0.5, 0.5], "hit@1": [0, 0, 0, 0, 0]})
     text = str(rm.compare({"a": one, "b": two})).replace("\n  ", " ")

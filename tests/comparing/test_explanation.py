@@ -70,7 +70,7 @@ def test_the_steps_lead_from_one_number_to_the_other() -> None:
 @pytest.mark.parametrize("name", ["lenskit", "recbole", "trec_eval", "recpack", "pyg", "ranx"])
 @examples(0.1)
 @given(seed=st.integers(0, 1000))
-def test_both_ends_are_what_evaluate_gives(name: str, seed: int) -> None:
+def test_both_ends_match_evaluate(name: str, seed: int) -> None:
     result = random_result(seed, "recometer")
     for metric in ("ndcg@3", "recall@3"):
         explanation = rm.explain(result, metric, protocol=name)
@@ -278,14 +278,14 @@ def test_an_unknown_convention() -> None:
     assert "Did you mean 'lenskit' or 'lenskit_2025'?" in err
 
 
-def test_what_is_printed_fits_100_columns() -> None:
+def test_printed_explanation_fits_100_columns() -> None:
     result = evaluated()
     for protocol in NAMES:
         text = str(rm.explain(result, "ndcg@3", protocol=protocol))
         assert max(map(len, text.splitlines())) <= 100
 
 
-def test_no_difference_is_said() -> None:
+def test_equal_definitions_are_reported() -> None:
     assert "Every user has the same value by both." in str(
         rm.explain(evaluated(), "recall@1", protocol=rm.Protocol())
     )
@@ -350,7 +350,7 @@ def test_corrections_are_a_step() -> None:
 
 
 @pytest.mark.parametrize("metric", ["gini@1", "ild@2", "novelty@2"])
-def test_users_who_are_only_listed_are_no_users_of_test(metric: str) -> None:
+def test_listed_users_outside_test_do_not_change_test(metric: str) -> None:
     """A result keeps the original test, whichever users its means include."""
     lists = rm.Lists({"ann": ["a", "b"], "bob": ["c", "d"], "eve": ["c", "a"]})
     catalogue = rm.Catalogue({"item": list("abcd"), "size": [1.0, 2, 4, 8]}, features=["size"])

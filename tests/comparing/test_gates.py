@@ -103,7 +103,7 @@ def test_users_needed_follow_from_the_interval_and_the_distance() -> None:
     assert users_needed(500, 0.01, interval, 0.05) == (510, 2_100)
 
 
-def test_an_undecided_gate_says_how_many_users_decide_it(compared: rm.Comparison) -> None:
+def test_undecided_gate_states_the_users_needed(compared: rm.Comparison) -> None:
     row = compared.row("rr", "same")
     report = compared.gate(Gate("rr", row.low / 2 + row.difference / 2, False))
     (found,) = (one for one in report.rows if one.model == "same")
@@ -122,7 +122,7 @@ def test_an_undecided_gate_says_how_many_users_decide_it(compared: rm.Comparison
     assert equal.fewest_users is None
 
 
-def test_as_many_users_as_needed_do_decide() -> None:
+def test_the_users_needed_decide_the_gate() -> None:
     generator = np.random.default_rng(5)
     old = np.clip(generator.normal(0.5, 0.2, 400), 0, 1)
     new = np.clip(old + generator.normal(0, 0.1, 400), 0, 1)

@@ -115,7 +115,7 @@ def test_models_that_know_as_many_users_but_others_know_different_ones() -> None
 
 
 @pytest.mark.parametrize("rules", [{"cold_start": False}, {"users": "known"}])
-def test_users_who_do_not_count_are_not_mentioned(rules: dict[str, object]) -> None:
+def test_users_outside_the_means_are_not_mentioned(rules: dict[str, object]) -> None:
     results = {
         "popular": evaluated(lists(OLD + NEW), **rules),
         "own": evaluated(lists(OLD, "*"), **rules),

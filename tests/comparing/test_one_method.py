@@ -98,7 +98,7 @@ def of_differences(*values: float, ties: int, metric: str = "rr") -> tuple[rm.Co
     return comparison, comparison.rows[0]
 
 
-def test_few_who_differ_among_many_rest_on_gaffkes_bound() -> None:
+def test_gaffkes_bound_decides_if_few_of_many_users_differ() -> None:
     """24 of 500 users gain 0.3, which does not exclude a rare large loss (sign test: p = 1e-7).
 
     The level at which the lower end is 0 is P(Σ E·d ≤ E0) per side: (1 / 1.3)^24 here.
@@ -118,7 +118,7 @@ def test_few_who_differ_among_many_rest_on_gaffkes_bound() -> None:
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
-def test_p_is_the_smallest_level_whose_interval_excludes_0(confidence: float) -> None:
+def test_p_is_the_smallest_level_at_which_the_interval_excludes_0(confidence: float) -> None:
     """The interval at the level p ends at 0."""
     generator = np.random.default_rng(4)
     values = generator.normal(0.15, 0.2, 12).clip(-0.4, 0.5)
@@ -144,7 +144,7 @@ def test_hits_have_the_p_of_one_more_loss() -> None:
 
 
 @pytest.mark.parametrize("n", [25, 50])
-def test_topics_that_all_differ_rest_on_the_inverted_test(n: int) -> None:
+def test_inverted_test_decides_if_all_topics_differ(n: int) -> None:
     """With 25 or 50 topics, Gaffke's bound would detect almost nothing (docs/statistics.md)."""
     generator = np.random.default_rng(n + 1)
     old = np.full(n, 0.4)
@@ -165,7 +165,7 @@ def test_topics_that_all_differ_rest_on_the_inverted_test(n: int) -> None:
         (30, 100, "randomisation", ""),
     ],
 )
-def test_who_differs_decides_on_the_method(
+def test_method_depends_on_how_many_users_differ(
     n_differ: int, ties: int, method: str, note: str
 ) -> None:
     _, row = of_differences(*np.linspace(0.05, 0.4, n_differ), ties=ties)
@@ -173,7 +173,7 @@ def test_who_differs_decides_on_the_method(
     assert (note in " ".join(row.notes)) if note else (row.notes == ())
 
 
-def test_without_a_range_few_who_differ_decide_no_gate() -> None:
+def test_few_differing_users_without_a_range_decide_no_gate() -> None:
     comparison, row = of_differences(*[-0.3] * 12, ties=100, metric="rmse")
     assert row.interval.method == row.test.test == "randomisation"
     assert "12 users differ: too few to exclude a rare large loss." in " ".join(row.notes)
@@ -236,7 +236,7 @@ def test_seeds_and_relative_gates_agree() -> None:
 
 
 @pytest.mark.parametrize("n_seeds", [2, 3, 7])
-def test_seeds_without_effect_are_no_difference(n_seeds: int) -> None:
+def test_equal_seeds_show_no_difference(n_seeds: int) -> None:
     one = evaluation({"rr": np.random.default_rng(n_seeds).random(80).tolist()})
     comparison = rm.compare({"new": [one] * n_seeds, "old": one}, baseline="old")
     (row,) = comparison.rows
@@ -278,7 +278,7 @@ def test_a_gate_that_bounds_the_wrong_side_is_refused() -> None:
         comparison.gate(Gate("rmse", 0.1, False))
 
 
-def test_a_note_says_that_only_the_adjustment_hides_a_difference() -> None:
+def test_note_if_only_the_adjustment_hides_a_difference() -> None:
     generator = np.random.default_rng(5)
     old, noise = 0.3 + 0.4 * generator.random(60), generator.normal(size=60)
     t = 2.4  # p is about 0.02
@@ -296,7 +296,7 @@ def test_a_note_says_that_only_the_adjustment_hides_a_difference() -> None:
     assert "adjustment" not in " ".join(alone.notes)
 
 
-def test_a_test_is_one_entry_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_test_only_needs_an_entry_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table has the name, sentence and hypothesis of every test; no other code lists tests."""
     monkeypatch.setitem(TESTS, "yuen", TESTS["t"])  # removed again after the test
 

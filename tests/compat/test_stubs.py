@@ -15,5 +15,5 @@ def test_a_stub_is_true(name: str) -> None:
     assert ast.dump(ast.parse(written)) == ast.dump(ast.parse(stub_of(name)))
 
 
-def test_only_they_have_one() -> None:
+def test_only_these_dropins_have_stubs() -> None:
     assert sorted(path.stem for path in FOLDER.glob("*.pyi")) == names()

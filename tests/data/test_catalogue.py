@@ -124,7 +124,7 @@ def test_fixed_size_lists_and_missing_ones():
     np.testing.assert_array_equal(found, [[1, 2], [np.nan, np.nan], [3, 4]])
 
 
-def test_what_is_not_wanted_is_left_out():
+def test_columns_can_be_left_out():
     catalogue = rm.Catalogue(ITEMS, title=False, categories=False)
     assert catalogue.titles is None
     assert catalogue.categories is None
@@ -170,7 +170,7 @@ ONE = np.ones((2, 1))
         (2, {"categories": [["a"], object()]}, rm.InputTypeError, "row 1 .* of type object"),
     ],
 )
-def test_what_is_no_catalogue(items, options, error, message):
+def test_invalid_catalogues(items, options, error, message):
     with pytest.raises(error, match=message):
         rm.Catalogue(items, **options)
 

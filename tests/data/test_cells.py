@@ -96,7 +96,7 @@ def test_test_of_evaluate() -> None:
         ("Area 51", "Fantasia 2000"),
     ],
 )
-def test_ids_that_are_no_lists(cells) -> None:
+def test_ids_with_commas_are_not_split(cells) -> None:
     lists = rm.Lists(frame(*cells))
     test = {1: [cells[0]], 2: [cells[1]]}
     assert rm.evaluate(lists, test, metrics="rr").mean() == {"rr": 1.0}
@@ -115,7 +115,7 @@ def test_ids_that_look_like_lists_and_are_none() -> None:
     assert rm.Lists({1: ["46;93"]}, separator=False).n_lists == 1
 
 
-def test_where_there_are_no_cells() -> None:
+def test_separator_is_rejected_without_cells() -> None:
     for call in (
         lambda: rm.Lists(np.array([[1, 2]]), separator=";"),
         lambda: rm.Interactions.of(np.eye(2), separator=";"),

@@ -96,7 +96,7 @@ def test_a_file_without_a_checksum_is_refused(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("header", ["[]", "{}", '{"version": 1}', "{" * 100_000, "1" * 10_000])
-def test_a_header_that_is_none_is_said_to_be_damaged(header: str, tmp_path: pathlib.Path) -> None:
+def test_invalid_header_is_reported_as_damaged(header: str, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "result.parquet"
     metadata = {"recometer": header, "checksum": PLACEHOLDER}
     pl.DataFrame({"rr": [1.0]}).write_parquet(path, metadata=metadata)
@@ -141,7 +141,7 @@ def while_others_save(save: Callable[[int], object], look: Callable[[], None]) -
         (("metrics",), []),
     ],
 )
-def test_a_header_of_other_types_is_said_to_be_damaged(place, wrong, tmp_path) -> None:
+def test_header_with_wrong_types_is_reported_as_damaged(place, wrong, tmp_path) -> None:
     path = tmp_path / "result.parquet"
     rm.evaluate(rm.Scores(np.eye(3)), np.eye(3), metrics="rr coverage@1").save(path)
     header = json.loads(pl.read_parquet_metadata(path)["recometer"])
@@ -181,7 +181,7 @@ def test_a_split_that_others_replace_is_read_whole(kind: str, tmp_path: pathlib.
     assert all(one in ({0}, {1}) for one in seen)
 
 
-def test_a_split_that_was_loaded_stays_as_it_was(tmp_path: pathlib.Path) -> None:
+def test_loaded_split_does_not_change_when_files_are_replaced(tmp_path: pathlib.Path) -> None:
     for seed in (0, 1):
         split("lazy", seed, tmp_path / "data").save(tmp_path / "split")
         if not seed:

@@ -24,7 +24,7 @@ def ranker(label="label", **more):
 
 
 @pytest.mark.parametrize("label", LABELS)
-def test_a_label_is_the_truth_and_a_score_beside_it_never_is(label, tmp_path):
+def test_label_column_is_the_truth_and_score_column_is_not(label, tmp_path):
     frame = ranker(label)
     frame.write_csv(tmp_path / "ranker.csv")
     for data in (frame, frame.to_pandas(), frame.drop("score"), tmp_path / "ranker.csv"):
@@ -62,7 +62,7 @@ def test_users_and_items_have_many_names(user, item):
     assert rm.evaluate(rm.Pairs(pairs), metrics="rr").mean() == {"rr": 1.0}
 
 
-def test_what_says_something_else_first_counts_only_where_there_is_nothing_better():
+def test_ambiguous_column_names_are_used_last():
     assert find_columns(["session_id", "user_id", "topic", "item_id"])[0] == "user_id"
     assert find_columns(["user", "item", "score", "rating"]).value == "rating"
     assert find_columns(["user", "item", "prediction"]).value is None
@@ -131,7 +131,7 @@ def test_true_and_false_in_text_are_values(tmp_path):
         rm.Interactions.of(path)
 
 
-def test_what_belongs_to_something_else_is_no_value():
+def test_columns_with_unrelated_names_are_not_values():
     others = ["category_id", "sessionId", "Unnamed: 0", "price", "item.index", "release_year", "ts"]
     assert could_hold_values([*others, "dwell", "n_views"]) == ["dwell", "n_views"]
     with warnings.catch_warnings():
@@ -146,7 +146,7 @@ def test_a_score_alone_is_taken_for_the_truth_aloud():
     assert rm.Interactions.of(frame, value="score").values.tolist() == [0.9, 0.1, 0.2, 0.8]
 
 
-def test_a_column_that_is_found_but_holds_no_numbers_can_be_left_out():
+def test_text_column_named_label_can_be_left_out():
     frame = pl.DataFrame({"user": [1], "item": [2], "label": ["electronics"]})
     with pytest.raises(rm.InputTypeError, match="or pass value=False if it contains something"):
         rm.Interactions.of(frame)
@@ -163,7 +163,7 @@ def test_a_column_that_is_found_but_holds_no_numbers_can_be_left_out():
         ("k", r"metrics='ndcg@5,10'"),
     ],
 )
-def test_arguments_that_stand_elsewhere_are_named_there(name, call):
+def test_arguments_of_other_calls_are_pointed_out(name, call):
     with pytest.raises(rm.UnknownNameError, match=call):
         rm.evaluate(rm.Lists({1: [1]}), {1: [1]}, **{name: "x"})
 

@@ -31,7 +31,7 @@ def frames(items, times=None):
 
 
 @pytest.mark.parametrize(("dtype", "limit"), LIMITS.items())
-def test_ids_in_floats_are_read_below_the_limit_and_refused_from_it_on(dtype, limit):
+def test_float_ids_are_only_read_below_the_limit(dtype, limit):
     below, at = (np.array([1, number], dtype) for number in (limit - 1, limit))
     for frame in frames(below).values():
         assert rm.Interactions.of(frame).item_ids.tolist() == [1, limit - 1]

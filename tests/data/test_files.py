@@ -138,7 +138,7 @@ def test_values_in_text(text):
     assert Interactions.of(path).values.tolist() == [2.5, 1000.0, -4.0, float("inf")]
 
 
-def test_values_in_text_that_are_no_numbers(text):
+def test_invalid_numbers_in_text(text):
     path = text("user,item,value\n1,1,2\n1,2,good\n")
     with pytest.raises(InputError, match=r"row 1 .* column 'value' holds 'good'. Hint: expected a"):
         Interactions.of(path)
@@ -164,7 +164,7 @@ def test_times_in_text(text, written, expected):
 
 
 @pytest.mark.parametrize("wrong", ["yesterday", "2024-13-01"])
-def test_times_in_text_that_are_no_times(text, wrong):
+def test_invalid_times_in_text(text, wrong):
     path = text(f"user,item,date\n1,1,2024-05-31\n1,2,{wrong}\n")
     with pytest.raises(InputError, match=f"row 1 .* 'date' holds '{wrong}'.*pass time=False"):
         Interactions.of(path)
@@ -186,7 +186,7 @@ def test_dates_that_could_be_of_two_months(text, dates):
     assert Interactions.of(path, time=False).times is None
 
 
-def test_dates_whose_day_is_above_twelve(text):
+def test_dates_with_days_above_twelve(text):
     path = text("user,item,date\n1,1,02/01/1970\n1,2,13/01/1970\n")
     assert Interactions.of(path).times.tolist() == [86_400_000_000, 12 * 86_400_000_000]
 
@@ -259,7 +259,7 @@ def test_empty_file(text):
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.csv.gz"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_separators_are_told_by_the_header(text, separator, name, mark):
+def test_separators_are_detected_in_the_header(text, separator, name, mark):
     lines = mark + 'user;"item";rating\n"a;b";2;3.5\n'.replace(";", separator)
     packed = gzip.compress(lines.encode()) if name.endswith(".gz") else lines
     assert content(Interactions.of(text(packed, name))) == (

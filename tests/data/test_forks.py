@@ -42,7 +42,7 @@ print("parent", ids(), flush=True)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the system names no threads")
-def test_a_forked_process_says_that_polars_has_lost_its_threads(tmp_path):
+def test_forked_process_reports_that_polars_lost_its_threads(tmp_path):
     run = subprocess.run(
         [sys.executable, "-c", SCRIPT],
         capture_output=True,

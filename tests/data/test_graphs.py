@@ -153,7 +153,7 @@ def test_sparse_tensors(tensor, monkeypatch):
     assert data.values.tolist() == [4, 5, 3, 1]
 
 
-def test_repeated_entries_of_a_sparse_tensor_are_said(monkeypatch):
+def test_repeated_entries_of_a_sparse_tensor_are_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(Tensor=Tensor))
     twice = Tensor(layout="sparse_coo", _indices=[[0, 0], [1, 1]], _values=[1.0, 2])
     with pytest.warns(DataWarning, match="1 of 2 interactions repeat"):

@@ -94,7 +94,7 @@ def test_ids_of_arrays():
     assert days.user_ids.tolist() == [datetime.date(2024, 1, 1), datetime.date(2024, 1, 2)]
 
 
-def test_ids_that_are_no_sequence():
+def test_ids_must_be_a_sequence():
     with pytest.raises(InputError, match=r"one dimension, found ndarray of shape \(1, 2\)"):
         Interactions.of(np.eye(2), user_ids=np.array([[1, 2]]))
     with pytest.raises(InputError, match="one dimension, found set"):
@@ -118,7 +118,7 @@ def test_match_onto_ids_in_any_order():
 
 
 @pytest.mark.parametrize(("nobody", "someone"), [([], [1]), ([], ["a"]), ([], [])])
-def test_match_with_nobody(nobody, someone):
+def test_match_with_empty_ids(nobody, someone):
     assert match(nobody, someone, "user ids").tolist() == []
     assert match(someone, nobody, "user ids").tolist() == [-1] * len(someone)
 
@@ -163,7 +163,7 @@ ids_of_a_kind = st.one_of(
 
 
 @given(ids_of_a_kind)
-def test_match_finds_what_is_there(sides):
+def test_match_finds_common_ids(sides):
     ids, onto = sides
     expected = [onto.index(value) if value in onto else -1 for value in ids]
     assert match(ids, onto, "ids").tolist() == expected
@@ -267,7 +267,7 @@ def test_user_keys_need_an_id_per_user():
         user_keys(as_ids([1, 2], "ids"), 3)
 
 
-def test_a_column_whose_name_holds_a_nul():
+def test_column_name_with_a_nul():
     """Polars aborts the process if it exports such a name."""
     frame = pl.DataFrame({"\0user": ["b", "a"], "item": ["x", "y"]})
     found = Interactions.of(frame, user="\0user")

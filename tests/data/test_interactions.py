@@ -55,7 +55,7 @@ def test_a_matrix_in_a_file(tmp_path, form):
     assert rm.evaluate(rm.Scores(matrix.toarray()), path, metrics="rr").mean() == {"rr": 1.0}
 
 
-def test_an_interactions_is_returned_as_it_is():
+def test_interactions_are_returned_unchanged():
     once = Interactions.of({"a": ["x"]})
     assert Interactions.of(once) is once
     with pytest.raises(InputError, match="n_users= does not apply to Interactions"):
@@ -549,7 +549,7 @@ def test_columns_with_names_that_are_not_strings():
     assert Interactions.of(frame, user="0", item="1").user_ids.tolist() == [1, 3]
 
 
-def test_a_column_is_no_frame():
+def test_a_column_is_not_a_frame():
     columns = [pd.Series([1]), pl.Series([1]), pa.array([1]), pa.chunked_array([[1]])]
     for column in columns:
         with pytest.raises(InputTypeError, match=r"from one column .*Hint: pass a data frame"):
@@ -559,7 +559,7 @@ def test_a_column_is_no_frame():
     assert facts(Interactions.of(as_hinted))["values"] == [2.0]
 
 
-def test_an_arrow_stream_that_is_no_table():
+def test_arrow_stream_without_a_table():
     with pytest.raises(InputTypeError, match="Arrow stream of ArrowStream cannot be read"):
         Interactions.of(ArrowStream(pa.chunked_array([[1]])))
 
@@ -579,7 +579,7 @@ def test_lazy_frames_that_fail(tmp_path):
 # DuckDB
 
 
-def test_of_a_relation_only_the_wanted_columns_are_read():
+def test_only_the_needed_columns_of_a_relation_are_read():
     relation = duckdb.sql(
         "select 'a' as user_id, 1 as item_id, cast(text as integer) as broken "
         "from (values ('none')) as rows(text)"
@@ -616,7 +616,7 @@ def test_types_of_databases():
     assert (read.user_ids[0], read.item_ids[0]) == ("x", datetime.date(2024, 1, 2))
 
 
-def test_categories_that_do_not_occur_are_no_ids():
+def test_unused_categories_are_not_ids():
     ids = pd.Categorical(["b", "a"], categories=["c", "b", "a"])
     read = Interactions.of(pd.DataFrame({"user": ids, "item": [1, 2]}))
     assert read.user_ids.tolist() == ["a", "b"]
@@ -654,7 +654,7 @@ def test_empty_data_are_legal(empty):
     assert read.indptr.tolist() == [0] * (read.n_users + 1)
 
 
-def test_what_is_not_understood():
+def test_unsupported_data():
     with pytest.raises(InputTypeError, match=r"cannot be read from list\. Hint: pass a SciPy"):
         Interactions.of([[1, 2]])
     with pytest.raises(InputTypeError, match="from NoneType"):
@@ -706,7 +706,7 @@ def test_a_named_column_is_not_guessed_for_something_else():
     assert columns == ("item", "item_id", None, None)
 
 
-def test_an_option_that_is_no_name():
+def test_column_option_that_is_not_a_name():
     with pytest.raises(InputTypeError, match="value= must be the name of a column, found list"):
         find_columns(["user", "item"], value=[1.0])
     with pytest.raises(InputTypeError, match=r"user= must be the name of a column.*, found bool"):
@@ -1016,7 +1016,7 @@ def test_duplicates_are_counted():
 
 
 @pytest.mark.parametrize("argument", ["test", "train", "candidates"])
-def test_errors_say_which_argument_is_meant(argument):
+def test_errors_name_the_argument(argument):
     good = pl.DataFrame({"user": ["a"], "item": ["x"]})
     arguments = {"test": good, "train": good, "candidates": good}
     lists = rm.Lists({"a": ["x", "y"]})
@@ -1030,7 +1030,7 @@ def test_errors_say_which_argument_is_meant(argument):
 
 
 @pytest.mark.parametrize("how", ["every other", "swapped bytes"])
-def test_arrays_by_hand_may_lie_in_memory_as_they_like(how):
+def test_arrays_passed_by_hand_may_have_any_memory_layout(how):
     def odd(array):
         if how == "swapped bytes":
             return array.astype(array.dtype.newbyteorder())

@@ -65,7 +65,7 @@ def test_columns_in_another_order_and_nulls(written) -> None:
     assert mean(folder) == {"rr": 0.75}
 
 
-def test_numbers_beside_texts(written) -> None:
+def test_parts_with_numbers_and_parts_with_texts(written) -> None:
     folder = written(a=LISTS, b=OTHERS.with_columns(pl.col("item_id").cast(pl.String)))
     with pytest.raises(rm.FileError, match=r"type mismatch for column item_id: Int64 in .*String"):
         rm.Lists(folder)
@@ -98,7 +98,7 @@ def test_runs_in_folders_on_the_command_line(written, tmp_path, monkeypatch) -> 
     }
 
 
-def test_what_folders_say_is_typed_as_text_in_files_is(written) -> None:
+def test_values_in_folder_names_are_read_like_text(written) -> None:
     folder = written(user_id__2=OTHERS.drop("user_id"), user_id__1=LISTS.drop("user_id"))
     assert rm.Interactions.of(folder).user_ids.tolist() == [1, 2]
     assert mean(folder) == {"rr": 0.75}
@@ -119,7 +119,7 @@ def test_files_know_better_than_folders(written) -> None:
     assert mean(folder) == {"rr": 0.75}
 
 
-def test_a_folder_above_the_one_that_is_named_says_nothing(written) -> None:
+def test_parent_folders_do_not_name_columns(written) -> None:
     folder = written(model__als=LISTS)
     with pytest.raises(rm.ColumnError, match="There is no column 'model'"):
         rm.Lists.each(folder / "model=als", by="model")

@@ -38,7 +38,7 @@ def board() -> rm.Leaderboard:
     return rm.Leaderboard({"mine": result})
 
 
-def test_a_disk_that_is_full_leaves_what_was_there(
+def test_full_disk_leaves_the_earlier_file(
     board: rm.Leaderboard, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "table.csv"
@@ -105,7 +105,7 @@ def test_a_pipe_is_written_into(what: str, tmp_path: pathlib.Path) -> None:
 
 @POSIX
 @pytest.mark.parametrize("what", ONE_FILE)
-def test_a_pipe_that_nobody_reads_is_not_waited_for(
+def test_pipe_without_a_reader_does_not_block(
     what: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paths, "PATIENCE", 0.1)
@@ -177,7 +177,7 @@ def full_disk() -> Iterator[None]:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of processes")
 @pytest.mark.parametrize("what", WRITERS)
-def test_what_does_not_fit_on_the_disk_leaves_what_was_there(
+def test_output_too_large_for_the_disk_leaves_the_earlier_file(
     what: str, tmp_path: pathlib.Path
 ) -> None:
     def files() -> dict[pathlib.Path, bytes]:
@@ -193,7 +193,7 @@ def test_what_does_not_fit_on_the_disk_leaves_what_was_there(
 
 
 @pytest.mark.parametrize("what", ONE_FILE)
-def test_paths_may_be_bytes_that_are_no_utf8(what: str, tmp_path: pathlib.Path) -> None:
+def test_paths_may_be_bytes_that_are_not_utf8(what: str, tmp_path: pathlib.Path) -> None:
     end, write = ONE_FILE[what]
     name = b"\xff" if sys.platform == "linux" else b"x"
     path = os.fsencode(tmp_path) + b"/" + name + end.encode()
@@ -204,7 +204,7 @@ def test_paths_may_be_bytes_that_are_no_utf8(what: str, tmp_path: pathlib.Path) 
 
 
 @pytest.mark.parametrize("kind", ["frame", "lazy", "interactions"])
-def test_a_split_in_a_folder_that_is_no_utf8(kind: str, tmp_path: pathlib.Path) -> None:
+def test_split_in_a_folder_name_that_is_not_utf8(kind: str, tmp_path: pathlib.Path) -> None:
     folder = os.fsencode(tmp_path) + (b"/\xff" if sys.platform == "linux" else b"/x")
     table = pl.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 2], "time": [1, 2, 3, 4]})
     data: object = table
@@ -232,7 +232,7 @@ class Elsewhere:
 
 
 @pytest.mark.parametrize("answer", [3, TypeError("no"), ValueError("no"), OSError("no")])
-def test_a_path_that_cannot_say_where_it_is(answer: object) -> None:
+def test_path_object_without_a_path(answer: object) -> None:
     path: Any = Elsewhere(answer)
     for use in (
         rm.load, rm.Scores, rm.Interactions.of, rm.Lists, rm.Split.load, rm.Catalogue,
@@ -244,7 +244,7 @@ def test_a_path_that_cannot_say_where_it_is(answer: object) -> None:
 
 
 @POSIX
-def test_what_is_no_file_is_named_as_such(tmp_path: pathlib.Path) -> None:
+def test_links_and_pipes_are_named_in_errors(tmp_path: pathlib.Path) -> None:
     link, pipe = tmp_path / "link.csv", tmp_path / "pipe.csv"
     link.symlink_to(link)
     os.mkfifo(pipe)
@@ -255,6 +255,6 @@ def test_what_is_no_file_is_named_as_such(tmp_path: pathlib.Path) -> None:
             read(pipe)
 
 
-def test_a_path_of_biases_is_named_as_such() -> None:
+def test_path_instead_of_biases_is_pointed_out() -> None:
     with pytest.raises(rm.InputTypeError, match=r"item_bias of Factors is a path \('b\.npy'\)"):
         rm.Factors(np.eye(2), np.eye(2), item_bias="b.npy")  # type: ignore[arg-type]

@@ -150,6 +150,6 @@ def test_no_part_of_a_table_is_left_out_in_silence(folder: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="Linux")
-def test_a_file_whose_reading_fails() -> None:
+def test_file_that_cannot_be_read() -> None:
     with pytest.raises(rm.FileError, match="/proc/self/mem cannot be read: "):
         rm.Interactions.of("/proc/self/mem")

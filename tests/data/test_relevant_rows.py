@@ -44,7 +44,7 @@ def test_values_above_0_or_other_than_0_or_from_a_threshold_on(relevant_from, re
     assert test.values[relevant_rows(test, relevant_from)].tolist() == relevant
 
 
-def test_what_is_relevant_is_what_evaluate_counts():
+def test_relevant_rows_are_those_that_evaluate_counts():
     scores = rm.Scores(
         np.arange(9.0).reshape(3, 3), user_ids=np.arange(1, 4), item_ids=np.arange(1, 4)
     )
@@ -129,7 +129,7 @@ def test_dislikes_and_values_between_0_and_1_mean_the_same_in_every_source():
         assert result.bounds("ndcg") == (0, 1)
 
 
-def test_what_is_relevant_by_another_rule_is_so_in_every_source():
+def test_relevance_rules_agree_for_all_sources():
     for rule, n_relevant in (("not_zero", [3, 2]), (0.5, [1, 1]), (-np.inf, [3, 2])):
         for result in evaluated(metrics="rr", relevant_from=rule):
             assert result.n_relevant.tolist() == n_relevant

@@ -28,7 +28,7 @@ def test_pairs_that_ascend_need_no_order():
     assert interactions.order_of_pairs(users, np.array([1, 1, 0]), 3, 5).tolist() == [0, 1, 2]
 
 
-def test_pairs_whose_key_would_overflow_are_sorted():
+def test_pairs_with_keys_that_would_overflow_are_sorted():
     users = np.array([2**40, 3, 2**40, 3], dtype=np.int64)
     items = np.array([1, 2**31 - 2, 0, 5], dtype=np.int64)
     order = interactions.order_of_pairs(users, items, n_users=2**40 + 1, n_items=2**31 - 1)

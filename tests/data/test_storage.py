@@ -76,7 +76,7 @@ def test_values_survive_to_the_bit(
     ],
     ids=lambda ids: type(None if ids is None else ids[0]).__name__,
 )
-def test_ids_come_back_as_they_were(ids: object, tmp_path: pathlib.Path) -> None:
+def test_ids_survive_saving_and_loading(ids: object, tmp_path: pathlib.Path) -> None:
     if isinstance(ids, list):
         ids = np.fromiter(ids, object, len(ids))
     before = evaluation({"rr": [0.5, np.nan, 1.0]}, user_ids=ids)
@@ -130,7 +130,7 @@ def test_saving_replaces_a_file_and_leaves_nothing_else(tmp_path: pathlib.Path) 
     assert [file.name for file in tmp_path.iterdir()] == ["result.parquet"]
 
 
-def test_failed_saving_keeps_what_was_there(
+def test_failed_save_keeps_the_earlier_file(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "result.parquet"
@@ -202,7 +202,7 @@ def test_damaged_file(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("path", [None, 3, ["a.parquet"]])
-def test_what_is_no_path(path) -> None:
+def test_invalid_paths(path) -> None:
     with pytest.raises(InputTypeError, match=r"path of a saved evaluation is of type .*Hint: pass"):
         load(path)
     with pytest.raises(InputTypeError, match=r"path of a saved evaluation is of type .*Hint: pass"):

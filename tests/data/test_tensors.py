@@ -72,6 +72,6 @@ def test_bfloat16_becomes_float32():
     assert source.describe().endswith("float32, users converted from bfloat16")
 
 
-def test_what_is_no_array_is_named():
+def test_values_that_are_not_arrays_are_named():
     with pytest.raises(InputTypeError, match=r"cannot be read as an array: .*tensor.to_dense\(\)"):
         rm.Scores(Tensor(np.array([None])))

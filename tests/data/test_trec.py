@@ -41,7 +41,7 @@ def test_qrels(qrels):
     assert data.values.tolist() == [1.0, 0.0, 2.0]
 
 
-def test_ratings_with_times_are_no_qrels(tmp_path):
+def test_ratings_with_times_are_not_taken_for_qrels(tmp_path):
     path = tmp_path / "u.data"
     path.write_text("196\t242\t3\t881250949\n")
     with pytest.raises(rm.FileError, match="extension that is not read"):

@@ -87,7 +87,7 @@ def test_lists_that_take_the_limit_to_the_byte(monkeypatch, tmp_path):
         rm.Lists(path)
 
 
-def test_a_footer_that_lies_about_its_lists(a_megabyte, tmp_path):
+def test_footer_with_a_wrong_number_of_list_entries(a_megabyte, tmp_path):
     """The number of entries is read from the page headers, which Parquet readers follow."""
     path = nested(tmp_path / "nested.parquet", item_id=7)
     content = path.read_bytes()
@@ -143,7 +143,7 @@ def test_archives(a_megabyte, tmp_path):
         open_sparse(path)
 
 
-def test_an_array_that_says_to_be_larger_than_it_is(tmp_path):
+def test_array_with_a_header_larger_than_its_data(tmp_path):
     path = tmp_path / "model.npz"
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(
@@ -171,7 +171,7 @@ def test_headers_of_arrays_that_cannot_be(tmp_path):
         rm.Interactions.of(path)
 
 
-def test_damaged_files_say_so(tmp_path):
+def test_damaged_files_are_reported(tmp_path):
     text = gzip.compress(b"1 0 2 1\n" * 1000)
     for name in ("qrels", "ratings.csv.gz"):
         (tmp_path / name).write_bytes(text[:20] + b"\xff" * 10 + text[30:])

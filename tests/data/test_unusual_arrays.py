@@ -57,14 +57,14 @@ def test_how_arrays_lie_in_memory_changes_nothing(layout) -> None:
     assert_same(rm.evaluate(rm.Lists(layout(LISTS)), TEST, **given), expected)
 
 
-def test_the_order_of_bytes_changes_nothing_and_is_said() -> None:
+def test_byte_order_does_not_change_results() -> None:
     swapped = [array.astype(array.dtype.newbyteorder(">")) for array in (USERS, ITEMS, TEST)]
     with pytest.warns(rm.DataWarning, match="converted from >f8 to float64"):
         factors = rm.Factors(swapped[0], swapped[1])
     assert_same(rm.evaluate(factors, swapped[2]), rm.evaluate(rm.Factors(USERS, ITEMS), TEST))
 
 
-def test_arrays_whose_entries_share_their_memory() -> None:
+def test_arrays_with_entries_that_share_memory() -> None:
     """The strides of these arrays are all 0."""
     users, scores = np.broadcast_to(0.5, (3, 2)), np.broadcast_to(ITEMS[:, 0], (3, 4))
     given = {"metrics": METRICS, "catalogue": 4}

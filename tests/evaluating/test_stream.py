@@ -294,14 +294,14 @@ def trained(rows):
     return stream.compute()
 
 
-def test_a_truth_below_1_is_no_smaller_than_what_came():
+def test_relevance_below_1_keeps_its_precision():
     rows = [("a", "y", 2.0, 0.5), ("a", "z", 3.0, 0.25), ("b", "y", 1.0, 0.5)]
     stream = rm.Evaluator(metrics="rr", relevant_from=0.5).stream()
     stream.update(pl.DataFrame(rows, ["user", "item", "score", "relevance"], orient="row"))
     np.testing.assert_array_equal(stream.compute()["rr"], [1 / 2, np.nan])
 
 
-def test_what_is_kept_does_not_grow_with_items_or_batches() -> None:
+def test_memory_does_not_grow_with_items_or_batches() -> None:
     """A stream keeps a few numbers per user, however many items, batches and ids there are."""
     users = np.array([10**15, 5, 2**62])
     stream = rm.Evaluator(metrics="ndcg@10 rr").stream()
@@ -353,7 +353,7 @@ def test_waiting_batches_are_ranked_first(form) -> None:
 
 
 @pytest.mark.parametrize("metrics", ["rr", "rmse"])
-def test_all_that_is_kept_of_candidates_is_counted(metrics) -> None:
+def test_nbytes_counts_everything_kept_of_candidates(metrics) -> None:
     scores, sizes = np.random.default_rng(4).random((200, 5)), []
     for users in (None, np.arange(200)):
         stream = rm.Evaluator(metrics=metrics).stream()
@@ -362,7 +362,7 @@ def test_all_that_is_kept_of_candidates_is_counted(metrics) -> None:
     assert 0 < sizes[0] < sizes[1]  # ids take more memory
 
 
-def test_many_small_batches_take_what_a_large_one_takes() -> None:
+def test_small_batches_take_as_much_memory_as_a_large_one() -> None:
     rng = np.random.default_rng(0)
     scores, relevance = rng.random((130, 20)), rng.integers(0, 2, (130, 20))
     sizes, found = [], []
@@ -380,7 +380,7 @@ def test_many_small_batches_take_what_a_large_one_takes() -> None:
     assert sizes[1] < 130 * 20 * 6  # above, tied, before, gain, relevance, item
 
 
-def test_users_without_ids_are_counted_as_they_come() -> None:
+def test_users_without_ids_are_numbered_in_order() -> None:
     rng = np.random.default_rng(0)
     scores, relevance = rng.random((6, 4)), np.eye(6, 4)
     stream = rm.Evaluator(metrics="rr").stream()
@@ -411,7 +411,7 @@ def test_streams_of_users_without_ids_are_merged() -> None:
             one.merge(other)
 
 
-def test_users_who_did_not_come_follow_the_rule() -> None:
+def test_users_in_no_batch_follow_the_rule() -> None:
     evaluator = rm.Evaluator(TEST, metrics="rr", no_list="undefined")
     stream = evaluator.stream()
     stream.update(SCORES[:2], users=[0, 1])
@@ -420,7 +420,7 @@ def test_users_who_did_not_come_follow_the_rule() -> None:
     assert np.isnan(result["rr"]).tolist() == [False, False, True, True]
 
 
-def test_what_comes_again_is_refused_or_left_out() -> None:
+def test_repeated_users_are_rejected_or_left_out() -> None:
     stream = stream_of(repeated="first")
     stream.update(SCORES, users=np.arange(4))
     expected = stream.compute()
@@ -494,7 +494,7 @@ def untold() -> object:
     return rm.Evaluator(metrics="rr").stream()
 
 
-def test_streams_of_which_one_has_lists_that_repeat_an_item():
+def test_merging_a_stream_with_repeated_items():
     """After merging, repeats in one stream's lists do not affect the lists of the other."""
     repeating, plain = {"ann": ["a", "a", "b"]}, {"bob": ["c", "b", "a"], "cid": ["a", "b", "c"]}
     test = {"ann": ["a", "b"], "bob": ["b", "c"], "cid": ["c"]}
@@ -526,7 +526,7 @@ def test_streams_with_lists_of_other_lengths_are_merged():
 
 @pytest.mark.parametrize("test", [{"ann": ["b"], "bob": ["a"]}, {"ann": ["b"]}])
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
-def test_repetitions_in_lists_of_those_who_are_not_in_test_are_counted_once(test):
+def test_repeated_items_of_users_outside_test_are_counted_once(test):
     lists = {"ann": ["a", "a", "b"], "eve": ["a", "a", "a"], "kim": ["b", "b"], "bob": ["a"]}
     evaluator = rm.Evaluator(test, metrics="recall@2", duplicates="first")
     expected = evaluator(rm.Lists(lists)).counts
@@ -620,7 +620,7 @@ def test_messages(call, message) -> None:
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
 @pytest.mark.parametrize("metrics", ["rr", "coverage@1", "rr coverage@1"])
 @pytest.mark.parametrize("stranger", ["first", "last", "nobody"])
-def test_lists_of_positions_of_all_users_beside_that_of_a_stranger(metrics, stranger) -> None:
+def test_lists_of_positions_of_all_users_and_an_unknown_user(metrics, stranger) -> None:
     users, lists = np.array([5, 6, 7, 9]), np.array([[0, 1], [1, 2], [0, 2], [2, 0]])
     test = rm.Interactions.of(np.eye(3), user_ids=users[:3])
     evaluator = rm.Evaluator(test, metrics=metrics, catalogue=3)
@@ -639,7 +639,7 @@ def test_lists_of_positions_of_all_users_beside_that_of_a_stranger(metrics, stra
 
 
 @pytest.mark.parametrize("batches", [["ann eve", "bob"], ["ann", "bob", "eve"], ["eve", "bob ann"]])
-def test_users_who_are_listed_and_not_in_test_count_by_the_rule(batches) -> None:
+def test_listed_users_outside_test_follow_the_rule(batches) -> None:
     lists = {"ann": ["x", "y"], "bob": ["z", "x"], "eve": ["y", "z"]}
     test = {"ann": ["y"], "bob": ["x"]}
     evaluator = rm.Evaluator(
@@ -654,7 +654,7 @@ def test_users_who_are_listed_and_not_in_test_count_by_the_rule(batches) -> None
 
 
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
-def test_items_that_nobody_has_in_a_first_place_are_known() -> None:
+def test_items_outside_the_first_places_are_known() -> None:
     lists = {"ann": ["x", "u"], "eve": ["v", "w"], "bob": ["y"]}
     evaluator = rm.Evaluator(
         {"ann": ["x"], "bob": ["y"]}, train={"ann": ["z"]}, metrics="novelty@1"
@@ -666,7 +666,7 @@ def test_items_that_nobody_has_in_a_first_place_are_known() -> None:
         assert found.lists.item_ids.tolist() == list("uvwxyz")
 
 
-def test_of_users_in_both_streams_the_lists_of_the_first_stay() -> None:
+def test_merging_keeps_the_lists_of_the_first_stream() -> None:
     lists = {"ann": ["x", "y"], "bob": ["y", "x"], "cid": ["x", "y"]}
     evaluator = rm.Evaluator({user: ["x"] for user in lists}, metrics="rr")
     stream, other = (evaluator.stream(repeated="first") for _ in range(2))
@@ -680,7 +680,7 @@ def test_of_users_in_both_streams_the_lists_of_the_first_stay() -> None:
 
 
 @pytest.mark.parametrize("train", [None, {1: ["x"], 2: ["y"]}])
-def test_of_users_in_both_streams_the_rows_of_the_first_stay(train) -> None:
+def test_merging_keeps_the_rows_of_the_first_stream(train) -> None:
     columns = {"user": [1, 1, 2, 2, 3], "item": list("xyxyz"), "score": [1.0, 2, 4, 3, 5]}
     frame = pl.DataFrame(columns).with_columns(relevance=1)
     evaluator = rm.Evaluator(metrics="rr", train=train)
@@ -694,7 +694,7 @@ def test_of_users_in_both_streams_the_rows_of_the_first_stay(train) -> None:
     assert described.startswith("Pairs, streamed: 5 rows, 3 users")
 
 
-def test_fingerprints_of_lists_tell_which_items_tie() -> None:
+def test_fingerprints_of_lists_depend_on_ties() -> None:
     prints = set()
     for scores in ([2, 1, 0], [1, 1, 0], [1, 0, 0], [1, 1, 1]):
         stream = rm.Evaluator({"ann": ["y"]}, metrics="rr", ties="item").stream()
@@ -739,7 +739,7 @@ def test_batches_of_lists_show_no_progress(capsys) -> None:
     assert not capsys.readouterr().err
 
 
-def test_lists_with_scores_and_without_that_come_by_turns() -> None:
+def test_lists_with_and_without_scores_alternate() -> None:
     lists = {"ann": ["x", "y"], "bob": {"y": 2, "x": 2}, "cid": {"x": 1, "y": 2}, "eve": ["y"]}
     evaluator = rm.Evaluator({user: ["x"] for user in lists}, metrics="rr", ties="item_desc")
     stream = evaluator.stream()
@@ -748,7 +748,7 @@ def test_lists_with_scores_and_without_that_come_by_turns() -> None:
     assert stream.compute()["rr"].tolist() == [1, 1 / 2, 1 / 2, 0]
 
 
-def test_equal_ranks_beside_lists_without_ranks() -> None:
+def test_lists_with_equal_ranks_and_lists_without_ranks() -> None:
     stream = rm.Evaluator({"ann": ["z"], "bob": ["y"]}, metrics="rr", ties="as_ranked").stream()
     ranks = {"user": ["ann"] * 3, "item": ["x", "y", "z"], "rank": [1, 2, 2]}
     stream.update(pl.DataFrame(ranks))
@@ -756,7 +756,7 @@ def test_equal_ranks_beside_lists_without_ranks() -> None:
     assert stream.compute()["rr"].tolist() == [1 / 2, 1 / 2]
 
 
-def test_what_waits_are_lists_of_one_place_and_of_padding_alone() -> None:
+def test_waiting_lists_with_one_place_or_only_padding() -> None:
     lists = np.array([[1], [-1], [0], [2]])
     evaluator = rm.Evaluator(np.eye(4), metrics="rr coverage@1", catalogue=4)
     expected = evaluator(rm.Lists(lists))
@@ -812,7 +812,7 @@ def test_a_truth_of_train_that_is_the_largest_is_noticed_after_a_merge() -> None
         streams[0].compute()
 
 
-def test_what_was_refused_was_not_counted() -> None:
+def test_rejected_batches_are_not_counted() -> None:
     stream = rm.Evaluator(TEST, metrics="ndcg@2").stream()
     stream.update(items=[[1, 2]], users=[0])
     with pytest.raises(InputError, match="position 7"):
@@ -824,7 +824,7 @@ def test_what_was_refused_was_not_counted() -> None:
     np.testing.assert_array_equal(stream.compute()["ndcg@2"], whole["ndcg@2"])
 
 
-def test_of_lists_that_wait_only_those_that_are_refused_are_lost() -> None:
+def test_only_rejected_lists_are_lost_among_waiting_lists() -> None:
     lists = {"ann": ["x", "y"], "bob": ["y", "z"], "eve": list("wxyz"), "joe": ["z", "x"]}
     test = {user: ["x"] for user in lists}
     evaluator = rm.Evaluator(test, metrics="rr coverage@2", catalogue=3)
@@ -840,7 +840,7 @@ def test_of_lists_that_wait_only_those_that_are_refused_are_lost() -> None:
     check(evaluator(rm.Lists(lists | {"eve": ["x"]})), stream.compute())
 
 
-def test_users_of_lists_that_wait_have_come() -> None:
+def test_users_of_waiting_lists_are_counted() -> None:
     stream = rm.Evaluator({user: ["x"] for user in "abc"}, metrics="rr").stream()
     for user in "abc":
         stream.update({user: ["x"]})
@@ -851,7 +851,7 @@ def test_users_of_lists_that_wait_have_come() -> None:
 
 @pytest.mark.parametrize("most", [20, 2**18])
 @pytest.mark.parametrize("named", [False, True])
-def test_lists_of_positions_that_wait(monkeypatch, most, named) -> None:
+def test_waiting_lists_of_positions(monkeypatch, most, named) -> None:
     """Batches differ in length and dtype, and many or few lists may wait to be ranked."""
     monkeypatch.setattr("recometer.sources.streams.PENDING_ENTRIES", most)
     rng = np.random.default_rng(most)
@@ -878,7 +878,7 @@ def test_lists_of_positions_that_wait(monkeypatch, most, named) -> None:
 
 
 @pytest.mark.parametrize("most", [6, 2**18])
-def test_lists_of_positions_that_come_in_any_order(monkeypatch, most) -> None:
+def test_lists_of_positions_in_any_order(monkeypatch, most) -> None:
     """The buffer has room for all of the lists, or only for some of them."""
     monkeypatch.setattr("recometer.sources.streams.PENDING_ENTRIES", most)
     lists = np.array([[0, 1], [1, 2], [2, 3], [3, 0]])
@@ -891,7 +891,7 @@ def test_lists_of_positions_that_come_in_any_order(monkeypatch, most) -> None:
         check(expected, stream.compute())
 
 
-def test_of_positions_that_wait_only_those_that_are_refused_are_lost() -> None:
+def test_only_rejected_positions_are_lost_among_waiting_positions() -> None:
     evaluator = rm.Evaluator(np.ones((4, 9)), metrics="rr", catalogue=2)
     stream = evaluator.stream()
     lists = np.array([[1, -1, -1], [3, 2, -1], [1, 2, 3], [0, -1, -1]])
@@ -930,7 +930,7 @@ def test_of_positions_that_wait_only_those_that_are_refused_are_lost() -> None:
         (np.ma.masked_array([[0, 1]], [[False, True]]), np.array([2])),
     ],
 )
-def test_later_batches_are_refused_as_the_first_is(items, users) -> None:
+def test_later_batches_are_checked_like_the_first(items, users) -> None:
     """A later batch is accepted or rejected exactly as if it were the first."""
     evaluator = rm.Evaluator(np.ones((4, 3)), metrics="rr", catalogue=3)
     found = []
@@ -981,7 +981,7 @@ def test_later_batches_are_refused_as_the_first_is(items, users) -> None:
         ),
     ],
 )
-def test_what_no_batch_can_be_measured_with_shows_in_the_first(given, message) -> None:
+def test_unusable_arguments_are_reported_with_the_first_batch(given, message) -> None:
     """The first batch raises the error, even if its lists could wait for more batches."""
     options = {"test": np.eye(4), "catalogue": 4} | given
     stream = rm.Evaluator(metrics="rr", **options).stream()

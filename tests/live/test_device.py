@@ -193,7 +193,7 @@ def test_tf32_without_effect(torch, device):
             rm.Factors(users, users, allow_tf32=True)
 
 
-def test_float64_on_a_device_without_it(torch, device, monkeypatch):
+def test_float64_on_a_device_without_float64(torch, device, monkeypatch):
     """MPS has no float64, and integers would be converted to float64."""
     monkeypatch.setattr(_torch, "MPS", device.type)
     ones = torch.ones(3, 2, device=device)

@@ -35,7 +35,7 @@ def example(name: str) -> str:
 
 
 @pytest.mark.parametrize("convention", rm.conventions(), ids=lambda each: each.name)
-def test_every_name_stands_for_one_metric(convention: rm.Convention) -> None:
+def test_every_name_means_one_metric(convention: rm.Convention) -> None:
     for entry in convention.entries:
         text = example(entry.name)
         for defects in (False, True):

@@ -37,7 +37,7 @@ def test_every_module_of_metrics_is_imported():
     assert not forgotten, "Hint: import the module in recometer/metrics/__init__.py"
 
 
-def test_every_name_stands_for_one_registered_metric():
+def test_every_name_means_one_registered_metric():
     for name, definition in METRICS.items():
         for other in (name, *definition.other_names):
             for written in (other, other.upper(), other.replace("_", "-"), other.title()):

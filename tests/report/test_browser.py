@@ -138,7 +138,7 @@ def test_users_are_searched_and_models_switched(desk: Opened) -> None:
     assert page.locator("#userlist button").count() == 3
 
 
-def test_charts_follow_what_is_chosen(desk: Opened) -> None:
+def test_charts_follow_the_selected_options(desk: Opened) -> None:
     figure = desk.page.locator("[data-chart=leaderboard]")
     figure.locator("summary").click()
     before = figure.locator("table").inner_text()

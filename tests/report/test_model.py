@@ -39,9 +39,7 @@ def test_the_headline_names_the_winner_and_how_sure_that_is(
     assert f"{row.n_worse:,} worse off." in " ".join(said.sentences)
 
 
-def test_the_harmed_user_is_the_one_who_loses_most(
-    model: ReportModel, comparison: rm.Comparison
-) -> None:
+def test_harmed_user_loses_most(model: ReportModel, comparison: rm.Comparison) -> None:
     harmed = comparison.changes("ndcg@5", MODEL, "bpr").harmed[0]
     assert model.headline.harmed == harmed.user
     assert model.inspector is not None
@@ -50,7 +48,7 @@ def test_the_harmed_user_is_the_one_who_loses_most(
     assert first.change == harmed.difference
 
 
-def test_the_headline_of_models_that_cannot_be_told_apart() -> None:
+def test_headline_of_indistinguishable_models() -> None:
     rng = np.random.default_rng(0)
     values = rng.random(50)
     noisy = values + rng.normal(scale=0.01, size=50)
@@ -76,9 +74,7 @@ def test_lower_is_better_where_the_metric_says_so() -> None:
     assert (row["who"], row["users"]) == ("better off", 40)
 
 
-def test_standings_are_those_of_the_comparison(
-    model: ReportModel, comparison: rm.Comparison
-) -> None:
+def test_standings_match_the_comparison(model: ReportModel, comparison: rm.Comparison) -> None:
     of = {(one.metric, one.model): one for one in comparison.standings}
     for standings in model.standings:
         for place in standings.places:
@@ -104,7 +100,7 @@ def test_charts_have_all_users_in_their_bins(model: ReportModel, comparison: rm.
     assert counts == [row.n_better, row.n_equal, row.n_worse]
 
 
-def test_the_pareto_front_is_what_nothing_beats(model: ReportModel) -> None:
+def test_pareto_front_has_the_undominated_models(model: ReportModel) -> None:
     chart = model.chart("tradeoff")
     assert chart is not None
     for rows in chart.rows.values():
@@ -252,7 +248,7 @@ def test_chosen_users(comparison: rm.Comparison) -> None:
         comparison.report(users="nobody")
 
 
-def test_item_to_item_has_titles_of_what_is_recommended_for() -> None:
+def test_item_to_item_shows_titles_of_query_items() -> None:
     lists = rm.Lists({1: [2, 3], 2: [3, 1]})
     test = {1: [3], 2: [1]}
     catalogue = rm.Catalogue({"item_id": [1, 2, 3], "title": ["Heat", "Up", "Alien"]})
@@ -272,7 +268,7 @@ def test_one_model_alone(results: dict[str, rm.Evaluation]) -> None:
     assert made.inspector is not None
 
 
-def test_what_is_level_or_undefined_is_said_so() -> None:
+def test_headline_of_equal_models_and_undefined_metrics() -> None:
     same = {name: evaluation({"rr": [1.0, 0.5, 0.25]}) for name in ("one", "two")}
     assert "one and two are level" in rm.compare(same).report().model.headline.verdict
     nothing = evaluation({"rr": [math.nan]}).report(name="one").model
@@ -300,7 +296,7 @@ def test_folds_and_seeds_are_dots(results: dict[str, rm.Evaluation]) -> None:
     assert all(user.n_relevant > 0 for user in inspector.users if user.lists)
 
 
-def test_baseline_and_chance_are_said_beside_the_best_two_models(
+def test_headline_mentions_baseline_and_chance(
     results: dict[str, rm.Evaluation],
 ) -> None:
     # Here bpr has the lowest mean, below the baseline.
@@ -322,7 +318,7 @@ def test_baseline_and_chance_are_said_beside_the_best_two_models(
     assert list(dict.fromkeys(row["pair"] for row in chart.first)) == pairs
 
 
-def test_a_baseline_that_is_not_beaten_is_said_so(results: dict[str, rm.Evaluation]) -> None:
+def test_headline_if_no_model_beats_the_baseline(results: dict[str, rm.Evaluation]) -> None:
     made = rm.compare(results, baseline=MODEL, metrics="ndcg@5").report().model
     assert made.headline.verdict.startswith(f"{MODEL} beats bpr by")
     assert f"{MODEL} is the baseline: no other model has a better mean." in made.headline.sentences
@@ -332,7 +328,7 @@ def test_a_baseline_that_is_not_beaten_is_said_so(results: dict[str, rm.Evaluati
     assert not any("baseline" in one for one in alone.headline.sentences)
 
 
-def test_leakage_is_said_first(results: dict[str, rm.Evaluation]) -> None:
+def test_leakage_is_mentioned_first(results: dict[str, rm.Evaluation]) -> None:
     kept = results["bpr"].inputs_kept
     assert kept is not None
     leaking = rm.audit(kept["test"], kept["test"])
@@ -359,7 +355,7 @@ def test_the_model_is_frozen_and_plain(model: ReportModel) -> None:
     json.dumps(rows, allow_nan=False)
 
 
-def test_what_cannot_be_reported_is_refused(comparison: rm.Comparison) -> None:
+def test_unsupported_inputs_of_reports(comparison: rm.Comparison) -> None:
     from recometer.report import report
 
     with pytest.raises(rm.InputTypeError, match="a comparison or an evaluation, found dict"):

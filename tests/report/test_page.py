@@ -51,7 +51,7 @@ def tags(text: str) -> Tags:
     return parsed
 
 
-def test_names_from_data_are_no_markup(text: str, tags: Tags) -> None:
+def test_names_from_data_are_escaped(text: str, tags: Tags) -> None:
     names = [tag for tag, _ in tags.found]
     assert "img" not in names
     assert "b" not in names

@@ -39,7 +39,7 @@ def test_arrays_are_packed_without_loss(values: list[float], bytes_each: int) ->
 
 
 @pytest.mark.parametrize("value", [0.1, -0.0, np.nan, 7])
-def test_what_is_all_the_same_is_kept_once(value: float) -> None:
+def test_constant_arrays_are_stored_as_one_number(value: float) -> None:
     array = np.full((3, 4), value)
     packed = pack(array)
     assert packed[0].nbytes == array.itemsize
@@ -47,7 +47,7 @@ def test_what_is_all_the_same_is_kept_once(value: float) -> None:
     assert unpack(packed).tobytes() == array.tobytes()
 
 
-def test_nothing_and_objects_stay_as_they_are() -> None:
+def test_empty_arrays_and_objects_are_not_packed() -> None:
     for array in (np.empty((0, 3)), np.array(["a", None], dtype=object)):
         unpacked = unpack(pack(array))
         assert unpacked.shape == array.shape

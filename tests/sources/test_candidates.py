@@ -68,7 +68,7 @@ def stored(values):
 
 
 @given(kind=st.sampled_from(KINDS), ties=st.sampled_from(RULES), problem=problems())
-def test_what_is_no_candidate_is_as_if_masked(kind, ties, problem):
+def test_items_outside_the_candidates_behave_like_masked_items(kind, ties, problem):
     """Whitelists, sets and exclusion agree with scores of -inf, which use other code."""
     scores, test, train, chosen = problem
     options = {"train": train, "metrics": METRICS, "ties": ties}
@@ -89,7 +89,7 @@ def test_what_is_no_candidate_is_as_if_masked(kind, ties, problem):
 
 @given(kind=st.sampled_from(KINDS), problem=problems())
 @examples(0.5)
-def test_all_items_are_no_restriction(kind, problem):
+def test_all_items_as_candidates_change_nothing(kind, problem):
     scores, test, train, _ = problem
     n_users, n_items = scores.shape
     options = {"train": train, "metrics": METRICS}
@@ -392,7 +392,7 @@ def test_one_positive_and_some_negatives(frame):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_relevant_item_that_is_no_candidate_is_a_miss(kind):
+def test_relevant_item_outside_the_candidates_is_a_miss(kind):
     scores = [[4.0, 3.0, 2.0, 1.0]]
     test = np.array([[1, 0, 1, 0]])
     for candidates in ([1, 2, 3], np.array([[0, 1, 1, 1]])):
@@ -454,7 +454,7 @@ def test_infinite_factors_in_sets():
     assert result.skipped("rr") == {"a candidate's score is infinite": 1}
 
 
-def test_users_whom_the_source_does_not_know():
+def test_users_unknown_to_the_source():
     factors = rm.Factors([[1.0]], [[1.0], [2.0], [3.0]], user_ids=["ann"], item_ids=["a", "b", "c"])
     test = {"ann": ["a"], "eve": ["b"]}
     for candidates in (rm.SampledCandidates(1), {"ann": ["a", "b"], "eve": ["a", "b"]}):
@@ -484,7 +484,7 @@ def drawn(n, by="uniform", seed=0, *, test, train, **options):
 
 @pytest.mark.parametrize("by", ["uniform", "popularity"])
 @pytest.mark.parametrize("n", [1, 20, 200])
-def test_who_is_drawn(case, by, n):
+def test_drawn_candidates(case, by, n):
     _, _, test, train = case
     table, aligned = drawn(n, by, test=test, train=train)
     relevant, trained = test.toarray() > 0, train.toarray() > 0
@@ -520,7 +520,7 @@ def test_a_draw_does_not_depend_on_other_users(case, by):
     same(alone, result, chosen)
 
 
-def test_popularity_that_was_counted_elsewhere_draws_the_same():
+def test_draws_with_given_popularity_counts():
     """Some users can be evaluated with counts over all; unknown items and order do not matter."""
     names = [f"i{number}" for number in range(9)]
     scores = rm.Scores(np.random.default_rng(1).random((20, 9)), item_ids=names)
@@ -542,7 +542,7 @@ def test_popularity_that_was_counted_elsewhere_draws_the_same():
     np.testing.assert_array_equal(found[0].candidates, found[1].candidates)
 
 
-def test_draws_are_the_same_for_ever():
+def test_draws_never_change():
     """These items must be drawn on every machine, by every version, for any order of the data."""
 
     def items(n, by, seed, train):
@@ -640,7 +640,7 @@ def test_fewer_items_than_asked_for(case):
     assert result.counts["candidates_short"] == 60
 
 
-def test_a_sample_says_so(case, tmp_path):
+def test_results_of_samples_mention_it(case, tmp_path):
     users, items, test, train = case
     sample = rm.SampledCandidates(20, by="popularity", seed=4)
     result = rm.evaluate(
@@ -657,7 +657,7 @@ def test_a_sample_says_so(case, tmp_path):
     assert "Warning" not in str(whole)
 
 
-def test_an_item_that_the_source_lacks_is_no_candidate():
+def test_item_unknown_to_the_source_is_not_a_candidate():
     source = rm.Scores(np.array([[1.0, 3, 4, 5]]), user_ids=["ann"], item_ids=list("abcd"))
     test = {"ann": ["d", "z"]}
     for candidates in (list("bcd"), {"ann": list("bcd")}):
@@ -665,7 +665,7 @@ def test_an_item_that_the_source_lacks_is_no_candidate():
         assert [found[f"recall@{k}"][0] for k in (1, 2)] == [1 / 2, 1 / 2]
 
 
-def test_lists_of_users_who_are_not_in_test_are_nobodys_beside_candidates():
+def test_candidates_ignore_lists_of_users_outside_test():
     lists, test = rm.Lists({"ann": ["a"], "zed": ["z", "b"]}), {"ann": ["a"], "bob": ["b"]}
     result = rm.evaluate(lists, test, candidates=["a", "b"], metrics="rr", no_list="undefined")
     np.testing.assert_array_equal(result["rr"], [1, np.nan])
@@ -789,7 +789,7 @@ def test_negatives_by_id():
         assert result.n_candidates[0] == 1
 
 
-def test_what_are_no_negatives():
+def test_invalid_negatives():
     scores, test, _ = negatives_alone()
     for wrong in (None, rm.SampledCandidates(3)):
         with pytest.raises(InputTypeError, match=r"Hint: rm\.Negatives\(\{user: \[items\]\}\)"):
@@ -834,7 +834,7 @@ def test_arrays_of_positions():
             rm.evaluate(rm.Scores(scores), rm.Interactions.of(test, **ids), candidates=negatives)
 
 
-def test_an_array_of_a_single_position_is_no_matrix():
+def test_array_of_one_position_is_not_a_matrix():
     result = rm.evaluate(
         rm.Scores([[3.0, 2, 1]]), np.eye(1, 3, 2), candidates=np.array([[2]]), metrics="rr"
     )
@@ -891,7 +891,7 @@ def test_other_columns_of_candidates_are_nothing_to_warn_of():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_cut_offs_alone_give_what_all_metrics_give_among_candidates(kind):
+def test_values_at_cutoffs_do_not_depend_on_other_metrics(kind):
     """For some users, the numbers of relevant items and of candidates agree, but not the items."""
     scores = np.random.default_rng(3).random((30, 9))
     test = np.random.default_rng(4).random((30, 9)) < 0.6
@@ -909,7 +909,7 @@ def test_cut_offs_alone_give_what_all_metrics_give_among_candidates(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_cut_offs_alone_tell_who_has_only_relevant_candidates(kind):
+def test_users_with_only_relevant_candidates_at_cutoffs(kind):
     """It does not matter where these candidates rank, or how many there are."""
     scores = np.random.default_rng(6).random((4, 5))
     test = np.array([[1, 1, 1, 1, 1], [1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 1, 1, 1, 1]])
@@ -921,7 +921,7 @@ def test_cut_offs_alone_tell_who_has_only_relevant_candidates(kind):
         assert alone.skipped("recall@1") == whole.skipped("recall@1") != {}
 
 
-def test_what_the_model_itself_leaves_out_is_not_in_the_pool():
+def test_pool_lacks_items_that_the_model_masks():
     """The pool lacks items with a score of -inf, and items of test and train."""
     generator = np.random.default_rng(8)
     scores = generator.random((6, 30))
@@ -940,14 +940,14 @@ def test_what_the_model_itself_leaves_out_is_not_in_the_pool():
             assert kind.rank(request).pool.tolist() == [left] * 6
 
 
-def test_padding_of_lists_is_no_item_where_some_are_left_out():
+def test_padding_of_lists_is_not_a_candidate():
     lists = rm.Lists(np.array([[0, -1, -1], [-1, 2, 1]]))
     test = np.array([[0, 1, 0, 0], [0, 1, 0, 0]])
     for options in ({"exclude": [3]}, {"candidates": [0, 1, 2]}, {"exclude": [3], "catalogue": 4}):
         assert rm.evaluate(lists, test, metrics="rr", **options)["rr"].tolist() == [0, 0.5]
 
 
-def test_positions_of_the_first_two_items_are_told_from_a_matrix_by_their_padding():
+def test_padding_distinguishes_positions_from_a_matrix():
     scores, test = [[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], [[1, 0, 0], [0, 1, 0]]
     for listed, sizes in (([[0, -1], [1, 0]], [1, 2]), ([[0, 1, 1], [1, 1, 0]], [2, 2])):
         result = rm.evaluate(

@@ -53,7 +53,7 @@ def shortened(frame: pl.DataFrame, depth: int, ties: str) -> pl.DataFrame:
     depth=st.integers(1, 9),
     ties=st.sampled_from((*ORDERED, "expected", "optimistic", "pessimistic")),
 )
-def test_as_if_the_rest_had_never_been_given(frame, judged, depth, ties) -> None:
+def test_cut_lists_behave_like_short_lists(frame, judged, depth, ties) -> None:
     users, items = zip(*sorted(judged), strict=True)
     values = [1 + (user + item) % 3 for user, item in judged]
     test = rm.Interactions.of(pl.DataFrame({"user": users, "item": items, "value": sorted(values)}))
@@ -157,7 +157,7 @@ def test_factors_can_be_cut() -> None:
     assert result.inputs["source"]["description"].endswith("float64, cut at 2")
 
 
-def test_users_whose_list_is_cut_among_equal_scores_are_counted() -> None:
+def test_lists_cut_among_equal_scores_are_counted() -> None:
     lists = rm.Lists({"ann": {"a": 2, "b": 1, "c": 1}, "bob": {"a": 2, "b": 1, "c": 0}})
     test = {"ann": ["b"], "bob": ["b"]}
     result = rm.evaluate(Cut(lists, 2), test, metrics="recall")
@@ -170,7 +170,7 @@ def test_users_whose_list_is_cut_among_equal_scores_are_counted() -> None:
 
 
 @pytest.mark.parametrize("ties", ORDERED)
-def test_what_is_cut_stands_behind_what_stays(ties: str) -> None:
+def test_cut_items_rank_after_kept_items(ties: str) -> None:
     lists = {"ann": {"a": 1, "b": 1, "c": 1}, "bob": {"a": 3, "b": 2, "c": 2}}
     test = rm.Interactions.of({"ann": ["a", "b", "c"], "bob": ["a", "b", "c"]})
     request = Request(test, protocol=rm.Protocol(ties=ties))
@@ -190,7 +190,7 @@ def test_a_depth_of_nothing() -> None:
         Cut(rm.Lists({"ann": ["a"]}), 0)
 
 
-def test_of_items_tied_where_a_list_is_cut_those_that_stay_share_their_places():
+def test_kept_items_share_places_if_the_cut_splits_a_tie():
     lists = rm.Lists({"ann": {"a": 3, "b": 2, "c": 2, "d": 2}}, depth=3)
     for item, expected in (("a", 1), ("b", (1 / 2 + 1 / 3) / 2), ("d", 0)):
         assert rm.evaluate(lists, {"ann": [item]}, metrics="rr")["rr"][0] == pytest.approx(expected)
@@ -205,7 +205,7 @@ def test_of_items_tied_where_a_list_is_cut_those_that_stay_share_their_places():
         ("expected", 2**31 - 1, 11 / 18),
     ],
 )
-def test_what_is_left_of_equal_scores_is_tied(ties, depth, expected) -> None:
+def test_kept_items_with_equal_scores_are_tied(ties, depth, expected) -> None:
     source = Cut(rm.Scores([[1.0, 1.0, 1.0]]), depth)
     result = rm.evaluate(
         source, np.array([[1, 0, 0]]), metrics="rr", ties=ties, constant_scores="ties"
@@ -216,7 +216,7 @@ def test_what_is_left_of_equal_scores_is_tied(ties, depth, expected) -> None:
 
 
 @pytest.mark.parametrize("ties", ["item_desc", "random"])
-def test_lists_that_are_cut_hold_items_where_they_are_ranked(ties) -> None:
+def test_cut_lists_agree_with_ranks(ties) -> None:
     test = {f"u{number}": ["a"] for number in range(9)}
     lists = rm.Lists({user: {"a": 1, "b": 1, "c": 2, "d": 0} for user in test}, depth=3)
     result = rm.evaluate(lists, test, metrics="rr coverage@3", catalogue=4, ties=ties)

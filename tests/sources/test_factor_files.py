@@ -166,7 +166,7 @@ def test_an_evaluation_is_the_same_in_every_respect(model, mapped):
     assert part.inputs == whole.inputs
 
 
-def test_a_conversion_is_told_as_in_memory(model):
+def test_conversion_is_reported_as_for_arrays(model):
     users, items, user_file, item_file, _ = model
     for pair in ((users, items), (user_file, item_file)):
         with pytest.warns(DataWarning, match="items of Factors were converted from float16 to flo"):
@@ -202,7 +202,7 @@ def test_files_are_ranked_in_place_or_converted_where_they_are_read(
 
 
 @pytest.mark.filterwarnings("ignore:items of Factors were converted:UserWarning")
-def test_a_user_with_nothing_left_within_the_depth_does_not_end_that_of_others(folder):
+def test_finished_users_do_not_stop_others(folder):
     items = np.zeros((900, 8), np.float16)
     items[:10, 0] = items[-3:, 1] = 2  # in the first block, and in the last
     items[400] = 1
@@ -215,7 +215,7 @@ def test_a_user_with_nothing_left_within_the_depth_does_not_end_that_of_others(f
 
 
 @pytest.mark.filterwarnings("ignore:items of Factors were converted:UserWarning")
-def test_a_score_that_is_no_number_is_noticed_for_users_with_nothing_left_within_the_depth(folder):
+def test_nan_scores_are_noticed_beyond_the_depth(folder):
     items = np.zeros((900, 8), np.float16)
     items[:10] = 2
     items[-1, 0] = np.nan
@@ -263,7 +263,7 @@ def written(folder, name):
         ("text.npy", r"text\.npy cannot be read as a NumPy array: "),
     ],
 )
-def test_what_is_not_an_array_in_a_file_is_refused(tmp_path, source, name, said):
+def test_files_without_an_array_are_rejected(tmp_path, source, name, said):
     path = written(tmp_path, name)
     for named in (path, str(path)):
         with pytest.raises(FileError, match=said):
@@ -342,7 +342,7 @@ def test_a_mapping_may_be_written_to_by_its_owner(tmp_path):
         assert rm.evaluate(one, test).mean()["rr@10"] == pytest.approx(last)
 
 
-def test_a_file_that_becomes_shorter_while_it_is_ranked_is_an_error(tmp_path):
+def test_file_truncated_during_ranking_is_an_error(tmp_path):
     path = in_file(tmp_path, "scores", np.ones((30, 2000)))
 
     class Interrupted(rm.Scores):

@@ -145,7 +145,7 @@ def test_no_score_is_above_its_bound(seed, kinds, bias, dtype, n_factors, aligne
         assert not (scores.reshape(6, 50) > bounds).any()
 
 
-def test_users_leave_where_lengths_fall(monkeypatch):
+def test_users_finish_early_if_lengths_fall(monkeypatch):
     """All users are finished after the first call of the kernel, for ranks and for lists."""
     rng = np.random.default_rng(3)
     lengths = 1 / np.arange(1, 20_001)
@@ -189,7 +189,7 @@ def test_bounds_fall_and_places_are_a_permutation(monkeypatch):
 
 
 @pytest.mark.parametrize("spread", [0.1, 2.0])
-def test_lengths_that_are_alike_are_left_in_their_order(spread):
+def test_similar_lengths_keep_their_order(spread):
     rng = np.random.default_rng(7)
     items = rng.standard_normal((4000, 32)) * np.exp(spread * rng.standard_normal((4000, 1)))
     source, test = rm.Factors(items[:20], items), rm.Interactions.of(np.eye(20, 4000))
@@ -197,7 +197,7 @@ def test_lengths_that_are_alike_are_left_in_their_order(spread):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_users_who_leave_early_take_nobody_with_them(dtype):
+def test_users_who_finish_early_do_not_stop_others(dtype):
     """Items are ranked 2,048 at a time. Only half of the users need all of them."""
     rng = np.random.default_rng(2)
     items = rng.integers(1, 8, (9000, 2)).astype(dtype)
@@ -216,7 +216,7 @@ def test_users_who_leave_early_take_nobody_with_them(dtype):
     np.testing.assert_array_equal(ranks.above, np.where(above < 3, above, -1))
 
 
-def test_an_item_with_a_large_bias_is_found_however_short_its_factors_are():
+def test_item_with_short_factors_and_a_large_bias_is_found():
     items = np.geomspace(1000, 1, 2000)[:, None]
     bias = np.ones(2000)
     bias[-1] = 50

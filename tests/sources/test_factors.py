@@ -60,7 +60,7 @@ def expected_ranks(data, user):
     return {item: place for place, item in enumerate(order)}
 
 
-def test_ranks_are_those_of_sorting(data):
+def test_ranks_match_sorting(data):
     test = rm.Interactions.of(data.test)
     ranks = rm.Factors(data.users, data.items).rank(
         Request(test, rm.Interactions.of(data.train), threads=2)
@@ -87,7 +87,7 @@ def test_only_the_top_is_exact_where_only_the_top_is_asked_for(data):
     np.testing.assert_array_equal(top.n_candidates, whole.n_candidates)
 
 
-def test_cut_offs_alone_give_what_all_metrics_give(data):
+def test_values_at_cutoffs_do_not_depend_on_other_metrics(data):
     whole = data.evaluate()
     for ties in ("expected", "pessimistic", "random", "item"):
         names = "ndcg@5 recall@5 ap@5"
@@ -335,7 +335,7 @@ def test_unknown_users_do_not_depend_on_the_first_row():
         assert result["rr"].tolist() == [0.5, 0.0]
 
 
-def test_factors_without_users_know_nobody():
+def test_factors_without_users():
     source = rm.Factors(np.zeros((0, 2)), np.ones((3, 2)), user_ids=[], item_ids=[0, 1, 2])
     with pytest.raises(InputError, match="none of the 1 users of test"):
         rm.evaluate(source, {"bob": [1]}, metrics="rr")
@@ -345,7 +345,7 @@ def test_factors_without_users_know_nobody():
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_a_user_with_such_factors_is_undefined(data, value):
+def test_user_with_nonfinite_factors_is_undefined(data, value):
     users = data.users.copy()
     users[3, 2] = value
     result = data.evaluate(rm.Factors(users, data.items))
@@ -358,7 +358,7 @@ def test_a_user_with_such_factors_is_undefined(data, value):
     assert result.flags[3] & np.uint32(flag)
 
 
-def test_an_item_with_nan_spares_those_who_have_it_in_training(data):
+def test_item_with_nan_in_train_is_ignored(data):
     items = data.items.copy()
     items[7] = np.nan
     with pytest.warns(DataWarning, match="users have a NaN or infinite score"):
@@ -370,7 +370,7 @@ def test_an_item_with_nan_spares_those_who_have_it_in_training(data):
     assert defined.any()
 
 
-def test_a_user_whose_only_judged_item_has_nan():
+def test_user_with_a_nan_score_for_the_only_judged_item():
     items = np.array([[1.0], [2.0], [np.nan], [4.0]])
     test = np.array([[0, 0, 1, 0], [0, 0, 0, 1]])
     train = np.array([[0, 0, 0, 0], [0, 0, 1, 0]])
@@ -387,7 +387,7 @@ def test_a_user_bias_that_is_not_finite():
 
 
 @pytest.mark.parametrize("metrics", ["rr", "coverage@1 rr"])
-def test_a_user_bias_says_nothing_of_users_without_one(metrics):
+def test_user_bias_of_nan_only_affects_that_user(metrics):
     source = rm.Factors(
         [[1.0], [1.0]], [[1.0], [2.0]], user_bias=[np.nan, 1], user_ids=[1, 2], item_ids=[1, 2]
     )
@@ -407,7 +407,7 @@ def test_nan_can_be_ranked(data, nan_scores):
 
 
 @pytest.mark.parametrize("n_items", [3, 5000])
-def test_an_item_with_nan_is_noticed_however_few_places_matter(n_items):
+def test_item_with_nan_is_noticed_at_any_depth(n_items):
     items = np.arange(n_items, dtype=np.float64)[::-1, None].copy()
     items[-1] = np.nan
     source = rm.Factors(np.ones((20, 1)), items)
@@ -424,7 +424,7 @@ def test_a_judged_item_with_nan_has_no_rank():
             assert source.rank(asked).above.tolist() == [0, -1]
 
 
-def test_a_judged_item_that_does_not_meet_its_own_score(data, monkeypatch):
+def test_judged_item_that_misses_its_own_score(data, monkeypatch):
     """Simulate a compiler that adds products in a different order."""
     native = _kernel.score_items
 
@@ -513,7 +513,7 @@ def test_messages_of_the_constructor(data):
         rm.Factors(users, items[:, :7])  # neither is transposed
 
 
-def test_other_dtypes_are_converted_and_said_so(data):
+def test_other_dtypes_are_converted_with_a_warning(data):
     with pytest.warns(DataWarning, match="users of Factors were converted from float32 to float64"):
         source = rm.Factors(data.users, data.items.astype(np.float64))
     assert source.describe().endswith("float64, users converted from float32")

@@ -44,7 +44,7 @@ def test_flags_of_the_first_places(name):
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_cold_start_leaves_out_who_has_no_training_item(name):
+def test_cold_start_leaves_out_users_without_train_items(name):
     source, options = SOURCES[name]()
     rules = {"cold_start": False, "constant_scores": "ties", "min_candidates": 1}
     rules |= {"all_relevant": "computed"}

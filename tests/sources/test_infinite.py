@@ -49,7 +49,7 @@ def test_infinity_ranks_like_a_large_number(kind: str, drawn: list[float], nan: 
         np.testing.assert_array_equal(found[name], values)
 
 
-def test_infinite_scores_are_undefined_unless_it_is_said_how_they_rank() -> None:
+def test_infinite_scores_are_undefined_by_default() -> None:
     scores = rm.Scores([[math.inf, 1.0, 2.0], [3.0, 1.0, 2.0]])
     test = np.array([[1, 0, 0], [1, 0, 0]])
     assert np.isnan(rm.evaluate(scores, test, metrics="rr")["rr"]).tolist() == [True, False]
@@ -62,7 +62,7 @@ def test_infinite_scores_are_undefined_unless_it_is_said_how_they_rank() -> None
 @pytest.mark.parametrize(
     ("protocol", "place"), [("recpack", 1), ("torchmetrics", 1), ("ranx", 3), ("recommenders", 3)]
 )
-def test_where_nan_stands_under_conventions(protocol: str, place: int) -> None:
+def test_rank_of_nan_under_conventions(protocol: str, place: int) -> None:
     """As in recpack 0.3.6, torchmetrics 1.9.0, ranx 0.3.21 and recommenders 1.2.1."""
     lists = rm.Lists({0: {1: math.nan, 2: 3.0, 3: 1.0}, 1: {1: 3.0, 2: 2.0, 3: 1.0}})
     test = {0: {1: 1.0}, 1: {1: 1.0}}
@@ -72,7 +72,7 @@ def test_where_nan_stands_under_conventions(protocol: str, place: int) -> None:
 
 
 @pytest.mark.parametrize("metrics", ["rr", "coverage@1 rr"])
-def test_minus_infinity_among_scores_of_all_items_is_no_candidate(metrics: str) -> None:
+def test_minus_infinity_in_scores_is_not_a_candidate(metrics: str) -> None:
     scores = rm.Scores([[1.0, -np.inf, np.inf]])
     result = rm.evaluate(scores, np.eye(1, 3), metrics=metrics, infinite_scores="ranked")
     assert result["rr"].tolist() == [0.5]

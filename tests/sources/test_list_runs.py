@@ -31,7 +31,7 @@ def sources(tmp_path, frame):
     return [frame, frame.lazy(), frame.to_pandas(), frame.to_arrow(), *files]
 
 
-def test_mixed_runs_are_told_and_taken_apart(tmp_path):
+def test_mixed_runs_cause_a_warning_and_can_be_separated(tmp_path):
     frame = pl.DataFrame(ROWS)
     for data in sources(tmp_path, frame):
         with pytest.warns(DataWarning, match=f"{TOLD}.*{OFFER}"):
@@ -39,7 +39,7 @@ def test_mixed_runs_are_told_and_taken_apart(tmp_path):
         assert values(rm.Lists.each(data, by="algorithm")) == ALONE
 
 
-def test_a_column_of_runs_is_told_where_there_are_scores(tmp_path):
+def test_warning_about_mixed_runs_with_scores(tmp_path):
     frame = pl.DataFrame(ROWS).with_columns(score=-pl.col("rank")).drop("rank")
     for data in sources(tmp_path, frame):
         with pytest.warns(DataWarning, match=r"belong to several runs, as column 'algorithm' says"):
@@ -53,13 +53,13 @@ def test_runs_of_a_named_score_are_not_read_by_rank():
     assert values(runs) == {"als": [0.5, 0.5], "bpr": [1.0, 0.0]}
 
 
-def test_repeated_ranks_are_told_where_no_column_tells_runs_apart():
+def test_warning_about_repeated_ranks_without_a_column_of_runs():
     frame = pl.DataFrame(ROWS).drop("algorithm")
     with pytest.warns(DataWarning, match=rf"{TOLD}.*if runs are mixed: .*by='COLUMN'\)"):
         rm.Lists(frame)
 
 
-def test_what_is_no_mixture_is_not_told():
+def test_no_warning_without_mixed_runs():
     frame = pl.DataFrame(ROWS)
     rm.Lists(frame.filter(algorithm="als"))
     # Each user gets the list of one of two models.
@@ -82,13 +82,13 @@ def test_runs_with_numbers_are_shown_and_taken_apart_like_others(n_runs, shown):
     assert all("2 entries" in lists.describe() for lists in apart.values())
 
 
-def test_options_of_lists_are_those_of_each_run():
+def test_options_of_lists_apply_to_each_run():
     frame = pl.DataFrame(ROWS).rename({"user": "who", "rank": "slot"})
     runs = rm.Lists.each(frame, by="algorithm", user="who", rank="slot", depth=1)
     assert values(runs) == {"als": [1.0, 1.0], "bpr": [0.0, 0.0]}
 
 
-def test_what_cannot_be_taken_apart(tmp_path):
+def test_runs_that_cannot_be_separated(tmp_path):
     with pytest.raises(ColumnError, match=r"no column 'algoritm'.*Did you mean 'algorithm'"):
         rm.Lists.each(pl.DataFrame(ROWS), by="algoritm")
     pl.DataFrame(ROWS).write_csv(tmp_path / "runs.csv")

@@ -65,7 +65,7 @@ def with_a_score(name):
     return {**plain, name: [SCORES[row] for row in (4, 1, 2, 0, 3)]}
 
 
-def test_a_score_that_has_no_common_name_is_not_passed_over_in_silence(frame):
+def test_score_with_an_uncommon_name_causes_a_warning(frame):
     rows = with_a_score("utility")
     with pytest.warns(DataWarning, match="order of the rows.*'utility'.*Hint: score='utility'"):
         by_rows = rm.Lists(frame(rows))
@@ -92,12 +92,12 @@ def check_offered_as_a_rank(frame, name):
     assert rr(rm.Lists(frame(rows), rank=name)) == EXPECTED
 
 
-def test_what_could_be_a_rank_is_offered_as_one(frame):
+def test_possible_rank_column_is_suggested(frame):
     check_offered_as_a_rank(frame, "itemNumber")
 
 
 @pytest.mark.parametrize("name", ["slot", "Order", "index", "list_position"])
-def test_names_of_columns_that_could_be_a_rank(name):
+def test_names_of_possible_rank_columns(name):
     check_offered_as_a_rank(pl.DataFrame, name)
 
 
@@ -182,7 +182,7 @@ def test_dict_of_something_else():
     assert "2 entries" in repr(rm.Lists({"ann": [("b", 1), ("b", 2)]}))
 
 
-def test_rows_that_are_no_array():
+def test_rows_that_do_not_form_an_array():
     with pytest.raises(rm.InputTypeError, match=r"from list\. Hint: .* np\.array\(\.\.\.\)"):
         rm.Lists([[0, 1], [1, -1]])
 
@@ -299,7 +299,7 @@ def test_lists_and_test_that_share_no_item():
 @pytest.mark.parametrize(
     ("listed", "tested", "warned"), [(5, 5, True), (4, 9, False), (9, 4, False)]
 )
-def test_that_few_entries_share_no_item_is_no_reason_to_warn(listed, tested, warned):
+def test_no_warning_if_only_few_entries_share_no_item(listed, tested, warned):
     lists = rm.Lists({"ann": [f"a{number}" for number in range(listed)]})
     test = {"ann": [f"b{number}" for number in range(tested)]}
     with warnings.catch_warnings(record=True) as caught:
@@ -309,7 +309,7 @@ def test_that_few_entries_share_no_item_is_no_reason_to_warn(listed, tested, war
 
 
 @pytest.mark.parametrize(("n_items", "warned"), [(5, True), (4, False)])
-def test_train_of_few_items_that_nobody_else_has_is_no_reason_to_warn(n_items, warned):
+def test_no_warning_about_few_unmatched_train_items(n_items, warned):
     train = {"ann": [f"c{number}" for number in range(n_items)]}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -335,7 +335,7 @@ def test_train_that_shares_no_item():
         (np.array([0, 1]), "shape"),
     ],
 )
-def test_arrays_that_are_no_lists(array, message):
+def test_invalid_arrays_of_lists(array, message):
     with pytest.raises((rm.InputError, rm.InputTypeError), match=message):
         rm.Lists(array)
 
@@ -562,7 +562,7 @@ def test_an_item_that_is_repeated_counts_once_at_its_first_place(lists):
 
 
 @pytest.mark.parametrize("duplicates", ["removed", "first", "counted", "joined"])
-def test_ids_on_one_side_are_refused_whatever_becomes_of_repetitions(duplicates):
+def test_ids_on_one_side_are_rejected_under_any_duplicates_rule(duplicates):
     of_users = rm.Interactions.of(np.eye(2), user_ids=["ann", "bob"])
     of_items = rm.Interactions.of(np.eye(2), item_ids=["a", "b"])
     array = np.array([[0, 0], [1, 0]])
@@ -583,7 +583,7 @@ def test_padding_repeats_no_item():
     assert result.counts == {"list_repeats": 1}
 
 
-def test_relevant_items_that_are_no_candidates_are_not_taken_for_repetitions():
+def test_relevant_items_outside_the_candidates_do_not_count_as_repeated():
     lists = rm.Lists({"ann": ["a", "b", "b", "c"]})
     options = {"exclude": ["p", "q"], "duplicates": "counted"}
     result = rm.evaluate(lists, {"ann": ["a", "p", "q"]}, metrics="recall@3", **options)
@@ -639,7 +639,7 @@ def test_users_without_a_list_are_misses_and_counted():
 
 
 @pytest.mark.parametrize("extra", [["zoe"], ["zoe", "yan"]])
-def test_lists_of_users_who_are_not_in_test_are_ignored_and_counted(extra):
+def test_lists_of_users_outside_test_are_ignored_and_counted(extra):
     lists = {"ann": ["x", "y"], "bob": ["z"], **{user: ["x", "x"] for user in extra}}
     result = rm.evaluate(rm.Lists(lists), TEST, metrics="rr")
     assert result["rr"].tolist() == EXPECTED
@@ -695,7 +695,7 @@ def test_without_a_catalogue_the_number_of_candidates_is_unknown():
 
 @pytest.mark.parametrize("catalogue", [3, ["a", "b", "c"], np.array(["a", "b", "c"], object)])
 @pytest.mark.filterwarnings("ignore:.*beyond every list")
-def test_a_catalogue_brings_the_rules_that_need_it(catalogue):
+def test_rules_that_need_a_catalogue(catalogue):
     def reason(lists, test, metric, **rules):
         result = rm.evaluate(
             rm.Lists({"ann": lists}), {"ann": test}, metrics=metric, catalogue=catalogue, **rules
@@ -710,14 +710,14 @@ def test_a_catalogue_brings_the_rules_that_need_it(catalogue):
     assert reason({"a": 1, "b": 1}, ["a"], "rr") == Reason.DEFINED
 
 
-def test_a_result_says_which_catalogue_it_depends_on():
+def test_result_describes_the_catalogue():
     for catalogue in (2000, [f"item {number}" for number in range(2000)]):
         result = rm.evaluate(rm.Lists({1: ["a"]}), {1: ["a"]}, metrics="rr", catalogue=catalogue)
         assert "catalogue: 2,000 items" in str(result)
         assert set(result.inputs["catalogue"]["fingerprints"]) == {"items"}
 
 
-def test_training_items_are_no_candidates():
+def test_train_items_are_not_candidates():
     for catalogue in (4, ["a", "b", "c", "d"]):
         result = rm.evaluate(
             rm.Lists({"ann": ["a", "b"]}),
@@ -766,7 +766,7 @@ def test_a_catalogue_that_lacks_items():
         ({"train": {"ann": ["??", "a"]}}, 1 / 2, 1 / 3),
     ],
 )
-def test_candidates_beside_invented_items(given, share, coverage):
+def test_candidates_with_invented_items(given, share, coverage):
     result = rm.evaluate(
         rm.Lists({"ann": ["?", "a", "??", "b"]}),
         {"ann": ["b"]},
@@ -792,7 +792,7 @@ def test_invented_items_are_not_drawn_as_candidates():
     assert result.counts["list_not_candidates"] == 50
 
 
-def test_an_item_of_test_that_the_catalogue_lacks_is_found_in_the_list_that_has_it():
+def test_test_item_outside_the_catalogue_is_found_in_lists():
     lists, test = {"ann": ["?", "a"], "bob": ["a"]}, {"ann": ["?"], "bob": ["?"]}
     result = rm.evaluate(rm.Lists(lists), test, metrics="rr", catalogue=["a", "b"])
     assert result["rr"].tolist() == [1.0, 0.0]
@@ -891,7 +891,7 @@ def test_fingerprints_tell_where_lists_are_cut():
     assert len({str(one.inputs["source"]["fingerprints"]) for one in evaluations}) == 3
 
 
-def test_candidates_beside_a_catalogue_that_lacks_an_item_of_test():
+def test_candidates_with_a_catalogue_that_lacks_a_test_item():
     lists, test = rm.Lists({"ann": ["a", "x", "b"]}), {"ann": ["b", "new"]}
     options = {"catalogue": ["a", "b", "c", "x"], "metrics": "rr coverage@1"}
     result = rm.evaluate(lists, test, exclude=["a"], **options)
@@ -1009,7 +1009,7 @@ def test_listed_items_outside_of_the_catalogue_are_counted():
 
 
 @pytest.mark.parametrize("n_again", [0, 1])
-def test_users_who_come_again_after_many_rows(n_again):
+def test_users_with_a_later_row_after_many_rows(n_again):
     """The first rows are grouped by user, but the last row may not be."""
     n_users = PROBE // 2 + 1  # of three rows each
     users = np.append(np.repeat(np.arange(n_users), 3), np.zeros(n_again, int))
@@ -1019,7 +1019,7 @@ def test_users_who_come_again_after_many_rows(n_again):
     assert result["rr"].tolist() == [1 / 4 if n_again else 0, 1 / 3]
 
 
-def test_who_has_a_list_is_known():
+def test_users_with_a_list():
     for lists in (rm.Lists({"ann": [], "bob": ["a"]}), rm.Lists({"bob": ["a"]})):
         assert lists.facts.listed().tolist() == ["bob"]
     assert rm.Lists(np.array([[0, -1], [-1, -1], [-1, 1]])).facts.listed().tolist() == [0, 2]

@@ -39,7 +39,7 @@ def test_the_last_two_that_were_asked_for_are_kept() -> None:
     assert memory.find("kind", "a", make) == 3
 
 
-def test_what_differs_is_made_anew() -> None:
+def test_different_inputs_are_computed_again() -> None:
     thing, array = object(), np.arange(3)
     for kind, key, same, equal in (
         ("other", 1, [thing], [array, None]),
@@ -65,7 +65,7 @@ def test_an_array_that_changes_in_place_is_another() -> None:
     assert memory.find("kind", 1, make, equal=[array]) == 1
 
 
-def test_interactions_are_the_same_if_they_hold_the_same() -> None:
+def test_equal_interactions_share_a_cache_entry() -> None:
     memory, (_, make) = Memory(), made()
     test = rm.Interactions.of({0: [1]})
     again = dataclasses.replace(test)
@@ -82,7 +82,7 @@ def test_the_last_two_of_a_kind_are_kept() -> None:
     assert sorted(part for part in memory.held() if isinstance(part, int)) == [0, 3, 4]
 
 
-def test_copies_of_arrays_are_counted_as_held() -> None:
+def test_cached_copies_of_arrays_are_counted() -> None:
     memory, array = Memory(), np.arange(1000)
     memory.find("kind", 1, lambda: np.zeros(10), equal=[array])
     assert held_bytes(memory) == array.nbytes + 80

@@ -404,7 +404,7 @@ def test_a_model_is_asked_for_texts_in_a_list_and_for_numbers_in_an_array(ids):
         np.array([[1, 2], [0, -1]]),
     ],
 )
-def test_lists_of_two_users_that_are_not_alike_long(returned):
+def test_lists_of_different_lengths(returned):
     def recommend(users, k, verbose=False, *others, **options):
         return returned
 
@@ -426,7 +426,7 @@ def test_an_array_of_ids_is_padded_with_minus_one_and_lists_are_not():
             assert found["hit@2"].tolist() == hits
 
 
-def test_a_model_that_recommends_what_users_have_already():
+def test_model_that_recommends_train_items():
     train = np.zeros_like(TEST)
     np.put_along_axis(train, LISTS[:, :4], True, axis=1)  # only its first recommendations
     model = of("their.library", "Model", recommend=FORMS["array"], first_item=0)
@@ -478,7 +478,7 @@ def test_neighbours_of_implicit():
         rm.from_model(model)
 
 
-def test_what_implicit_leaves_out_is_no_item():
+def test_items_left_out_by_implicit_are_not_listed():
     def recommend(userid, user_items, N):
         scores = np.array([[1, -np.finfo(np.float32).max], [1, 0.5]], np.float32)
         return np.array([[2, 0], [1, 2]]), scores
@@ -501,7 +501,7 @@ def test_implicit_with_the_factors_of_one_side_is_known_by_its_lists(has):
     np.testing.assert_array_equal(found["recall@3"], whole["recall@3"])
 
 
-def test_what_neighbours_of_implicit_need():
+def test_arguments_needed_for_neighbours_of_implicit():
     model = implicit_model([])
     with pytest.raises(rm.InputError, match="recommends by what users have already"):
         rm.from_model(model, n=5)
@@ -592,7 +592,7 @@ def test_lists_that_cannot_be_read(returned, error, says):
         rm.evaluate(model, TEST, metrics="ndcg@5")
 
 
-def test_what_a_model_that_recommends_needs():
+def test_arguments_needed_for_models_with_recommend():
     model = of("their.library", "Model", recommend=FORMS["array"], first_item=0)
     with pytest.raises(
         InputError, match=r"n=None is how long the lists of Model\.recommend\(user_ids"

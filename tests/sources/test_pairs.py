@@ -95,7 +95,7 @@ def test_cutoffs_up_to_the_number_of_rows_and_beyond():
         }
 
 
-def test_deep_cutoffs_are_told_of_at_the_end_of_a_stream_and_under_conventions():
+def test_warning_about_deep_cutoffs_of_streams_and_conventions():
     relevance, scores, queries = [0, 0, 1, 0, 1, 0, 1], [2, 3, 5, 1, 3, 5, 2], [0, 0, 0, 1, 1, 1, 1]
     pairs = rm.Pairs.of(relevance, scores, queries)
     [right] = means(pairs, "ndcg").values()
@@ -165,7 +165,7 @@ REPEATED = pl.DataFrame(
 )
 
 
-def test_rows_that_repeat_a_pair_stay_where_the_rule_says_so():
+def test_rows_that_repeat_a_pair_can_be_kept():
     result = rm.evaluate(rm.Pairs(REPEATED), metrics="recall@2 precision@3", duplicates="joined")
     np.testing.assert_allclose([result["recall@2"], result["precision@3"]], 2 / 3)
     assert result.n_candidates.tolist() == [4]
@@ -175,7 +175,7 @@ def test_rows_that_repeat_a_pair_stay_where_the_rule_says_so():
 @pytest.mark.filterwarnings("ignore:.*repeat")
 @pytest.mark.parametrize("duplicates", ["removed", "first", "counted"])
 @pytest.mark.parametrize("repeated_test", ["once", "summed", "largest"])
-def test_repeated_rows_are_those_of_lists_beside_test(duplicates, repeated_test):
+def test_repeated_rows_agree_with_lists_and_test(duplicates, repeated_test):
     rng = np.random.default_rng(4)
     for _ in range(20):
         n = 24
@@ -200,7 +200,7 @@ def test_repeated_rows_are_those_of_lists_beside_test(duplicates, repeated_test)
                 np.testing.assert_allclose(found[name], values, rtol=1e-12, err_msg=name)
 
 
-def test_repeated_rows_are_told_of_where_they_are_made_one():
+def test_warning_if_repeated_rows_are_merged():
     told = r"^1 of 4 rows of Pairs repeat a pair of user and item \(the first: user 1 and item 7\)"
     for evaluated in (
         lambda **rules: rm.evaluate(rm.Pairs(REPEATED), metrics="ndcg recall@1", **rules),
@@ -266,7 +266,7 @@ def test_a_threshold_of_repeated_ratings_needs_a_rule():
             streamed(pairs, metrics="rr", **rules)
 
 
-def test_minus_infinity_is_no_candidate():
+def test_minus_infinity_is_not_a_candidate():
     scores, truth = np.array([[0.5, 0.4, 0.3, -np.inf]]), np.array([[0, 1, 1, 1]])
     pairs = rm.Pairs.of(truth[0], scores[0], [0] * 4)
     asked = "rr roc_auc ap recall@3"
@@ -410,7 +410,7 @@ def test_thresholds():
         found(threshold=math.nan)
 
 
-def test_the_mean_of_equal_ratings_is_not_above_them():
+def test_mean_of_equal_ratings_is_exact():
     ratings = np.repeat([3.3, 0.7, 1.1, 0.1], 3)  # some sums are rounded down, some up
     predictions = [Prediction(i // 3, i, r, r, {}) for i, r in enumerate(ratings)]
     result = rm.evaluate(
@@ -525,7 +525,7 @@ def test_columns_by_name_and_booleans(frame):
         ("user item score", {"score": False}, rm.InputTypeError, "score= must be the name"),
     ],
 )
-def test_which_columns(names, options, error, says):
+def test_recognised_columns(names, options, error, says):
     frame = pl.DataFrame({name: [1] for name in names.split()})
     if error is None:
         rm.Pairs(frame, **options)
@@ -565,7 +565,7 @@ def test_which_columns(names, options, error, says):
         ),
     ],
 )
-def test_what_does_not_fit(make, error, says):
+def test_arguments_that_do_not_match(make, error, says):
     with pytest.raises(error, match=says):
         make()
 
@@ -585,7 +585,7 @@ def test_a_test_is_needed_once():
         rm.evaluate(rm.Scores(np.eye(2)))
 
 
-def test_training_items_are_no_candidates():
+def test_train_items_are_not_candidates():
     frame = pl.DataFrame(
         {
             "user": ["a", "a", "a", "b", "b", "b"],
@@ -603,7 +603,7 @@ def test_training_items_are_no_candidates():
         rm.evaluate(rm.Pairs(frame, item=False), train={"a": [1]})
 
 
-def test_what_is_no_candidate_is_a_miss():
+def test_items_outside_the_candidates_are_misses():
     frame = pl.DataFrame({"user": [1, 1, 2], "item": [1, 2, 1], "score": [1, 2, 3]})
     result = rm.evaluate(rm.Pairs(frame), {1: [1, 7], 3: [1], 2: [2]}, metrics="recall@2 rr")
     assert result.counts["relevant_not_candidates"] == 1  # of user 2
@@ -678,7 +678,7 @@ def test_a_source_without_ratings(metric):
             rm.evaluate(source, test, metrics=f"ndcg@1 {metric}{cutoff}")
 
 
-def test_pairs_of_some_users_read_the_columns_that_are_named_alone():
+def test_pairs_of_some_users_only_read_named_columns():
     """Spark names all columns, so other columns are ignored even if they have common names."""
     frame = pl.DataFrame(EXAMPLE).with_columns(relevance=pl.lit(7.0), weight=pl.lit(1.0))
     columns = {"user": "user", "item": "item", "score": "prediction", "rating": "rating"}
@@ -749,13 +749,13 @@ def test_rows_that_repeat_a_pair_of_test_are_read_where_the_truth_is_elsewhere()
         ({"ann": 2, "bob": 3}, "relevant for each user from a threshold of its own"),
     ],
 )
-def test_a_description_says_what_is_relevant(threshold, described):
+def test_description_states_what_is_relevant(threshold, described):
     columns = {"user": ["ann", "bob"], "item": ["x", "x"], "rating": [1, 2], "score": [1, 2]}
     pairs = rm.Pairs(pl.DataFrame(columns), threshold=threshold)
     assert pairs.describe() == f"Pairs: 2 rows, 2 users, 1 items, true ratings, {described}"
 
 
-def test_low_scores_of_rows_are_no_hits():
+def test_low_scores_are_not_hits():
     """Rows of relevant items are before and after other rows."""
     columns = {"user": ["ann"] * 3, "item": list("xyz"), "score": [0.5, 3.0, 2.0]}
     frame = pl.DataFrame(columns)

@@ -49,7 +49,7 @@ def test_the_laws_of_sources_hold():
     )
 
 
-def test_it_is_measured_as_the_dense_matrix_is():
+def test_sparse_scores_give_the_values_of_the_dense_matrix():
     rng = np.random.default_rng(0)
     scores = np.where(rng.random((30, 40)) < 0.3, rng.integers(0, 9, (30, 40)), -np.inf)
     test, train = rng.random((30, 40)) < 0.1, rng.random((30, 40)) < 0.1

@@ -62,7 +62,7 @@ def test_ids_in_any_order(case):
     same(rm.evaluate(source, named["test"], **{**options, "train": named["train"]}), expected)
 
 
-def test_minus_infinity_is_no_candidate(case):
+def test_minus_infinity_is_not_a_candidate(case):
     users, items, test, options = case
     masked = (users @ items.T).astype(np.float64)
     masked[options["train"].toarray() > 0] = -np.inf
@@ -73,7 +73,7 @@ def test_minus_infinity_is_no_candidate(case):
     np.testing.assert_array_equal(result.n_candidates, expected.n_candidates)
 
 
-def test_a_relevant_item_that_is_no_candidate_is_a_miss():
+def test_relevant_item_outside_the_candidates_is_a_miss():
     result = rm.evaluate(
         rm.Scores([[3.0, 2.0, 1.0, -np.inf]]), np.array([[0, 1, 0, 1]]), metrics="recall@2 rr"
     )
@@ -167,7 +167,7 @@ def test_the_next_batch_is_asked_for_while_the_last_is_counted(monkeypatch, thre
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_the_function_is_one_batch_ahead_and_no_further(monkeypatch, threads):
+def test_function_is_only_one_batch_ahead(monkeypatch, threads):
     monkeypatch.setattr(_score_batches, "USERS_PER_BATCH", 2)
     asked, counted, most, count = [], [], [], _score_batches.RankWork.count
 
@@ -238,7 +238,7 @@ def test_memory_mapped_matrix(case, tmp_path):
     same(rm.evaluate(source, test, **options), rm.evaluate(rm.Scores(scores), test, **options))
 
 
-def test_masked_entries_are_no_candidates(case):
+def test_masked_entries_are_not_candidates(case):
     users, items, test, options = case
     scores = users @ items.T
     masked = np.ma.masked_array(scores, options["train"].toarray() > 0)
@@ -331,7 +331,7 @@ def test_mistakes_of_the_function_name_the_users(ids, chosen, whom):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("ties", ["expected", "pessimistic", "item"])
-def test_giving_up_what_lies_beyond_the_last_cutoff_changes_no_value(dtype, ties):
+def test_skipping_ranks_beyond_the_last_cutoff_changes_no_value(dtype, ties):
     rng = np.random.default_rng(0)
     scores = rng.integers(0, 300, (40, 3000)).astype(dtype)
     scores[0] = 7
@@ -379,7 +379,7 @@ def test_a_function_that_is_given_up_is_waited_for_and_not_called_again():
     assert calls == [0]
 
 
-def test_what_scores_hold_in_memory():
+def test_memory_of_scores():
     assert rm.Scores(np.ones((2, 3), np.float32)).facts.n_bytes == 24
     assert (
         rm.Scores(lambda rows: np.ones((len(rows), 3)), n_users=2, n_items=3).facts.n_bytes is None
@@ -412,6 +412,6 @@ class Named(Plain):
         (Plain().__call__, "Plain.__call__"),
     ],
 )
-def test_a_function_is_described_without_where_it_lies_in_memory(function, called):
+def test_description_of_a_function_has_no_address(function, called):
     source = rm.Scores(function, n_users=1, n_items=2)
     assert source.describe() == f"Scores: {called}, 1 users x 2 items"

@@ -123,7 +123,7 @@ def check_law(source, request, k):
     k=st.sampled_from([1, 2, 3, 5, 20]),
     data=st.data(),
 )
-def test_judged_items_stand_at_their_places(ties, seed, k, data):
+def test_judged_items_are_listed_at_their_ranks(ties, seed, k, data):
     case = Case(seed)
     candidates = data.draw(st.sampled_from(["all", "items", "sets", "sampled"]))
     options = {
@@ -182,7 +182,7 @@ def test_factors_that_are_not_finite(nan_scores, seed, ties, sets, value, k):
 
 @given(seed=st.integers(0, 2**32), k=st.sampled_from([1, 3, 20]))
 @examples(0.5)
-def test_lists_are_what_sorting_gives(seed, k):
+def test_lists_match_sorting(seed, k):
     case = Case(seed)
     names, sources = sorted(case.item_ids), case.sources()
     train = {user: set(items) for user, items in case.train.items()}
@@ -283,7 +283,7 @@ def test_pairs_that_bring_the_truth():
     assert top.item_ids[top.items[0, 0]] == 3
 
 
-def test_a_source_without_lists_says_so():
+def test_source_without_lists_raises_an_error():
     class Plain(Source):
         def rank(self, request):
             raise NotImplementedError

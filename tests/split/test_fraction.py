@@ -141,7 +141,7 @@ def as_frame(table):
 
 
 @given(interactions(), fractions, seeds, st.data())
-def test_only_given_users_have_items_held_out(data, fraction, seed, source):
+def test_items_are_only_held_out_for_given_users(data, fraction, seed, source):
     users = source.draw(st.lists(st.integers(0, data.n_users - 1), unique=True, min_size=1))
     _, of_all = held_out(data, fraction, seed=seed)
     train, test = held_out(data, fraction, seed=seed, who=GivenUsers(users))

@@ -478,7 +478,7 @@ def test_equal_times_are_ordered_by_draws():
     assert split(data, Last(5), seed=1).test.equals(split(data, Number(5), seed=1).test)
 
 
-def test_rows_that_differ_only_in_value_are_ordered_by_it():
+def test_rows_that_only_differ_in_value_are_ordered_by_value():
     data = pl.DataFrame({"user": [1] * 3, "item": [2] * 3, "time": [3] * 3, "value": [2, 5, 4]})
     for frame in (data, data.reverse()):
         for what in (Last(1), Number(1)):

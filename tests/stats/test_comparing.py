@@ -95,7 +95,7 @@ def test_the_saddlepoint_is_near_to_enumeration(monkeypatch: pytest.MonkeyPatch,
 
 
 @pytest.mark.parametrize(("n", "shift"), [(400, 0.02), (1_000, 0.03), (1_000, 0.002)])
-def test_exact_and_approximated_meet_for_many_users(n: int, shift: float) -> None:
+def test_exact_and_approximate_p_agree_for_many_users(n: int, shift: float) -> None:
     """Multiples of a unit have an exact p; with a little noise, p is approximated."""
     generator = np.random.default_rng(n)
     differences = np.round(generator.normal(shift, 0.3, n), 1)
@@ -161,7 +161,7 @@ def test_p_of_skewed_differences_moved_by_an_end_is_the_level(clusters: Float64)
         assert randomisation(sums - end * rows).p_value == pytest.approx(0.2, rel=1e-4)
 
 
-def test_a_level_that_p_just_reaches_excludes_0() -> None:
+def test_interval_excludes_0_if_p_equals_the_level() -> None:
     """Five users who all differ in the same direction have p = 1/16."""
     found = compare([0.1, 0.4, 0.2, 0.7, 0.3], np.zeros(5), confidence=15 / 16)
     assert found.test.p_value == 1 / 16
@@ -217,7 +217,7 @@ def test_students_t_is_scipys() -> None:
 
 @pytest.mark.parametrize("n", [5, 50, 51, 400])
 @pytest.mark.parametrize("digits", [1, 9])
-def test_wilcoxons_is_scipys(n: int, digits: int) -> None:
+def test_wilcoxon_matches_scipy(n: int, digits: int) -> None:
     first, second = models(n, gain=0.1, share=1.0)
     first, second = np.round(first, digits), np.round(second, digits)
     differences = np.round(first - second, digits)
@@ -258,12 +258,12 @@ def test_tests_of_other_hypotheses_warn_above_some_thousand_users(test) -> None:
 
 
 @pytest.mark.parametrize(("n_differ", "method"), [(29, "gaffke"), (30, "randomisation")])
-def test_from_30_who_differ_the_test_has_the_interval(n_differ: int, method: str) -> None:
+def test_interval_of_the_test_if_30_users_differ(n_differ: int, method: str) -> None:
     differences = np.append(np.linspace(0.1, 0.9, n_differ), np.zeros(70))
     assert compare(differences, np.zeros(n_differ + 70), bounds=UNIT).interval.method == method
 
 
-def test_fewer_than_30_who_differ_have_gaffkes_interval() -> None:
+def test_gaffkes_interval_if_fewer_than_30_users_differ() -> None:
     first, second = models(500, share=0.01)
     found = compare(first, second, bounds=UNIT)
     assert found.test.n_differ < FEW_DIFFER
@@ -280,7 +280,7 @@ def test_fewer_than_30_who_differ_have_gaffkes_interval() -> None:
 
 
 @pytest.mark.parametrize("bounds", [(1.0, 1.0), (0.0, np.inf), (-np.inf, np.inf)])
-def test_few_who_differ_need_a_range_for_gaffkes_interval(bounds: tuple[float, float]) -> None:
+def test_gaffkes_interval_needs_a_range(bounds: tuple[float, float]) -> None:
     assert compare(np.ones(4), np.ones(4), bounds=bounds).interval.method == "randomisation"
 
 
@@ -308,7 +308,7 @@ def test_the_relative_difference_is_a_ratio_of_means() -> None:
     np.testing.assert_allclose(tuple(found.relative_interval), tuple(drawn), atol=0.04 * width)
 
 
-def test_a_ratio_whose_divisor_few_users_make_up_has_no_upper_end() -> None:
+def test_ratio_with_a_divisor_from_one_user_has_no_upper_end() -> None:
     """Resamples may lack the one user who makes up the divisor."""
     second = np.zeros(20)
     second[0] = 1.0
@@ -397,7 +397,7 @@ def test_many_users_in_cells_are_compared_as_one_by_one(monkeypatch: pytest.Monk
             np.testing.assert_allclose(tuple(found), tuple(expected), atol=near * expected.width)
 
 
-def test_a_few_who_differ_among_many_are_counted_exactly() -> None:
+def test_p_is_exact_if_few_of_many_users_differ() -> None:
     first = np.zeros(50_000)
     first[::2_500] = np.linspace(0.05, 0.9, 20)
     found = compare(first, np.zeros(50_000), bounds=UNIT, interval="randomisation")
@@ -429,7 +429,7 @@ def test_columns_of_few_levels_are_compared_as_their_values(
 
 
 @pytest.mark.parametrize("levels", [[0.0, 1e-9, 1.0], [0.3], [-0.5, 0.0, 0.25], [0.0, 0.5, 7.0]])
-def test_codes_stand_for_the_values_of_a_column(levels: list[float]) -> None:
+def test_codes_give_the_values_of_a_column(levels: list[float]) -> None:
     values = np.random.default_rng(0).choice(levels, 12_000)
     column = Column.of(values).coded()
     assert column.levels is not None
@@ -448,7 +448,7 @@ def test_users_with_a_value_from_one_model_only_are_counted() -> None:
 
 
 @pytest.mark.parametrize("test", ["randomisation", "t", "wilcoxon", "sign"])
-def test_nobody_and_nothing_to_compare_is_said(test) -> None:
+def test_comparison_without_users_has_notes(test) -> None:
     nobody = compare([np.nan, 1.0], [1.0, np.nan], test=test, bounds=UNIT)
     assert nobody.n == 0
     assert np.isnan(nobody.test.p_value)
@@ -498,7 +498,7 @@ def test_a_baseline_of_zeros_has_no_relative_difference() -> None:
     assert "not above 0" in found.relative_interval.note
 
 
-def test_rounding_is_no_difference() -> None:
+def test_rounding_errors_are_not_differences() -> None:
     first = np.array([0.1 + 0.2, 0.7, 0.5])
     found = compare(first, [0.3, 0.1, 0.2])
     assert found.test.n_differ == 2
@@ -507,7 +507,7 @@ def test_rounding_is_no_difference() -> None:
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
-def test_rounding_of_many_users_is_no_difference(unit: float) -> None:
+def test_rounding_errors_of_many_users_are_not_differences(unit: float) -> None:
     generator = np.random.default_rng(5)
     second = unit * (0.5 + generator.random(6_000))
     first = second * (1 + 1e-14 * generator.choice([-1, 1], 6_000))
@@ -516,7 +516,7 @@ def test_rounding_of_many_users_is_no_difference(unit: float) -> None:
     assert compare(first, second).effects.n_equal == 5_500
 
 
-def test_what_cannot_be_compared_is_refused() -> None:
+def test_invalid_values_are_rejected() -> None:
     with pytest.raises(InputError, match="2 and 3"):
         compare([0.0, 1.0], [0.0, 1.0, 1.0])
     with pytest.raises(InputError, match=re.escape("second[0] is inf")):
@@ -547,7 +547,7 @@ def test_most_changed_users() -> None:
 
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("rounding", [0.0, 5e-13, -5e-13])
-def test_all_differences_in_one_direction_are_one_assignment(sign: int, rounding: float) -> None:
+def test_differences_in_one_direction_have_one_sign_assignment(sign: int, rounding: float) -> None:
     """Only one of the 2^30 sign assignments gives this sum; zeros have no sign."""
     sizes, counts = np.array([0.0, 1.0, 2.0, 4.0]), np.array([7.0, 10.0, 10.0, 10.0])
     found = quantile_of(sizes, counts, sign * 70.0 * (1 + rounding))

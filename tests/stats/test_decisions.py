@@ -41,7 +41,7 @@ ADJUSTED = {
 
 
 @pytest.mark.parametrize("correction", ADJUSTED)
-def test_adjusted_p_values_are_those_of_statsmodels(correction) -> None:
+def test_adjusted_p_values_match_statsmodels(correction) -> None:
     np.testing.assert_allclose(adjust(P, correction), ADJUSTED[correction], rtol=1e-11)
 
 
@@ -69,14 +69,14 @@ def test_comparisons_without_a_p_value_do_not_count() -> None:
     assert adjust([0.0, 1.0]).tolist() == [0.0, 1.0]
 
 
-def test_what_cannot_be_adjusted_is_refused() -> None:
+def test_invalid_p_values_are_rejected() -> None:
     with pytest.raises(InputError, match=r"found 1\.5"):
         adjust([0.1, 1.5])
     with pytest.raises(UnknownNameError, match="Did you mean 'bonferroni'"):
         adjust([0.1], "bonferoni")  # type: ignore[arg-type]
 
 
-def test_few_who_differ_can_never_be_resolved_among_many_comparisons() -> None:
+def test_few_differing_users_cannot_be_significant_among_many_comparisons() -> None:
     """If 12 users differ, p is at least 0.0005, or 0.02 after correction for 40 comparisons."""
     found = randomisation(np.repeat([1.0, 0.0], [12, 88]))
     assert found.p_value == found.smallest_p == pytest.approx(0.000488, rel=1e-3)
@@ -106,7 +106,7 @@ def test_larger_differences_have_more_power(n: int, alpha: float) -> None:
     assert found[-1] <= 1
 
 
-def test_power_meets_the_normal_approximation_where_it_begins() -> None:
+def test_power_is_continuous_at_the_normal_approximation() -> None:
     below, above = (power_of(0.06, 1.0, n) for n in (2_000, 2_001))
     assert above - below == pytest.approx(0.0002, abs=0.0002)
     # scipy.stats.nct 1.17 with 2,000 degrees of freedom; both tails matter here.
@@ -140,7 +140,7 @@ def test_users_and_differences_that_are_needed() -> None:
     assert smallest_difference(3e6, n) == pytest.approx(1e7 * least, rel=1e-8)
 
 
-def test_power_holds_on_drawn_differences() -> None:
+def test_power_matches_simulated_rejections() -> None:
     """The power over 600 samples has a standard error of 2 %."""
     generator = np.random.default_rng(0)
     samples = generator.random((600, 120)) * generator.choice([-1.0, 0.0, 1.0, 1.0], (600, 120))
@@ -152,7 +152,7 @@ def test_power_holds_on_drawn_differences() -> None:
 
 @pytest.mark.parametrize(("n", "differ"), [(50, 0.4), (100, 0.16), (200, 0.16), (1_000, 0.05)])
 @pytest.mark.parametrize("effect", [1.0, 2.0, 3.0])
-def test_power_of_hits_is_that_of_the_exact_test(n: int, differ: float, effect: float) -> None:
+def test_power_of_hits_matches_the_exact_test(n: int, differ: float, effect: float) -> None:
     """The number of users who differ is binomial, and so is the number of better users."""
     difference = effect * np.sqrt(differ / (n + effect**2))
     up = (1 + difference / differ) / 2
@@ -225,7 +225,9 @@ def test_equivalence_is_two_one_sided_tests() -> None:
 @pytest.mark.parametrize("n", [20, 100])
 @examples(0.5)
 @given(st.integers(0, 1_000))
-def test_models_are_equivalent_where_the_interval_lies_within(test, n: int, seed: int) -> None:
+def test_models_are_equivalent_if_the_interval_is_within_the_margins(
+    test, n: int, seed: int
+) -> None:
     differences = np.random.default_rng(seed).normal(0.01, 0.1, n).clip(-1, 1)
     found = equivalence(differences, 0.03, test=test, bounds=(0, 1))
     inside = found.interval.low > -0.03 and found.interval.high < 0.03
@@ -280,7 +282,7 @@ def test_equivalence_over_runs_counts_their_variance() -> None:
     assert equivalence_over_runs(one, two, 0.05, alpha=found.p_value).equivalent
 
 
-def test_equivalence_of_few_who_differ() -> None:
+def test_equivalence_if_few_users_differ() -> None:
     differences = np.zeros(400)
     differences[:4] = 0.1
     found = equivalence(differences, 0.02, bounds=(0, 1))
@@ -327,7 +329,7 @@ def test_tukey_of_two_models_is_the_randomisation_test() -> None:
     assert found.p_values[0, 1] == pytest.approx(expected, rel=0.05)
 
 
-def test_tukey_without_drawing_is_as_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tukey_without_resampling_agrees_with_resampling(monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.random.default_rng(4).random((150, 4)) + np.array([0.08, 0.05, 0.0, 0.0])
     values[:20] = 0.5  # users who do not differ
     computed = tukey(values)

@@ -14,7 +14,7 @@ def test_every_name_has_its_module():
 
 
 @pytest.mark.parametrize("name", stats.__all__)
-def test_a_name_is_what_its_module_has(name):
+def test_exports_are_the_objects_of_their_modules(name):
     module = importlib.import_module(f"recometer.stats.{stats.LAZY[name]}")
     assert getattr(stats, name) is getattr(module, name)
 
@@ -43,6 +43,6 @@ def test_other_names_do_not_exist():
 @pytest.mark.parametrize(
     ("name", "way"), [("friedman", "friedmanchisquare"), ("published", "recometer compare")]
 )
-def test_names_that_are_gone_say_what_does_their_job(name, way):
+def test_removed_names_mention_their_replacement(name, way):
     with pytest.raises(AttributeError, match=way):
         getattr(stats, name)

@@ -90,7 +90,7 @@ def test_sums_of_resamples_are_exact_in_any_order() -> None:
         np.testing.assert_allclose(row / scale, exact, atol=1_000 * 4 * 2.0**-40)
 
 
-def test_a_number_over_resampled_users_lies_in_the_middle_of_its_interval() -> None:
+def test_resampled_interval_is_centred_on_the_value() -> None:
     users = np.random.default_rng(6).normal(size=200)
     drawn: list[float] = []
 
@@ -123,7 +123,7 @@ def test_an_infinite_value_has_no_interval() -> None:
     assert finite == bootstrap(columns[1:])[0]
 
 
-def test_a_weight_stands_for_so_much_of_a_user() -> None:
+def test_weighted_bootstrap_matches_the_standard_error_of_a_ratio() -> None:
     generator = np.random.default_rng(7)
     values, weights = generator.random(300), generator.choice([0.0, 1.0, 3.0], 300)
     (found,) = bootstrap([values], 0.9, n_resamples=400, weights=[weights])

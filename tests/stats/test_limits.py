@@ -118,7 +118,7 @@ def test_the_same_ratio_of_all_users_has_no_width() -> None:
 
 
 @pytest.mark.parametrize(("n", "alpha", "centre"), [(3, 1e-4, 31.0), (10, 1e-9, 35.0)])
-def test_the_power_of_few_users_who_differ_by_much(n: int, alpha: float, centre: float) -> None:
+def test_power_of_few_users_with_large_differences(n: int, alpha: float, centre: float) -> None:
     """Here, a normal distribution approximates the noncentral t."""
     found = power_of(centre / np.sqrt(n), 1.0, n, alpha=alpha)
     expected = scipy.stats.nct.sf(scipy.stats.t.isf(alpha / 2, n - 1), n - 1, centre)
@@ -249,7 +249,7 @@ def test_bets_need_a_range(bounds: tuple[float, float]) -> None:
         ConfidenceSequence(bounds)
 
 
-def test_how_many_users_are_named_unless_it_is_said() -> None:
+def test_five_users_are_named_by_default() -> None:
     for unsaid, five in zip(most_changed(GRADES), most_changed(GRADES, 5), strict=True):
         np.testing.assert_array_equal(unsaid, five)
 
@@ -259,14 +259,14 @@ def test_cells_of_several_values_are_not_exact(direction: int) -> None:
     assert not group(np.linspace(0, 1, 5_000)[::direction] ** 2).exact
 
 
-def test_counted_values_are_exact_unless_it_is_said() -> None:
+def test_counted_values_are_exact_by_default() -> None:
     values, counts = np.array([0.5, 0.0]), np.array([1.0, 3.0])
     assert of_counts(values, counts).exact
     assert not of_counts(values, counts, exact=False).exact
     assert (of_counts(0 * values, counts).n_above, of_counts(0 * values, counts).n_below) == (0, 0)
 
 
-def test_nobody_is_a_group_of_zeros() -> None:
+def test_groups_without_users() -> None:
     nobody = np.zeros(0)
     for found in (group(nobody), group(nobody, nobody), of_counts(nobody, nobody)):
         assert np.all(found.sizes == 1.0)
@@ -324,7 +324,7 @@ def test_clusters_of_different_sizes_have_no_unit() -> None:
     assert unit_of(group([1.0, 2.0, 3.0], [1.0, 2.0, 2.0])) == 0.0
 
 
-def test_effects_are_of_95_percent_unless_it_is_said() -> None:
+def test_effects_have_95_percent_intervals_by_default() -> None:
     assert effects(SKEWED) == effects(SKEWED, 0.95)
 
 
@@ -336,7 +336,7 @@ def test_a_relative_difference_of_runs_needs_a_mean_above_0() -> None:
         assert np.isnan(over_values([0.5, 0.6], second, 0.01, 100, relative=True).mean)
 
 
-def test_who_is_missing_in_students_test_is_said() -> None:
+def test_students_test_reports_missing_users() -> None:
     notes = [paired_t(values).note for values in ([], [0.3])]
     expected = ["No user has both values", "One user has both values"]
     assert [note.split(";")[0] for note in notes] == expected

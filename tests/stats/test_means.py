@@ -140,7 +140,7 @@ def test_the_bootstrap_is_scipys_with_a_million_resamples(n: int, method: str) -
     np.testing.assert_allclose(tuple(found), expected, atol=0.006 * found.width)
 
 
-def test_the_weighted_mean_is_a_ratio_as_scipy_resamples_it() -> None:
+def test_weighted_mean_matches_scipys_bootstrap_of_a_ratio() -> None:
     values, weights = sparse(300), np.random.default_rng(1).integers(1, 9, 300).astype(float)
 
     def ratio(x: Float64, y: Float64, axis: int = -1) -> Float64:
@@ -229,7 +229,7 @@ def test_users_without_a_value_are_not_in_their_clusters() -> None:
 
 @pytest.mark.parametrize("kind", ["auto", "gaffke", "t", "bca", "percentile"])
 @pytest.mark.parametrize("values", [[], [np.nan, np.nan]])
-def test_nobody_has_no_interval_and_a_reason(kind, values: list[float]) -> None:
+def test_no_users_give_no_interval_but_a_reason(kind, values: list[float]) -> None:
     found = interval(values, kind, bounds=UNIT)
     assert np.isnan([found.low, found.high]).all()
     assert found.note == "No user has a value." or "No user has a value; " in found.note
@@ -270,7 +270,7 @@ def test_no_resample_is_farther_than_the_farthest_user(kind) -> None:
 
 @pytest.mark.parametrize("kind", ["bca", "percentile"])
 @pytest.mark.parametrize("confidence", [0.02, 0.2, 0.5, 0.9])
-def test_resampled_means_of_what_is_symmetric_are_normal(kind, confidence: float) -> None:
+def test_resampled_means_of_symmetric_values_are_normal(kind, confidence: float) -> None:
     values = np.append(sparse(200, share=1.0), -sparse(200, share=1.0))
     low, high = interval(values, kind, confidence=confidence)
     half = scipy.stats.norm.ppf((1 + confidence) / 2) * values.std() / 20
@@ -285,7 +285,7 @@ def test_the_middle_of_resampled_means_of_skewed_values_is_below_their_mean() ->
 
 
 @pytest.mark.parametrize("kind", ["bca", "percentile", "t"])
-def test_the_unit_of_the_values_is_that_of_the_interval(kind) -> None:
+def test_interval_scales_with_the_unit_of_the_values(kind) -> None:
     values = sparse(40)
     ends = np.array(tuple(interval(values, kind)))
     for unit in (1e-60, 1e-9, 1e6, 1e15):
@@ -317,7 +317,7 @@ def test_groups_hold_every_user_once(n: int, share: float, with_sizes: bool) -> 
         assert (np.diff(found.values) > 0).all()
 
 
-def test_groups_leave_out_who_has_no_value_or_no_size() -> None:
+def test_groups_leave_out_users_without_a_value_or_size() -> None:
     found = group([0.5, np.nan, 0.25, 1.0], [2.0, 1.0, np.nan, 1.0])
     assert found.n == 2
     assert found.estimate == 0.5
@@ -327,14 +327,14 @@ def test_groups_leave_out_who_has_no_value_or_no_size() -> None:
 
 @pytest.mark.parametrize("n", [3, SORTED_UP_TO + 1])
 @pytest.mark.parametrize("sign", [1, -1])
-def test_rounding_is_neither_above_nor_below_0(n: int, sign: int) -> None:
+def test_rounding_errors_count_as_0(n: int, sign: int) -> None:
     """Values below 1e-13 times the largest count as 0, whatever their sign."""
     x = sign * 1e3 * np.append(np.linspace(0.0, 1.0, n), [1e-13, -1e-13, -1e-3])
     for found in (group(x), of_counts(x, np.ones(len(x)))):
         assert (found.n_above, found.n_below) == ((n - 1, 1) if sign > 0 else (1, n - 1))
 
 
-def test_a_group_of_nobody_is_empty() -> None:
+def test_group_without_values_is_empty() -> None:
     found = group([np.nan])
     assert (found.n, found.n_above, found.n_below, found.sum_of_squares) == (0, 0, 0, 0.0)
     assert found.exact
@@ -358,7 +358,7 @@ def test_a_value_beyond_the_range_is_named() -> None:
     assert interval([1000.0, 1000.5, 1001 + 1e-7], bounds=(1000, 1001)).method == "bca"
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(InputError, match=r"bounds=\(-inf, inf\) are not a range"):
         interval([0.0, 1.0], "gaffke")
     with pytest.raises(UnknownNameError, match="Did you mean 'gaffke'"):
@@ -386,7 +386,7 @@ def test_an_end_without_bound_is_explained() -> None:
     assert found.n == 2
 
 
-def test_values_whose_cubes_are_no_numbers_are_refused():
+def test_values_with_overflowing_cubes_are_rejected():
     with pytest.raises(InputError, match=r"values\[1\] is 1e\+80: .* sums of cubes"):
         interval([1.0, 1e80, np.nan])
     with pytest.raises(InputError, match=r"values\[2\] is -1e\+80: .* sums of cubes"):
@@ -411,7 +411,7 @@ def test_an_interval_is_a_pair_of_ends() -> None:
         found[2]
 
 
-def test_what_gaffkes_interval_is_of_is_said() -> None:
+def test_notes_of_gaffkes_interval_on_constant_values() -> None:
     for values, note in (
         ([0.3], "The only value is 0.3"),
         ([0.3, 0.3], "All 2 values are 0.3"),
@@ -435,7 +435,7 @@ def test_a_confidence_next_to_1_has_the_whole_range() -> None:
         assert tuple(interval(values, "gaffke", bounds=UNIT, confidence=1 - 2**-53)) == UNIT
 
 
-def test_rounding_lies_within_a_range_of_any_width() -> None:
+def test_rounding_tolerance_scales_with_the_range() -> None:
     for width in (1e-3, 1.0, 1e3):
         values = np.array([0.5, 0.2, 1 + 1e-10]) * width
         assert interval(values, "gaffke", bounds=(0, width)).high <= width * (1 + 1e-9)

@@ -77,13 +77,13 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
 
 
 @pytest.mark.parametrize(("call", "message"), REFUSED, ids=[message for _, message in REFUSED])
-def test_what_does_not_fit_is_refused(call: Callable[[], object], message: str) -> None:
+def test_arguments_that_do_not_match_are_rejected(call: Callable[[], object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         call()
 
 
 @pytest.mark.parametrize("bounds", ["ab", None, (0, 1, 2), ("x", 1)])
-def test_bounds_that_are_no_pair(bounds: object) -> None:
+def test_bounds_must_be_a_pair(bounds: object) -> None:
     with pytest.raises(InputTypeError, match="must be a pair of numbers"):
         ConfidenceSequence(bounds)  # type: ignore[arg-type]
 
@@ -104,7 +104,7 @@ def test_no_rows_have_no_clusters() -> None:
     assert math.isnan(found.difference)
 
 
-def test_a_sequence_says_who_was_read() -> None:
+def test_sequence_counts_the_users_read() -> None:
     """The population includes users without a value if `some_undefined` is set."""
     sequence = ConfidenceSequence((-1.0, 3.0), population=10, some_undefined=True)
     assert math.isnan(sequence.mean)

@@ -43,7 +43,7 @@ def excluded(x: Float64, m: float, alpha: float, population: int | None = None) 
 
 
 @pytest.mark.parametrize("population", [None, 150])
-def test_the_ends_separate_what_was_excluded(population: int | None) -> None:
+def test_ends_separate_excluded_candidates(population: int | None) -> None:
     x = np.random.default_rng(0).random(120) ** 2
     sequence = ConfidenceSequence(UNIT, 0.9, population)
     low, high = sequence.update(x)
@@ -53,7 +53,7 @@ def test_the_ends_separate_what_was_excluded(population: int | None) -> None:
         assert not excluded(x, end + sign * 1e-6, 0.1, population)
 
 
-def test_when_one_looks_makes_no_difference() -> None:
+def test_interval_does_not_depend_on_when_you_look() -> None:
     x = np.random.default_rng(1).random(300)
     at_once = ConfidenceSequence(UNIT).update(x)
     sequence = ConfidenceSequence(UNIT)
@@ -99,7 +99,7 @@ def test_all_of_a_population_leaves_no_doubt() -> None:
     assert part.width < ConfidenceSequence(UNIT).update(x[:70]).width
 
 
-def test_sequences_refuse_what_they_cannot_take() -> None:
+def test_invalid_arguments_of_sequences_are_rejected() -> None:
     sequence = ConfidenceSequence(UNIT, population=3)
     assert (sequence.interval.low, sequence.interval.high) == UNIT
     assert "No user" in sequence.interval.note
@@ -123,7 +123,7 @@ def crossed(
     return 0.5 + effect + generator.normal(0, rest, (n, r))
 
 
-def test_one_run_is_students_interval_and_says_so() -> None:
+def test_one_run_has_students_interval_and_a_note() -> None:
     values = crossed(50, 1, 0)
     found = over_runs(values)
     np.testing.assert_allclose(tuple(found.interval), tuple(interval(values[:, 0], "t")))
@@ -370,7 +370,7 @@ def test_values_of_runs_vary_as_means_of_users_do() -> None:
     assert "not known" in over_values([0.5, 0.6], [0.4], np.nan, 10).note
 
 
-def test_runs_refuse_what_they_cannot_take() -> None:
+def test_invalid_arguments_of_runs_are_rejected() -> None:
     with pytest.raises(InputError, match="a column for each run"):
         over_runs([0.1, 0.2])
     with pytest.raises(InputError, match="2 and 3"):

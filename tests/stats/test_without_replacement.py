@@ -45,7 +45,7 @@ def excluded(x: Float64, m: float, alpha: float, n_all: int) -> bool:
 
 
 @pytest.mark.parametrize(("undefined", "n_all"), [(0.0, 300), (0.3, 300), (0.0, 180)])
-def test_the_ends_separate_what_was_excluded(undefined: float, n_all: int) -> None:
+def test_ends_separate_excluded_candidates(undefined: float, n_all: int) -> None:
     generator = np.random.default_rng(0)
     x = np.where(generator.random(120) < undefined, np.nan, generator.random(120) ** 2)
     sequence = ConfidenceSequence(UNIT, 0.9, n_all, some_undefined=True)
@@ -134,7 +134,7 @@ def test_rounding_does_not_exclude_the_mean_of_many(value: float, last: float) -
         assert sequence.p_value(float(x.mean())) > 0
 
 
-def test_an_interval_that_missed_the_mean_is_one_still() -> None:
+def test_interval_that_missed_the_mean_stays_valid() -> None:
     """The order is not random, so the interval misses the mean, but its ends stay in order."""
     sequence = ConfidenceSequence(UNIT, population=400)
     missed = sequence.update(np.ones(150))

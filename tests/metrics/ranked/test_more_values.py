@@ -483,7 +483,7 @@ def test_mcc_with_relevant_items_that_are_not_candidates():
     assert result["mcc@1"].tolist() == [0]
 
 
-def test_ideal_of_users_who_dislike_everything_is_zero():
+def test_ideal_dcg_without_positive_gains_is_zero():
     ranks = rank([[3, 2, 1], [3, 2, 1]], [[1, NAN, NAN], [-1, NAN, NAN]])
     for name in ("ndcg@2", "ndcg@2(ideal=list)", "ndcg@1(ideal=k)"):
         values, _ = compute(RankedUsers(ranks), parse(name), Protocol(no_relevant="computed"))
