@@ -666,9 +666,9 @@ def _more_places_than_items(record: Record) -> tuple[rm.Evaluation, str]:
 
 # List metrics
 
-# If candidates run out, RecBole lists masked and padding items. These and ties are in the order of
-# torch.topk: here torch 2.13.0 on the CPU, with topk=[5], [1, 3, 5, 10], [20] and [21]. Item 0 is
-# the padding, so the other items are shifted by 1.
+# If candidates run out, RecBole lists masked items and padding, in the order of torch.topk, like
+# ties. These lists are from torch 2.13.0 on the CPU, with topk=[5], [1, 3, 5, 10], [20] and [21].
+# Item 0 is the padding, so the other items are shifted by 1.
 TOPK = {
     5: {"u4": [14, 9, 20, 13, 10], "u6": [13, 15, 14, 16, 12]},
     10: {

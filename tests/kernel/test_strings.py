@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from recometer import _kernel
 
-# Strings that fit into a view (12 bytes) or are longer; many have equal beginnings or are equal.
+# Short strings that fit into a view (12 bytes), and longer ones with equal beginnings.
 BASES = ["", "\0", "a", "a\0", "é", "user 1", "user 10", "twelve bytes", "twelve byte\0"]
 BASES += ["thirteen byte", "thirteen byt\0", "x" * 40, "x" * 39 + "y", "😀" * 3, "😀" * 4, "ß" * 50]
 columns = st.lists(st.lists(st.one_of(st.sampled_from(BASES), st.text(max_size=15)), max_size=40))

@@ -121,12 +121,14 @@ Train = Annotated[
 ]
 Split = Annotated[
     str | None,
-    data_option(metavar="FOLDER", help="Has test and train; made by recometer split."),
+    data_option(metavar="FOLDER", help="Folder made by recometer split."),
     Reads(),
 ]
 FormatIn = Annotated[
     InputFormat | None,
-    data_option(metavar="FORMAT", help=f"Of standard input and pipes: {', '.join(InputFormat)}."),
+    data_option(
+        metavar="FORMAT", help=f"Format of standard input and pipes: {', '.join(InputFormat)}."
+    ),
 ]
 User = Annotated[
     str | None,
@@ -139,7 +141,7 @@ Score = Annotated[str | None, column_option(help="Column of scores in runs, or n
 Rank = Annotated[str | None, column_option(help="Column of ranks in runs, or none.")]
 Separator = Annotated[
     str | None,
-    data_option(metavar="CHAR", help="Between items in a cell: ';', json, none."),
+    data_option(metavar="CHAR", help="Separates items in a cell: ';', json, none."),
 ]
 IgnoreLabel = Annotated[
     list[float] | None,
@@ -238,7 +240,7 @@ Complete = Annotated[
     bool | None,
     rule_option(
         "--complete/--no-complete",
-        help="Are users without a list misses (-c)? [default: not in TREC runs]",
+        help="Count users without a list as misses (-c). [default: not in TREC runs]",
         show_default=False,
     ),
 ]
@@ -279,7 +281,7 @@ By = Annotated[
 ]
 Threads = Annotated[
     int | None,
-    output_option(metavar="N", min=1, help="Most threads that are used. [default: all]"),
+    output_option(metavar="N", min=1, help="Maximum number of threads. [default: all]"),
 ]
 Quiet = Annotated[bool, output_option("--quiet", "-q", help="Print only warnings and errors.")]
 
@@ -297,7 +299,7 @@ Primary = Annotated[
     list[str] | None,
     rule_option(
         metavar="METRICS",
-        help="Metrics that decide: p-values are adjusted over all comparisons by them, and a "
+        help="Metrics that decide. p-values are adjusted over all comparisons by these, and a "
         "report is about the first. May be repeated.",
         show_default="all",
     ),

@@ -42,7 +42,7 @@ class WithGates(Shown):
         return self.report.table()
 
     def tables(self, width: int | None = None) -> list[Table]:
-        """Return the tables of both."""
+        """Return the tables of the gates and of the comparison."""
         gates = self.report.table()
         gates = dataclasses.replace(gates, head=[self.report.summary(), *gates.head])
         return [gates, *self.shown.tables(width)]
@@ -100,7 +100,7 @@ Margin = Annotated[
     list[str] | None,
     options.rule_option(
         metavar="[METRIC=]DIFFERENCE",
-        help="Smaller differences, of all metrics or of one, do not matter; adds tests of "
+        help="Smaller differences do not matter, for all metrics or for one; adds tests of "
         "equivalence. May be repeated.",
     ),
 ]
@@ -126,7 +126,7 @@ Every = Annotated[
     bool,
     typer.Option(
         "--all",
-        help="Show all pairs by all metrics, not only by those of --primary, or else the first.",
+        help="Show all pairs by all metrics, not just by --primary metrics or the first metric.",
     ),
 ]
 Gate = Annotated[

@@ -131,14 +131,14 @@ class Page:
     n_users: Annotated[
         int,
         options.output_option(
-            min=1, help="Number of users shown who gain most, and of those who lose most."
+            min=1, help="Number of users to show who gain most, and who lose most."
         ),
     ] = 10
     depth: Annotated[
         int | None,
         options.output_option(
             min=1,
-            help="Number of places shown of each list.",
+            help="Number of places to show of each list.",
             show_default="10; for scored pairs all, at most 50",
         ),
     ] = None

@@ -79,8 +79,7 @@ What = Annotated[
     str | None,
     choice_option(
         metavar="WHAT",
-        help=f"What is held out of the interactions of those who are tested: "
-        f"{usages(WHAT.values())}.",
+        help=f"Which interactions of the tested users are held out: {usages(WHAT.values())}.",
         autocompletion=complete(WHAT),
     ),
     Reads(files_of_part),
@@ -88,14 +87,16 @@ What = Annotated[
 Who = Annotated[
     str,
     choice_option(
-        metavar="WHO", help=f"Who is tested: {usages(WHO.values())}.", autocompletion=complete(WHO)
+        metavar="WHO",
+        help=f"Which users are tested: {usages(WHO.values())}.",
+        autocompletion=complete(WHO),
     ),
     Reads(files_of_part),
 ]
 UntestedOption = Annotated[
     Untested,
     choice_option(
-        help="Where the interactions of users who are not tested go: into train, or into "
+        help="Where to put the interactions of users who are not tested: train, or "
         "remainder.parquet."
     ),
 ]
