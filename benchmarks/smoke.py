@@ -24,6 +24,7 @@ SMALLEST = {
     "factors": ["--quick", "--case", "base", "--no-others", *ONCE],
     "few_users": ["--repeats", "2", "--only", "clusters"],
     "gpu": ["--quick"],
+    "impressions": ["--rows", "20000"],
     "list_files": ["--users", "200", *ONCE],
     "lists": ["--users", "200", "--case", "integer frame", *ONCE, "--others"],
     "metrics": ["--users", "500", "--users-beside-others", "50", *ONCE, *QUIET],

@@ -32,6 +32,7 @@ ORDER = (
     "results",
     "evaluating",
     "comparing",
+    "logs",
     "auditing",
     "report",
     "tracking",

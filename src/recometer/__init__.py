@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from recometer.explanation import explain
     from recometer.group_exposure import Fairness, exposure, fairness
     from recometer.leaderboard import Leaderboard
+    from recometer.logs.impressions import Impressions
     from recometer.metrics.conventions import Convention, conventions
     from recometer.protocol import Protocol
     from recometer.ranks import Ranks, TopLists, UserFlag
@@ -58,6 +59,7 @@ __all__ = [
     "Fairness",
     "FileError",
     "Folds",
+    "Impressions",
     "InputError",
     "InputTypeError",
     "Interactions",
@@ -106,6 +108,7 @@ LAZY = {
     "Factors": "sources.factors",
     "Fairness": "group_exposure",
     "Folds": "split.result",
+    "Impressions": "logs.impressions",
     "Interactions": "data.interactions",
     "Leaderboard": "leaderboard",
     "Lists": "sources.lists",

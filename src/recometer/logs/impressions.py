@@ -1,0 +1,307 @@
+"""The record of logged impressions: rows with a user, an item, a reward and a propensity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from recometer.arrays import Array, Float64, Int64
+from recometer.data.columns import check_column
+from recometer.data.ids import as_ids, encode, show
+from recometer.errors import InputError, InputTypeError
+from recometer.logs.policies import LogColumns, Policy, finite, first_of, opened, read_policy
+from recometer.logs.sums import Slates, UserSums, check_slates, sums_of
+from recometer.logs.values import LOGGED, PolicyValues
+
+
+class Impressions:
+    """A log of impressions: what was shown to whom, how likely that was, and what it brought.
+
+    Parameters
+    ----------
+    frame
+        A row for each impression: a data frame of any library, a dict of columns, or the path of
+        a file (Parquet, CSV or TSV).
+    user, item
+        The columns of users and items. Intervals and tests are over users: the impressions of one
+        user need not be independent of each other.
+    reward
+        The column of rewards (such as clicks, 0 and 1), or of costs. Finite numbers.
+    propensity
+        The column of propensities: how likely the system that wrote the log was to show this item
+        here, above 0 and at most 1.
+    position
+        For slates: the column of the positions within a slate, each once.
+    slate
+        The column of slates, if several items were shown together. A user and a slate together
+        identify a slate, so that users may number their slates from 0.
+
+    Attributes
+    ----------
+    n, n_users, n_slates : int
+        The numbers of impressions, users and slates (an impression of its own without slates).
+
+    Raises
+    ------
+    ColumnError
+        If there is no such column.
+    InputError
+        If a value is missing or not finite, a propensity is not above 0 and at most 1, there are
+        no rows, or a position occurs twice in a slate.
+    InputTypeError
+        If the frame is not a table, or a column does not hold numbers.
+
+    Examples
+    --------
+    >>> import recometer as rm
+    >>> rm.Impressions(
+    ...     {"user": [1, 1, 2], "item": [7, 8, 7], "click": [0, 1, 0], "shown": [0.5, 0.25, 0.5]},
+    ...     user="user", item="item", reward="click", propensity="shown",
+    ... )
+    Impressions(3 impressions, 2 users, mean reward 0.3333)
+    """
+
+    def __init__(
+        self,
+        frame: Any,
+        *,
+        user: str,
+        item: str,
+        reward: str,
+        propensity: str,
+        position: str | None = None,
+        slate: str | None = None,
+    ) -> None:
+        if (position is None) != (slate is None):
+            found, lacking = ("slate", "position") if position is None else ("position", "slate")
+            raise InputError(
+                f"{found}= needs {lacking}=: items that were shown together have a slate, and a "
+                f"position in it. Hint: name both columns, or none."
+            )
+        self._names, self._fetch = opened(frame)
+        self._columns = {"user": user, "item": item}
+        for option, name in {**self._columns, "reward": reward, "propensity": propensity}.items():
+            check_column(option, name, self._names)
+        self._users, self.user_ids = encode(self._fetch([user])[0], f"user ids (column {user!r})")
+        self.n, self.n_users = len(self._users), len(self.user_ids)
+        if not self.n:
+            raise InputError("The log has no rows. Hint: there must be a row for each impression.")
+        self.reward = self._column(reward, "rewards")
+        self.propensity = self._column(propensity, "propensities")
+        self._check_propensities(propensity)
+        self._slates: tuple[Float64, Int64, Float64] | None = None
+        self.n_slates = self.n
+        if slate is not None and position is not None:
+            self._read_slates(slate, position)
+
+    def __repr__(self) -> str:
+        slates = "" if self._slates is None else f"{self.n_slates:,} slates, "
+        return (
+            f"Impressions({self.n:,} impressions, {slates}{self.n_users:,} users, "
+            f"mean reward {self.reward.mean():.4f})"
+        )
+
+    def evaluate(
+        self,
+        policies: Mapping[str, Any],
+        *,
+        estimators: str | Sequence[str] | None = None,
+        slates: Slates | None = None,
+        clip: float | None = None,
+        maximise: bool = True,
+        min_effective: float = 50,
+        confidence: float = 0.95,
+        reward_range: tuple[float, float] | None = None,
+    ) -> PolicyValues:
+        """Estimate how good policies would have been, from the impressions of the logged one.
+
+        Parameters
+        ----------
+        policies
+            The policies by name. A policy is one of these, with a row for each row of the log
+            unless it is a table of candidates:
+
+            * the name of a column of the log, or an array: the probability with which the policy
+              shows the logged item here (the target probability);
+            * a frame or dict with ``target_probability``, and for direct and doubly robust
+              estimates ``predicted_reward`` (of the logged item) and ``policy_value`` (the sum
+              over items of probability times predicted reward). Values of a dict may name columns
+              of the log;
+            * a long table of candidates with ``impression`` (the row of the log, from 0),
+              ``item``, ``target_probability``, and optionally ``predicted_reward`` and
+              ``logging_probability``. The probabilities of an impression must add up to 1.
+        estimators
+            Any of ``"ips"``, ``"clipped_ips"``, ``"snips"``, ``"direct"`` and ``"dr"``, as names
+            or one text. p-values are adjusted over the comparisons by the first of them. None
+            stands for those that the data permit, the most robust first: dr, snips, ips, direct.
+        slates
+            What the propensities of a log with slates mean; it has to be stated. With
+            ``"independent"``, those of the log and of the policies are marginal: the probability
+            of the item at its position. With ``"cascade"`` they are cumulative: the probability of
+            the item and all items above it, the product of conditional probabilities.
+        clip
+            The largest weight of ``"clipped_ips"``. Clipping lowers the variance, and the estimate
+            if rewards are not negative.
+        maximise
+            Whether a higher value is better. False for costs.
+        min_effective
+            The least effective number of users, (Σ W)² / Σ W² with W the summed weights of a user.
+            A policy below it is refused.
+        confidence
+            The coverage of intervals, in (0, 1).
+        reward_range
+            The lowest and highest possible reward: the interval of ``"clipped_ips"`` is then the
+            empirical Bernstein interval, which holds at any number of users, for the clipped value.
+
+        Returns
+        -------
+        PolicyValues
+            The value of each policy by each estimator, per impression (or slate), and ``"logged"``,
+            the mean reward of the log.
+
+        Raises
+        ------
+        InputError
+            If probabilities or predictions do not fit, there are fewer than two users, or the
+            effective number of users of a policy is too small.
+        ColumnError, InputTypeError, UnknownNameError
+            If a column, a type or a name is wrong.
+
+        References
+        ----------
+        Horvitz & Thompson 1952 (IPS); Swaminathan & Joachims 2015 (self-normalised); Ionides 2008
+        (clipping); Dudík, Langford & Li 2011 (doubly robust); Li et al. 2018 (independent slates);
+        McInerney et al. 2020 (cascade).
+
+        Examples
+        --------
+        >>> import numpy as np, recometer as rm
+        >>> users = np.arange(400) // 2
+        >>> log = rm.Impressions(
+        ...     {"user": users, "item": users % 2, "click": users % 2, "shown": [0.5] * 400},
+        ...     user="user", item="item", reward="click", propensity="shown",
+        ... )
+        >>> values = log.evaluate({"new": np.where(users % 2, 0.8, 0.2)}, estimators="snips")
+        >>> round(values["new", "snips"].value, 3), round(values["logged", "snips"].value, 3)
+        (0.8, 0.5)
+        """
+        sums = self.sums(policies, estimators=estimators, slates=slates, clip=clip)
+        return sums.values(
+            maximise=maximise,
+            min_effective=min_effective,
+            confidence=confidence,
+            reward_range=reward_range,
+        )
+
+    def sums(
+        self,
+        policies: Mapping[str, Any],
+        *,
+        estimators: str | Sequence[str] | None = None,
+        slates: Slates | None = None,
+        clip: float | None = None,
+    ) -> UserSums:
+        """Return the sums of each user, from which all estimates follow.
+
+        Sums of several blocks of a log add up: ``(one + other).values()`` is what `evaluate` of
+        the whole log gives, if no slate is in two blocks. Users may be in several. The parameters
+        are those of `evaluate`.
+        """
+        if not isinstance(policies, Mapping):
+            raise InputTypeError(
+                f"policies must be a dict from name to policy, found {type(policies).__name__}. "
+                'Hint: {"new": "column of its probabilities"}.'
+            )
+        if not policies or not all(isinstance(name, str) for name in policies):
+            raise InputError('There must be policies with names. Hint: {"new": ...}.')
+        if LOGGED in policies:
+            raise InputError(
+                f"A policy cannot be called {LOGGED!r}, the name of the policy that wrote the log. "
+                "Hint: another name."
+            )
+        check_slates(slates, self._slates is not None)
+        if slates == "cascade":
+            self._check_cumulative(self.propensity, "propensities")
+        columns = LogColumns(self.propensity, self._items, self._column)
+        read: dict[str, Policy] = {}
+        for name, given in policies.items():
+            read[name] = read_policy(columns, name, given)
+            if slates == "cascade":
+                if read[name].from_candidates:
+                    raise InputError(
+                        f"{name}: candidates have the probability of an item at a position, but "
+                        'slates="cascade" needs that of the item and all items above it. Hint: '
+                        "the column target_probability, a row for each impression."
+                    )
+                self._check_cumulative(read[name].probability, f"target probabilities of {name}")
+        return sums_of(
+            self._users, self.user_ids, self.reward, self.propensity, read, self._slates,
+            estimators, clip,
+        )  # fmt: skip
+
+    def _column(self, name: str, what: str) -> Float64:
+        """Return a column of the log as finite numbers."""
+        check_column("column", name, self._names)
+        return finite(self._fetch([name])[0], f"{what} (column {name!r})")
+
+    def _items(self) -> Array:
+        """Return the items of the impressions."""
+        name = self._columns["item"]
+        return as_ids(self._fetch([name])[0], f"item ids (column {name!r})")
+
+    def _check_propensities(self, name: str) -> None:
+        least, most = float(self.propensity.min()), float(self.propensity.max())
+        if least > 0 and most <= 1:
+            return
+        wrong = (self.propensity <= 0) | (self.propensity > 1)
+        row, value = first_of(wrong, self.propensity)
+        if value == 0:
+            hint = (
+                "An item that was shown had a probability above 0, so that this one was rounded or "
+                "belongs to another item; there is no estimate with it."
+            )
+        elif value < 0:
+            hint = "Logarithms of probabilities are converted with exp."
+        elif most <= 100:
+            hint = "Percentages are divided by 100."
+        else:
+            hint = "Inverse weights or counts are not probabilities."
+        raise InputError(
+            f"The propensity in row {row} (counted from 0) of column {name!r} is {value:g}; it "
+            f"must be above 0 and at most 1. Hint: {hint}"
+        )
+
+    def _read_slates(self, slate: str, position: str) -> None:
+        check_column("slate", slate, self._names)
+        codes, ids = encode(self._fetch([slate])[0], f"slates (column {slate!r})")
+        slates, distinct = encode(self._users * len(ids) + codes, "slates")
+        self.n_slates = len(distinct)
+        of_users = np.bincount(distinct // len(ids), minlength=self.n_users).astype(np.float64)
+        values = self._column(position, "positions")
+        positions, places = np.unique(values, return_inverse=True)
+        self._slates = positions, places.astype(np.int64), of_users
+        self._order = np.argsort(slates * len(positions) + places, kind="stable")
+        self._below = np.diff(slates[self._order]) == 0
+        twice = self._below & (np.diff(places[self._order]) == 0)
+        if twice.any():
+            at = self._order[1:][twice][0]
+            raise InputError(
+                f"The position {values[at]:g} occurs twice in the slate {show(ids, codes[at])} of "
+                f"user {show(self.user_ids, self._users[at])}. Hint: each position of a slate must "
+                "be in one row; number the slates of a user."
+            )
+
+    def _check_cumulative(self, probability: Float64, what: str) -> None:
+        """Raise if probabilities of a cascade increase from a position to the next."""
+        ordered = probability[self._order]
+        rises = self._below & (ordered[1:] > ordered[:-1] * (1 + 1e-9))
+        if rises.any():
+            at = int(self._order[1:][rises][0])
+            raise InputError(
+                f"The {what} rise within a slate (row {at}, counted from 0), but a cascade needs "
+                "the probability of an item and all items above it, which cannot rise. Hint: "
+                'multiply the conditional probabilities from the top; slates="independent" takes '
+                "marginal ones, whose products are not the probability of a slate."
+            )

@@ -1,0 +1,250 @@
+"""What a policy would have done on each impression: its probabilities and predicted rewards."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from recometer import ragged
+from recometer.arrays import Array, Bool, Float64
+from recometer.data.columns import check_column
+from recometer.data.files import read_columns
+from recometer.data.frames import is_array, is_column, is_frame, open_frame, twice_readable
+from recometer.data.ids import as_ids, encode, kind, missing, show
+from recometer.data.numbers import all_numbers
+from recometer.errors import ColumnError, InputError, InputTypeError, brief, did_you_mean
+
+SUM_OF_PROBABILITIES = 1e-3  # the most that a sum may differ from 1, for rounded columns
+TARGET, PREDICTED, VALUE = "target_probability", "predicted_reward", "policy_value"
+CANDIDATES = ("impression", "item", TARGET, PREDICTED, "logging_probability")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Policy:
+    """A policy on the impressions of a log.
+
+    Attributes
+    ----------
+    probability : float64 [n]
+        The probability of the logged item.
+    predicted, value : float64 [n] or None
+        The predicted reward of the logged item, and the expected prediction under the policy.
+    unsupported : float64 [n] or None
+        The probability of items that the logged policy never shows there; None if not all of its
+        probabilities are known.
+    from_candidates
+        Whether they come from a table of candidates.
+    """
+
+    probability: Float64
+    predicted: Float64 | None = None
+    value: Float64 | None = None
+    unsupported: Float64 | None = None
+    from_candidates: bool = False
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LogColumns:
+    """The columns of a log that policies refer to."""
+
+    propensity: Float64
+    items: Callable[[], Array]
+    column: Callable[[str, str], Float64]
+
+
+def read_policy(log: LogColumns, name: str, given: Any) -> Policy:
+    """Read a policy in any form that `Impressions.evaluate` takes."""
+    n = len(log.propensity)
+    if isinstance(given, str) or is_column(given) or is_array(given) or isinstance(given, list):
+        return Policy(_probabilities(_column(log, TARGET, given, name), name))
+    if not isinstance(given, Mapping) and not is_frame(given):
+        raise InputTypeError(
+            f"The policy {name!r} is of type {type(given).__name__}. Hint: the name of a column, "
+            f"an array of probabilities, or a frame with {TARGET}."
+        )
+    names, fetch = opened(given)
+    if "impression" in names:
+        return _from_candidates(log, name, names, fetch)
+    known = (TARGET, PREDICTED, VALUE)
+    for one in names:
+        if one not in known:
+            raise ColumnError(
+                f"The policy {name!r} has a column {one!r}, which has no meaning. "
+                f"{did_you_mean(one, known)} A table of candidates also has 'impression'."
+            )
+    check_column("column", TARGET, names)
+    if (PREDICTED in names) != (VALUE in names):
+        raise ColumnError(
+            f"The policy {name!r} has only one of {PREDICTED} and {VALUE}. Hint: direct and doubly "
+            "robust estimates need both; a table of candidates gives both."
+        )
+    columns = {
+        one: _column(log, one, given[one] if isinstance(given, Mapping) else fetch([one])[0], name)
+        for one in names
+    }
+    probability = _probabilities(columns[TARGET], name)
+    assert len(probability) == n
+    return Policy(probability, columns.get(PREDICTED), columns.get(VALUE))
+
+
+def _column(log: LogColumns, what: str, given: Any, policy: str) -> Float64:
+    """Return a column of a policy, which may be the name of a column of the log."""
+    if isinstance(given, str):
+        return log.column(given, f"{what} of {policy}")
+    n = len(log.propensity)
+    found = finite(given if is_column(given) else np.asarray(given), f"{what} of {policy}")
+    if found.shape != (n,):
+        raise InputError(
+            f"The {what} of {policy} must have a value for each of the {n:,} impressions, but has "
+            f"the shape {found.shape}."
+        )
+    return found
+
+
+def _probabilities(values: Float64, policy: str, what: str = TARGET) -> Float64:
+    if not len(values) or (values.min() >= 0 and values.max() <= 1):
+        return values
+    row, value = first_of((values < 0) | (values > 1), values)
+    hint = "Percentages are divided by 100." if 1 < value <= 100 else "Scores need a softmax."
+    raise InputError(
+        f"The {what} of {policy} in row {row} (counted from 0) is {value:g}, but must be from 0 to "
+        f"1. Hint: {hint}"
+    )
+
+
+def _from_candidates(
+    log: LogColumns, name: str, names: list[str], fetch: Callable[[list[str]], list[Any]]
+) -> Policy:
+    """Return a policy from the probabilities (and predictions) of all candidates."""
+    for one in names:
+        if one not in CANDIDATES:
+            raise ColumnError(
+                f"The candidates of {name!r} have a column {one!r}, which has no meaning. "
+                f"{did_you_mean(one, CANDIDATES)}"
+            )
+    for one in ("item", TARGET):
+        check_column("column", one, names)
+    n = len(log.propensity)
+    rows = finite(fetch(["impression"])[0], f"impressions of the candidates of {name}")
+    wrong = (rows < 0) | (rows >= n) | (rows % 1 != 0)
+    if wrong.any():
+        raise InputError(
+            f"The candidates of {name} name the impression {first_of(wrong, rows)[1]:g}, but the "
+            f"log has rows 0 to {n - 1:,}. Hint: impression must be the number of a row of the log."
+        )
+    impression = rows.astype(np.int64)
+    logged, offered = log.items(), as_ids(fetch(["item"])[0], f"items of the candidates of {name}")
+    if kind(logged) != kind(offered):
+        raise InputError(
+            f"The items of the log are of type {kind(logged)}, those of the candidates of {name} "
+            f"of type {kind(offered)}. Hint: they must be the same ids."
+        )
+    codes, ids = encode(np.concatenate([logged, offered]), "item ids")
+    keys = impression * len(ids) + codes[n:]
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    twice = np.flatnonzero(ordered[1:] == ordered[:-1])
+    if len(twice):
+        at = order[twice[0]]
+        raise InputError(
+            f"The candidates of {name} have the item {show(ids, codes[n + at])} twice in "
+            f"impression {impression[at]}. Hint: each item must be in one row of an impression."
+        )
+    columns = {
+        one: finite(fetch([one])[0], f"{one} of the candidates of {name}")
+        for one in names
+        if one not in ("impression", "item")
+    }
+    wanted = np.arange(n) * len(ids) + codes[:n]
+    place = np.minimum(np.searchsorted(ordered, wanted), max(0, len(ordered) - 1))
+    there = ordered[place] == wanted if len(ordered) else np.zeros(n, np.bool_)
+
+    def of_logged(one: str) -> Float64:
+        return np.where(there, columns[one][order[place]], 0.0)
+
+    target = _probabilities(columns[TARGET], name, f"{TARGET} of the candidates")
+    _check_sums(ragged.sums_of(impression, target, n), TARGET, name)
+    predicted = value = unsupported = None
+    if PREDICTED in columns:
+        predicted = of_logged(PREDICTED)
+        value = ragged.sums_of(impression, target * columns[PREDICTED], n)
+    if "logging_probability" in columns:
+        logging = _probabilities(columns["logging_probability"], name, "logging_probability")
+        _check_sums(ragged.sums_of(impression, logging, n), "logging_probability", name)
+        found = of_logged("logging_probability")
+        off = np.abs(found - log.propensity) > SUM_OF_PROBABILITIES * np.maximum(found, 1e-3)
+        if off.any():
+            row, own = first_of(off, found)
+            raise InputError(
+                f"The candidates of {name} give the logged item of row {row} the "
+                f"logging_probability {own:g}, but its propensity in the log is "
+                f"{log.propensity[row]:g}. Hint: they must be equal."
+            )
+        unsupported = ragged.sums_of(impression, np.where(logging > 0, 0.0, target), n)
+    return Policy(of_logged(TARGET), predicted, value, unsupported, from_candidates=True)
+
+
+def _check_sums(sums: Float64, what: str, name: str) -> None:
+    off = np.abs(sums - 1) > SUM_OF_PROBABILITIES
+    if off.any():
+        row, found = first_of(off, sums)
+        raise InputError(
+            f"The {what} of the candidates of {name} in impression {row} add up to {found:g}, but "
+            "must add up to 1. Hint: every item with a probability above 0 needs a row, and scores "
+            "need a softmax."
+        )
+
+
+def opened(frame: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
+    """Return the names of the columns of a table, and a function that reads some of them."""
+    if isinstance(frame, str | os.PathLike):
+        table = read_columns(frame)
+        return table.columns, lambda names: table.select(names).get_columns()
+    if isinstance(frame, Mapping):
+        named = {str(name): column for name, column in frame.items()}
+        sizes = {name: len(one) for name, one in named.items() if not isinstance(one, str)}
+        if len(set(sizes.values())) > 1:
+            raise InputError(
+                "All columns must have the same length, found "
+                f"{', '.join(f'{size:,} ({name})' for name, size in sizes.items())}."
+            )
+        return list(named), lambda names: [
+            one if is_column(one) else np.asarray(one) for one in map(named.__getitem__, names)
+        ]
+    if not is_frame(frame):
+        raise InputTypeError(
+            f"The log must be a data frame, a dict of columns or the path of a file, found "
+            f"{type(frame).__name__}. Hint: a row for each impression."
+        )
+    return open_frame(twice_readable(frame))
+
+
+def finite(column: Any, what: str) -> Float64:
+    """Return a column as finite float64."""
+    import polars as pl
+
+    if isinstance(column, pl.Series) and column.dtype == pl.String:  # of a text file
+        text = column.str.strip_chars()
+        column = text.cast(pl.Float64, strict=False)
+        wrong = column.is_null() & text.is_not_null() & (text != "")
+        if wrong.any():
+            raise InputTypeError(
+                f"The {what} must be numbers, found {brief(text.filter(wrong)[0])}."
+            )
+    values = all_numbers(column, what)
+    if not np.isfinite(values.sum()) and not np.isfinite(values).all():
+        row, value = first_of(~np.isfinite(values), values)
+        if np.isnan(value):
+            missing(what, row)
+        raise InputError(f"The {what} must be finite, found {value} in row {row}.")
+    return values
+
+
+def first_of(wrong: Bool, values: Float64) -> tuple[int, float]:
+    """Return the first row where something is wrong, and its value."""
+    row = int(np.argmax(wrong))
+    return row, float(values[row])
