@@ -1,4 +1,4 @@
-"""The native kernel: the only importer of the native module, and the home of its codes.
+"""The native kernel. Only this module imports the native module; it also defines its codes.
 
 Every function here has a slow, simple counterpart in NumPy, in `tests/helpers/kernel_twin.py`.
 """
@@ -20,17 +20,17 @@ except ImportError as error:
 
 from recometer._kernel import _native
 
-# The counter: this module, which counts immediately, or a background, once it has started.
+# What counts: this module, which counts immediately, or a background thread after its start.
 Counting = types.ModuleType | _native.Background
 
 
 def instruction_set() -> str:
-    """Return the instruction set in use: the best, or the one RECOMETER_INSTRUCTION_SET names.
+    """Return the instruction set: the best, or the one that RECOMETER_INSTRUCTION_SET names.
 
     Raises
     ------
     ValueError
-        If the processor does not have the instruction set that is named.
+        If the processor does not have the named instruction set.
     """
     available = _available()
     chosen = os.environ.get("RECOMETER_INSTRUCTION_SET", next(iter(available)))
@@ -43,9 +43,9 @@ def instruction_set() -> str:
 
 
 def users_at_once(instruction_set: str) -> int:
-    """Return how many users are scored at a time; other numbers take as long as the next multiple.
+    """Return how many users are scored at a time.
 
-    Multiples of it are good task sizes.
+    Use multiples of this as sizes of tasks; other numbers take as long as the next multiple.
     """
     return _available()[instruction_set]
 

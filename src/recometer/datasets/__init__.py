@@ -1,4 +1,4 @@
-"""Real data that come with the package, to try things out.
+"""Real data that come with the package, for trying things out.
 
 Anonymous Microsoft Web Data: Breese, Heckerman & Kadie (1998), UCI Machine Learning
 Repository, https://doi.org/10.24432/C5VS3Q, CC BY 4.0. ``data/msweb/ATTRIBUTION.md`` lists the
@@ -24,13 +24,13 @@ MSWEB_ATTRIBUTION = (
 
 
 def msweb() -> Interactions:
-    """Return the areas of a web site that 32,710 users visited in one week of February 1998.
+    """Return which areas of a web site 32,710 users visited in one week of February 1998.
 
     Returns
     -------
     Interactions
-        98,653 visits of 32,710 users to 285 areas, without values and times. The ids of
-        the items are those of `msweb_items`.
+        98,653 visits of 32,710 users to 285 areas, without values and times. `msweb_items` has the
+        titles of the items.
     """
     return Interactions.of(_read("interactions"), user="user_id", item="item_id")
 

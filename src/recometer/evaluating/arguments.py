@@ -1,4 +1,4 @@
-"""Read and check the arguments of `evaluate`."""
+"""Reads and checks the arguments of `evaluate`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ PARAMETERS = (
     "chance",
 )
 
-# Names that other libraries give to parameters that `evaluate` lacks.
+# Parameters of other libraries that `evaluate` lacks.
 THRESHOLDS = (
     "threshold",
     "relevance_threshold",
@@ -75,9 +75,9 @@ def source_of(
     metrics: Sequence[Metric],
     protocol: Protocol,
 ) -> Source:
-    """Return the given source, or wrap a fitted model in one.
+    """Return a source unchanged, or wrap a fitted model in a source.
 
-    Raises InputTypeError for anything else, with a hint of how to make a source.
+    Raises InputTypeError for anything else, with a hint on how to make a source.
     """
     if isinstance(given, Source | type):
         return check_source(given, test)
@@ -103,7 +103,7 @@ def check_evaluable(given: object, test: object) -> None:
 
 
 def check_source(source: object, test: object) -> Source:
-    """Return a source; refuse anything else, with a hint of how to make one."""
+    """Return a source; refuse anything else, with a hint on how to make a source."""
     if isinstance(source, Source):
         return source
     if isinstance(test, Source):
@@ -141,13 +141,13 @@ def check_source(source: object, test: object) -> Source:
 
 
 def test_of(source: Source, test: object) -> Interactions:
-    """Return the test interactions, which must be given in one place only."""
+    """Return the test interactions, which must come from exactly one place."""
     beside = truth_beside(source, given=test is not None)
     return read_interactions(test, "test") if beside is None else beside
 
 
 def truth_beside(source: Source, *, given: bool) -> Interactions | None:
-    """Return the test data that the source contains, or None if test was `given` separately."""
+    """Return the test data in the source, or None if test was passed separately."""
     beside = source.facts.truth
     if not given and beside is None:
         raise InputError(
@@ -169,7 +169,7 @@ def protocol_names() -> list[str]:
 
 @functools.lru_cache(maxsize=64)
 def named_protocol(name: str) -> Protocol:
-    """Return our own rules or those of a convention. Upper and lower case do not matter."""
+    """Return recometer's rules, or the rules of a convention; case does not matter."""
     own = usual_protocol(Protocol)
     if as_listed(name) == own.name:
         return own
@@ -181,14 +181,14 @@ def named_protocol(name: str) -> Protocol:
 
 
 def as_listed(name: str) -> str:
-    """Return the name of a protocol as listed in `protocol_names`: "trec-eval" is trec_eval."""
+    """Return the name of a protocol as in `protocol_names`: "trec-eval" becomes "trec_eval"."""
     return name.lower().replace("-", "_").replace(" ", "_")
 
 
 def protocol_of(
     protocol: str | Protocol, rules: Mapping[str, Any], parameters: Sequence[str]
 ) -> Protocol:
-    """Return the protocol with some rules replaced; `parameters` are other valid names."""
+    """Return the protocol with some rules replaced; `parameters` are names of other arguments."""
     if isinstance(protocol, str):
         protocol = named_protocol(protocol)
     elif not isinstance(protocol, Protocol):
@@ -204,7 +204,7 @@ def protocol_of(
 
 
 def _not_here(name: str) -> str:
-    """Return a hint for a name that belongs in another place, or an empty string."""
+    """Return a hint for a name that belongs to another function, or an empty string."""
     if name in ARGUMENTS:
         return f"Hint: {ARGUMENTS[name]}"
     if name == "label_gain":
@@ -219,7 +219,7 @@ def _not_here(name: str) -> str:
             "Hint: cut-offs are part of the names of metrics, as in "
             f"{argument_text('metrics', 'ndcg@5,10')}."
         )
-    # Common names of columns count as well: user_id="uid" means user="uid".
+    # Common names of columns also count: user_id="uid" means user="uid".
     column = next((kind for kind in COLUMNS if kind == name or common_names(kind, [name])), None)
     if column is not None:
         calls = {
@@ -239,8 +239,8 @@ def _not_here(name: str) -> str:
 def settled(source: Source, protocol: Protocol, *, trained: bool) -> Protocol:
     """Adapt the rules to a source; refuse ``ties="input"`` if the source has no input order.
 
-    Under a convention, a source without an input order counts as ordered by item id. Without
-    train, `cold_start` leaves out nobody. Sources do not read the rule for all-NaN scores.
+    Under a convention, a source without an input order is ordered by item id. Without train,
+    `cold_start` leaves out nobody. Sources do not read the rule for scores that are all NaN.
     """
     if protocol.nan_scores == "undefined_for_all":
         protocol = protocol.replace(nan_scores="undefined")
@@ -258,7 +258,7 @@ def settled(source: Source, protocol: Protocol, *, trained: bool) -> Protocol:
 
 
 def baseline_of(baseline: object) -> Source | EvaluationRecord:
-    """Check the baseline, with whose lists metrics compare."""
+    """Check the baseline, with whose lists metrics compare a user's list."""
     if isinstance(baseline, Source):
         return baseline
     if not isinstance(baseline, EvaluationRecord):
@@ -280,7 +280,7 @@ class Arguments:
     """The arguments of `evaluate` except for the source and test."""
 
     metrics: tuple[Metric, ...]
-    protocol: Protocol  # as stated by the user; see `settled` for what a source changes
+    protocol: Protocol  # the user's rules; `settled` adapts them to a source
     train: Interactions | None
     exclude: Items | None
     catalogue: Catalogue | None
@@ -290,9 +290,9 @@ class Arguments:
     progress: bool | None
     chance: bool
     as_given: Mapping[str, Any]  # unread arguments, to repeat the evaluation
-    by_hand: Sequence[str] = ()  # the rules that the user set; they should have an effect
-    popularity: Popularity | None = None  # of the whole train, if `train` has only some users
-    expects_unknown: bool = False  # whether unknown users of test are intended
+    by_hand: Sequence[str] = ()  # the rules that the user set, which should have an effect
+    popularity: Popularity | None = None  # in the whole of train, if `train` has only some users
+    expects_unknown: bool = False  # whether users of test are expected to be unknown
     some_users: bool = False  # whether this is one of several blocks of users
 
 
@@ -342,7 +342,7 @@ def read_arguments(
 
 def is_made(test: object) -> TypeGuard[Split | Folds | Sequence[Split]]:
     """Return whether test is a `Split`, `Folds`, or a list of `Split`."""
-    # Do not import the module: that takes time, and a `Split` exists only if it is imported.
+    # Do not import the module, which takes time: a `Split` can only exist after the import.
     module = sys.modules.get("recometer.split.result")
     if module is None:
         return False
@@ -367,7 +367,7 @@ def check_no_train(made: object, train: object) -> None:
 def parts_of(
     made: Split | Folds | Sequence[Split], train: object
 ) -> tuple[Interactions, Interactions]:
-    """Return test and train of a split."""
+    """Return the test and training data of a split."""
     check_no_train(made, train)
     if not hasattr(made, "interactions"):
         raise InputTypeError(
@@ -379,7 +379,7 @@ def parts_of(
 
 
 def each_fold(source: object, made: Any) -> Iterator[tuple[object, Any]]:
-    """Yield the source and the split of each fold; splits are made one at a time.
+    """Yield the source and the split of each fold, making one split at a time.
 
     `source` is a function that returns the source of a split, or a list with a source per fold.
     """

@@ -1,4 +1,4 @@
-"""Case: a source and the sides to evaluate it with."""
+"""Case: a source, and the sides with which to evaluate it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from recometer.remembered import cached_property
 from recometer.results.evaluation import EvaluationRecord
 from recometer.sources.base import Request, Source
 
-KEPT_BYTES = 2**28  # the largest inputs that a result keeps
+KEPT_BYTES = 2**28  # maximum size of inputs that a result keeps, in bytes
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -49,8 +49,8 @@ class Case:
 
     source: Source
     sides: Sides
-    protocol: Protocol  # adapted to the source, see `settled`
-    brings_truth: bool  # whether test comes with the source
+    protocol: Protocol  # adapted to the source by `settled`
+    brings_truth: bool  # whether the source contains test
 
     @cached_property
     def requirements(self) -> Requirements:
@@ -64,7 +64,7 @@ class Case:
         check_shifted(self.source, test, arguments.train, self.protocol, arguments.by_hand)
 
     def described(self, fingerprints: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """Return the description and the fingerprints of each argument."""
+        """Return a description and fingerprints of each argument."""
         source, rules = self.source, self.protocol
         facts, description = source.facts, source.describe()
         replaces = facts.replaces_relevant_from(rules)
@@ -83,14 +83,14 @@ class Case:
         }
 
     def kept(self) -> dict[str, Any] | None:
-        """Return the arguments to repeat the evaluation, or None if they take too much memory."""
+        """Return the arguments for repeating the evaluation, or None if they are too large."""
         sides, arguments = self.sides, self.sides.arguments
         held = [sides.held_bytes, self.source.facts.n_bytes]
         if isinstance(arguments.baseline, Source):
             held.append(arguments.baseline.facts.n_bytes)
         if None in held or sum(filter(None, held)) > KEPT_BYTES:
             return None
-        # If the source contains the test data, it will do so again.
+        # If the source contains test, a repetition does not need it, either.
         test = None if self.brings_truth else sides.given
         return {**arguments.as_given, "source": self.source, "test": test, "train": arguments.train}
 
@@ -113,9 +113,9 @@ class Records:
     ratings: Ratings | None
     lists: TopLists | None
     baseline: TopLists | None
-    judged: Judged | None  # facts of test about the users, for metrics of lists
+    judged: Judged | None  # facts about the users from test, for metrics of lists
     users: Users
-    counts: dict[str, int]  # rows and users that a rule affected
+    counts: dict[str, int]  # counts of rows and users that a rule affected
     request: Request  # the request to the source
 
 
@@ -168,7 +168,7 @@ def find_records(case: Case) -> Records:
 
 
 def measured_by(case: Case, records: Records) -> dict[str, Measured]:
-    """Return the users to measure, by the kind of record."""
+    """Return the users to measure, by the kind of their record."""
     found: dict[str, Measured] = {}
     sides, needs = case.sides, case.requirements
     arguments, test = sides.arguments, sides.test
@@ -197,7 +197,7 @@ def measured_by(case: Case, records: Records) -> dict[str, Measured]:
 
 
 def request_of(case: Case) -> Request:
-    """Return the request to the source; sources with the same rules share it."""
+    """Return the request to the source; sources with the same rules share a request."""
     sides, rules, needs = case.sides, case.protocol, case.requirements
     found = sides.requests.get(rules)
     if found is None:
@@ -226,7 +226,7 @@ def request_of(case: Case) -> Request:
 
 
 def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
-    """Count the judged and the relevant items of each user, in `ranks` if they are given."""
+    """Count the judged and the relevant items of each user, from `ranks` if there are any."""
     if ranks is not None:
         return Judged(np.diff(ranks.indptr), ranks.n_relevant)
     test, rules = request.test, request.protocol
@@ -238,7 +238,7 @@ def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
 
 
 def _removed_rows(request: Request, source: Source) -> Bool | None:
-    """Return which rows of test are removed because they are in train, or None if no row is."""
+    """Return a mask of rows of test that are removed because they are in train, or None."""
     if request.train is None or not source.facts.removes_train(request.protocol):
         return None
     return request.in_train()
@@ -283,7 +283,7 @@ def _lists(
     request: Request,
     needs: Requirements,
 ) -> tuple[TopLists, TopLists | None]:
-    """Request lists from the source and the baseline, as long as the largest cut-off."""
+    """Request lists from the source and the baseline, up to the largest cut-off."""
     depth = needs.depth_of_lists
     lists = source.top(request, depth)
     if baseline is None or "baseline" not in needs.side_data_of_lists:
@@ -331,9 +331,9 @@ def chance_of(
 ) -> dict[str, Float64]:
     """Return the exact expected value of each metric over all orders of a user's candidates.
 
-    All candidates are one group of ties, over whose orders the rule ``ties="expected"`` averages
-    (McSherry & Najork, "Computing information retrieval performance measures efficiently in the
-    presence of tied scores", ECIR 2008), without drawing any. Undefined values are NaN.
+    All candidates form a single group of ties, and the rule ``ties="expected"`` averages over its
+    orders without drawing any (McSherry & Najork, "Computing information retrieval performance
+    measures efficiently in the presence of tied scores", ECIR 2008). Undefined values are NaN.
 
     Raises InputError if no metric reads a ranking, if lists end before the last candidate, or if
     a rule reads the scores themselves.
@@ -366,13 +366,13 @@ def chance_of(
 
 
 def knows_chance(metric: Metric) -> bool:
-    """Return whether the metric has an expected value for a random order."""
+    """Return whether a metric has an expected value for a random order."""
     return metric.definition.record == "ranks" and metric.definition.averages_ties
 
 
 def _all_tied(ranks: Ranks) -> Ranks:
-    """Return the ranks if all candidates had the same score."""
-    known = ranks.above >= 0  # -1: not a candidate
+    """Return the ranks that items have if all candidates have the same score."""
+    known = ranks.above >= 0  # -1 means not a candidate
     others = np.maximum(ranks.n_candidates[ranks.user] - 1, 0)
     place = np.arange(len(ranks.above)) - ranks.indptr[ranks.user]
     return dataclasses.replace(
@@ -393,7 +393,7 @@ class Part:
     values: Mapping[str, Float64]
     reasons: Mapping[str, UInt8]
     users: Users
-    counts: Mapping[str, int]  # rows and users that a rule affected
+    counts: Mapping[str, int]  # counts of rows and users that a rule affected
     facts: BlockFacts
     chance: Mapping[str, Float64] = dataclasses.field(default_factory=dict)
     rated: RatedTogether | None = None

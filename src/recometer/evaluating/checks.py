@@ -1,4 +1,4 @@
-"""Errors and warnings of `evaluate` after ranking."""
+"""The errors and warnings of `evaluate` after ranking."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from recometer.sources.base import Kind, Source
 
 
 class BlockFacts(NamedTuple):
-    """Numbers of a block of users, for the checks in `finish.check_facts`."""
+    """Facts about a block of users, for the checks in `finish.check_facts`."""
 
     n_users: int
-    n_rows: int  # rows of test
+    n_rows: int  # number of rows of test
     n_relevant: int
-    n_known: int  # users with a ranking in the source
+    n_known: int  # number of users with a ranking in the source
     n_judged: int  # of these, those with a relevant item
     n_unusable: int  # of these, those with a NaN or infinite score
-    n_unknown: int  # unknown users, without those that a rule leaves out
+    n_unknown: int  # unknown users, except those that a rule leaves out
     n_early: int  # users whose lists end early
     n_any_cutoff: int  # blocks whose candidates are rows, as in `Pairs`
     n_compared: int  # users with a list of the baseline; `n_users` without a baseline
@@ -54,7 +54,7 @@ class BlockFacts(NamedTuple):
         return cls(**numbers, undefined=together)
 
 
-MOST = ("depth", "n_candidates", "n_listed")  # merged by their maximum, the others by their sum
+MOST = ("depth", "n_candidates", "n_listed")  # merged by the maximum; all others are summed
 
 
 def check_not_empty(n_users: int, n_rows: int) -> None:
@@ -85,15 +85,15 @@ def check_facts(
     Parameters
     ----------
     facts, counts
-        The facts and counts of all users, see `Part`.
+        The facts and counts of all users; see `Part`.
     source
-        The source, or one of the same kind that describes it.
+        The source, or another source of the same kind with the same description.
     baseline
         The description of the baseline.
     metrics
         All requested metrics.
     rules, stated
-        The protocol as adapted to the source, and as stated by the user.
+        The protocol as adapted to the source, and as the user set it.
     candidates
         The argument of `evaluate`.
     examples
@@ -101,7 +101,7 @@ def check_facts(
     value_range
         The smallest and the largest value of test. None if test has no values.
     find
-        Returns examples of unknown users or items. None turns the warnings about them off.
+        Returns examples of unknown users or items. None turns off warnings about them.
     """
     needs = requirements_of(metrics, rules)
     if needs.of_lists:
@@ -125,7 +125,7 @@ def check_facts(
 def check_known(
     facts: BlockFacts, examples: Sequence[object], source: Source, protocol: Protocol
 ) -> None:
-    """Refuse a source without any known user or finite scores; warn if there are few."""
+    """Refuse a source without known users or finite scores; warn if only few are known."""
     if not facts.n_known:
         named = source.facts.arrays.get("user_ids")
         hint = python_or_command(
@@ -149,7 +149,7 @@ def check_known(
         f"{rule_text('infinite_scores', 'ranked')} infinity like other numbers."
     )
     if protocol.nan_scores == "undefined_for_all":
-        return  # `warn_of_undefined` names the metrics
+        return  # `warn_of_undefined` names the metrics instead
     if n_judged and n_unusable == n_judged:
         raise InputError(
             f"All {n_judged:,} users have a NaN or infinite score among their candidates "
@@ -167,7 +167,7 @@ def check_known(
 def check_overlaps(
     counts: Mapping[str, int], n_relevant: Int64 | int, n_rows: int, candidates: object
 ) -> None:
-    """Warn if most of test is in train or is not a candidate, so that little is measured."""
+    """Warn if most of test is in train, or is not a candidate, so that little is measured."""
     overlap = counts.get("train_test_overlap", 0)
     if 2 * overlap > n_rows:
         split = python_or_command("rm.split(data, ...)", "recometer split")
@@ -216,7 +216,7 @@ def check_length(ranks: Ranks, whole: Sequence[str], test: Interactions) -> None
 def warn_beyond_lists(longest: int, metrics: Iterable[Metric]) -> None:
     """Warn of cut-offs that are larger than the longest list.
 
-    All metrics read rankings, or all read lists.
+    Either all metrics must read rankings, or all must read lists.
     """
     beyond = [m for m in metrics if m.cutoff is not None and m.cutoff > longest]
     if beyond:
@@ -229,7 +229,7 @@ def warn_beyond_lists(longest: int, metrics: Iterable[Metric]) -> None:
 
 
 def below_relevant(ranks: Ranks, cutoffs: Sequence[int | None]) -> dict[str, int]:
-    """Count the users whose list is shorter than R-precision with these cut-offs needs."""
+    """Count users whose lists are too short for R-precision at these cut-offs."""
     if not any_of(ranks.ends_early):
         return {}
     most = ranks.n_relevant
@@ -240,7 +240,7 @@ def below_relevant(ranks: Ranks, cutoffs: Sequence[int | None]) -> dict[str, int
 
 
 def warn_below_relevant(count: int, n_users: int) -> None:
-    """Warn of users whose list is shorter than R-precision needs."""
+    """Warn of users whose lists are too short for R-precision."""
     warn(
         f"rprecision reads the first R places, R the user's number of relevant items: the "
         f"lists of {count:,} of {n_users:,} users are shorter; the missing places are misses."
@@ -248,7 +248,7 @@ def warn_below_relevant(count: int, n_users: int) -> None:
 
 
 def no_list(what: str) -> InputError:
-    """Return the error for a baseline without a list for any user."""
+    """Return the error for a baseline that has no list for any user."""
     return InputError(
         f"The baseline ({what}) has no list for any user of test. Hint: are its user ids written "
         "like those of test?"
@@ -272,7 +272,7 @@ def short_of_cutoff(ranks: Ranks, cutoff: int) -> dict[str, int]:
 
 
 def check_defects(ranks: Ranks, metrics: Iterable[Metric], protocol: Protocol) -> None:
-    """Refuse metrics under ``defects=True`` if a user's value is due to a defect."""
+    """Under ``defects=True``, refuse metrics if a defect changes a user's value."""
     convention = find(protocol.name)
     if convention is None:
         return
@@ -307,10 +307,10 @@ def _with_more_places(ranks: Ranks, metric: Metric, k: int) -> Bool:
 
 
 def _with_short_lists(ranks: Ranks, metric: Metric, k: int) -> Bool:
-    """Return which users' lists are shorter than k and filled up with a hit: bool [n_users].
+    """Return a mask of users with lists shorter than k that are filled with a hit: bool [n_users].
 
-    The library fills the list with the last item of the catalogue. This counts as a hit if the user
-    has a relevant item and the last item is relevant for the previous user.
+    The library fills a list with the last item of the catalogue. This counts as a hit if the user
+    has a relevant item, and the last item is relevant for the previous user.
     """
     last = ranks.user[ranks.relevant & (ranks.item == ranks.item.max(initial=-1))]
     filled = np.zeros(ranks.n_users + 1, bool)
@@ -320,7 +320,7 @@ def _with_short_lists(ranks: Ranks, metric: Metric, k: int) -> Bool:
 
 
 def _with_repeated_rows(ranks: Ranks, metric: Metric, k: int) -> Bool:
-    """Return which users have an item twice in the first k places: bool [n_users]."""
+    """Return a mask of users who have an item twice in the first k places: bool [n_users]."""
     again = np.zeros(len(ranks.above), bool) if ranks.repeated is None else ranks.repeated
     if ranks.copies is not None:
         again = again | (ranks.copies > 1) & (ranks.above >= 0) & (ranks.above < k)
@@ -328,7 +328,7 @@ def _with_repeated_rows(ranks: Ranks, metric: Metric, k: int) -> Bool:
     return found
 
 
-# Find the users whose value is due to a defect, by `Refused.where`.
+# Functions that find users whose value a defect changes, by `Refused.where`.
 DEFECTS: dict[str, Callable[[Ranks, Metric, int], Bool]] = {
     "with more places than items": _with_more_places,
     "with a list shorter than k": _with_short_lists,
@@ -349,7 +349,7 @@ def check_correction(ranks: Ranks, source: Source, protocol: Protocol) -> None:
 def warn_of_undefined(
     facts: BlockFacts, value_range: tuple[float, float] | None, relevant_from: RelevantFrom
 ) -> None:
-    """Warn of metrics that are undefined for all users, with the reasons."""
+    """Warn of metrics that are undefined for all users, and give the reasons."""
     alike: dict[str, list[str]] = {}
     for name, counts in facts.undefined.items():
         most_first = np.argsort(-counts, kind="stable")
@@ -380,10 +380,10 @@ def _below(value_range: tuple[float, float] | None, relevant_from: RelevantFrom)
 
 
 KINDS: tuple[Kind, ...] = ("user", "item")
-MANY = 0.1  # share of unknown users or relevant rows above which there is a warning
+MANY = 0.1  # above this share of unknown users or relevant rows, there is a warning
 EXAMPLES = 3
-ASKED = 1000  # unknown ids to search for another spelling
-BY_CHANCE = 10  # with fewer users or items, ids may begin with 0 or 1 by chance
+ASKED = 1000  # number of unknown ids for which another spelling is searched
+BY_CHANCE = 10  # with fewer users or items, ids may start at 0 or 1 by chance
 
 
 FindUnknown = Callable[[Kind], "Unknown"]
@@ -409,7 +409,7 @@ def missing(data: Interactions, kind: Kind, known: Array | None) -> Int64:
 
 
 class Unknown(NamedTuple):
-    """Examples of unknown ids, and the ids that the source has."""
+    """Examples of unknown ids, and the ids of the source."""
 
     asked: Sequence[Any]
     known: Sequence[Any]
@@ -428,7 +428,7 @@ class Unknown(NamedTuple):
 
     @property
     def hint(self) -> str:
-        """A hint about why ids are unknown: a different spelling, or examples from both sides."""
+        """A hint on why ids are unknown: a different spelling, or examples from both sides."""
         if not self.asked or not self.known:
             return ""
         found = guess(self.asked, self.known)
@@ -459,10 +459,10 @@ def warn_of_unknown(
     protocol: Protocol,
     find: FindUnknown,
 ) -> None:
-    """Warn if more than a tenth of the users or relevant rows of test are unknown to the model.
+    """Warn if the model does not know more than a tenth of test's users or relevant rows.
 
-    Users without training items may be unknown if the rule `cold_start` leaves them out.
-    `find` returns examples; it is called only if there is a warning.
+    If the rule `cold_start` leaves out users without training items, these may be unknown. `find`
+    returns examples, and is called only for a warning.
     """
     n_unknown, n_users, n_relevant = facts.n_unknown, facts.n_users, facts.n_relevant
     if n_unknown > MANY * n_users:
@@ -516,7 +516,7 @@ def check_shifted(
 
 
 def settle_shifted(said: Sequence[str], protocol: Protocol, by_hand: Collection[str]) -> None:
-    """Raise for shifted ids, or warn if ``shifted_ids="kept"`` has no effect."""
+    """Raise an error for shifted ids, or warn that ``shifted_ids="kept"`` has no effect."""
     found = next(filter(None, said), "")
     if protocol.shifted_ids == "kept":
         if "shifted_ids" in by_hand and not found:
@@ -529,9 +529,9 @@ def settle_shifted(said: Sequence[str], protocol: Protocol, by_hand: Collection[
 
 
 def _shifted(source: Source, kind: Kind, data: Sequence[Interactions], sides: list[Array]) -> str:
-    """Return the message if ids of one side look like positions of the other, or "".
+    """Return a message if ids of one side look like positions of the other, or "".
 
-    `sides` are the ids in `data`, at least one array.
+    `sides` are the arrays of ids in `data`, at least one.
     """
     if any(side.dtype == object for side in sides):
         sides, known = _numbers_of_texts(source, kind, sides)
@@ -557,23 +557,23 @@ def _shifted(source: Source, kind: Kind, data: Sequence[Interactions], sides: li
 
 
 def _from_zero(source: Source, kind: Kind) -> Array | None:
-    """Return the ids of a source if they are integers that begin at 0 or 1."""
+    """Return the ids of a source if they are integers that start at 0 or 1."""
     named = source.facts.arrays.get(f"{kind}_ids")
     if isinstance(named, np.ndarray) and (named.dtype == object or named.min(initial=2) > 1):
-        return None  # `known_ids` returns some of these
+        return None  # `known_ids` returns some of these ids
     known = source.facts.known_ids(kind)
     numbers = known is not None and known.dtype.kind in "iu" and known.min(initial=2) in (0, 1)
     return known if numbers else None
 
 
 def _has(sides: Sequence[Array], one: int | str) -> bool:
-    """Return whether one of the sorted arrays has an id."""
+    """Return whether any of some sorted arrays has an id."""
     at = [int(np.searchsorted(side, one)) for side in sides]
     return any(i < len(side) and side[i] == one for i, side in zip(at, sides, strict=True))
 
 
 def _positions(sides: Sequence[Array]) -> int:
-    """Return n if the ids are 0 to n - 1 without gaps in one side, and n is large; otherwise 0."""
+    """Return n if n is large and one side has the ids 0 to n - 1 without gaps; otherwise 0."""
     n = max(int(side[-1]) for side in sides) + 1
     low = min(int(side[0]) for side in sides)
     dense = low == 0 and any(len(side) == n for side in sides)
@@ -585,7 +585,7 @@ def _numbers_of_texts(
 ) -> tuple[list[Array], Array | None]:
     """Return the ids of all sides as numbers, if they are strings of whole numbers.
 
-    Returns nothing unless all are plain whole numbers and "0" is on one side only.
+    Returns nothing unless all are plain whole numbers, and "0" is only on one side.
     """
     if not all(ids.kind(side) == "str" and side[0][:1].isdecimal() for side in sides):
         return [], None
@@ -627,7 +627,7 @@ def said_of_shifted(
     has: Callable[[int], bool],
     n_users: set[int],
 ) -> str:
-    """Return the message for a model with ids 0 to n - 1 that look like positions, if they do.
+    """Return the message for a model with ids 0 to n - 1 if they look like positions, or "".
 
     Parameters
     ----------
@@ -637,9 +637,9 @@ def said_of_shifted(
     ends
         The lowest and the highest id of test and train together.
     has
-        Whether test or train has an id.
+        A function that returns whether test or train has an id.
     n_users
-        For items, possible numbers of users: items of a graph are numbered after the users.
+        For items: possible numbers of users, after which items of a graph are numbered.
     """
     low, high = ends
     nodes = low in n_users and n <= high < low + n

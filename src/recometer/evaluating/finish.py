@@ -1,4 +1,4 @@
-"""Finish an evaluation: check all users together, and return fields or means."""
+"""Finishes an evaluation: checks all users together, and returns fields or means."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def check(case: Case, part: Part) -> None:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of software that values may depend on."""
+    """Return the versions of software on which values may depend."""
     return {**_versions(), "instruction_set": _kernel.instruction_set()}
 
 

@@ -1,4 +1,4 @@
-"""Preparation: read all arguments except the source, for one or many evaluations."""
+"""Preparation: all arguments except the source, read for one or many evaluations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Preparation:
-    """All arguments except the source, read once: the base of `recometer.Evaluator`."""
+    """All arguments except the source, read only once; the base of `recometer.Evaluator`."""
 
     is_kept = False
     """Whether the user keeps the object, and may change the data before a later call."""
@@ -97,14 +97,14 @@ class Preparation:
     def mean(self, source: Source | Recommender) -> dict[str, float]:
         """Return only the means, as ``evaluator(source).mean()`` does, in less time.
 
-        No `Evaluation` is made, and the source is neither hashed nor kept.
+        It does not make an `Evaluation`, and neither hashes nor keeps the source.
         """
         return means_of(self.case(source))
 
     def of_known_users(self) -> Self:
         """Return an evaluator whose means are over the users that the source knows.
 
-        Use it for a part of the users, such as those of a batch, or of the first batches.
+        Use it if a source has only some of the users, such as those in the first batches.
         """
         rules = self.arguments.protocol.replace(no_list="undefined")
         arguments = dataclasses.replace(self.arguments, protocol=rules, expects_unknown=True)
@@ -118,8 +118,8 @@ class Preparation:
     def nbytes(self) -> int:
         """The memory of all its arrays in bytes.
 
-        This includes arrays that it shares with its arguments, and the matches with sources, so
-        that the first call with new ids adds to it. For strings, only the pointers are counted.
+        This includes arrays that it shares with its arguments, and matches with sources, which the
+        first call with new ids adds. For strings, only the pointers are counted.
         """
         return held_bytes(self.arguments, self.sides)
 
@@ -163,7 +163,7 @@ class Preparation:
         }
 
     def _check_unchanged(self) -> None:
-        """Refuse to go on if the user has changed arrays."""
+        """Raise an error if the user changed arrays."""
         for argument, seen in self._glimpsed().items():
             for name, found in seen.items():
                 if found != self._glimpses[argument][name]:
@@ -175,10 +175,10 @@ class Preparation:
 
 
 def held_bytes(*what: object) -> int:
-    """Return the bytes of all arrays that some objects hold, each counted once.
+    """Return the number of bytes of all arrays in some objects, counting each array only once.
 
-    It looks into records of recometer, and the mappings and sequences in them. For strings, it
-    counts the pointers and not the strings themselves.
+    This looks into recometer's records, and into mappings and sequences inside them. For strings,
+    only the pointers are counted.
     """
     waiting, seen, total = list(what), set(), 0
     while waiting:
@@ -197,7 +197,7 @@ def held_bytes(*what: object) -> int:
 
 
 def _parts(one: Any) -> Iterable[object]:
-    """Return the parts of an object."""
+    """Return the objects inside an object."""
     if isinstance(one, Memory):
         return one.held()
     if isinstance(one, Mapping):
@@ -207,5 +207,5 @@ def _parts(one: Any) -> Iterable[object]:
     ours = type(one).__module__.split(".")[0] in ("recometer", "scipy")
     if not ours or not hasattr(one, "__dict__"):
         return ()
-    # Arguments in their original form belong to the user.
+    # The arguments as the user passed them do not count.
     return [part for name, part in vars(one).items() if name != "as_given"]

@@ -16,7 +16,7 @@ MOST_KEPT = 64
 
 
 class Requirements(NamedTuple):
-    """What metrics read and need under the rules; `requirements_of` caches it."""
+    """What metrics read and need under the rules; cached by `requirements_of`."""
 
     of_rankings: tuple[Metric, ...]  # metrics that read ranks or ratings
     of_ratings: tuple[Metric, ...]
@@ -24,29 +24,30 @@ class Requirements(NamedTuple):
     over_rows: tuple[Metric, ...]  # metrics of ratings with a value over all rows
     over_users: tuple[Metric, ...]  # metrics of lists with one value for all users
     reads_ranks: bool  # whether a metric reads ranks, and not only ratings or lists
-    side_data: Mapping[SideData, Metric]  # that metrics of rankings read
+    side_data: Mapping[SideData, Metric]  # properties that metrics of rankings read
     side_data_of_lists: Mapping[SideData, Metric]
     depth: int | None  # the number of first places that metrics of rankings read; None for all
-    cutoff: int  # the largest cut-off of metrics of rankings, 0 if none has one
+    cutoff: int  # the largest cut-off of metrics of rankings, or 0 without cut-offs
     depth_of_lists: int
     whole_ranking: tuple[str, ...]  # names of metrics that need the whole ranking
     rprecision: tuple[int | None, ...]  # cut-offs of R-precision
-    takes_largest_gain: bool  # whether a parameter is taken from test
+    takes_largest_gain: bool  # whether test determines a parameter
     listed_users: bool  # whether users with a list count even if they are not in test
-    each_row: bool  # whether a metric of rankings counts every row of test that repeats a pair
-    repeated_test: RepeatedTest  # the rule for the values of rows of test that repeat a pair
+    each_row: bool  # whether a metric of rankings counts every row of a repeated pair
+    repeated_test: RepeatedTest  # the rule for the values of repeated pairs of test
     negative_gains: bool  # whether a metric counts gains below 0
     at_random: bool  # whether the order of tied items is drawn
-    for_source: Protocol  # the rules for the source: those of the protocol, or of all metrics
-    leaves_out: bool  # whether items that are not ranked may be left out of test
+    for_source: Protocol  # the rules for the source, from the protocol or from all metrics
+    leaves_out: bool  # whether unranked items may be left out of test
 
 
 _found: dict[tuple[object, ...], tuple[Sequence[Metric], Requirements]] = {}
 
 
 def requirements_of(metrics: Sequence[Metric], protocol: Protocol) -> Requirements:
-    """Return the requirements of metrics, found once for the same metrics and rules."""
-    # Equal metrics may have different definitions. Each entry keeps its metrics, and their ids.
+    """Return the requirements of metrics, cached by metrics and rules."""
+    # Compare metrics by identity, because equal metrics may have different definitions. Each entry
+    # keeps its metrics, so that identities stay unique.
     key = (*map(id, metrics), protocol)
     found = _found.get(key)
     if found is None:
@@ -96,12 +97,12 @@ def _reading(metrics: Iterable[Metric], record: str) -> tuple[Metric, ...]:
 
 
 def rules_for_source(metrics: Iterable[Metric], protocol: Protocol) -> Protocol:
-    """Return the protocol with the rules that metrics need from a source, if they agree."""
+    """Return the protocol with the rules that all metrics need from a source, if they agree."""
     changed: dict[str, Any] = {}
     for rule in ("score_above", "duplicates"):
         wanted = {getattr(rules_of(metric, protocol), rule) for metric in metrics}
         wanted -= {protocol.declared[rule].default}
-        if rule == "duplicates" and len(wanted) > 1:  # if a metric counts repeats, keep all
+        if rule == "duplicates" and len(wanted) > 1:  # if a metric counts repeats, keep all of them
             wanted = {"counted"}
         if len(wanted) > 1:
             values = " and ".join(map(str, wanted))

@@ -1,4 +1,4 @@
-"""Sides: test, train and the other data that do not depend on the model."""
+"""Sides: test, train and other data that do not depend on the model."""
 
 from __future__ import annotations
 
@@ -74,15 +74,15 @@ class Counts(NamedTuple):
 class Sides:
     """Test, and all facts about it that do not depend on a source.
 
-    Properties that take time are computed once, when they are first read.
+    Properties that take time are computed only once, when they are first read.
     """
 
     arguments: Arguments
     given: Interactions
-    test: Interactions  # repeated rows merged, and with users added by users="listed"
+    test: Interactions  # repeated rows merged; with users added by users="listed"
     candidates: Candidates | None
-    metrics: tuple[Metric, ...]  # with the largest gain of test, if their formula reads it
-    memory: Memory = dataclasses.field(default_factory=Memory)  # matches with sources
+    metrics: tuple[Metric, ...]  # with the largest gain of test, if the formula reads it
+    memory: Memory = dataclasses.field(default_factory=Memory)  # stores matches with sources
     requests: dict[Protocol, Request] = dataclasses.field(default_factory=dict)  # by rules
     # Filled by the first evaluation: fingerprints of `arrays`, and the only `Counts`, of train.
     fingerprints: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
@@ -90,7 +90,7 @@ class Sides:
 
     @classmethod
     def of(cls, arguments: Arguments, given: Interactions, *, brought: bool = False) -> Sides:
-        """Check test and the arguments that depend on it; `brought`: the source contains test."""
+        """Check test and arguments that depend on it; `brought`: the source contains test."""
         candidates = arguments.as_given["candidates"]
         chosen = None if candidates is None else read_candidates(candidates, given)
         metrics, protocol, catalogue = arguments.metrics, arguments.protocol, arguments.catalogue
@@ -105,7 +105,7 @@ class Sides:
         return cls(arguments, given, test, chosen, metrics)
 
     def with_users(self, listed: Array) -> Sides:
-        """Add the users with a list, by the rule users="listed"."""
+        """Add users with a list under the rule users="listed"."""
 
         def add() -> Sides:
             test = self.test.with_users(listed)
@@ -133,7 +133,7 @@ class Sides:
 
     @cached_property
     def descriptions(self) -> dict[str, dict[str, str]]:
-        """A description of each argument, and a warning where it applies."""
+        """A description of each argument, with a warning if necessary."""
         arguments, baseline = self.arguments, self.arguments.baseline
         texts = {"test": repr(self.given)}
         given = {
@@ -162,7 +162,7 @@ class Sides:
         return definitions_of(self.metrics)
 
     def _reading(self) -> str:
-        """Return a sentence on how values of test above 1 were read, if no rule says so."""
+        """Return a sentence on how values of test above 1 were read, unless a rule decides it."""
         (low, high), rules = self.test.value_range, self.arguments.protocol
         if isinstance(rules.relevant_from, int | float) or high <= 1:
             return ""
@@ -178,7 +178,7 @@ class Sides:
 
     @cached_property
     def settled(self) -> dict[str, int]:
-        """Counts of rows of test and train that a rule affected."""
+        """The numbers of rows of test and train that a rule affected."""
         test, train = self.test, self.arguments.train
         found = {"test_duplicates": test.duplicates, "negative_values": number_below_0(test)}
         if train is not None:
@@ -187,7 +187,7 @@ class Sides:
 
     @cached_property
     def held_bytes(self) -> int:
-        """The memory that test and train take."""
+        """The memory that test and train take, in bytes."""
         arrays = (*_arrays(self.given).values(), *_arrays(self.arguments.train).values())
         return sum(getattr(array, "nbytes", 0) for array in arrays)
 
@@ -234,7 +234,7 @@ def number_of_zeros(data: Interactions) -> int:
 
 
 def warn_of_zeros(count: int, protocol: Protocol) -> None:
-    """Warn of values of 0 in train, because the rule `seen` removes their items nevertheless."""
+    """Warn of values of 0 in train, because the rule `seen` still removes these items."""
     if count and protocol.seen != "kept":
         warn(
             f"{count:,} value{' of train is' if count == 1 else 's of train are'} 0, and count as "
@@ -254,7 +254,7 @@ def as_counted(test: Interactions, metrics: Sequence[Metric], protocol: Protocol
 
 
 def as_brought(test: Interactions, metrics: Sequence[Metric], protocol: Protocol) -> Interactions:
-    """Return the test of a source with one row per pair, see `as_counted`."""
+    """Return the test data in a source with one row per pair; see `as_counted`."""
     if rows_stay(metrics, protocol):
         test = settled_repeats(test, "largest")
     return as_counted(test, metrics, protocol)
@@ -263,7 +263,7 @@ def as_brought(test: Interactions, metrics: Sequence[Metric], protocol: Protocol
 def rows_stay(metrics: Sequence[Metric], protocol: Protocol) -> bool:
     """Return whether repeated rows of a source count as different items.
 
-    They do for metrics of ratings, and under ``duplicates="joined"``.
+    This is the case for metrics of ratings, and under ``duplicates="joined"``.
     """
     of_ranks = [one for one in metrics if one.definition.record != "ratings"]
     return not of_ranks or rules_for_source(of_ranks, protocol).duplicates == "joined"
@@ -287,7 +287,7 @@ def is_uniform(candidates: Candidates | None) -> bool | None:
 
 
 def warning_of(candidates: Candidates | None, protocol: Protocol) -> str:
-    """Return the warning about values that come from sets of candidates."""
+    """Return the warning that values are based on sets of candidates."""
     if protocol.correction != "none":
         return (
             "The values are estimates of those of the whole catalogue, from the ranks among "

@@ -1,7 +1,7 @@
-"""Rules that the user set although they do not change the requested metrics.
+"""Finds rules that the user set although they do not change the requested metrics.
 
-A warning names such a rule if the user set it. It does not name rules of a convention, which hold
-for all data of its library, lists as well as matrices.
+A warning names such a rule if the user set it. It does not name rules of a convention, because
+these are for all data of its library, lists as well as matrices.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ LISTS = {
     "repeated_test": "metrics of lists read whether an item is in test",
 }
 
-# The rules that do not change values, reasons and means, and why, by the record that metrics
-# read; "all users" are metrics with one value for all users. Other rules have an effect.
+# Rules that do not change values, reasons or means, and why, by the record that metrics read; "all
+# users" stands for metrics with one value for all users. All other rules have an effect.
 UNREAD: Mapping[str, Mapping[str, str]] = {
     "ranks": {"percent": OF_ALL_USERS},
     "ratings": {
@@ -63,19 +63,19 @@ UNREAD: Mapping[str, Mapping[str, str]] = {
         "average": OF_MEANS,
     },
 }
-# They only leave users out of a mean; "known" and "listed" also change whose lists are read.
+# Most only leave users out of a mean; "known" and "listed" also change whose lists are read.
 USERS_OF_MEANS = ("all", "relevant", "known_relevant", "positive")
 
 
 @functools.cache
 def usual_protocol(kind: type[Protocol]) -> Protocol:
-    """Return the default rules, made once for each class of protocols."""
+    """Return the default rules of a class of protocols (cached)."""
     return kind()
 
 
 @functools.lru_cache(maxsize=64)
 def given_by_hand(protocol: Protocol) -> tuple[str, ...]:
-    """Return the rules of a protocol that differ from those of its convention or the defaults."""
+    """Return the rules of a protocol that differ from its convention, or from the defaults."""
     convention = find(protocol.name)
     kind: Any = type(protocol)  # mypy thinks that the cached function's argument is unhashable
     usual = usual_protocol(kind) if convention is None else convention.protocol
@@ -90,9 +90,9 @@ def warn_without_effect(
     *,
     trained: bool,
 ) -> None:
-    """Warn of rules that the user set, and that do not change the requested metrics.
+    """Warn of rules that the user set although they do not change the requested metrics.
 
-    `given` comes from `given_by_hand`; `trained` says whether there are training data.
+    `given` is from `given_by_hand`; `trained` says whether there are training data.
     """
     convention = find(protocol.name)
     definitions = [metric.definition for metric in metrics]

@@ -1,1 +1,1 @@
-"""Compute values from records, and give the reason for each undefined value."""
+"""Computes values from records, and the reason for each undefined value."""

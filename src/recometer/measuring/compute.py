@@ -1,8 +1,8 @@
-"""Compute metrics: one loop over all kinds of records.
+"""Computes metrics, in a single loop for all kinds of records.
 
 The kinds (`recometer.measuring.ranked`, `rated`, `listed`) compute values, and say for which users
-a value is undefined and why. This module applies the rules to the values. The functions of metrics
-contain only the formulas.
+a value is undefined, and why. This module applies the rules to the values. The functions of metrics
+contain only formulas.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Together(typing.Protocol):
 
     @property
     def size(self) -> int:
-        """The work to compute one value: the number of places in lists, or of rows."""
+        """The work for one value: the number of places in lists, or of rows."""
 
     def users(self, chosen: Int64) -> Together:
         """Return some users alone."""
 
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
-        """Return the one value of all users, at several cut-offs: float64 [n_metrics].
+        """Return the value for all users together, at several cut-offs: float64 [n_metrics].
 
         `weights` say how often each user counts.
         """
@@ -48,16 +48,16 @@ class Together(typing.Protocol):
 class Variant(NamedTuple):
     """Metrics that are computed together, usually one metric at several cut-offs.
 
-    It holds everything that does not depend on the users, so that this is prepared only once.
+    It contains everything that does not depend on the users, so this is prepared only once.
     """
 
     metrics: tuple[Metric, ...]
     names: tuple[str, ...]
     rules: Protocol
-    over_users: bool  # whether there are only reasons per user, and one value for all
-    as_found: bool  # whether defined values that count need no further step
-    values: Callable[[Any], Float64]  # from the record to float64 [n_users, n_metrics]
-    how: Any = None  # further preparation of one kind of `Measured`
+    over_users: bool  # whether users have only reasons, and there is one value for all users
+    as_found: bool  # whether defined values need no further step
+    values: Callable[[Any], Float64]  # a function from the record to float64 [n_users, n_metrics]
+    how: Any = None  # further preparation by a kind of `Measured`
 
     @classmethod
     def of(cls, metrics: Sequence[Metric], rules: Protocol, how: Any = None) -> Variant:
@@ -77,10 +77,10 @@ class Variant(NamedTuple):
 
 
 class Measured(abc.ABC):
-    """A block of users, and a record that metrics of one kind read.
+    """A block of users, and the record that a kind of metrics reads.
 
-    It computes values, and says which users are undefined and why. The rules are those of the
-    metric, whose name may change single ones.
+    It computes values, and says for which users they are undefined, and why. A metric's name may
+    change single rules.
     """
 
     record: ClassVar[Record]
@@ -90,7 +90,7 @@ class Measured(abc.ABC):
 
     @abc.abstractmethod
     def blocks(self) -> Iterator[slice]:
-        """Cut the users into blocks, so that working memory does not grow with their number."""
+        """Cut the users into blocks, so that working memory stays bounded."""
 
     @abc.abstractmethod
     def users(self, block: slice) -> Measured:
@@ -103,9 +103,9 @@ class Measured(abc.ABC):
 
     @abc.abstractmethod
     def reasons(self, variant: Variant, number: int) -> tuple[UInt8, bool]:
-        """Return the first `Reason` of each user for a metric, or 0, and whether any is set.
+        """Return each user's first `Reason` for a metric, or 0, and whether there is any.
 
-        The array must not be changed.
+        Do not change the array.
         """
 
     @abc.abstractmethod
@@ -114,7 +114,7 @@ class Measured(abc.ABC):
 
     @abc.abstractmethod
     def outside(self, variant: Variant) -> Bool | None:
-        """Return which users do not count in a mean, see `reasons.outside`."""
+        """Return a mask of the users who do not count in a mean; see `reasons.outside`."""
 
     @classmethod
     def bounded(cls, rules: Protocol) -> bool:
@@ -123,12 +123,12 @@ class Measured(abc.ABC):
 
 
 class _Plan(NamedTuple):
-    """The work to do for the metrics of one record, variant by variant."""
+    """The work for the metrics of a record, variant by variant."""
 
     variants: tuple[Variant, ...]
     n_metrics: int
     rows: dict[str, int]  # the row of each metric among the reasons, in the requested order
-    valued: dict[str, int]  # the row of each metric among the values, if it has values per user
+    valued: dict[str, int]  # its row among the values, if it has a value per user
     lower: Float64  # [n_valued, 1], the bounds of these values
     upper: Float64
 
@@ -157,8 +157,8 @@ class _Task(NamedTuple):
     measured: Measured
     block: slice
     plan: _Plan
-    values: Float64  # [n_valued, n_users], written
-    reasons: UInt8  # [n_metrics, n_users], written
+    values: Float64  # [n_valued, n_users], an output
+    reasons: UInt8  # [n_metrics, n_users], an output
 
 
 def compute(
@@ -172,21 +172,21 @@ def compute(
     Parameters
     ----------
     measured
-        The records that the metrics read, all of the same users.
+        The records that the metrics read, all with the same users.
     metrics
-        As `recometer.metrics.parse` returns them.
+        Metrics from `recometer.metrics.parse`.
     protocol
-        The rules. Names of metrics may change single ones.
+        The rules. Names of metrics may change single rules.
     threads
-        How many threads to use; the values do not depend on it.
+        The number of threads to use; the values do not depend on it.
 
     Returns
     -------
     values : dict of str to float64 [n_users]
-        By the metric's name, such as ``"ndcg@10"``, in the requested order. Metrics with one value
-        for all users have none here, see `compute_for_all`.
+        Values by the metric's name, such as ``"ndcg@10"``, in the requested order. Metrics with one
+        value for all users are missing here; see `compute_for_all`.
     reasons : dict of str to uint8 [n_users]
-        The `Reason` why a value is undefined, 0 if it is defined.
+        The `Reason` why a value is undefined, or 0 if it is defined.
     """
     every = [measured] if isinstance(measured, Measured) else list(measured)
     tasks: list[_Task] = []
@@ -207,11 +207,11 @@ def compute(
     values: dict[str, Float64] = {}
     reasons: dict[str, UInt8] = {}
     for plan, table, codes in tables:
-        # The rows inherit this.
+        # Views of the array are read-only, too.
         table.flags.writeable = codes.flags.writeable = False
         values |= {name: table[row] for name, row in plan.valued.items()}
         reasons |= {name: codes[row] for name, row in plan.rows.items()}
-    if len(tables) == 1:  # in the requested order already
+    if len(tables) == 1:  # already in the requested order
         return values, reasons
     names = [str(metric) for metric in metrics]
     return {name: values[name] for name in names if name in values}, {
@@ -220,7 +220,7 @@ def compute(
 
 
 def _reading(every: Sequence[Measured], metrics: Sequence[Metric]) -> Iterable[list[Metric]]:
-    """Return which metrics read each record."""
+    """Return the metrics that read each record."""
     reading: dict[str, list[Metric]] = {one.record: [] for one in every}
     for metric in metrics:
         record = metric.definition.record
@@ -236,7 +236,7 @@ def compute_for_all(
     protocol: Protocol,
     weights: Int64 | None = None,
 ) -> dict[str, float]:
-    """Compute the one value that each metric has for all users, by its name; NaN if undefined.
+    """Compute each metric's value for all users together, by name; NaN if undefined.
 
     `weights`, int64 [n_users], say how often each user was drawn in a resampling.
     """
@@ -248,7 +248,8 @@ def computed_for_all(
 ) -> Callable[[Int64 | None], dict[str, float]]:
     """Return a function from weights of users to the values of `compute_for_all`.
 
-    Resampling calls it many times; work that does not depend on the weights is done once, here.
+    Resampling calls it many times. Work that does not depend on the weights is done here, only
+    once.
     """
     variants = _variants(metrics, protocol, Variant.of)
     order = [str(metric) for metric in metrics]
@@ -299,7 +300,7 @@ def _run(task: _Task, _: Ticker | None = None) -> None:
 def _settle(
     variant: Variant, number: int, outside: Bool | None, found: Float64, why: UInt8
 ) -> None:
-    """Apply the rules for undefined values and for the users who count."""
+    """Apply the rules for undefined values, and for which users count."""
     metric, rules = variant.metrics[number], variant.rules
     if metric.definition.may_be_nan:
         mark(why, np.isnan(found), Reason.ONE_KIND)
@@ -316,7 +317,7 @@ def _settle(
 def _planned(
     metrics: tuple[Metric, ...], _ids: tuple[int, ...], protocol: Protocol, one: type[Measured]
 ) -> _Plan:
-    """Return the plan for metrics, cached by object: equal metrics may differ in definition."""
+    """Return the plan for metrics, cached by identity: equal metrics may differ in definition."""
     return _Plan.of(metrics, protocol, one)
 
 
@@ -325,7 +326,7 @@ def _variants(
     protocol: Protocol,
     make: Callable[[Sequence[Metric], Protocol], Variant],
 ) -> list[Variant]:
-    """Group the cut-offs of the same metric, unless the order of ties depends on the cut-off."""
+    """Group metrics that differ only in the cut-off, unless it affects the order of ties."""
     found: dict[Hashable, tuple[list[Metric], Protocol]] = {}
     for metric in metrics:
         rules = rules_of(metric, protocol)

@@ -1,10 +1,10 @@
 """Estimates of metrics on the whole catalogue, from sampled candidates.
 
-Krichene & Rendle 2020, On Sampled Metrics for Item Recommendation (KDD). A user's relevant item
-has X of N other items above it, and x of these are among the m drawn items. Other items of test
-are always candidates, so the number of those above is known exactly: the item's rank is
+See Krichene & Rendle 2020, On Sampled Metrics for Item Recommendation (KDD). Of N other items, X
+are above a user's relevant item, and x of these are among the m drawn items. Other items of test
+are always candidates, so their number above the item is known exactly. The item's rank is
 ``head + X``. A metric that adds up ``f(rank)`` over the relevant items is corrected by replacing
-each ``f(head + X)`` by an estimate that depends on x alone (`recometer.measuring.corrections`).
+each ``f(head + X)`` by an estimate that depends only on x.
 
 For tied items, the estimate is the mean over all orders of the tied candidates. roc_auc is linear
 in x, so all corrections agree.
@@ -33,10 +33,10 @@ class Places:
     """Relevant items and their possible places: a row per item, or per order of tied candidates."""
 
     user: Int64
-    hits_before: Int64  # relevant items before this one
-    head: Int64  # the rank among the items of test alone
-    sampled_before: Int64  # drawn items before it
-    gain: Float64  # of the item; the mean gain of tied items
+    hits_before: Int64  # number of relevant items before this item
+    head: Int64  # the rank among the items of test only
+    sampled_before: Int64  # number of drawn items before it
+    gain: Float64  # gain of the item, or mean gain of tied items
     weight: Float64  # the probability of the row
 
     def take(self, rows: Int64) -> Places:
@@ -50,7 +50,7 @@ def _reciprocal(rank: Float64) -> Float64:
 
 
 def _discount(rank: Float64) -> Float64:
-    # math.log2, because the last bit of np.log2 differs between instruction sets.
+    # Use math.log2, because the last bit of np.log2 differs between instruction sets.
     logs = map(math.log2, (rank + 1).ravel().tolist())
     return 1 / np.fromiter(logs, np.float64, rank.size).reshape(rank.shape)
 
@@ -95,12 +95,12 @@ def _ideal(groups: Groups, cutoff: int) -> Float64:
 class Sum:
     """A metric as a sum over relevant items: ``size * of_rank(rank) / divisor``.
 
-    `divisor` and `limit` are called with the groups and the cut-off, for a number per user.
+    `divisor` and `limit` take the groups and the cut-off, and return a number per user.
     """
 
-    of_rank: Callable[[Float64], Float64]  # ranks begin with 1
+    of_rank: Callable[[Float64], Float64]  # ranks start at 1
     divisor: Callable[[Groups, int], Float64]
-    size: Callable[[Places], Float64] = _no_gain  # weight times probability
+    size: Callable[[Places], Float64] = _no_gain  # weight times probability of each row
     limit: Callable[[Groups, int], Int64] = _cutoff  # items beyond this rank do not count
     first: bool = False  # only the first relevant item counts
 
@@ -129,8 +129,8 @@ CORRECTABLE = (*SUMS, "roc_auc")
 def check(metrics: Sequence[Metric], protocol: Protocol, uniform: bool | None) -> None:
     """Refuse a correction without a uniform sample, or of a metric that is not a sum over items.
 
-    `uniform` says whether each user's candidates were drawn uniformly; None means that users have
-    no candidates of their own.
+    `uniform` says whether each user's candidates were drawn uniformly. None means that users have
+    no sets of candidates.
     """
     if protocol.correction == "none":
         return
@@ -149,7 +149,7 @@ def check(metrics: Sequence[Metric], protocol: Protocol, uniform: bool | None) -
             f"{found} holds for candidates that were drawn uniformly, found by='popularity'."
         )
     for metric in metrics:
-        # Parameters would change the formula, which is repeated here.
+        # Parameters would change the formula, which is written again here.
         if metric.name not in CORRECTABLE or "(" in str(metric):
             raise InputError(
                 f"{found} does not exist for {str(metric)!r}, which is not a sum over relevant "
@@ -161,7 +161,7 @@ def check(metrics: Sequence[Metric], protocol: Protocol, uniform: bool | None) -
 def whole(ranks: Ranks) -> Ranks:
     """Return the ranks with the number of candidates in the whole catalogue.
 
-    The rules for undefined values then read this number.
+    The rules for undefined values depend on this number.
     """
     drawn, others = _drawn(ranks)
     n = ranks.n_candidates - drawn + others
@@ -169,7 +169,7 @@ def whole(ranks: Ranks) -> Ranks:
 
 
 def nothing_drawn(ranks: Ranks) -> Bool:
-    """Return for which users no item was drawn: bool [n_users]."""
+    """Return a mask of users for whom no item was drawn: bool [n_users]."""
     drawn, others = _drawn(ranks)
     nothing: Bool = (drawn == 0) & (others > 0)
     return nothing
@@ -178,10 +178,10 @@ def nothing_drawn(ranks: Ranks) -> Bool:
 def compute(
     metric: str, ranks: Ranks, groups: Groups, cutoffs: Int64, protocol: Protocol
 ) -> Float64:
-    """Estimate a metric of the whole catalogue, one of `CORRECTABLE`: [n_users, n_cutoffs].
+    """Estimate a metric of `CORRECTABLE` on the whole catalogue: [n_users, n_cutoffs].
 
     `groups` are the tie groups of the sampled ranks under the tie rule "expected", for the property
-    that the metric reads. Values can lie outside the bounds of the metric.
+    that the metric reads. Values can be outside the bounds of the metric.
     """
     drawn, others = _drawn(ranks)
     groups = dataclasses.replace(groups, n_candidates=whole(ranks).n_candidates, cache={})
@@ -214,7 +214,7 @@ def compute(
 
 
 def _drawn(ranks: Ranks) -> tuple[Int64, Int64]:
-    """Return m and N of each user: the drawn items, and all items that could be drawn."""
+    """Return m and N of each user: the numbers of drawn items, and of items to draw from."""
     assert ranks.pool is not None
     user = np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))
     ranked = np.bincount(user[ranks.above >= 0], minlength=ranks.n_users)
@@ -223,10 +223,10 @@ def _drawn(ranks: Ranks) -> tuple[Int64, Int64]:
 
 
 def _places_of(ranks: Ranks, groups: Groups) -> Places:
-    """Return the relevant items, once for every possible number of tied items before them.
+    """Return the relevant items, with a row for every possible number of tied items before them.
 
-    In a group with r relevant, s drawn and j other judged items, relevant item number q is preceded
-    by y drawn and z other items of the group with the probability
+    Consider a group with r relevant, s drawn and j other judged items. Its relevant item number q
+    is preceded by y drawn and z other judged items of the group with the probability
 
         (q + y + z)! / (q! y! z!) * (n - 1 - q - y - z)! / ((r - 1 - q)! (s - y)! (j - z)!)
         / (n! / (r! s! j!))   where n = r + s + j
@@ -234,7 +234,7 @@ def _places_of(ranks: Ranks, groups: Groups) -> Places:
     user = np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))
     ranked = ranks.above >= 0
     base = int(ranks.above.max(initial=0)) + 1
-    judged = user[ranked] * base + ranks.above[ranked]  # ascending: rows are best first
+    judged = user[ranked] * base + ranks.above[ranked]  # ascending, so that rows are best first
     key = groups.user * base + groups.start
     first = np.searchsorted(judged, groups.user * base)
     above = np.searchsorted(judged, key) - first
@@ -258,7 +258,7 @@ def _places_of(ranks: Ranks, groups: Groups) -> Places:
         chance += log[rest] - log[r_ - 1 - q_] - log[s_ - y_] - log[j_ - z_]
         chance -= log[r_ + s_ + j_] - log[r_] - log[s_] - log[j_]
         weight[several] = [math.exp(value) for value in chance.tolist()]
-    # The mean gain of the group's items that have a gain.
+    # The mean gain of the items in the group that have a gain.
     gain = groups.gain * groups.size / groups.relevant
     return Places(
         user=groups.user[group],
@@ -271,7 +271,7 @@ def _places_of(ranks: Ranks, groups: Groups) -> Places:
 
 
 def _roc_auc(places: Places, groups: Groups, drawn: Int64, others: Int64) -> Float64:
-    """Return the share of pairs in the right order; each drawn item stands for N / m items."""
+    """Return the share of correctly ordered pairs; each drawn item counts as N / m items."""
     user = places.user
     ranked = sum_by_user(user, places.weight, groups.n_users)
     negatives = groups.n_candidates - np.rint(ranked)
@@ -303,10 +303,10 @@ def estimates(
     correction: str,
     gamma: float,
 ) -> Float64:
-    """Estimate ``of_rank(head + X)``, 0 beyond `limit`, from x of m drawn items; see above.
+    """Estimate ``of_rank(head + X)`` (0 beyond `limit`) from x of m drawn items.
 
-    `sampled_before`, `drawn` and `others` are x, m and N. The rule ``"unbiased"`` is ``"cv"`` with
-    gamma 0.
+    `sampled_before`, `drawn` and `others` are x, m and N; see the module's docstring. The rule
+    ``"unbiased"`` is ``"cv"`` with a gamma of 0.
     """
     if correction == "plug_in":
         rank = head + others * sampled_before / np.maximum(drawn, 1)
@@ -346,7 +346,7 @@ def _least_squares(
 
 
 def _eigenvalues(drawn: int, catalogues: Int64, least: float) -> Float64:
-    """Return lambda_d for each N: float64 [n_catalogues, n_degrees], 0 where it is below."""
+    """Return lambda_d for each N: float64 [n_catalogues, n_degrees]; small values become 0."""
     columns = [np.ones(len(catalogues))]
     for i in range(drawn):
         step = (drawn - i) * (catalogues + 2 + i) / ((catalogues - i) * (drawn + 2 + i))
@@ -363,8 +363,9 @@ def _project(
 ) -> Float64:
     """Return the sum over X of u_d(X) f(head + X): float64 [n_cases, n_degrees].
 
-    `cases` are combinations of catalogue, head and limit. X and N - X are handled together, because
-    u_d is even or odd; X ascends from the end where u_d grows, so that its recurrence is stable.
+    `cases` are combinations of catalogue, head and limit. Since u_d is even or odd, X and N - X are
+    handled together. X ascends in the direction in which u_d grows, which makes the recurrence
+    stable.
     """
     which, head, limit = cases
     last = np.minimum(catalogues[which], limit - head)
@@ -375,7 +376,7 @@ def _project(
     sign = (-1.0) ** np.arange(n_degrees)
     total = np.zeros((len(which), n_degrees))
     steps = _Steps(catalogues, n_degrees)
-    reach = np.cumsum(np.bincount(half)[::-1])[::-1]  # how many cases reach each place
+    reach = np.cumsum(np.bincount(half)[::-1])[::-1]  # number of cases that reach each place
     for place, n_active in enumerate(reach.tolist()):
         active = slice(n_active)
         value = of_rank((head[active] + place).astype(np.float64))[:, np.newaxis]
@@ -394,7 +395,7 @@ def _project(
 class _Steps:
     """Orthonormal discrete Chebyshev polynomials on 0 .. N, place by place up to the middle.
 
-    Their difference equation: with ``a(x) = x (N + 1 - x)``,
+    With ``a(x) = x (N + 1 - x)``, they satisfy the difference equation
     ``a(x + 1) u(x + 1) = (a(x) + a(x + 1) - d (d + 1)) u(x) - a(x) u(x - 1)``.
     """
 

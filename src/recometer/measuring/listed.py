@@ -1,4 +1,4 @@
-"""Measure users by their lists and side data."""
+"""Measures users by their lists and side data."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from recometer.protocol import Protocol
 from recometer.ragged import PER_USER, Record
 from recometer.ties import sum_by_user
 
-# Users are taken in blocks with about this number of listed items, so that working memory does not
-# grow with their number.
+# Users are measured in blocks with about this many listed items, so that working memory does not
+# grow with the number of users.
 BLOCK_PLACES = 2**21
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Judged(Record):
-    """The number of judged and of relevant items of each user with a list."""
+    """The numbers of judged and relevant items of each user with a list."""
 
     n_rows: Int64 = field(metadata=PER_USER)
     n_relevant: Int64 = field(metadata=PER_USER)
@@ -44,7 +44,7 @@ class Judged(Record):
 class ListedUsers(Measured):
     """Users measured by their lists, and the side data that the metrics read.
 
-    If `judged` is None, the counts of test come from `data`, if it has any.
+    If `judged` is None, the counts of judged items come from `data`, if that has test.
     """
 
     record = "lists"
@@ -52,7 +52,7 @@ class ListedUsers(Measured):
     def __init__(self, data: ListData, judged: Judged | None = None) -> None:
         self.data, self.n_users = data, data.n_users
         self._judged = judged
-        # By the identity of the rules, which are kept as well so that it stays unique.
+        # Keys are identities of rules; the rules are kept, so that identities stay unique.
         self._counted: dict[int, tuple[Protocol, Int64 | None]] = {}
 
     @property
@@ -70,7 +70,7 @@ class ListedUsers(Measured):
         return ListedUsers(self.data.users(block), judged)
 
     def reasons(self, variant: Variant, number: int) -> tuple[UInt8, bool]:
-        """Return the first `Reason` that holds for each user, or 0; and whether there is any."""
+        """Return each user's first `Reason`, or 0, and whether there is any."""
         metric, rules = variant.metrics[number], variant.rules
         data, definition, cutoff = self.data, metric.definition, needed(metric.cutoff)
         result = self._for_all_metrics(rules)
@@ -83,14 +83,14 @@ class ListedUsers(Measured):
                 reason, has = HAS[without]
                 mark(result, ~has(data, cutoff), reason)
         if definition.over_users:
-            # Metrics over all users count an empty list, for instance as one that is not full.
+            # Metrics with one value for all users count empty lists, for instance as not full.
             result[result == Reason.NO_LIST] = 0
         return result, any_of(result)
 
     def outside(self, variant: Variant) -> Bool | None:
-        """Return which users do not count in a mean."""
+        """Return a mask of the users who do not count in a mean."""
         rules, without = variant.rules, variant.metrics[0].definition.without
-        # Lists have values independently of test, unless the metric reads relevance.
+        # Unless the metric reads relevance, lists have values whatever test contains.
         reads = "relevant" in without and rules.no_relevant != "undefined"
         if rules.users in ("test", "known", "all") and not reads:
             return None
@@ -106,7 +106,7 @@ class ListedUsers(Measured):
         return variant.values(self.data)
 
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
-        """Return the one value of all users. Users without a ranking do not count."""
+        """Return the value for all users together. Users without a ranking do not count."""
         weights = self._weights(rules, weights)
         return metrics[0].compute_over_users(self.data, _cutoffs(metrics), weights)
 
@@ -133,7 +133,7 @@ class ListedUsers(Measured):
 
     @property
     def judged(self) -> Judged:
-        """The counts of test for each user."""
+        """The counts of each user's judged items."""
         if self._judged is not None:
             return self._judged
         test, relevant = needed(self.data.test), needed(self.data.relevant)

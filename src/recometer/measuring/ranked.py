@@ -1,4 +1,4 @@
-"""Measure users by the ranks of their judged items."""
+"""Measures users by the ranks of their judged items."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from recometer.ranks import Ranks, UserFlag, raised
 from recometer.remembered import cached_property
 from recometer.ties import WHOLE, Groups, Property, resolve, sum_by_user, worth_of
 
-# Users are taken in blocks, so that working memory does not grow with their number.
+# Users are measured in blocks, so that working memory does not grow with their number.
 BLOCK_USERS = 2**16
 BLOCK_JUDGED = 2**18
-# Properties in whose place metrics read gains with negative ones set to 0.
+# Replacements for properties if negative gains count as 0.
 POSITIVE: dict[Property, Property] = {
     "gain": "positive_gain",
     "exponential": "positive_exponential",
 }
-FEW_TIED = 1 / 8  # users with ties are measured separately below this share, since ties cost more
+FEW_TIED = 1 / 8  # below this share, users with ties are measured separately, which is faster
 
 
 class RankedUsers(Measured):
-    """Users measured by where their judged items landed.
+    """Users measured by the ranks of their judged items.
 
-    `seed` and `user_keys` are those of `recometer.ties.resolve`.
+    For `seed` and `user_keys`, see `recometer.ties.resolve`.
     """
 
     record = "ranks"
@@ -45,7 +45,7 @@ class RankedUsers(Measured):
         self.ranks, self.n_users = ranks, ranks.n_users
         self.seed = seed
         self.user_keys = user_keys
-        # No reference cycles, so that the memory of a block is freed at once.
+        # Avoid reference cycles, so that the memory of a block is freed immediately.
         self._settled: dict[Settling, Ranks] = {}
         self._applied: dict[_Ruling, _Rules] = {}
         self._groups: dict[_Grouping, Groups] = {}
@@ -67,7 +67,7 @@ class RankedUsers(Measured):
 
     @classmethod
     def variant(cls, metrics: Sequence[Metric], rules: Protocol) -> Variant:
-        """Settle what does not depend on the users, for a metric at several cut-offs."""
+        """Prepare a metric at several cut-offs, without the users."""
         reads = metrics[0].definition.reads
         plain = _Reading.of(metrics, rules, "relevance") if reads == "gain" else None
         if rules.negative_gains == "zero":
@@ -75,17 +75,17 @@ class RankedUsers(Measured):
         return Variant.of(metrics, rules, _Reading.of(metrics, rules, reads, plain))
 
     def reasons(self, variant: Variant, number: int) -> tuple[UInt8, bool]:
-        """Return the first `Reason` that holds for each user, or 0; and whether there is any."""
+        """Return each user's first `Reason`, or 0, and whether there is any."""
         reading = self._reading(variant)
         return self._ruled(reading).reasons(reading.facts[number])
 
     def outside(self, variant: Variant) -> Bool | None:
-        """Return which users do not count in a mean."""
+        """Return a mask of the users who do not count in a mean."""
         return self._ruled(variant.how).outside
 
     @classmethod
     def bounded(cls, rules: Protocol) -> bool:
-        """Return whether values lie within the metric's bounds, except for rounding."""
+        """Return whether all values are within the metric's bounds, except for rounding."""
         # Items that count more than once may exceed a bound.
         once = rules.duplicates != "counted" and rules.repeated_test != "joined"
         return once and rules.ties not in ("shared", "as_ranked") and rules.correction == "none"
@@ -107,7 +107,7 @@ class RankedUsers(Measured):
         return corrections.compute(name, self.ranks, groups, cutoffs, rules)
 
     def tied_within(self, variant: Variant) -> bool:
-        """Return whether a judged item is tied at the places that the metrics read."""
+        """Return whether any judged item is tied at the places that the metrics read."""
         depths = [WHOLE if one.depth is None else one.depth for one in variant.metrics]
         ranks = self._settled_by(self._reading(variant).groups.settling)
         corrected = variant.rules.correction != "none"
@@ -125,7 +125,7 @@ class RankedUsers(Measured):
         return found
 
     def _reading(self, variant: Variant) -> _Reading:
-        """Return how metrics read the ranks. If test has no values, gains equal relevance."""
+        """Return how metrics read the ranks; if test has no values, gains equal relevance."""
         reading: _Reading = variant.how
         if reading.without_values is not None and self._one_property:
             return reading.without_values
@@ -146,7 +146,7 @@ class RankedUsers(Measured):
 
     @cached_property
     def _parts(self) -> tuple[Int64, RankedUsers, RankedUsers] | None:
-        """Return a view without ties and the few users with ties, or None if there are many."""
+        """Return a view without ties, and the few users with ties; None if there are many."""
         ranks = self.ranks
         if not any_of(ranks.tied):
             return None
@@ -160,14 +160,14 @@ class RankedUsers(Measured):
         return users, every, RankedUsers(ranks.users(users), *self._drawn(users))
 
     def _drawn(self, users: slice | Int64 = slice(None)) -> tuple[int, UInt64]:
-        """Return the seed and the draw keys of a block of users."""
+        """Return the seed of draws and the keys of a block of users."""
         keys = self.user_keys
         every = np.arange(self.n_users, dtype=np.uint64) if keys is None else keys
         return self.seed, every[users]
 
     @cached_property
     def _one_property(self) -> bool:
-        """Whether gains and relevance have the same groups, which are then computed once."""
+        """Whether gains and relevance have the same groups, which are then computed only once."""
         gain, relevant = self.ranks.gain, self.ranks.relevant
         return all_of(gain == (1 if all_of(relevant) else relevant))
 
@@ -178,7 +178,7 @@ class _Grouping(NamedTuple):
     ties: TieRule
     reads: Property
     relevant_from: RelevantFrom
-    within: int | None  # the cut-off, if groups depend on it
+    within: int | None  # the cut-off, if the groups depend on it
     settling: Settling
 
 
@@ -201,12 +201,12 @@ class _Ruling:
 
 @functools.lru_cache(maxsize=64)
 def _ruling(rules: Protocol) -> _Ruling:
-    """Return the same object for equal rules, so that caches can use its identity."""
+    """Return the same object for equal rules, so that caches can use the identity."""
     return _Ruling(rules)
 
 
 class _Reading(NamedTuple):
-    """How metrics read ranks, as far as it does not depend on the users."""
+    """How metrics read ranks: everything that does not depend on the users."""
 
     groups: _Grouping
     ruling: _Ruling
@@ -221,7 +221,7 @@ class _Reading(NamedTuple):
         reads: Property,
         without_values: _Reading | None = None,
     ) -> _Reading:
-        """Prepare a metric at several cut-offs, or at one if the order of ties depends on it."""
+        """Prepare a metric at several cut-offs, or at one if it affects the order of ties."""
         cutoff, definition = metrics[0].cutoff, metrics[0].definition
         within = cutoff if rules.ties == "item_desc_within" else None
         by_cutoff = "undefined_below", "undefined_beyond"
@@ -255,7 +255,7 @@ class _Rules:
         self.gains_found: dict[Property, tuple[Bool, Bool]] = {}
 
     def reasons(self, facts: _Facts) -> tuple[UInt8, bool]:
-        """Return the first reason of each user, or 0, and whether any is set."""
+        """Return each user's first reason, or 0, and whether there is any."""
         found = self.found.get(facts)
         if found is None:
             reasons = self._reasons(facts)
@@ -269,7 +269,7 @@ class _Rules:
         rules, n = self.protocol, self.ranks.n_candidates
         cutoff = facts.cutoff
         free = facts.order_free and not self.ranks.any_cutoff
-        # Usually all users have more candidates.
+        # Usually, all users have more candidates.
         if (
             free
             and rules.deep_cutoffs != "computed"
@@ -321,18 +321,18 @@ class _Rules:
 
     @cached_property
     def fewest_candidates(self) -> int:
-        """The smallest number of candidates of a user, or -1 if one is unknown."""
+        """The smallest number of candidates of any user, or -1 if any number is unknown."""
         n = self.ranks.n_candidates
         return int(n.item(n.argmin()))
 
     @cached_property
     def all_relevant(self) -> Bool | None:
-        """Whether all candidates are relevant: bool [n_users], or None if no user has this."""
+        """Whether all of a user's candidates are relevant: bool [n_users]; None if never."""
         ranks = self.ranks
         if ranks.n_rankable is not None:
             all_relevant = self.counted & (ranks.n_rankable >= ranks.n_candidates)
             return all_relevant if any_of(all_relevant) else None
-        # Relevant candidates may be missing beyond the end of a list.
+        # Relevant candidates may lie beyond the end of a list.
         all_relevant = self.counted & (ranks.n_relevant >= ranks.n_candidates)
         if not any_of(all_relevant):
             return None
@@ -340,7 +340,7 @@ class _Rules:
         return all_relevant
 
     def gains(self, reads: Property) -> tuple[Bool, Bool]:
-        """Return which users have no positive gain, and which have gains without a finite sum."""
+        """Return masks of users without a positive gain, and of users without a finite sum."""
         if reads not in self.gains_found:
             _, gain = worth_of(self.ranks, reads, self.protocol.relevant_from)
             not_finite = np.zeros(self.ranks.n_users, bool)

@@ -1,4 +1,4 @@
-"""Measure users by their predicted and true ratings."""
+"""Measures users by their predicted and true ratings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WITHOUT = {
 class RatedUsers(Measured):
     """Users measured by their predicted and true ratings.
 
-    The rules for rankings do not apply: one row is enough. `seed` and `user_keys` are those of
+    The rules for rankings do not apply, so a single row is enough. For `seed` and `user_keys`, see
     `recometer.ties.resolve`.
     """
 
@@ -54,11 +54,11 @@ class RatedUsers(Measured):
 
     @classmethod
     def variant(cls, metrics: Sequence[Metric], rules: Protocol) -> Variant:
-        """Settle what does not depend on the users, for a metric at several cut-offs."""
+        """Prepare a metric at several cut-offs, without the users."""
         return RankedUsers.variant(metrics, rules)
 
     def reasons(self, variant: Variant, number: int) -> tuple[UInt8, bool]:
-        """Return the first `Reason` that holds for each user, or 0; and whether there is any."""
+        """Return each user's first `Reason`, or 0, and whether there is any."""
         rules, definition = variant.rules, variant.metrics[number].definition
         ranks, rows = self.ratings.ranks, self._rows_by(rules)
         result = np.zeros(self.n_users, np.uint8)
@@ -76,12 +76,12 @@ class RatedUsers(Measured):
         return result, any_of(result)
 
     def outside(self, variant: Variant) -> Bool | None:
-        """Return which users do not count in a mean."""
+        """Return a mask of the users who do not count in a mean."""
         return self.ranked.outside(variant)
 
     @classmethod
     def bounded(cls, rules: Protocol) -> bool:
-        """Return whether values lie within the metric's bounds, except for rounding."""
+        """Return whether all values are within the metric's bounds, except for rounding."""
         return RankedUsers.bounded(rules)
 
     def compute(self, variant: Variant) -> Float64:
@@ -93,7 +93,7 @@ class RatedUsers(Measured):
         return variant.values(predictions)
 
     def together(self, reasons: Mapping[str, UInt8]) -> RatedTogether:
-        """Return the rows of all users together, with the reasons of undefined users."""
+        """Return the rows of all users together, with the reasons for undefined values."""
         return RatedTogether(self._rows_by(Protocol()).finite, reasons)
 
     def _rows_by(self, rules: Protocol) -> _Rows:
@@ -110,9 +110,9 @@ class RatedTogether:
     Attributes
     ----------
     predictions
-        The rows of users whose numbers are all finite.
+        The rows of users who have only finite numbers.
     reasons : mapping of str to uint8 [n_users]
-        From `recometer.measuring.compute.compute`. Rows of users without a reason count.
+        Reasons from `recometer.measuring.compute.compute`. Users without a reason count.
     """
 
     predictions: Predictions
@@ -125,11 +125,11 @@ class RatedTogether:
 
     @property
     def size(self) -> int:
-        """The work to compute one value: the number of rows."""
+        """The work for one value: the number of rows."""
         return len(self.predictions.user)
 
     def users(self, chosen: Int64) -> RatedTogether:
-        """Return some users alone."""
+        """Return only some users."""
         reasons = {name: codes[chosen] for name, codes in self.reasons.items()}
         return RatedTogether(self.predictions.taken(chosen), reasons)
 
@@ -144,7 +144,7 @@ class RatedTogether:
 
 
 class _Rows:
-    """The rows of all users, and those of users whose numbers are all finite."""
+    """The rows of all users, and the rows of users who have only finite numbers."""
 
     def __init__(self, every: Predictions) -> None:
         self.every = every
@@ -155,12 +155,12 @@ class _Rows:
 
     @cached_property
     def finite(self) -> Predictions:
-        """The rows of the users whose numbers are all finite."""
+        """The rows of users who have only finite numbers."""
         return self.every.of_users(~np.any(self.not_finite, axis=0))
 
     @cached_property
     def not_finite(self) -> tuple[Bool, Bool, Bool]:
-        """The users with NaN or infinite predictions, or without a finite sum of squares."""
+        """A mask of users with NaN or infinite predictions, or without a finite sum of squares."""
         rows = self.every
         nan, infinite = np.isnan(rows.predicted), np.isinf(rows.predicted)
         with np.errstate(over="ignore"):

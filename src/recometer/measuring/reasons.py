@@ -1,4 +1,4 @@
-"""Reasons of undefined values, the values that replace them, and who counts in a mean."""
+"""Reasons for undefined values, the values that replace them, and who counts in a mean."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from recometer.ranks import UserFlag, raised
 
 
 class Reason(enum.IntEnum):
-    """Why a metric is undefined for a user. If several reasons apply, the first one counts."""
+    """Why a metric is undefined for a user. If several reasons apply, the first one is kept."""
 
     sentence: str
 
     def __new__(cls, code: int, sentence: str) -> Reason:
-        """Attach the sentence that explains a code."""
+        """Attach the sentence that explains the code."""
         reason = int.__new__(cls, code)
         reason._value_ = code
         reason.sentence = sentence
@@ -43,13 +43,13 @@ class Reason(enum.IntEnum):
     ONE_KIND = 16, "all of the compared items are relevant, or none is"
     NOT_COUNTED = 17, "the rule users= leaves the user out of the mean"
     FEW_FOR_CUTOFF = 18, "fewer items to rank than the cut-off"
-    # Reasons of ratings.
+    # Reasons for ratings.
     NO_RATINGS = 20, "the user has no row with a true rating"
     NOTHING_RECOMMENDED = 21, "no predicted rating reaches the threshold"
     NO_VARIANCE = 22, "all true ratings are the same"
     NO_PAIRS = 23, "no two true ratings differ"
     NOT_PROBABILITY = 24, "a prediction is not a probability: it is below 0 or above 1"
-    # Reasons of lists.
+    # Reasons for lists.
     NO_LIST = 30, "the user's list is empty"
     ONE_ITEM = 31, "fewer than two listed items"
     NOTHING_SEEN = 32, "no listed item is in train"
@@ -63,18 +63,18 @@ class Reason(enum.IntEnum):
 
 
 OF_SCORES = (UserFlag.NAN_SCORE, UserFlag.INFINITE_SCORE, UserFlag.CONSTANT_SCORES)
-# These concern a single user; metrics over the rows of all users count the user's rows.
+# These concern a single user. Metrics over the rows of all users still count this user's rows.
 OF_ONE_USER = (Reason.DEFINED, Reason.NO_VARIANCE, Reason.NO_PAIRS, Reason.ONE_KIND)
 
 
 def mark(result: UInt8, where: Bool, reason: Reason) -> None:
-    """Set the reason of the marked users, unless they have one already."""
+    """Set the reason of marked users who do not yet have a reason."""
     if any_of(where):
         result[where & (result == 0)] = reason
 
 
 def mark_unknown(result: UInt8, known: Bool, rules: Protocol) -> None:
-    """Mark the users without a list, unless the rules count them as misses."""
+    """Mark users without a list, unless the rules count them as misses."""
     if rules.users == "known":
         mark(result, ~known, Reason.UNKNOWN_USER)
     if rules.no_list == "undefined":
@@ -82,25 +82,25 @@ def mark_unknown(result: UInt8, known: Bool, rules: Protocol) -> None:
 
 
 def mark_none(result: UInt8, n_relevant: Int64, rules: Protocol) -> None:
-    """Mark the users without a relevant item, if formulas are not defined for them."""
+    """Mark users without a relevant item, if formulas are not defined for them."""
     if rules.no_relevant != "computed":
         mark(result, n_relevant == 0, Reason.NO_RELEVANT)
 
 
 def mark_few(result: UInt8, n_relevant: Int64, rules: Protocol) -> None:
-    """Mark the users with fewer relevant items than required."""
-    if rules.min_positives > 1:  # users without any have another reason
+    """Mark users with fewer relevant items than required."""
+    if rules.min_positives > 1:  # users without relevant items have another reason
         mark(result, n_relevant < rules.min_positives, Reason.FEW_RELEVANT)
 
 
 def mark_cold(result: UInt8, flags: UInt32, rules: Protocol) -> None:
-    """Mark the users without training items, if the rules leave them out."""
+    """Mark users without training items, if the rules leave them out."""
     if not rules.cold_start:
         mark(result, ~raised(flags, UserFlag.TRAINED), Reason.COLD_START)
 
 
 def mark_scores(result: UInt8, flags: UInt32, rules: Protocol | None) -> None:
-    """Mark users whose scores cannot be ranked, or are no ranking under the rules."""
+    """Mark users whose scores cannot be ranked, or do not count as a ranking under the rules."""
     if not any_of(raised(flags, *OF_SCORES)):
         return
     mark(result, raised(flags, UserFlag.NAN_SCORE), Reason.NAN_SCORE)
@@ -110,27 +110,27 @@ def mark_scores(result: UInt8, flags: UInt32, rules: Protocol | None) -> None:
 
 
 def replace_undefined(values: Float64, reason: UInt8, rules: Protocol) -> None:
-    """Replace undefined values as the rules say."""
+    """Replace undefined values according to the rules."""
     values[reason != 0] = np.nan if rules.undefined == "nan" else rules.undefined
     if rules.undefined == "nan" and isinstance(rules.no_relevant, str):
         return
     if not isinstance(rules.no_relevant, str):
         values[(reason == Reason.NO_RELEVANT) | (reason == Reason.NO_GAIN)] = rules.no_relevant
-    # Users who do not count at all stay undefined.
+    # Values of users who do not count stay undefined.
     values[(reason == Reason.UNKNOWN_USER) | (reason == Reason.WITHOUT_LIST)] = np.nan
 
 
 def outside(
     known: Bool, has_relevant: Callable[[], Bool], has_rows: Callable[[], Bool], rules: Protocol
 ) -> Bool | None:
-    """Return which users count in no mean by the rule `users`, or None if all users count.
+    """Return a mask of the users whom the rule `users` excludes from means; None if all count.
 
-    It depends on whether the user has a list in the source, and an item or a relevant item in test.
-    The counts of test are computed only if the rule reads them.
+    This depends on whether a user has a list in the source, and an item or a relevant item in test.
+    The counts of items in test are computed only if the rule needs them.
     """
     users = rules.users
     if users in ("test", "known"):
-        # Users without any row are not in test.
+        # Users without rows are not in test.
         return ~has_rows() if rules.no_relevant != "undefined" else None
     outside: Bool = np.zeros(len(known), bool)
     if users in ("known_relevant", "listed"):
@@ -141,15 +141,15 @@ def outside(
 
 
 def left_out(outside: Bool | None, values: Float64, rules: Protocol) -> Bool | None:
-    """Return which users the rule `users` leaves out of the mean of these values, or None."""
+    """Return a mask of users whom the rule `users` leaves out of the mean of values, or None."""
     gone = ~(values > 0) if rules.users == "positive" else outside
     if gone is not None and rules.missing == "skip" and rules.average != "parts":
-        gone = gone & ~np.isnan(values)  # undefined users have a reason already
+        gone = gone & ~np.isnan(values)  # undefined values already have a reason
     return gone
 
 
 def entering(values: Float64, reasons: UInt8, rules: Protocol) -> Float64:
-    """Return the values of the users who count in a metric's mean; NaN for the others.
+    """Return the values that count in a metric's mean, and NaN for other users.
 
     The rules `users` and `missing` decide. Under ``missing="nan"``, one NaN makes all values NaN.
     """

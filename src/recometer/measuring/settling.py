@@ -1,6 +1,6 @@
-"""Changes that some conventions make to a ranking before metrics read it.
+"""Applies rules of some conventions that change a ranking before metrics read it.
 
-Each rule turns `Ranks` into `Ranks`, so that metrics need not know the rules.
+Each rule turns `Ranks` into other `Ranks`, so metrics need not know these rules.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from recometer.ranks import Ranks, UserFlag
 
 
 def leave_out(ranks: Ranks, protocol: Protocol) -> Ranks:
-    """Apply the rules `unranked` and `unknown_items`: make some items not relevant.
+    """Apply the rules `unranked` and `unknown_items`, which make some items not relevant.
 
     If the whole ranking is known, an unranked item is unknown to the source or not a candidate.
     """
     if protocol.unranked == "misses" and protocol.unknown_items == "misses":
         return ranks
-    # Scores that cannot be ranked do not show which items are unknown.
+    # If scores cannot be ranked, they do not show which items are unknown.
     unusable = (ranks.flags & np.uint32(UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE)) != 0
     missing = (ranks.above < 0) & ~unusable[ranks.user]
     if protocol.unranked == "misses":
@@ -36,7 +36,7 @@ def leave_out(ranks: Ranks, protocol: Protocol) -> Ranks:
         ranks = dataclasses.replace(ranks, n_candidates=n_candidates)
     if not missing.any():
         return ranks
-    once = missing & ranks.relevant  # as in n_relevant
+    once = missing & ranks.relevant  # the same items count as in n_relevant
     if ranks.repeated is not None:
         once &= ~ranks.repeated
     gone = np.diff(ragged.offsets(once, ranks.indptr))
@@ -48,9 +48,9 @@ def leave_out(ranks: Ranks, protocol: Protocol) -> Ranks:
     )
 
 
-# The values of the rule `repeated_test` under which each row of a pair counts.
+# Under these values of the rule `repeated_test`, each row of a pair counts.
 COUNT_EACH: tuple[RepeatedTest, ...] = ("counted", "joined")
-# The tie rules under which tied items share places, or move depending on relevance.
+# Under these tie rules, tied items share places, or their places depend on relevance.
 _SEVERAL_PLACES = ("expected", "optimistic", "pessimistic", "random")
 
 
@@ -93,7 +93,7 @@ def with_repeated_rows(ranks: Ranks, rule: str) -> Ranks:
 
 
 def check_places(ranks: Ranks, rule: str, ties: TieRule) -> None:
-    """Raise if rows of a pair must share a place but their item is tied."""
+    """Raise an error if rows of a pair must share a place, but the item is tied."""
     if rule != "joined" or ties not in _SEVERAL_PLACES:
         return
     same = (ranks.above[1:] >= 0) & (ranks.tied[1:] > 0)
@@ -109,7 +109,7 @@ def check_places(ranks: Ranks, rule: str, ties: TieRule) -> None:
 
 
 def _with_copies(ranks: Ranks, copies: Int64, *, together: bool) -> Ranks:
-    """Repeat each row by its number of copies, and count the relevant rows again."""
+    """Repeat each row as often as it has copies, and count relevant rows again."""
     again = np.repeat(np.arange(len(copies)), copies - 1)
     row = np.concatenate([np.arange(len(copies)), again])
     above, tied, before = ranks.above[row], ranks.tied[row], ranks.before[row]

@@ -1,4 +1,4 @@
-"""Side data of metrics, in the item positions of the record that they read."""
+"""Side data of metrics, converted to the item positions of the record."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def needed_by(metrics: Sequence[Metric]) -> dict[SideData, Metric]:
-    """Return the side data that metrics read, each with the first metric that needs it."""
+    """Return the side data that metrics read, each with the first metric that needs them."""
     needed: dict[SideData, Metric] = {}
     for metric in metrics:
         for side in metric.definition.side:
@@ -53,7 +53,7 @@ def check_side_data(
 
 
 def warn_of_propensity(metrics: Iterable[Metric], catalogue: Catalogue | None) -> None:
-    """Warn if there are propensities, but the metrics that could read them read popularity."""
+    """Warn if the catalogue has propensities, but metrics use popularity instead."""
     able = [one for one in metrics if "propensity" in one.definition.parameters]
     used = any(dict(one.parameters).get("propensity") == "given" for one in able)
     if able and not used and catalogue is not None and catalogue.propensity is not None:
@@ -74,7 +74,7 @@ class Popularity:
         The ids of the items; None if items are positions.
     users : int64 [n_items]
     n_users, n_interactions
-        Users with a row in train, and pairs of a user and an item.
+        The number of users with a row in train, and of pairs of a user and an item.
     """
 
     item_ids: Array | None
@@ -107,10 +107,11 @@ def list_data(
 ) -> ListData:
     """Convert the data that metrics of lists read to the item positions of the lists.
 
-    Items that are not in the lists get positions after theirs. `check_side_data` has checked that
-    the `needed` data exist. If the source contains the test data, they are read from `ranks`. Rows
-    of test that are `in_train` are left out. `memory` holds results for other lists of the same
-    items. `popularity` is that of the full training data if `train` has only some users.
+    Items that are not in the lists get positions after all listed items. `check_side_data` must
+    have checked that the `needed` data exist. If the source contains the test data, these are read
+    from `ranks`. Rows of test that are `in_train` are left out. `memory` keeps results for other
+    lists of the same items. If `train` has only some users, `popularity` is computed from the full
+    training data.
     """
     if "catalogue" in needed and lists.n_catalogue is None:
         raise _lacking(needed["catalogue"], "catalogue")
@@ -153,7 +154,7 @@ def _found(
     in_train: Bool | None,
     popularity: Popularity | None,
 ) -> tuple[dict[str, Any], int]:
-    """Return the needed data that do not depend on the lists, and the number of items."""
+    """Return the needed data that do not depend on lists, and the number of items."""
     items = _Items(lists.item_ids, lists.n_items)
     found: dict[str, Any] = {}
     if "test" in needed and ranks is not None:
@@ -213,7 +214,7 @@ def ranks_with(
     catalogue: Catalogue | None,
     popularity: Popularity | None = None,
 ) -> Ranks:
-    """Add the side data of each judged item, whether or not the source knows it."""
+    """Add the side data of each judged item, including items that the source does not know."""
     if needed.keys().isdisjoint(("train", "propensity")):
         return ranks
     items = _Items(ranks.item_ids, test.n_items)
@@ -239,7 +240,7 @@ def of_judged_items(
     Returns
     -------
     int64 [n_judged], int64 [n_items of train], int
-        The last value is the number of all positions.
+        The last value is the total number of positions.
     """
     items = _Items(ranks.item_ids, test.n_items)
     judged = _judged_items(ranks, items, test, train)
@@ -247,7 +248,7 @@ def of_judged_items(
 
 
 def with_copies(ranks: Ranks, test: Interactions, train: Interactions | None) -> Ranks:
-    """Add the number of rows of test of each judged pair, unless the source has done so."""
+    """Add the number of rows of test for each judged pair, unless the source already did."""
     if test.copies is None or ranks.copies is not None:
         return ranks
     items = _Items(ranks.item_ids, test.n_items)
@@ -263,9 +264,9 @@ def with_copies(ranks: Ranks, test: Interactions, train: Interactions | None) ->
 def _judged_items(
     ranks: Ranks, items: _Items, test: Interactions, train: Interactions | None
 ) -> Int64:
-    """Return the positions of judged items, including those that the source does not know (-1).
+    """Return the positions of judged items, including items that the source does not know (-1).
 
-    A user's unknown items are the remaining items of test. Only their gains distinguish them.
+    A user's unknown items are the remaining items of test, which are matched by their gains.
     """
     unknown = np.flatnonzero(ranks.item < 0)
     if not len(unknown):
@@ -288,7 +289,7 @@ def _judged_items(
 
 
 class _Items:
-    """Item positions: those of the lists, followed by those of other items in order of arrival."""
+    """Item positions: first the items of lists, then other items in the order of arrival."""
 
     def __init__(self, item_ids: Array | None, n_items: int) -> None:
         self.item_ids = item_ids
@@ -296,7 +297,7 @@ class _Items:
         self.others: list[Any] = []
 
     def of(self, data: Interactions, what: str) -> Int64:
-        """Return the position of the item of each row."""
+        """Return the position of each row's item."""
         return self.of_columns(data, what)[data.items]
 
     def of_columns(self, data: Interactions, what: str) -> Int64:
@@ -339,26 +340,26 @@ class _Items:
 
 
 def _spread(numbers: Int64, positions: Int64, n_items: int) -> Int64:
-    """Return the number of each item position, or 0."""
+    """Spread numbers over item positions, with 0 elsewhere."""
     found = np.zeros(n_items, np.int64)
     found[positions] = numbers
     return found
 
 
 def _side_of_ranks(ranks: Ranks) -> tuple[Side, Bool]:
-    """Return the judged items of each user in order of ids, as in test, and which are relevant."""
+    """Return each user's judged items, sorted by id as in test, and a mask of relevant ones."""
     order = np.lexsort((ranks.item, ranks.user))
     return Side(ranks.indptr, ranks.item[order], ranks.gain[order]), ranks.relevant[order]
 
 
 def _rows(matrix: Any, row: Int64) -> Float64 | scipy.sparse.csr_array:
-    """Return rows of a matrix; -1 stands for an item without data."""
+    """Return some rows of a matrix; -1 means an item without data."""
     known = row >= 0
     if isinstance(matrix, np.ndarray):
         return np.where(known[:, np.newaxis], matrix[row], np.nan)
     import scipy.sparse
 
-    # An empty row at the end, for items without data.
+    # Append an empty row for items without data.
     indptr = np.append(matrix.indptr, matrix.indptr[-1])
     shape = (matrix.shape[0] + 1, matrix.shape[1])
     more = scipy.sparse.csr_array((matrix.data, matrix.indices, indptr), shape=shape)

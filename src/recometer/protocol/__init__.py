@@ -1,4 +1,4 @@
-"""The rules that results depend on: each is a field of `Protocol`."""
+"""The rules on which results depend: each is a field of `Protocol`."""
 
 from __future__ import annotations
 
@@ -63,16 +63,16 @@ class Rule:
     Attributes
     ----------
     default
-        The value of the rule if none is given.
+        The value of the rule if it is not set.
     says
-        A sentence for each value that the rule takes; in that of a `Number`, ``{}`` stands for the
-        number. If it is empty, the rule takes any value and has no sentence.
+        A sentence for each value that the rule takes. In the sentence of a `Number`, ``{}`` stands
+        for the number. If `says` is empty, the rule takes any value and has no sentence.
     step
-        The step of `recometer.explain` that the rule belongs to.
+        The step of `recometer.explain` to which the rule belongs.
     no_step
-        Why the rule belongs to no step.
+        Why the rule does not belong to a step.
     about
-        Further explanation for the docstring.
+        A further explanation for the docstring.
     """
 
     default: Any
@@ -89,7 +89,7 @@ class Rule:
 
     @cached_property
     def choices(self) -> tuple[Any, ...]:
-        """The values that the rule accepts besides numbers."""
+        """The values that the rule accepts, except numbers."""
         numbers = [entry for entry in self.says if isinstance(entry, Number)]
         return tuple(
             entry
@@ -99,7 +99,7 @@ class Rule:
 
     @cached_property
     def _values(self) -> dict[tuple[type, Any], Any]:
-        """The entries by type and value, because True is not the number 1."""
+        """The entries of `says` by type and value, because True is not the number 1."""
         return {(type(entry), entry): entry for entry in self.says}
 
     def _entry(self, value: object) -> Any:
@@ -165,7 +165,7 @@ def rule(
     no_step: str = "",
     about: str = "",
 ) -> Value:
-    """Declare a rule, see `Rule`, as a field of a class that `ruled` decorates."""
+    """Declare a rule (see `Rule`) as a field of a class that `ruled` decorates."""
     declared = Rule(default, says or {}, step, no_step, about)
     return dataclasses.field(default=default, metadata={"rule": declared})
 
@@ -604,7 +604,7 @@ class Protocol:
         Raises
         ------
         UnknownNameError
-            If a rule does not exist. The message lists those that do.
+            If a rule does not exist. The message lists all rules.
         InputError
             If a rule does not take a value, or if `version` changes, which cannot be chosen.
         """
@@ -627,8 +627,7 @@ class Protocol:
         Parameters
         ----------
         other
-            The protocol to compare with. None stands for recometer's own rules, with the default
-            of each.
+            The protocol to compare with. None means recometer's default rules.
         """
         changed = [f"{rule}={getattr(self, rule)!r}" for rule in self.differing(other)]
         return " ".join([self.name, *filter(None, [self.version]), *changed])
@@ -638,11 +637,11 @@ class Protocol:
         return self.declared[rule].sentence(getattr(self, rule))
 
     def sentences(self, other: Protocol | None = None) -> list[str]:
-        """Return the rules that differ from another protocol (by default our own) as sentences."""
+        """Return rules that differ from another protocol (by default recometer's) as sentences."""
         return [self.sentence(rule) for rule in self.differing(other)]
 
     def differing(self, other: Protocol | None = None) -> list[str]:
-        """Return the names of the rules that differ from another protocol (by default our own)."""
+        """Return the names of rules that differ from another protocol (by default recometer's)."""
         other = type(self)() if other is None else other
         return [
             rule
@@ -661,7 +660,7 @@ class Protocol:
 
 
 class Rules(TypedDict, total=False):
-    """The types of the rules of `Protocol`; a test checks that both declare the same."""
+    """The types of the rules of `Protocol`; a test checks that both declare the same rules."""
 
     name: str
     ties: TieRule
