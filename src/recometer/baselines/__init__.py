@@ -1,21 +1,21 @@
 """Simple models to compare with.
 
 Each function fits a model to the training data (`Interactions`, or anything that `Interactions.of`
-takes) and returns a source for `recometer.evaluate` that has the same user and item ids. They only
-need NumPy and SciPy.
+takes) and returns a source for `recometer.evaluate` with the same user and item ids. The functions
+only need NumPy and SciPy.
 
 ==================  ======================================================================
 `random_ranking`    every user's items in random order, which shows what chance achieves
 `most_popular`      one ranking for all users, by the number of training users of an item
-`item_knn`          items similar to those of the user (cosine similarity)
+`item_knn`          items similar to the user's items (cosine similarity)
 `truncated_svd`     a low-rank factorisation of the training matrix
 `ease`              a linear autoencoder in closed form
 ==================  ======================================================================
 
-For a user without training items, the last three give the same score to every item. An item without
-training users gets the lowest score from `most_popular`. Neither raises an error. A model that is
-fitted again on the same machine is the same to the last bit. On another machine, `truncated_svd`
-and `ease` may differ by rounding, because the libraries for linear algebra do.
+For a user without training items, the last three models give every item the same score. From
+`most_popular`, an item without training users gets the lowest score. Neither case raises an error.
+If you fit a model again on the same machine, it is the same to the last bit. On another machine,
+`truncated_svd` and `ease` may differ by rounding, because libraries for linear algebra differ.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 EASE_MAX_ITEMS = 10_000
-BLOCK = 512  # columns processed together
+BLOCK = 512  # number of columns processed together
 
 
 def ease(
@@ -38,11 +38,11 @@ def ease(
     Parameters
     ----------
     train : Interactions, or what `Interactions.of` takes
-        Its values are used if it has any; otherwise every interaction counts 1.
+        Values are used if there are any; otherwise, every interaction counts 1.
     regularisation
-        :math:`\lambda`, above 0. Larger data need larger values; Steck used 200 to 1,000.
+        :math:`\lambda`, above 0. Larger data need larger values. Steck used 200 to 1,000.
     max_items
-        The largest catalogue to fit. B takes 8 bytes x items², and the time grows with items³.
+        The maximum number of items. B takes 8 bytes x items², and the time grows with items³.
     progress
         Whether to show a progress bar on standard error. None shows one only on a terminal, and
         only if the work takes a while.
@@ -55,8 +55,8 @@ def ease(
     Raises
     ------
     InputError
-        If there are more items than `max_items` (the message says how much memory they need),
-        `regularisation` is not above 0, or training values are infinite.
+        If there are more than `max_items` items (the message says how much memory they need), if
+        `regularisation` is not above 0, or if training values are infinite.
     """
     max_items = check_count(max_items, "max_items")
     regularisation = plain_number(regularisation)
@@ -85,7 +85,7 @@ def ease(
 
 
 def _weights(matrix: sparse.csr_array, regularisation: float, ticker: Ticker) -> Float64:
-    """Return B, float64 [n_items, n_items]; one such matrix is all the memory it takes."""
+    """Return B, float64 [n_items, n_items]; this takes the memory of a single such matrix."""
     n_items = matrix.shape[1]
     by_item = matrix.T.tocsr()
     gram = np.empty((n_items, n_items))
@@ -104,15 +104,15 @@ def _weights(matrix: sparse.csr_array, regularisation: float, ticker: Ticker) ->
 def _negative_inverse(matrix: Float64, ticker: Ticker) -> Float64:
     """Turn a symmetric positive definite matrix into minus its inverse, in place.
 
-    The sweep operator, a block at a time (Goodnight 1979, "A tutorial on the SWEEP
-    operator", The American Statistician 33(3)). As fast as LAPACK's inverse, but it needs no
-    second matrix, and its steps are so short that Ctrl-C is noticed.
+    This is the sweep operator, a block at a time (Goodnight 1979, "A tutorial on the SWEEP
+    operator", The American Statistician 33(3)). It is as fast as LAPACK's inverse, but needs no
+    second matrix, and its steps are so short that Ctrl-C takes effect.
     """
     size = len(matrix)
     starts = range(0, size, BLOCK)
     for start in starts:
         swept = slice(start, min(start + BLOCK, size))
-        # Only the lower triangle is kept up to date until the end.
+        # Until the end, only the lower triangle is kept up to date.
         column = np.concatenate([matrix[swept, : swept.stop].T, matrix[swept.stop :, swept]])
         corner = np.tril(column[swept]) + np.tril(column[swept], -1).T
         column[swept] = corner

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 
-FACTORS = 64  # the default, unless there are few users or items
-PRODUCTS = 4  # matrix-vector products per vector of the iteration (an estimate)
-DENSE_SIZE = 1_000  # up to here all eigenvectors of the Gram matrix are computed
+FACTORS = 64  # the default number of factors, unless there are few users or items
+PRODUCTS = 4  # estimated matrix-vector products per vector of the iteration
+DENSE_SIZE = 1_000  # up to this size, all eigenvectors of the Gram matrix are computed
 
 
 def truncated_svd(
@@ -34,11 +34,11 @@ def truncated_svd(
 
     With the singular value decomposition :math:`X = U \Sigma V^T` of the training matrix
     and the `factors` largest singular values, user u's factors are :math:`x_u V`, item i's
-    are row i of V, and the score is their product (PureSVD: Cremonesi, Koren & Turrin 2010,
-    "Performance of recommender algorithms on top-N recommendation tasks", RecSys).
+    factors are row i of V, and the score is their product (PureSVD: Cremonesi, Koren & Turrin
+    2010, "Performance of recommender algorithms on top-N recommendation tasks", RecSys).
 
     With `normalise`, :math:`X D^{-1} = U \Sigma V^T` is decomposed instead, where D holds
-    the norms of the columns; user u's factors are :math:`x_u D^{-1} V`, item i's are row i
+    the norms of the columns; user u's factors are :math:`x_u D^{-1} V`, and item i's are row i
     of :math:`D V`. Every item then has the same weight. Without `normalise`, popular items
     dominate the factors, which works well for many items and long histories, but badly for few
     items and short histories.
@@ -46,16 +46,16 @@ def truncated_svd(
     Parameters
     ----------
     train : Interactions, or what `Interactions.of` takes
-        Its values are used if it has any; otherwise every interaction counts 1.
+        Values are used if there are any; otherwise, every interaction counts 1.
     factors
         The number of singular values to keep, at most ``min(n_users, n_items)``. None keeps 64,
-        or a quarter of the users or of the items if that is fewer: with all of them, the scores
-        would repeat train.
+        or a quarter of the users or items if that is fewer. With all singular values, the scores
+        would only repeat train.
     normalise
-        Whether to scale the columns to the norm 1.
+        Whether to scale columns to norm 1.
     seed
-        Seed of the start vector of the iteration (ARPACK), which is used if both sides exceed
-        1,000. Below that, all eigenvectors are computed, and the seed has no effect.
+        Seed of the start vector of the iteration (ARPACK), which is used if there are more than
+        1,000 users and items. Otherwise, all eigenvectors are computed, and the seed has no effect.
     progress
         Whether to show a progress bar on standard error. None shows one only on a terminal, and
         only if the work takes a while. The number of iterations is not known; the bar estimates it.
@@ -64,7 +64,7 @@ def truncated_svd(
     -------
     Factors
         float64 [n_users, factors] and [n_items, factors], largest singular value first. In
-        every column of the item factors the entry of largest magnitude is positive.
+        every column of the item factors, the entry of largest magnitude is positive.
 
     Raises
     ------
@@ -106,9 +106,9 @@ def truncated_svd(
 def _right_singular_vectors(
     matrix: sparse.csr_array, factors: int, seed: int, ticker: Ticker
 ) -> Float64:
-    """Return V, float64 [n_items, factors]; numbers that are 0 up to rounding are set to 0.
+    """Return V, float64 [n_items, factors]; numbers that are 0 up to rounding become 0.
 
-    Otherwise, users and items unconnected to the rest would be ranked by noise.
+    Otherwise, noise would rank users and items that are not connected to the rest.
     """
     n_users, n_items = matrix.shape
     if n_items <= n_users:
@@ -125,7 +125,7 @@ def _right_singular_vectors(
 def _largest_eigenvectors(
     left: sparse.csr_array, right: sparse.csr_array, count: int, seed: int, ticker: Ticker
 ) -> tuple[Float64, Float64]:
-    """Return the largest eigenvalues and eigenvectors of ``left @ right``, which is symmetric."""
+    """Return the largest eigenvalues and eigenvectors of the symmetric ``left @ right``."""
     size = left.shape[0]
     if left.nnz == 0:
         return np.zeros(count), np.zeros((size, count))

@@ -21,7 +21,7 @@ Fitted = TypeVar("Fitted")
 
 
 def training_interactions(train: Any) -> Interactions:
-    """Return Interactions unchanged, or read them from a frame, a matrix, a dict or a file."""
+    """Return Interactions unchanged; read a frame, a matrix, a dict or a file."""
     found = train if isinstance(train, Interactions) else Interactions.of(train)
     if found.item_ids is None:
         check_number_of_positions(found.n_items, len(found), "train")
@@ -61,7 +61,7 @@ def fitted(
     Parameters
     ----------
     fit
-        The function that fits, and reports how much of `work` is done, in any unit.
+        A function that fits the model, and reports how much of `work` is done, in any unit.
     work
     name
         Name of the model.

@@ -14,23 +14,23 @@ from recometer.tasks import Ticker
 if TYPE_CHECKING:
     from scipy import sparse
 
-BLOCK_ENTRIES = 4_000_000  # similarities processed together: about 100 MB of working memory
+BLOCK_ENTRIES = 4_000_000  # number of similarities processed together, in about 100 MB of memory
 
 
 def item_knn(train: Any, *, neighbours: int = 100, progress: bool | None = None) -> Scores:
-    r"""Score items by their similarity to the items of the user.
+    r"""Score items by their similarity to the user's items.
 
     The similarity of two items is the cosine of their columns in the training matrix x,
     :math:`s_{ji} = \sum_u x_{uj} x_{ui} / (\|x_j\| \|x_i\|)`. Every item j keeps its
     `neighbours` most similar other items, N(j), if their similarity is positive
-    (of equally similar items, the lower one). The score of item i for user u is
+    (among equally similar items, the lowest ones). The score of item i for user u is
     :math:`\sum_{j: i \in N(j)} x_{uj} s_{ji}` (Deshpande & Karypis 2004, "Item-based top-N
     recommendation algorithms", ACM TOIS 22(1), without their normalisations of rows).
 
     Parameters
     ----------
     train : Interactions, or what `Interactions.of` takes
-        Its values are used if it has any; otherwise every interaction counts 1.
+        Values are used if there are any; otherwise, every interaction counts 1.
     neighbours
         The number of neighbours that an item keeps.
     progress
@@ -66,7 +66,7 @@ def item_knn(train: Any, *, neighbours: int = 100, progress: bool | None = None)
 
 
 def _work(matrix: sparse.csr_array) -> Int64:
-    """Return an upper bound on the similarities to compute for each item: int64 [n_items]."""
+    """Return an upper bound on the number of similarities of each item: int64 [n_items]."""
     pairs = matrix.T.tocsr().astype(bool).astype(np.int64) @ np.diff(matrix.indptr).astype(np.int64)
     work: Int64 = np.minimum(pairs, matrix.shape[1])
     return work
@@ -75,7 +75,7 @@ def _work(matrix: sparse.csr_array) -> Int64:
 def _truncated_cosine(
     matrix: sparse.csr_array, neighbours: int, work: Int64, ticker: Ticker
 ) -> sparse.csr_array:
-    """Return float64 [n_items, n_items]: in row j the strongest similarities of item j."""
+    """Return float64 [n_items, n_items], with the strongest similarities of item j in row j."""
     from scipy import sparse
 
     n_items = matrix.shape[1]
@@ -110,7 +110,7 @@ def _truncated_cosine(
 
 
 def _strongest(similar: sparse.csr_array, count: int) -> sparse.csr_array:
-    """Keep the `count` largest (positive) entries of each row; ties: the lower column."""
+    """Keep the `count` largest (positive) entries of each row; ties go to the lower column."""
     from scipy import sparse
 
     similar.sort_indices()

@@ -19,7 +19,7 @@ from recometer.sources.factors import Factors
 from recometer.sources.scores import Scores
 
 # Without a salt, a split with the same seed would hash the same numbers, and its test items would
-# be those with the lowest scores.
+# have the lowest scores.
 SALT = 0x72616E6B696E6773
 
 
@@ -29,8 +29,8 @@ def most_popular(train: Any) -> Factors:
     Parameters
     ----------
     train : Interactions, or what `Interactions.of` takes
-        Interactions to count. Rows with the value 0 do not count, and all other values count the
-        same: forty plays of a song by a user do not make it more popular than one play.
+        Interactions to count. Rows with a value of 0 do not count, and all other values count
+        equally: if a user plays a song forty times, this counts like a single play.
 
     Returns
     -------
@@ -51,15 +51,15 @@ def random_ranking(train: Any, *, seed: int = 0) -> Scores:
     """Rank the items in a random order, which differs between users.
 
     The score of an item is a hash of the seed, the user's id and the item's id (or of positions
-    if there are no ids) on [0, 1), so that the order of a user depends neither on the other
-    users nor on the machine.
+    if there are no ids), scaled to [0, 1). A user's order therefore does not depend on other users
+    or on the machine.
 
     Parameters
     ----------
     train : Interactions, or what `Interactions.of` takes
         Only its users and items are read.
     seed
-        A whole number from 0 to 2^64 - 1. Another seed gives another order.
+        A whole number from 0 to 2^64 - 1. Another seed leads to another order.
 
     Returns
     -------

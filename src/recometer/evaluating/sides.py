@@ -33,14 +33,14 @@ N_BANDS = 5  # of popularity
 class Counts(NamedTuple):
     """Counts from train: the items of each user of test, and the popularity of each item."""
 
-    activity: Int64  # [n_users]: the training items of the user
-    total: Int64  # [n_users]: the training users of these items, summed
+    activity: Int64  # [n_users]: number of training items
+    total: Int64  # [n_users]: sum of their numbers of training users
     band: Int8  # [n_items]: see `FoundByPopularity`
     ranges: Int64  # [N_BANDS, 2]
 
     @classmethod
     def of(cls, test: Interactions, train: Interactions, counting: Counting) -> Counts:
-        """Count. If counting runs in the background, the arrays are filled when it has finished."""
+        """Count; if this runs in the background, the arrays are filled after it has finished."""
         users = SourceIndex.of_data(train, "train").users_of(test)
         counts = cls(
             ragged.lengths(train.indptr, users),
@@ -63,7 +63,7 @@ class Counts(NamedTuple):
     def profiles(self) -> tuple[Int64, Float64]:
         """Each user's number of training items, and the popularity of these items.
 
-        That is the mean number of training users of these items; NaN for users without any.
+        The latter is the mean number of training users of these items; NaN for users without any.
         """
         activity, total = self.activity, self.total
         popularity = np.divide(total, activity, out=np.full(len(total), np.nan), where=activity > 0)

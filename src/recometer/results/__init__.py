@@ -1,1 +1,1 @@
-"""What comes out: evaluations, their means and intervals, groups, folds and summaries."""
+"""Results: evaluations, their means and intervals, groups, folds and summaries."""

@@ -1,4 +1,4 @@
-"""Evaluation: the result of `evaluate`, per user and summarised."""
+"""Evaluation: the result of `evaluate`, per user and in summary."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ NOT_KEPT = (
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class EvaluationRecord(rendering.Printed):
-    """The result of `evaluate`; see `recometer.Evaluation`, which is reported and tracked, too."""
+    """The result of `evaluate`; see `recometer.Evaluation`, which adds reports and tracking."""
 
     values: Mapping[str, Float64]
     reasons: Mapping[str, UInt8]
@@ -83,7 +83,7 @@ class EvaluationRecord(rendering.Printed):
     over_users: Mapping[str, float] = dataclasses.field(default_factory=dict)
     chance: Mapping[str, Float64] = dataclasses.field(default_factory=dict)
     lists: TopLists | None = dataclasses.field(default=None, repr=False)
-    # The data from which the intervals of `over_users` and of `over_rows` are computed.
+    # The data for the intervals of `over_users` and `over_rows`.
     list_data: ListData | None = dataclasses.field(default=None, repr=False)
     rated: RatedTogether | None = dataclasses.field(default=None, repr=False)
     inputs_kept: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False)
@@ -101,12 +101,12 @@ class EvaluationRecord(rendering.Printed):
 
     @property
     def n_users(self) -> int:
-        """Number of users of test, those without a defined value included."""
+        """Number of users of test, including users without a defined value."""
         return len(self.n_relevant)
 
     @cached_property
     def clusters(self) -> Int64 | None:
-        """A number per session, the same for all sessions of a user; None without sessions."""
+        """The number of each session's user; None without sessions."""
         return ids.clusters_of(self.user_ids)
 
     def __len__(self) -> int:
@@ -114,7 +114,7 @@ class EvaluationRecord(rendering.Printed):
         return self.n_users
 
     def __contains__(self, metric: object) -> bool:
-        """Return whether the result has a metric, or all of several, under any of its names."""
+        """Return whether the result has a metric (or all of several metrics), under any name."""
         try:
             names_of(metric, self._averaging.metrics, self.protocol)  # type: ignore[arg-type]
         except (UnknownNameError, InputError):
@@ -128,7 +128,7 @@ class EvaluationRecord(rendering.Printed):
         ----------
         metric
             ``"ndcg@10"``, or several cut-offs: ``"ndcg@1..10"``, ``"recall@5,10"``. As in
-            `evaluate`, case does not matter, and other names work as well: ``"MRR"`` for rr.
+            `evaluate`, case does not matter, and synonyms work as well: ``"MRR"`` for rr.
 
         Returns
         -------
@@ -137,7 +137,7 @@ class EvaluationRecord(rendering.Printed):
         Raises
         ------
         UnknownNameError
-            If the result does not have the metric. The message lists the metrics that it has.
+            If the result does not have the metric. The message lists its metrics.
         InputError
             If the metric has one value for all users.
         """
@@ -155,25 +155,25 @@ class EvaluationRecord(rendering.Printed):
         """Return the mean of each metric over the users with a defined value.
 
         Errors of predicted ratings, such as rmse, are over the rows of all users, as in every
-        table; ``weights="users"`` gives their mean over users.
+        table; ``weights="users"`` returns their mean over users.
 
-        `summary` also has the number of these users, and the interval of the mean.
+        `summary` also returns the number of these users, and the interval of the mean.
 
         Parameters
         ----------
         weights
-            None follows the rule `average`. ``"users"`` gives every user the same weight,
-            ``"relevant"`` the user's number of relevant items (for roc_auc this is known as GAUC).
-            ``"pooled"`` divides the sum of the users' numerators by the sum of their denominators,
-            for metrics that are ratios, such as precision, recall and ap; for predicted ratings it
-            takes the mean over all rows. You can also pass an array of numbers [n_users], at
-            least 0.
+            None follows the rule `average`. ``"users"`` gives every user the same weight.
+            ``"relevant"`` weights users by their numbers of relevant items (for roc_auc, this is
+            known as GAUC). ``"pooled"`` divides the sum of the users' numerators by the sum of
+            their denominators, for metrics that are ratios, such as precision, recall and ap; for
+            predicted ratings, it returns the mean over all rows. You can also pass an array of
+            numbers [n_users], at least 0.
 
         Returns
         -------
         dict of str to float
-            A mean is NaN if no user has a value. Metrics with one value for all users are
-            included, but are left out if there are weights.
+            A mean is NaN if no user has a value. Metrics with one value for all users are included,
+            unless you pass weights.
 
         Raises
         ------
@@ -186,9 +186,9 @@ class EvaluationRecord(rendering.Printed):
 
     @property
     def together(self) -> dict[str, float]:
-        """The means of metrics with one value for all users, such as coverage and rating errors.
+        """The values of metrics with one value for all users, such as coverage and rating errors.
 
-        They are `over_users`, and the entries of `over_rows` that the rule ``average`` selects.
+        These are `over_users`, and the entries of `over_rows` that the rule ``average`` selects.
         """
         return self._together(None)
 
@@ -201,20 +201,20 @@ class EvaluationRecord(rendering.Printed):
     def interval(
         self, metric: str | Metric, weights: Weights = None
     ) -> Interval | dict[str, Interval]:
-        """Return the interval of a metric's mean, by the rules ``interval`` and ``confidence``.
+        """Return the interval of a metric's mean, under the rules ``interval`` and ``confidence``.
 
         Parameters
         ----------
         metric, weights
-            The name of the metric, or several cut-offs, ``"ndcg@1..20"``; and weights as in `mean`.
+            The name of the metric, or several cut-offs, ``"ndcg@1..20"``, and weights as in `mean`.
 
         Returns
         -------
         recometer.stats.Interval, or a dict by the names of `mean` for several cut-offs
-            ``low, high = interval`` gives the ends. `method` and `note` say how it was computed,
+            Use ``low, high = interval`` for the ends. `method` and `note` say how it was computed,
             or why there is none. For a metric with one value for all users, see
-            `stats.intervals.resampled`. The ends are cut at the bounds of the metric, unless the
-            value of a user is beyond them.
+            `stats.intervals.resampled`. The ends are clipped to the bounds of the metric, unless a
+            user's value is outside the bounds.
         """
         names, several = names_of(metric, self._averaging.metrics, self.protocol)
         for name in names:
@@ -237,7 +237,8 @@ class EvaluationRecord(rendering.Printed):
         Parameters
         ----------
         weights, interval
-            As in `mean`, and an interval that replaces that of the rule: ``"t"``, ``"bca"``, ...
+            Weights as in `mean`, and a value that replaces the rule ``interval``: ``"t"``,
+            ``"bca"``, ...
         cluster
             As in `recometer.compare`: intervals are over whole clusters of users.
         """
@@ -255,7 +256,7 @@ class EvaluationRecord(rendering.Printed):
             no_value = self.reasons[name] != 0
             if name not in together:
                 no_value = np.isnan(self._averaging.entering(name))
-            elif name in self.values:  # a mean over rows includes users without a value
+            elif name in self.values:  # means over rows include users without a value
                 no_value = ~np.isin(self.reasons[name], OF_ONE_USER)
                 for reason in OF_ONE_USER:
                     why.pop(reason.sentence, None)
@@ -284,16 +285,16 @@ class EvaluationRecord(rendering.Printed):
         ----------
         groups
             The group of each user: a sequence or array [n_users], in the order of `user_ids`;
-            a dict from user to group; or a data frame with a column of users and one of
-            groups. Users without a group, or whose group is missing, are left out and counted.
-            ``"activity"`` makes quantiles of the user's number of training items, and
-            ``"popularity"`` quantiles of the mean number of training users of these items.
+            a dict from user to group; or a data frame with a column of users and a column of
+            groups. Users without a group, or with a missing group, are left out and counted.
+            ``"activity"`` forms quantiles of the user's number of training items, and
+            ``"popularity"`` forms quantiles of the mean number of training users of these items.
         column, user
-            The columns of groups and of users in the frame. By default, the only column other than
-            that of the users, and the column of users with a common name.
+            The columns of groups and of users in the frame. By default, the column of users is
+            found by its common name, and the only other column has the groups.
         quantiles
-            The number of groups of ``"activity"`` and ``"popularity"``, at least 2. There are fewer
-            if many users have the same value, because these stay together.
+            The number of groups for ``"activity"`` and ``"popularity"``, at least 2. There are
+            fewer groups if many users have the same value, because these stay together.
         weights, interval, cluster
             As in `summary`.
 
@@ -304,10 +305,10 @@ class EvaluationRecord(rendering.Printed):
         Raises
         ------
         InputError
-            If the number of users differs, no user has a group, or training data are needed and
+            If the number of users differs, no user has a group, or training data are needed but
             missing.
         InputTypeError
-            If the argument does not tell who is in which group.
+            If the argument does not say which user is in which group.
 
         Examples
         --------
@@ -349,8 +350,8 @@ class EvaluationRecord(rendering.Printed):
         Parameters
         ----------
         positions : integers [m], or bool [n_users]
-            Their positions, or a mask. Counts over all users do not change. Metrics with one value
-            for all users are computed again; those of a loaded evaluation are left out.
+            Positions of the users, or a mask. Counts over all users do not change. Metrics with one
+            value for all users are computed again; for a loaded evaluation, they are left out.
 
         Raises
         ------
@@ -374,7 +375,7 @@ class EvaluationRecord(rendering.Printed):
         return dataclasses.replace(self, **changes)
 
     def per_user(self) -> polars.DataFrame:
-        """Return a Polars frame with the columns ``user`` (and ``session``), and one per metric.
+        """Return a Polars frame: the columns ``user`` (and ``session``), and a column per metric.
 
         Without ids, ``user`` has positions. Ids of a type that Polars lacks become strings.
         """
@@ -384,11 +385,11 @@ class EvaluationRecord(rendering.Printed):
         return pl.DataFrame({**ids.id_columns(users), **self.values})
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one Parquet file, which `recometer.load` reads.
+        """Write everything to a single Parquet file, which `recometer.load` reads.
 
-        Its columns are the values of the users and the reasons. Its metadata contain what is needed
-        to repeat the evaluation (protocol, seed, definitions, versions, counts and the
-        fingerprints of the inputs), as JSON under the key ``recometer``.
+        The columns have the values of users, and the reasons. The metadata describe the evaluation
+        (protocol, seed, definitions, versions, counts and the fingerprints of the inputs), as JSON
+        under the key ``recometer``.
 
         Raises
         ------
@@ -403,7 +404,7 @@ class EvaluationRecord(rendering.Printed):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
-        """Read an evaluation that `save` wrote, see `recometer.load`."""
+        """Read an evaluation that `save` wrote; see `recometer.load`."""
 
         def make(fields: dict[str, Any], intervals: dict[str, Interval]) -> EvaluationRecord:
             result = cls(**fields)
@@ -419,7 +420,7 @@ class EvaluationRecord(rendering.Printed):
         return name_of(metric, self._averaging.metrics, self.protocol)
 
     def _with_mean(self, weights: Weights) -> list[str]:
-        """Return the metrics that have a mean, in the order asked for."""
+        """Return the metrics that have a mean, in the requested order."""
         return [name for name in map(str, self.metrics) if weights is None or name in self.values]
 
     @cached_property
@@ -432,11 +433,11 @@ class EvaluationRecord(rendering.Printed):
         return self._averaging.metrics[self._known(metric)]
 
     def counted_values(self, metric: str | Metric) -> Float64:
-        """Return the values of the users who count in a metric's mean, and NaN for the others."""
+        """Return the values that count in a metric's mean, and NaN for other users."""
         return self._averaging.entering(self._known(metric))
 
     def bounds(self, metric: str | Metric) -> tuple[float, float]:
-        """Return the lowest and the highest possible value of a user, which may be infinite."""
+        """Return the lowest and the highest possible value of a user; they may be infinite."""
         return self._averaging.bounds(self._known(metric))
 
     def _all_intervals(self, names: Iterable[str], weights: Weights = None) -> list[Interval]:
@@ -453,7 +454,7 @@ class EvaluationRecord(rendering.Printed):
         return [known[name] for name in names]
 
     def table(self) -> rendering.Table:
-        """Return the table that ``print`` shows, for other formats."""
+        """Return the table that ``print`` shows, for use in other formats."""
         return summary.table(self.summary(), self.protocol, self._notes())
 
     def to_dict(self, *, per_user: bool = False) -> dict[str, Any]:
@@ -496,7 +497,7 @@ class EvaluationRecord(rendering.Printed):
         return None if self.list_data is None else ListedUsers(self.list_data)
 
     def _together(self, weights: Weights) -> dict[str, float]:
-        """Return the metrics with one value for all users, under some weights; NaN if not kept."""
+        """Return the values for all users together, under some weights; NaN without data."""
         return together_of(self.metrics, self.protocol, self.over_users, self.over_rows, weights)
 
     def _intervals_together(self, values: Mapping[str, float]) -> dict[str, Interval]:
@@ -518,7 +519,7 @@ class EvaluationRecord(rendering.Printed):
         return found
 
     def _together_of_some(self, chosen: Int64) -> dict[str, Any]:
-        """Recompute the metrics with one value, over some users; return the changed fields."""
+        """Recompute metrics with one value for all users over some users; return changed fields."""
         changes: dict[str, Any] = {"over_rows": dict.fromkeys(self.over_rows, float("nan"))}
         if self.rated is not None:
             changes["rated"] = rated = self.rated.users(chosen)
@@ -529,15 +530,15 @@ class EvaluationRecord(rendering.Printed):
             changes["list_data"] = data = self.list_data.users(chosen)
             changes["over_users"] = compute_for_all(ListedUsers(data), asked, self.protocol)
         elif asked:
-            # The data needed to compute them again were not kept.
+            # The data for computing them again were not kept.
             changes["over_users"] = {}
             changes["metrics"] = tuple(one for one in self.metrics if one not in asked)
         return changes
 
     def _under_interval(self, interval: str) -> Self:
-        """Return an evaluation whose means have another interval.
+        """Return an evaluation with another rule for intervals of means.
 
-        Metrics with one value for all users keep their intervals, which do not follow the rule.
+        Metrics with one value for all users keep their intervals, which do not follow this rule.
         """
         changed = dataclasses.replace(self, protocol=self.protocol.replace(interval=interval))
         known = self._intervals
@@ -545,7 +546,7 @@ class EvaluationRecord(rendering.Printed):
         return changed
 
     def _under_clusters(self, clusters: Int64 | None) -> Self:
-        """Return an evaluation whose intervals are over these clusters of users."""
+        """Return an evaluation with intervals over clusters of users."""
         changed = dataclasses.replace(self)
         # Cached by `clusters`, which otherwise reads them from the ids of sessions.
         numbered = None if clusters is None else np.unique(clusters, return_inverse=True)[1]
@@ -564,7 +565,7 @@ class EvaluationRecord(rendering.Printed):
 
 
 def fingerprints(result: EvaluationRecord, name: str) -> dict[str, Any]:
-    """Return what identifies an input of a result or of its folds; empty if it was not given.
+    """Return what identifies an input of a result or its folds; empty if there was none.
 
     The inputs are ``"test"``, ``"train"``, ``"candidates"`` and ``"exclude"``.
     """
@@ -580,10 +581,11 @@ def names_of(
 ) -> tuple[list[str], bool]:
     """Return the names in `known` that `metric` matches, and whether it names several.
 
-    `metric` is what `recometer.evaluate` takes: another name of a metric, several cut-offs
-    (``ndcg@1..1``, too), ``rbp(p=0.8)`` for rbp, ``err@10`` for ``err@10(max_gain=3)``.
-    UnknownNameError: it was not evaluated. InputError: it is ambiguous, or has a cut-off or a
-    parameter value that the metric does not take.
+    `metric` may have any form that `recometer.evaluate` takes: a synonym, several cut-offs (also
+    ``ndcg@1..1``), ``rbp(p=0.8)`` for rbp, or ``err@10`` for ``err@10(max_gain=3)``.
+
+    Raises UnknownNameError if it was not evaluated, and InputError if it is ambiguous, or has a
+    cut-off or a parameter value that the metric does not take.
     """
     text = str(metric)
     if text in known:
@@ -604,7 +606,7 @@ def names_of(
 
 
 def name_of(metric: str | Metric, known: Mapping[str, Metric], protocol: Protocol) -> str:
-    """Return the one name in `known` that is meant, see `names_of`; InputError for several."""
+    """Return the only name in `known` that matches; see `names_of`. InputError for several."""
     names, several = names_of(metric, known, protocol)
     if several:
         raise InputError(
@@ -614,13 +616,13 @@ def name_of(metric: str | Metric, known: Mapping[str, Metric], protocol: Protoco
 
 
 def names_among(asked: Metrics, known: Iterable[Metric], protocol: Protocol) -> list[str]:
-    """Return distinct names of metrics as in `known`; metrics not in it keep their own name."""
+    """Return distinct names of metrics as in `known`; other metrics keep their own names."""
     among = {str(one): one for one in known}
     return list(dict.fromkeys(_as_known(one, among) for one in parse_under(asked, protocol)))
 
 
 def _as_known(asked: Metric, known: Mapping[str, Metric]) -> str:
-    """Return the name in `known` of a metric, whose parameters may be filled in from test."""
+    """Return a metric's name in `known`, in which parameters may be filled in from test."""
     name = str(asked)
     if name in known:
         return name

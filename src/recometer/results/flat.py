@@ -1,9 +1,9 @@
 """Flat names and values for experiment trackers, in which ``ndcg@10`` is ``ndcg_at_10``.
 
-A name consists only of ASCII letters, digits and ``_``, which MLflow, W&B, TensorBoard and DVC all
-accept, and begins with the metric. It is read back from left to right: a word of `WORDS` between
-two ``_`` is a sign, a ``_`` between two digits is a decimal point, and ``_x2f_`` is the
-character with this hexadecimal code. Every other ``_`` is itself.
+A name has only ASCII letters, digits and ``_``, which MLflow, W&B, TensorBoard and DVC all accept,
+and begins with the metric. It is read from left to right: a word of `WORDS` between two ``_`` means
+a sign, a ``_`` between two digits means a decimal point, and ``_x2f_`` means the character with
+this hexadecimal code. Every other ``_`` means itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
 
 WORDS = {"@": "at", "(": "with", "=": "is", ",": "and", "-": "minus", "+": "plus", " ": "space"}
 _SIGNS = {word: sign for sign, word in WORDS.items()}
-# Words before the name of a model, and before the model that it is compared with.
+# The words before the name of a model, and before the name of the other model in a comparison.
 _OF, _VERSUS = "of", "versus"
 _TOKEN = re.compile(
     rf"_(?P<sign>{'|'.join(_SIGNS)})_"
@@ -45,16 +45,16 @@ class FlatName:
     Attributes
     ----------
     metric
-        The name in `recometer.evaluate`, such as ``"ndcg@10"``.
+        The name as in `recometer.evaluate`, such as ``"ndcg@10"``.
     statistic
         ``"mean"`` (for a comparison, the difference of two means); ``"low"`` and ``"high"``, the
-        ends of its interval; ``"chance"``, the expected value of a random order; ``"counted"`` and
-        ``"skipped"``, the numbers of users who count in it and who do not; ``"p_value"``, and
-        ``"adjusted_p"`` for all comparisons.
+        ends of its interval; ``"chance"``, the expected value for a random order; ``"counted"`` and
+        ``"skipped"``, the numbers of users who do and do not count in it; ``"p_value"``; or
+        ``"adjusted_p"``, which accounts for all comparisons.
     model
         The model. None if there is only one.
     other
-        The model that it is compared with, if any.
+        The model with which it is compared, if any.
 
     Examples
     --------
@@ -101,9 +101,9 @@ class FlatName:
         Raises
         ------
         InputError
-            If `FlatName` does not write such a name.
+            If `FlatName` cannot have written this name.
         InputTypeError
-            If it is not a string.
+            If the name is not a string.
         """
         if not isinstance(name, str):
             raise InputTypeError(
@@ -125,7 +125,7 @@ class FlatName:
 def named(
     values: Iterable[tuple[FlatName, float | int]], path: str | os.PathLike[str] | None
 ) -> dict[str, float | int]:
-    """Return values by their flat names, and write them to a JSON file if a path is given."""
+    """Return values by their flat names; with a path, also write them to a JSON file."""
     found = {
         str(name): int(value) if name.statistic in ("counted", "skipped") else float(value)
         for name, value in values
@@ -136,8 +136,8 @@ def named(
 
 
 def write_flat(values: Mapping[str, object], path: str | os.PathLike[str]) -> None:
-    """Write values as JSON, with null for undefined ones; raise FileError if this fails."""
-    import json  # seldom needed
+    """Write values as JSON, with null for undefined values; raise FileError if this fails."""
+    import json  # rarely needed
 
     text = json.dumps(plain(dict(values)), indent=2, allow_nan=False)
     write_whole(as_path(path, "values"), f"{text}\n".encode())
@@ -146,8 +146,8 @@ def write_flat(values: Mapping[str, object], path: str | os.PathLike[str]) -> No
 def _written(text: str) -> str:
     """Return a text in the characters of flat names."""
     short = _escaped(text.removesuffix(")"), literal="_")
-    # If the short form would be read back as something else, spell out every sign. The ending
-    # "_low" is tested too, because it may complete a word at the end of the text.
+    # If the short form would be read as something else, spell out every sign. Also test it with the
+    # ending "_low", which may complete a word at the end of the text.
     if all(
         _parts(f"{short}{end}") == ([("", text)], statistic)
         for end, statistic in (("", "mean"), ("_low", "low"))
@@ -157,7 +157,7 @@ def _written(text: str) -> str:
 
 
 def _escaped(text: str, literal: str, spelled: Iterable[str] = WORDS) -> str:
-    """Replace characters other than letters and digits with a word, an underscore or a code."""
+    """Replace characters other than letters and digits by a word, an underscore or a code."""
     found = []
     for place, character in enumerate(text):
         around = text[max(place - 1, 0) : place] + text[place + 1 : place + 2]
@@ -173,7 +173,7 @@ def _escaped(text: str, literal: str, spelled: Iterable[str] = WORDS) -> str:
 
 
 def _parts(name: str) -> tuple[list[tuple[str, str]], Statistic]:
-    """Return the parts of a name as pairs (word before it, text), and the statistic."""
+    """Return the parts of a name as pairs (word before the text, text), and the statistic."""
     parts = [("", "")]
     statistic: Statistic = "mean"
     end, opened = 0, False

@@ -28,7 +28,7 @@ class FoldedRecord(EvaluationRecord):
     folds: tuple[EvaluationRecord, ...] = ()
 
     def per_fold(self) -> pl.DataFrame:
-        """Return a Polars frame: the columns ``fold`` and ``users``, and each metric's mean.
+        """Return a Polars frame with the columns ``fold``, ``users``, and the mean of each metric.
 
         ``users`` is the number of users with a relevant item.
         """
@@ -45,7 +45,7 @@ def per_fold(means: Sequence[Mapping[str, float]], users: Sequence[int]) -> pl.D
 
 
 def pool(folds: Sequence[EvaluationRecord], made: type[Folded]) -> Folded:
-    """Return the evaluation of all folds together; the folds have the same metrics.
+    """Return the evaluation of all folds together; the folds must have the same metrics.
 
     `made` is the class of the result.
     """
@@ -88,7 +88,7 @@ def pool(folds: Sequence[EvaluationRecord], made: type[Folded]) -> Folded:
 
 
 def put_together(folds: Sequence[Any]) -> dict[str, Any]:
-    """Return the attributes that are merged in the same way here and on Spark."""
+    """Return the attributes that are merged in the same way here and in Spark."""
     return {
         "counts": dict(sorted(_added(fold.counts for fold in folds).items())),
         "timings": _added(fold.timings for fold in folds),
@@ -109,7 +109,7 @@ def means_of(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _added(numbers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Add up numbers by their names; a fold need not have all of them."""
+    """Add up numbers by name; not every fold has all names."""
     total: dict[str, Any] = {}
     for one in numbers:
         for name, number in one.items():
@@ -120,7 +120,7 @@ def _added(numbers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 def _values(
     folds: Sequence[EvaluationRecord], places: Sequence[Int64], n_users: int, field: str
 ) -> tuple[dict[str, Float64], dict[str, UInt8]]:
-    """Average each user's values over the folds that define them; return the reasons, too."""
+    """Average each user's values over the folds that define them; also return the reasons."""
     first = folds[0]
     values: dict[str, Float64] = {}
     reasons: dict[str, UInt8] = {}

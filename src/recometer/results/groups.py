@@ -57,7 +57,7 @@ class SegmentRow:
     counted
         The number of users in the mean.
     method, note
-        How the interval was computed, and what a reader has to know about it.
+        How the interval was computed, and a remark that readers should know.
     """
 
     metric: str
@@ -87,7 +87,7 @@ class Segments(Printed):
         Coverage of the intervals.
     not_kept : tuple of str
         Metrics with one value for all users that are missing because the result was loaded from a
-        file: the lists that they are computed from are not saved.
+        file, and files do not contain the lists from which they are computed.
     """
 
     rows: tuple[SegmentRow, ...]
@@ -97,14 +97,14 @@ class Segments(Printed):
     not_kept: tuple[str, ...] = ()
 
     def gap(self) -> dict[str, float]:
-        """Return for each metric the largest difference between the means of two groups."""
+        """Return, for each metric, the largest difference between the means of two groups."""
         return {
             metric: ends[1].mean - ends[0].mean if ends else float("nan")
             for metric, ends in self._ends.items()
         }
 
     def ratio(self) -> dict[str, float]:
-        """Return for each metric the smallest mean divided by the largest: 1 if all are equal.
+        """Return, for each metric, the smallest mean divided by the largest: 1 if all are equal.
 
         It is NaN if a mean is negative, or all are 0.
         """
@@ -122,11 +122,11 @@ class Segments(Printed):
         return pl.DataFrame({name: [getattr(row, name) for row in self.rows] for name in names})
 
     def table(self) -> Table:
-        """Return the table that ``print`` shows; several metrics have a column each."""
+        """Return the table that ``print`` shows; several metrics get a column each."""
         return self.tables()[-1]
 
     def tables(self, width: int | None = None) -> list[Table]:
-        """Return tables that are at most `width` columns wide, if possible."""
+        """Return tables that are no wider than `width`, if possible."""
         if len(self._ends) == 1:
             found = [self.data()]
         else:
@@ -205,7 +205,7 @@ def segments_of(
 ) -> Segments:
     """Return every metric for each group, with `codes` and `names` from `read_groups`.
 
-    `summed_up` returns a row per metric of some users, given their positions.
+    `summed_up` takes positions of users, and returns a row per metric for these users.
     """
     summed = operator.attrgetter("mean", "low", "high", "counted", "method", "note")
     members = [np.flatnonzero(codes == code) for code in range(len(names))]
@@ -219,10 +219,10 @@ def segments_of(
 
 
 def quantiles(name: str, values: Float64 | Int64 | None, n: object) -> tuple[Int64, list[str]]:
-    """Divide the users into n groups of about the same size; equal values stay together.
+    """Divide the users into n groups of about equal size; equal values stay together.
 
-    Returns the number of each user's group (`LEFT_OUT` if the value is NaN), and the names of
-    the groups, lowest first, which begin with the name of the values.
+    Returns the number of each user's group (`LEFT_OUT` if the value is NaN), and the names of the
+    groups, lowest first. These names begin with the name of the values.
     """
     if isinstance(n, bool) or not isinstance(n, numbers.Integral) or n < 2:
         raise InputError(f"quantiles={n!r} must be a whole number, at least 2.")
@@ -231,7 +231,7 @@ def quantiles(name: str, values: Float64 | Int64 | None, n: object) -> tuple[Int
             f"{argument_text('groups', name)} reads the training items of the users, and there is "
             f"no train. Hint: {python_or_command('rm.evaluate(..., train=...)', '--train FILE')}."
         )
-    n = min(int(n), len(values) + 1)  # more make no difference
+    n = min(int(n), len(values) + 1)  # more groups make no difference
     known = ~np.isnan(values)
     if not known.any():
         raise InputError(
@@ -254,10 +254,10 @@ def quantiles(name: str, values: Float64 | Int64 | None, n: object) -> tuple[Int
 def read_groups(
     groups: Any, user_ids: Array | None, n_users: int, column: str | None, user: str | None
 ) -> tuple[Int64, list[str]]:
-    """Read the group of each user, as `Evaluation.by` takes them, and number the groups.
+    """Read the group of each user, in the forms that `Evaluation.by` takes, and number the groups.
 
-    Returns the number of each user's group (`LEFT_OUT` without one), and the names of the groups,
-    sorted.
+    Returns the number of each user's group (`LEFT_OUT` for users without a group), and the sorted
+    names of the groups.
     """
     users: Any = None
     groups = in_numpy(groups, "groups")
@@ -292,7 +292,7 @@ def read_groups(
         positions = _positions(users, user_ids, n_users)
         of_user = [None if row < 0 else labels[row] for row in positions.tolist()]
     present = {label for label in of_user if label is not None}
-    # Groups of several types are sorted as texts.
+    # Sort groups of several types as strings.
     try:
         ordered = sorted(present)
     except TypeError:
@@ -327,7 +327,7 @@ def _columns(frame: Any, column: str | None, user: str | None) -> tuple[Any, Any
 
 
 def _labels(groups: Any) -> list[Any]:
-    """Return a label for each entry, None where it is missing."""
+    """Return a label for each entry, or None if it is missing."""
     shape = np.shape(groups) if hasattr(groups, "tolist") else (len(groups),)
     if len(shape) != 1:
         raise InputError(
@@ -341,7 +341,7 @@ def _labels(groups: Any) -> list[Any]:
             f"The group of a user is of type {type(wrong).__name__} ({brief(wrong)}). Hint: a text "
             "or a number for each user."
         )
-    # NaN and NaT differ from themselves; what pandas calls NA has no truth value.
+    # NaN and NaT differ from themselves; pandas' NA has no truth value.
     return [
         None if type(value).__name__ == "NAType" or value != value else value for value in labels
     ]
@@ -366,15 +366,15 @@ def read_clusters(cluster: object, user_ids: Array | None, n_users: int) -> Int6
     Parameters
     ----------
     cluster
-        The cluster of each user, as groups in `Evaluation.by`. None takes the users, where ids are
-        those of sessions; False takes every session as independent.
+        The cluster of each user, in the same forms as groups in `Evaluation.by`. If ids have
+        sessions, None takes users as clusters, and False treats every session as independent.
     user_ids
     n_users
 
     Raises
     ------
     InputError, InputTypeError
-        If users do not have a cluster, or the argument does not name clusters.
+        If a user does not have a cluster, or the argument does not contain clusters.
     """
     if cluster is False:
         return None

@@ -26,13 +26,13 @@ Ends = tuple[float, float]
 
 NO_WIDTH = "The values are the same whichever users are drawn: the interval has no width."
 TWO_FINITE = "Resampling needs two users with a finite value."
-# Resamples of the users, for metrics with one value for all: fewer if many places are listed.
+# Numbers of resamples of users, for metrics with one value for all users; fewer for many places.
 RESAMPLES, PLACES_RESAMPLED = (50, 200), 10**8
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Averaging:
-    """The users' values of some metrics, and what their means depend on, as in `Evaluation`."""
+    """Users' values of some metrics, and everything on which means depend; see `Evaluation`."""
 
     metrics: Mapping[str, Metric]  # by the names in `values` and `reasons`
     values: Mapping[str, Float64]
@@ -47,11 +47,11 @@ class Averaging:
     clusters: Int64 | None  # the user of each session; None without sessions
 
     def entering(self, name: str) -> Float64:
-        """Return the values of the users who count in the mean of a metric; NaN for the others."""
+        """Return the values that count in the mean of a metric, and NaN for other users."""
         return entering(self.values[name], self.reasons[name], self._rules(name))
 
     def mean(self, name: str, weights: Weights) -> float:
-        """Return the mean of a metric; NaN where no user has a value."""
+        """Return the mean of a metric; NaN if no user has a value."""
         weight, values = self._weights(name, weights), self.entering(name)
         if weights is None and self._rules(name).average == "parts":
             weight = weight * (self.reasons[name] != Reason.NOT_COUNTED)
@@ -104,7 +104,7 @@ class Averaging:
     def _resampled(
         self, columns: Sequence[Float64], weights: Sequence[Float64] | None
     ) -> list[Interval]:
-        """Return the intervals over resampled users, all at once; none by other rules."""
+        """Return intervals over resampled users, all at once; empty under other rules."""
         if self.protocol.interval != "bootstrap":
             return []
         confidence = self.protocol.confidence
@@ -133,7 +133,7 @@ class Averaging:
                 return self.n_relevant.astype(np.float64)
             if weights == "pooled":
                 return denominators(self.metrics[name], self.n_relevant, self.n_candidates)
-            if by_rule:  # all other values of the rule weight users equally
+            if by_rule:  # other values of the rule weight users equally
                 return np.ones(n_users)
             raise InputError(
                 f"weights={weights!r} does not exist. Hint: 'users', 'relevant', 'pooled', "
@@ -175,7 +175,7 @@ def together_of(
     over_rows: Mapping[str, float],
     weights: Weights,
 ) -> dict[str, float]:
-    """Return the means that are one value for all users, see `Evaluation.together`."""
+    """Return the values of metrics with one value for all users; see `Evaluation.together`."""
     found = {} if weights is not None else dict(over_users)
     for metric in metrics if over_rows else ():
         name = str(metric)
@@ -187,7 +187,7 @@ def together_of(
 def means_with(
     averaging: Averaging, together: Mapping[str, float], names: Iterable[str], weights: Weights
 ) -> dict[str, float]:
-    """Return the means of some metrics; `together` are those that are one value for all users."""
+    """Return the means of some metrics; `together` has those with one value for all users."""
     return {
         name: together[name] if name in together else averaging.mean(name, weights)
         for name in names
@@ -204,7 +204,7 @@ def intervals_over_users(
 ) -> dict[str, Interval]:
     """Return the intervals of metrics with one value for all users, from resampled users.
 
-    `clusters` says which of them are sessions of one user, and are drawn together.
+    `clusters` has the user of each session; all sessions of a user are drawn together.
     """
     ends = intervals.resampled(
         computed_for_all(data, metrics, protocol),
@@ -226,7 +226,7 @@ def intervals_of_ends(
     protocol: Protocol,
     n_drawn: int,
 ) -> dict[str, Interval]:
-    """Return the intervals of `intervals_over_users`, from their ends over resampled users."""
+    """Return the intervals of `intervals_over_users`, from ends over resampled users."""
     note = "Resampling needs two users with a value."
     found = {
         name: of_resamples(one, protocol.confidence, n_drawn, note) for name, one in ends.items()
@@ -240,14 +240,14 @@ def intervals_of_ends(
 
 
 def resamples_of(size: int) -> int:
-    """Return the number of resamples of users with this total number of places or rows."""
+    """Return the number of resamples for users with this total number of places or rows."""
     return int(np.clip(PLACES_RESAMPLED // max(1, size), *RESAMPLES))
 
 
 def _of_clusters(
     columns: Sequence[Float64], weights: Sequence[Float64] | None, clusters: Int64
 ) -> tuple[list[Float64], list[Float64]]:
-    """Return the mean of each user's sessions, and their weight, per column."""
+    """Return the mean over each user's sessions, and their total weight, per column."""
     means, totals = [], []
     each = [np.ones(len(clusters))] * len(columns) if weights is None else weights
     for column, weight in zip(columns, each, strict=True):
@@ -266,7 +266,7 @@ def _weighted(values: Float64, weight: Float64) -> float:
 
 
 def of_resamples(ends: Ends, confidence: float, n: int, note: str) -> Interval:
-    """Return the ends from resamples as an interval, or an unknown one with `note` for NaN."""
+    """Return ends from resamples as an interval; if they are NaN, an unknown one with `note`."""
     if np.isnan(ends).any():
         return Interval.unknown(confidence, n, note)
     no_width = NO_WIDTH if ends[0] == ends[1] else ""
@@ -274,10 +274,10 @@ def of_resamples(ends: Ends, confidence: float, n: int, note: str) -> Interval:
 
 
 def _within_bounds(interval: Interval, bounds: Ends, values: Float64) -> Interval:
-    """Cut an interval off at the metric's bounds, except at one that a value is beyond.
+    """Clip an interval to the metric's bounds, except at a bound that a value exceeds.
 
-    The true mean lies within the bounds, so cutting does not change the coverage. (Some rules
-    lead to values beyond a bound: items that count more than once, a number instead of undefined
+    The true mean is within the bounds, so clipping does not change the coverage. (Some rules lead
+    to values beyond a bound: items that count more than once, a number instead of undefined
     values, corrections for sampled candidates.)
     """
     lower, upper = bounds
@@ -289,9 +289,9 @@ def _within_bounds(interval: Interval, bounds: Ends, values: Float64) -> Interva
 def denominators(metric: Metric, n_relevant: Int64, n_candidates: Int64) -> Float64:
     """Return the denominators of the users' values, float64 [n_users].
 
-    A pooled mean, weighted by them, is the sum of the users' numerators divided by that of their
-    denominators. `MetricDefinition.pooled` names the parts of the ratio. Raises InputError if the
-    metric is not a ratio, or its denominators are not known.
+    A pooled mean is weighted by them: it is the sum of the users' numerators divided by the sum of
+    their denominators. `MetricDefinition.pooled` names the denominator. Raises InputError if the
+    metric is not a ratio, or its denominators are unknown.
     """
     kind, cutoff = metric.definition.pooled, metric.cutoff
     if kind is None or (kind == "cutoff" and cutoff is None):
@@ -311,11 +311,12 @@ def denominators(metric: Metric, n_relevant: Int64, n_candidates: Int64) -> Floa
 def mean_of_parts(
     metric: Metric, values: Float64, weight: Float64, n_relevant: Int64, depth: Int64
 ) -> float:
-    """Return the F measure of the mean precision and the mean recall; NaN where both are 0.
+    """Return the F measure of the mean precision and the mean recall; NaN if both are 0.
 
-    `metric` is ``f`` (InputError for another), with its parameters. `values` are
-    ``(1 + b²) h / (b² R + L)`` of each user, from which the h hits follow: NaN without a hit, and
-    for users who do not count. R is `n_relevant`, and `depth` the places that are known.
+    `metric` must be ``f`` (otherwise InputError), with its parameters. `values` are
+    ``(1 + b²) h / (b² R + L)`` of each user, from which the number of hits h follows. They are NaN
+    for users without a hit, and users who do not count. R is `n_relevant`, and `depth` is the
+    number of known places.
     """
     if metric.name != "f":
         raise InputError(

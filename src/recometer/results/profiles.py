@@ -13,24 +13,23 @@ from recometer.ragged import PER_USER, Record
 class FoundByPopularity(Record):
     """The number of each user's relevant items that were found, by their popularity in train.
 
-    The items of train are ordered by their number of training users. The first band contains the
-    most popular items, which have a fifth of the rows of train, and so on. Items with equal numbers
-    of users are in the same band, and items that train lacks are in the last one. See
-    `recometer.report`.
+    The items of train are sorted by their number of training users. The first band has the most
+    popular items, with a fifth of the rows of train, and so on. Items with equal numbers of users
+    are in the same band, and items that train lacks are in the last band. See `recometer.report`.
 
     Attributes
     ----------
     cutoff
         The number of first places in which an item counts as found: the largest requested cut-off,
-        or 10 if there is none.
+        or 10 without cut-offs.
     ranges
-        For each band, the smallest and the largest number of training users of an item; (0, 0) for
-        a band without items.
+        For each band, the smallest and the largest number of training users of an item, or (0, 0)
+        for a band without items.
     relevant : int32 [n_users, n_bands]
-        The number of relevant items, whether or not they could be ranked.
+        The number of relevant items, including items that could not be ranked.
     found : float32 [n_users, n_bands]
-        The number of those within the cut-off. Under the rule ``"expected"``, a tied item counts
-        with the share of the orders in which it is within the cut-off.
+        The number of relevant items within the cut-off. Under the rule ``"expected"``, a tied item
+        counts with the share of orders in which it is within the cut-off.
     """
 
     cutoff: int

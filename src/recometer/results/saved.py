@@ -1,4 +1,4 @@
-"""Evaluations in files: one Parquet file each."""
+"""Saves evaluations in Parquet files, one file each."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from recometer.stats import Interval
 
 E = TypeVar("E")
 
-KIND = "evaluation"  # the kind of content, as stored in the header
+KIND = "evaluation"  # the kind of content, which is stored in the header
 PER_USER = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
-PROFILE = ("activity", "popularity")  # per user; only if train was given
+PROFILE = ("activity", "popularity")  # values per user, only with train
 HEADER = (
     *("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows"),
     *("negative_gains", "binary_gains"),
 )
 NUMBER = (int, float)
-# Types of parts of the header, or mappings from names to such types.
+# The types of parts of the header, or mappings from names to such types.
 HOLDS: dict[str, Any] = {
     "seed": int,
     "counts": {"": int},
@@ -39,7 +39,7 @@ HOLDS: dict[str, Any] = {
     "over_users": {"": list},
     "metrics": list,
 }
-# Columns other than those of values.
+# Columns that do not have values of metrics.
 _chance_column = "{}: chance".format
 _reason_column = "{}: reason".format
 _band_column = "{}: popularity {}".format
@@ -79,10 +79,10 @@ def write(
 def read(
     path: str | os.PathLike[str], make: Callable[[dict[str, Any], dict[str, Interval]], E]
 ) -> E:
-    """Return the evaluation in a file, made of its fields, with the intervals that it keeps.
+    """Return the evaluation in a file, with the intervals in it.
 
-    FileError: the file does not exist, is something else, is damaged, or was written by a newer
-    recometer.
+    Raises FileError if the file does not exist, is something else, is damaged, or was written by a
+    newer version of recometer.
     """
     from recometer.data import storage
 
@@ -104,7 +104,7 @@ def read(
 
 
 def _check(value: object, holds: Any, name: str) -> None:
-    """Raise TypeError if a part of the header is of another type than it was written with."""
+    """Raise TypeError if a part of the header has another type than recometer writes."""
     if not isinstance(value, dict if isinstance(holds, dict) else holds):
         raise TypeError(f"{name} is {brief(value)}")
     if isinstance(holds, dict) and isinstance(value, dict):

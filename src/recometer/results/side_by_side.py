@@ -10,7 +10,7 @@ from recometer.rendering.formats import GAP, number
 
 
 def metric_column(name: str) -> Column:
-    """Return the column of a metric, whose cells are already formatted."""
+    """Return the column of a metric, for cells that are already formatted."""
     return Column(name, number=True)
 
 
@@ -20,20 +20,20 @@ def cell(mean: float, low: float, high: float) -> str:
         return "undefined"
     if math.isnan(low):
         return number(mean)
-    # The longer arm is informative even if the other one is cut off at a bound of the metric.
+    # The longer arm is informative even if the other is clipped to a bound of the metric.
     far = number(max(high - mean, mean - low))
     return f"{number(mean)} ±{far.removeprefix('0')}"
 
 
 def legend(confidence: float, others: str = "") -> str:
-    """Return the sentence on `cell`, without its full stop; `others` are values of other kinds."""
+    """Return the sentence about `cell`, without a full stop; `others` are other kinds of values."""
     return (
         f"Mean over the users counted{others}; ± is the longer arm of the {confidence:.0%} interval"
     )
 
 
 def span(counts: Sequence[int]) -> str:
-    """Return ``"12"``, or ``"12-15"`` where counts differ."""
+    """Return ``"12"``, or ``"12-15"`` if counts differ."""
     low, high = min(counts), max(counts)
     return f"{low:,}" if low == high else f"{low:,}-{high:,}"
 
@@ -41,9 +41,9 @@ def span(counts: Sequence[int]) -> str:
 def fitting(
     make: Callable[[Sequence[str]], Table], metrics: Sequence[str], width: int | None
 ) -> list[Table]:
-    """Return one table of all metrics, or several where one would exceed the width.
+    """Return one table of all metrics, or several tables if one would exceed the width.
 
-    `make` makes the table of some metrics, without notes, which belong after the last table.
+    `make` makes the table of some metrics, without notes, because these follow the last table.
     """
     groups: list[list[str]] = [[]]
     for metric in metrics:

@@ -1,4 +1,4 @@
-"""A result summed up: a row per metric, and the table and the notes that ``print`` shows."""
+"""The summary of a result: a row per metric, and the table and notes that ``print`` shows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ COUNTS = {
 
 
 class Noted(Interface):
-    """A row with an interval: of a summary, or of a group."""
+    """A row with an interval, for a summary or a group."""
 
     @property
     def metric(self) -> str:
@@ -52,7 +52,7 @@ class Noted(Interface):
 
     @property
     def method(self) -> str:
-        """How the interval was found."""
+        """How the interval was computed."""
 
     @property
     def note(self) -> str:
@@ -66,22 +66,22 @@ class SummaryRow:
     Attributes
     ----------
     metric
-        Its name, for instance ``"ndcg@10"``.
+        The name of the metric, for instance ``"ndcg@10"``.
     mean
         The mean over the users with a defined value; NaN without such users.
     low, high
-        Ends of the mean's interval; NaN without an interval, and `note` says why.
+        Ends of the mean's interval; NaN if there is none, which `note` then explains.
     counted, skipped
-        Users that are in the mean, and that are not.
+        The numbers of users who are and are not in the mean.
     reasons
-        Why it is undefined, with the number of users: those that are skipped, or that
-        count as the number of the rule ``undefined``.
+        Why the metric is undefined, with the number of users for each reason. These users are
+        skipped, or count as the number of the rule ``undefined``.
     method
-        How the interval was found: a key of `recometer.stats.ends.METHODS`, or ``"none"``.
+        How the interval was computed: a key of `recometer.stats.ends.METHODS`, or ``"none"``.
     note
         A remark about the interval, or an empty text.
     chance
-        The expected mean of a random order of the same candidates; NaN if unknown.
+        The expected mean for a random order of the same candidates; NaN if unknown.
     """
 
     metric: str
@@ -100,7 +100,7 @@ CHANCE = "chance: the mean of all orders of the same candidates, exactly"
 
 
 def columns(protocol: Protocol, *, chance: bool = False) -> list[Column]:
-    """Return the columns of a table of `SummaryRow`, with or without that of chance."""
+    """Return the columns of a table of `SummaryRow`, with or without the column of chance."""
     number = protocol.undefined
     settled = "" if number == "nan" else f" (counted as {number:g})"
 
@@ -133,7 +133,7 @@ def interval_column(confidence: float) -> Column:
 
 
 def table(rows: Sequence[SummaryRow], protocol: Protocol, below: Iterable[str]) -> Table:
-    """Return the table of a result: a line per metric, and the notes below."""
+    """Return the table of a result: a line per metric, with notes below."""
     chance = any(not math.isnan(row.chance) for row in rows)
     notes = [*on_intervals(rows, protocol.confidence), *below]
     if chance:
@@ -142,12 +142,12 @@ def table(rows: Sequence[SummaryRow], protocol: Protocol, below: Iterable[str]) 
 
 
 def four_digits(value: float) -> str:
-    """Return a number as tables have it; nothing for NaN."""
+    """Return a number as tables show it, or an empty string for NaN."""
     return "" if math.isnan(value) else number(value)
 
 
 def on_intervals(rows: Iterable[Noted], confidence: float, *, remarks: bool = True) -> list[str]:
-    """Say how intervals were found, by the rows' metrics.
+    """Say how the intervals of metrics were computed.
 
     Without `remarks`, there are only remarks on missing intervals.
     """
@@ -185,7 +185,7 @@ def notes(
     counts: Mapping[str, int],
     protocol: Protocol,
 ) -> list[str]:
-    """Return the inputs of a result, the decisions of rules, and these rules."""
+    """Return notes on the inputs of a result, on what rules decided, and on these rules."""
     found = [f"{name}: {described['description']}" for name, described in inputs.items()]
     found += [described["reading"] for described in inputs.values() if "reading" in described]
     found += [

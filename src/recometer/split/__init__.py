@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from recometer.split.calling import CallableModule
 from recometer.split.checks import NoTestUsersError
 from recometer.split.filters import Duplicates, KCore, MinCounts, SeenInTrain, ValuesFrom
-from recometer.split.modes import all as all  # not in __all__: * must not hide Python's own
+from recometer.split.modes import all as all  # not in __all__, so that * does not hide Python's own
 from recometer.split.modes import joined, separated
 from recometer.split.result import Folds, Split, SplitProtocol
 from recometer.split.splitting import folds

@@ -1,4 +1,4 @@
-"""``rm.split(...)``: calling the package of splits calls its function `split`."""
+"""Makes ``rm.split(...)`` call the function `split` of the package of splits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from recometer.split import modes, splitting
 
 
 class CallableModule(types.ModuleType):
-    """A module that is called as `split` is."""
+    """A module that can be called like `split`."""
 
     __call__ = staticmethod(splitting.split)
     # Python passes the called object as the first argument.
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
         """A sparse matrix."""
 
         def tocsr(self) -> Any:
-            """Return it in CSR format."""
+            """Return the matrix in CSR format."""
 
     class Splitting:
-        """Types of the parts of a split, by the type of the data.
+        """The types of the parts of a split, by the type of the data.
 
-        Annotations take names from `recometer.split` itself, or ``rm.Split`` and ``rm.Folds``.
+        In annotations, use names from `recometer.split` itself, or ``rm.Split`` and ``rm.Folds``.
         """
 
         from recometer.split.checks import NoTestUsersError
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
         )
 
         class Options(TypedDict, total=False):
-            """The options of `split`; a test keeps the two in sync."""
+            """The options of `split`; a test ensures that they agree with it."""
 
             who: Who
             filters: Filter | Seen | Iterable[Filter | Seen]
@@ -116,6 +116,6 @@ if TYPE_CHECKING:
         def __call__(self, data: Frame, what: What, **options: Unpack[Options]) -> Split[Frame]: ...
 
         def __call__(self, data: object, what: What, **options: Unpack[Options]) -> Split:
-            """Split interactions, see `recometer.split.split`."""
+            """Split interactions; see `recometer.split.split`."""
 
     split = Splitting()

@@ -1,4 +1,4 @@
-"""Checks of the arguments of a split's parts."""
+"""Checks the arguments of the parts of a split."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from recometer.split.table import Table
 
 
 class NoTestUsersError(InputError, RuntimeError):
-    """Nobody can be tested under the conditions of a split."""
+    """No user can be tested under the conditions of a split."""
 
 
 def check_share(name: str, share: Any) -> float:
@@ -25,7 +25,7 @@ def check_share(name: str, share: Any) -> float:
 
 
 def check_whole(name: str, number: Any, least: int = 0) -> int:
-    """Return a whole number that is large enough."""
+    """Return a whole number, which must be at least the minimum."""
     whole = isinstance(number, numbers.Integral) and not isinstance(number, bool)
     if not whole or number < least:
         raise InputError(f"{name}={number!r} must be a whole number of at least {least}.")
@@ -41,9 +41,9 @@ def check_folds(k: Any, example: str) -> None:
 def moment(table: Table, time: Any) -> int | float:
     """Return a time in the form of a table's times: a number, or microseconds since 1970.
 
-    A date or time without a zone is in the zone of the table.
+    If a date or time has no zone, the zone of the table applies.
     """
-    table.times  # noqa: B018  # raises if there are no times
+    table.times  # noqa: B018  # raises an error if there are no times
     if isinstance(time, np.datetime64) and not np.isnat(time):
         time = time.astype("datetime64[us]").item()
     number = isinstance(time, numbers.Real) and not isinstance(time, bool)

@@ -1,4 +1,4 @@
-"""Data to split, of any kind: read as a `Table`, and divided into parts of the same kind."""
+"""Reads data of any kind as a `Table`, and divides them into parts of the same kind."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 class Container:
-    """Data of one kind, which rows can be taken from.
+    """Data from which rows can be taken; there is a class for each kind of data.
 
     Attributes
     ----------
     table : Table
         The columns that the split reads.
     columns : Columns or None
-        The names of the columns that it reads. None for data without columns.
+        The names of these columns. None for data without columns.
     """
 
     table: Table
@@ -42,19 +42,19 @@ class Container:
 
     @property
     def bytes_of_parts(self) -> int:
-        """The memory that all parts will take together."""
+        """The memory that all parts will take together, in bytes."""
         raise NotImplementedError
 
     def take(self, parts: UInt8, number: int, values: Array | None) -> Any:
-        """Return the rows of a part, in their order; `values` replace theirs (or are None)."""
+        """Return the rows of a part, in order; `values` replace their values, unless None."""
         raise NotImplementedError
 
 
 def open_data(data: Any, options: dict[str, Any]) -> Container:
-    """Open data of any kind: what `Interactions.of` takes, with its options user, ..., time.
+    """Open data of any kind that `Interactions.of` takes, with its options user, ..., time.
 
-    Data frames, and Parquet, CSV and TSV files, are divided as they are, with all of their
-    columns. Everything else is read as `Interactions`.
+    Data frames, and Parquet, CSV and TSV files, are divided unchanged, with all their columns.
+    Everything else is read as `Interactions`.
     """
     if isinstance(data, Container):
         return data
@@ -69,7 +69,7 @@ def open_data(data: Any, options: dict[str, Any]) -> Container:
         return _Interactions(Interactions.of(data, **options))
     polars = sys.modules.get("polars")
     if polars is not None and isinstance(data, polars.LazyFrame):
-        data = collected(data)  # executed again, it could return rows in another order
+        data = collected(data)  # a second execution could return another order of rows
     return _Frame(data, options)
 
 
@@ -117,7 +117,7 @@ def _table(
     names: Sequence[str],
     zone: Callable[[], datetime.tzinfo],
 ) -> Table:
-    """Return the table of a frame whose columns a function returns by their names."""
+    """Return the table of a frame; a function returns its columns by name."""
     user, item, value, time = columns
 
     def values() -> Array:
@@ -139,7 +139,7 @@ def _table(
 
 
 def _is_date(column: Any) -> bool:
-    """Return whether a column, as `open_frame` fetches it, holds dates."""
+    """Return whether a column fetched by `open_frame` has dates."""
     import polars as pl
 
     if not isinstance(column, pl.Series) and column.dtype == object:
@@ -149,14 +149,14 @@ def _is_date(column: Any) -> bool:
             return any(isinstance(entry, datetime.date) for entry in column[:1])
     if isinstance(column, pl.Series):
         if column.dtype == pl.String:
-            # A guess from the first row; reading the whole column checks it.
+            # Guess from the first row; reading the whole column checks this.
             return column.head(1).str.strip_chars().cast(pl.Float64, strict=False).null_count() > 0
         return column.dtype in (pl.Date, pl.Datetime)
     return bool(column.dtype.kind == "M")
 
 
 class _Frame(Container):
-    """A frame of Polars, pandas or pyarrow; frames of other libraries become Polars frames."""
+    """A Polars, pandas or pyarrow frame; frames of other libraries become Polars frames."""
 
     columns: Columns
 
@@ -231,14 +231,14 @@ class _Frame(Container):
 
 
 def _sums(values: Array, before: Array) -> pl.Series:
-    """Return the values that have changed, and null for values to leave unchanged."""
+    """Return the changed values, and null for unchanged values."""
     import polars as pl
 
     return pl.Series("\0sum", np.where(values == before, np.nan, values)).fill_nan(None)
 
 
 def _merged(sums: pl.Expr, values: pl.Expr, kind: pl.DataType) -> pl.Expr:
-    """Return values with sums filled in; sums of whole numbers and of bools are whole numbers."""
+    """Return values with sums filled in; sums of whole numbers or bools are whole numbers."""
     import polars as pl
 
     kind = pl.Int64() if kind.is_integer() or kind == pl.Boolean else kind
@@ -263,9 +263,9 @@ def _into_pandas(column: Any, sums: pl.Series) -> Any:
 
 
 class _Parquet(Container):
-    """A Parquet file, or several that are one table.
+    """A Parquet file, or several files that are one table.
 
-    Only what the split reads is ever in memory as a whole.
+    Only the columns that the split reads are in memory as a whole.
     """
 
     columns: Columns
@@ -316,9 +316,9 @@ class _Parquet(Container):
 def _read_text(
     path: pathlib.Path, options: dict[str, Any]
 ) -> tuple[pl.DataFrame, dict[str, Any], pl.DataFrame]:
-    """Read a text file with all its columns; those that the split reads become numbers or ids.
+    """Read all columns of a text file; columns that the split reads become numbers or ids.
 
-    Returns the frame, the options, and the times as they are written.
+    Returns the frame, the options, and the times as the file writes them.
     """
     import polars as pl
 

@@ -1,4 +1,4 @@
-"""Random numbers per user and per pair, which depend on ids and the seed alone."""
+"""Random numbers per user and per pair, which depend only on ids and the seed."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import numpy as np
 from recometer.arrays import UInt64
 from recometer.draws import mix, mixed_seed
 
-OF_ITEMS = np.uint64(0x6974656D73)  # draws of items and places differ from those of users
+OF_ITEMS = np.uint64(0x6974656D73)  # make draws of items and places differ from draws of users
 OF_PLACES = np.uint64(0x706C61636573)
 
 
 def of_users(keys: UInt64, seed: int) -> UInt64:
-    """Return the part of users in the draw of a pair, ``mix(of_users ^ mix(keys of items))``.
+    """Return the users' part of the draws of pairs, ``mix(of_users ^ mix(keys of items))``.
 
-    Users and items are mixed before they are combined, because ids are often consecutive, and must
-    not lead to related draws.
+    Users and items are mixed before they are combined, because consecutive ids, which are common,
+    must not lead to related draws.
     """
     return mix(keys ^ mixed_seed(seed))
 
@@ -31,10 +31,10 @@ def draw_items(keys: UInt64, seed: int) -> UInt64:
 
 
 def draw_places(keys: UInt64, seed: int) -> UInt64:
-    """Return the draw of each user that determines the fold where dealing begins."""
+    """Return the draw of each user that determines the fold in which dealing begins."""
     return mix(mix(keys ^ OF_PLACES) ^ mixed_seed(seed))
 
 
 def limit(share: float) -> np.uint64:
-    """Return the limit that a draw is below with this probability."""
+    """Return the number below which a draw is with this probability."""
     return np.uint64(min(int(share * 2.0**64), 2**64 - 1))

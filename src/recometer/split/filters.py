@@ -1,4 +1,4 @@
-"""Filters: the interactions to leave out before the split, or of test after it."""
+"""Filters: they leave out interactions before the split, or from test after the split."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from recometer.split.table import Table
 
 
 class Kept(NamedTuple):
-    """The rows that a filter keeps, bool [n], and their new values if it changes them."""
+    """The rows that a filter keeps, bool [n], and their values if it changes them."""
 
     rows: Bool
     values: Float64 | None = None
 
 
 class Named:
-    """A filter that messages show as its Python call or as its command-line option."""
+    """A filter that messages show as a Python call or as a command-line option."""
 
     @property
     def option(self) -> str:
@@ -38,7 +38,7 @@ class Named:
 
 
 class Filter(Named):
-    """Leaves out rows before the split."""
+    """A filter that leaves out rows before the split."""
 
     def kept(self, table: Table, threads: int) -> Kept:
         """Return which rows remain."""
@@ -47,7 +47,9 @@ class Filter(Named):
 
 @dataclasses.dataclass(frozen=True)
 class MinCounts(Filter):
-    """Keep rows whose user and item each have at least this many rows, counted once.
+    """Keep rows whose user has at least `user` rows, and whose item has at least `item` rows.
+
+    Rows are counted only once; `KCore` repeats this.
 
     Parameters
     ----------
@@ -68,7 +70,7 @@ class MinCounts(Filter):
         return " ".join(f"--min-{side} {number}" for side, number in least.items() if number > 1)
 
     def kept(self, table: Table, threads: int) -> Kept:
-        """Return the rows of such users and items."""
+        """Return the rows of users and items that have enough rows."""
         rows = np.ones(table.n, dtype=bool)
         for coded, least in ((table.users, self.user), (table.items, self.item)):
             if least > 1:
@@ -106,7 +108,7 @@ class KCore(Filter):
         return f"--core {self.user}" if same else f"--core user={self.user},item={self.item}"
 
     def kept(self, table: Table, threads: int) -> Kept:
-        """Return the rows of the core."""
+        """Return the rows that remain."""
         rows = np.ones(table.n, dtype=bool)
         user_counts, item_counts = table.users.counts.copy(), table.items.counts.copy()
         backwards = False
@@ -131,9 +133,9 @@ class Duplicates(Filter):
     Parameters
     ----------
     keep : {"first", "last", "sum"}
-        ``"first"`` keeps the earliest row, and ``"last"`` the latest (among rows at the same time,
-        the one with the smallest value, or with the largest). ``"sum"`` keeps the latest row with
-        the sum of all values, which are added in ascending order.
+        ``"first"`` keeps the earliest row (at equal times, the row with the smallest value).
+        ``"last"`` keeps the latest row (at equal times, the row with the largest value). ``"sum"``
+        keeps the latest row with the sum of all values, which are added in ascending order.
     """
 
     keep: Literal["first", "last", "sum"] = "last"
@@ -168,7 +170,7 @@ class Duplicates(Filter):
         at = at[np.lexsort((table.values[at], pairs[at]))]
         starts = np.flatnonzero(np.concatenate([[True], pairs[at[1:]] != pairs[at[:-1]]]))
         values = table.values.copy()
-        kept = at[rows[at]]  # one per pair, in the order of the pairs
+        kept = at[rows[at]]  # one row per pair, in the order of pairs
         values[kept] = np.add.reduceat(table.values[at], starts)
         return Kept(rows, values)
 
@@ -200,7 +202,7 @@ class ValuesFrom(Filter):
         return f"--from-value {self.threshold:g}"
 
     def kept(self, table: Table, threads: int) -> Kept:
-        """Return the rows with such values."""
+        """Return the rows whose value is at least the threshold."""
         if table.values is None:
             raise InputError(
                 f"{self} reads values, and the data have none. Hint: name their column with "
@@ -234,7 +236,7 @@ class SeenInTrain(Named):
         return f"--seen {'both' if both else 'users' if self.users else 'items'}"
 
     def unseen(self, table: Table, test: Bool, train: Bool, remainder: Bool) -> Bool:
-        """Return the test rows that are left out."""
+        """Return the test rows to leave out."""
         gone = np.zeros(table.n, dtype=bool)
         rows = np.flatnonzero(test)
         for wanted, coded, where in (

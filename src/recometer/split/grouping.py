@@ -1,8 +1,8 @@
-"""The rows of each user in an order, on several threads.
+"""Sorts the rows of each user, on several threads.
 
-A row's draw depends on the seed, the user's id and the item's. In any order, rows with the
-same user, item and time are sorted by their value, the largest first, and only then by their place
-in the data, so that shuffled data are split in the same way.
+A row's draw depends on the seed and the ids of user and item. In every order, rows with the same
+user, item and time are sorted by value, the largest first, and only then by their place in the
+data, so that shuffled data are split in the same way.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from recometer.split import draws
 from recometer.split.table import Table
 from recometer.tasks import BRIEF, Ticker, run_tasks
 
-ROWS_AT_ONCE = 2**22  # rows grouped at once, 16 bytes each: small enough for the cache
-BLOCKS = 8  # at most, per thread: each block scans all rows to find its own
+ROWS_AT_ONCE = 2**22  # rows grouped at once, 16 bytes each, which fit into the cache
+BLOCKS = 8  # maximum per thread, because each block scans all rows to find its own
 
 
 def hold_first(table: Table, sizes: Int64, order: RowOrder, *, seed: int, threads: int) -> Bool:
-    """Choose the first rows of each user: as many as `sizes`, int64 [n_users], say."""
+    """Choose the first rows of each user; `sizes`, int64 [n_users], says how many."""
     if order == RowOrder.LATEST:
         table.times  # noqa: B018  # raises if there are no times
     held = np.empty(table.n, dtype=bool)
@@ -39,7 +39,7 @@ def hold_first(table: Table, sizes: Int64, order: RowOrder, *, seed: int, thread
 
 
 def number_rows(table: Table, order: RowOrder, *, seed: int, threads: int) -> UInt32:
-    """Return the place of each row among the rows of its user, or of its pair, from 0 on."""
+    """Return the place of each row among the rows of its user, or of its pair, from 0."""
     places = np.empty(table.n, dtype=np.uint32)
 
     def place(block: slice, rows: dict[str, Any]) -> bool:
@@ -50,7 +50,7 @@ def number_rows(table: Table, order: RowOrder, *, seed: int, threads: int) -> UI
 
 
 def hold_share(table: Table, share: float, *, seed: int, threads: int) -> Bool:
-    """Choose each row with a probability, by the draw of its pair."""
+    """Choose each row with some probability, by the draw of its pair."""
     held = np.empty(table.n, dtype=bool)
     users = draws.of_users(table.users.keys, seed)
     items = mix(table.items.keys)
@@ -75,7 +75,7 @@ def hold_share(table: Table, share: float, *, seed: int, threads: int) -> Bool:
 def _by_blocks(
     call: Callable[[slice, dict[str, Any]], bool], table: Table, seed: int, threads: int
 ) -> None:
-    """Call a function on all users, block by block; again with values if these break ties."""
+    """Call a function on blocks of users; call it again with values if these break ties."""
     counts = table.users.counts
     columns = {
         "users": table.users.codes,
@@ -100,7 +100,7 @@ def _by_blocks(
 
 
 def _blocks(counts: Int64, threads: int) -> list[tuple[int, int]]:
-    """Return ranges of users with about as many rows each."""
+    """Return ranges of users with about equally many rows."""
     n = int(counts.sum())
     rows = max(min(ROWS_AT_ONCE, -(-n // threads)), -(-n // (BLOCKS * threads)), 1)
     ends = np.searchsorted(np.cumsum(counts), np.arange(rows, n + rows, rows)) + 1

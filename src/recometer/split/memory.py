@@ -13,9 +13,9 @@ BYTES_PER_ROW = 40
 
 
 def check_memory(n_rows: int, bytes_of_parts: int) -> None:
-    """Raise InputError if splitting this number of rows would need more memory than there is.
+    """Raise InputError if splitting this number of rows would need more memory than available.
 
-    The parts take `bytes_of_parts`; 0 for those that stay in a file.
+    The parts take `bytes_of_parts`, which is 0 if they stay in a file.
     """
     needed, free = n_rows * BYTES_PER_ROW + bytes_of_parts, available()
     if free is None or needed <= free:
@@ -34,7 +34,7 @@ def available(
     membership: Path = Path("/proc/self/cgroup"),
     root: Path = Path("/sys/fs/cgroup"),
 ) -> int | None:
-    """Return how many bytes this process can still allocate; None if the system does not tell.
+    """Return how many bytes this process can still allocate, or None if this is unknown.
 
     On Linux, this is the memory available without swapping, within the limits of control groups
     (version 2).

@@ -28,9 +28,9 @@ def all(  # recometrics' name
 ) -> Split:
     """Hold out a random share of every user's interactions: recometrics' mode "all".
 
-    It is ``split(data, Fraction(items_test_fraction), min_test=0)``. For a user with n
-    interactions, n * `items_test_fraction` go to test, rounded half away from zero, without any
-    condition.
+    This is ``split(data, Fraction(items_test_fraction), min_test=0)``. For a user with n
+    interactions, n * `items_test_fraction` go to test, rounded half away from zero, without further
+    conditions.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ def separated(
 ) -> Split:
     """Draw users to test, and separate all others: recometrics' mode "separated".
 
-    The model is fitted to ``remainder``, and gets to know the test users through ``train`` (strong
-    generalisation).
+    The model is fitted to ``remainder``, and learns about the test users only from ``train``
+    (strong generalisation).
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def separated(
         Share of the users to draw, in (0, 1), rounded half to even, at least one user. None
         draws `max_test_users`.
     max_test_users : float or None
-        Largest number of users to draw, a whole number. None, 0 or infinity set no limit.
+        Maximum number of users to draw, a whole number. None, 0 or infinity set no limit.
     items_test_fraction : float
         Share of a test user's interactions that goes to test, in (0, 1), rounded half away from
         zero.
@@ -81,7 +81,7 @@ def separated(
     min_pos_test : int
         Minimum number of interactions per test user in test.
     consider_cold_start : bool
-        Whether users may be test users without any interaction in train.
+        Whether users without interactions in train may be test users.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def joined(
 ) -> Split:
     """Draw users to test, and leave all others in train: recometrics' mode "joined".
 
-    Parameters, errors and warnings are those of `separated`.
+    Parameters, errors and warnings are the same as for `separated`.
     """
     opened = open_data(data, {"user": user, "item": item, "value": value, "time": time})
     return _drawn(
@@ -149,7 +149,7 @@ def _drawn(
 
     n_rows = table.users.counts
     n_test = holdout_sizes(n_rows, items_test_fraction)
-    # A minimum in train and test cannot express how many items are left to choose from.
+    # Minimums in train and test cannot express how many items must remain to choose from.
     roomy = (n_rows < n_items - 1) & (n_items - (n_rows - n_test) >= min_items_pool)
     least_train = 0 if flag("consider_cold_start", consider_cold_start) else 1
     possible = roomy & (n_rows > 0) & (n_test >= min_pos_test) & (n_rows - n_test >= least_train)

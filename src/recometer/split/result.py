@@ -45,20 +45,20 @@ OF_SPLIT = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SplitProtocol:
-    """How a split was made: everything that is needed to repeat it on the same data.
+    """How a split was made: everything for repeating it on the same data.
 
     Attributes
     ----------
     who, what : str
-        As Python shows them: ``"UsersFraction(fraction=0.1)"``.
+        In Python's notation: ``"UsersFraction(fraction=0.1)"``.
     filters : tuple of str
     untested : {"train", "apart"}
     min_train, min_test : int
     seed : int
     fold : int or None
-        The number of this split among several, from 0 on.
+        The number of this split among several, starting at 0.
     counts : mapping of str to int
-        The numbers of rows in ``train``, ``test`` and ``remainder``, and of those ``left_out``.
+        The numbers of rows in ``train``, ``test`` and ``remainder``, and of rows ``left_out``.
     removed : mapping of str to int
         The number of rows that each filter left out.
     """
@@ -141,7 +141,7 @@ class Split(Shown, Generic[Part]):
         return to_notebook(self)
 
     def table(self) -> Table:
-        """Return the numbers of users, items and interactions of each part, and those left out."""
+        """Return the numbers of users, items and interactions in each part, and left out."""
         counts = self.protocol.counts
         total = sum(counts[part] for part in saving.PARTS)
         rows = []
@@ -159,9 +159,9 @@ class Split(Shown, Generic[Part]):
         return Table(OF_SPLIT, rows, notes)
 
     def interactions(self) -> Split[Interactions]:
-        """Return the same split with parts that are `Interactions`.
+        """Return the same split with `Interactions` as parts.
 
-        Parts of data frames have only the users and items that occur in them.
+        For data frames, each part has only the users and items that occur in it.
         """
         if self.columns is None:
             own: Split = self
@@ -184,14 +184,15 @@ class Split(Shown, Generic[Part]):
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the split into a folder, which is created if it does not exist.
 
-        ``train.parquet``, ``test.parquet`` and ``remainder.parquet`` contain the rows with all of
-        their columns, ``users.parquet`` the users who are tested, and ``split.json`` the
-        protocol. An earlier split in the folder is replaced; other files of these names are not.
+        ``train.parquet``, ``test.parquet`` and ``remainder.parquet`` contain the rows with all
+        their columns, ``users.parquet`` contains the tested users, and ``split.json`` contains the
+        protocol. An earlier split in the folder is replaced; other files with these names are not.
 
         Raises
         ------
         FileError
-            If the folder cannot be written to, or has files of these names that are not of a split.
+            If the folder cannot be written to, or has files with these names that are not part of
+            a split.
         InputTypeError
             If a column has objects that Parquet cannot store, such as UUIDs in a data frame.
         """
@@ -211,7 +212,7 @@ class Split(Shown, Generic[Part]):
         Raises
         ------
         FileError
-            If the folder has no split, or one of a newer version of recometer.
+            If the folder has no split, or a split of a newer version of recometer.
         """
         path = as_path(folder, "a split")
         parts, users, header = saving.read(path)
@@ -225,16 +226,16 @@ class Split(Shown, Generic[Part]):
                 columns=None if names is None else Columns.from_dict(names),
                 find_users=lambda: users,
             )
-            repr(made)  # raises if counts or names are missing or invalid
+            repr(made)  # raises an error if counts or names are missing or invalid
             return made
 
 
 class Folds(Shown):
     """Several splits of the same data, each made when you access it.
 
-    Iterating gives a `Split` per fold; ``len`` is their number, and ``folds[0]`` makes one.
-    Functions that take folds also take a list of `Split`, for instance of those that `Split.load`
-    has read.
+    Iterating makes a `Split` per fold, ``len`` is the number of folds, and ``folds[0]`` makes the
+    first one. Functions that take folds also take a list of `Split`, for instance from
+    `Split.load`.
     """
 
     def __init__(self, make: Callable[[], Iterator[Split]], n: int) -> None:
@@ -260,7 +261,7 @@ class Folds(Shown):
         return f"Folds({self._n})"
 
     def table(self) -> Table:
-        """Make all folds, and return their numbers of users and interactions."""
+        """Make all folds, and return the numbers of users and interactions in each."""
         rows: list[dict[str, int]] = []
         protocols, apart = [], False
         for number, made in enumerate(self):
@@ -280,7 +281,7 @@ class Folds(Shown):
 
 
 def _distinct(part: Any, columns: Columns | None) -> tuple[int, int]:
-    """Return the number of users and of items that have a row in a part of a split."""
+    """Return the numbers of users and items that have a row in a part of a split."""
     import polars as pl
 
     if isinstance(part, Interactions):

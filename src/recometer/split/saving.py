@@ -1,4 +1,4 @@
-"""Splits in folders: Parquet files, and a JSON file that says how they were made."""
+"""Saves splits in folders, as Parquet files and a JSON file that says how they were made."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-VERSION = 1  # of the format; a reader understands its own version and all older ones
+VERSION = 1  # version of the format; readers understand their own version and all older ones
 HEADER = "split.json"
 PARTS = ("train", "test", "remainder")
 FILES = tuple(f"{name}.parquet" for name in (*PARTS, "users", "all_users", "all_items"))
-COMPLETE = ".recometer-new"  # a folder inside the split's: a complete split that will replace it
+COMPLETE = ".recometer-new"  # a folder inside, for a complete split that will replace it
 
 
 def check(folder: Path, inputs: Iterable[str] = ()) -> None:
-    """Raise FileError if a split in a folder would replace an input, or other files."""
+    """Raise FileError if saving a split in a folder would replace an input, or other files."""
     finish(folder)
     owned = _written(folder)
     paths = [folder / name for name in (HEADER, *FILES)]
@@ -60,7 +60,7 @@ def check(folder: Path, inputs: Iterable[str] = ()) -> None:
 
 
 def _written(folder: Path) -> set[str]:
-    """Return the names of the files that the split in a folder consists of."""
+    """Return the names of the files of the split in a folder."""
     try:
         header = json.loads((folder / HEADER).read_bytes())
         names, kind = ["users", *header["parts"]], header["kind"]
@@ -72,7 +72,7 @@ def _written(folder: Path) -> set[str]:
 
 
 def finish(folder: Path) -> None:
-    """Replace the earlier split with the completely saved new one, if that is still pending.
+    """Replace the earlier split by a new one that was saved completely, if there is one.
 
     This is the last step of saving. If it was interrupted, the next call that opens the folder
     completes it.
@@ -89,9 +89,9 @@ def finish(folder: Path) -> None:
 
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Lock a folder, so that no other process replaces the split in it in the meantime.
+    """Lock a folder, so that no other process replaces the split in it meanwhile.
 
-    Without locks (Windows, some network folders), the checksums show that it was replaced.
+    Without locks (Windows, some network folders), checksums reveal that it was replaced.
     """
     opened = None
     if fcntl is not None:
@@ -111,12 +111,12 @@ def _finish(folder: Path) -> None:
         if new.is_symlink() or not new.is_dir():
             return
         owned = _written(new)
-        if owned:  # otherwise everything was moved, the header last
+        if owned:  # otherwise, all files were already moved, the header last
             for name in FILES:
                 if name not in owned:
                     (folder / name).unlink(missing_ok=True)
             for name in (*FILES, HEADER):
-                with contextlib.suppress(FileNotFoundError):  # moved before
+                with contextlib.suppress(FileNotFoundError):  # it was already moved
                     (new / name).replace(folder / name)
         new.rmdir()
     except FileNotFoundError:
@@ -129,10 +129,10 @@ def _finish(folder: Path) -> None:
 
 
 def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str, Any]) -> None:
-    """Write the parts of a split to temporary files, which replace the old ones at the end."""
+    """Write the parts of a split to temporary files, which finally replace the old files."""
     check(folder)
     given = {name: part for name, part in parts.items() if part is not None}
-    # The data may be the file of an earlier split, too.
+    # The data may be a file of an earlier split.
     temporary = folder / f".recometer-{os.urandom(8).hex()}"
     made = [one for one in (folder, *folder.parents) if not one.exists()]
     try:
@@ -146,7 +146,7 @@ def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str
         text = json.dumps({**header, "checksum": PLACEHOLDER}, indent=2) + "\n"
         (temporary / HEADER).write_bytes(sealed(text.encode()))
         with alone(folder):
-            _finish(folder)  # a split that another process has saved in the meantime
+            _finish(folder)  # another process has saved a split meanwhile
             temporary.rename(folder / COMPLETE)
             _finish(folder)
     except FileError:
@@ -164,7 +164,7 @@ def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str
 
 
 def _write_frame(frame: pl.DataFrame, path: Path) -> None:
-    with path.open("wb") as file:  # Polars takes no names that are not UTF-8
+    with path.open("wb") as file:  # Polars does not take names that are not UTF-8
         frame.write_parquet(file)
 
 
@@ -193,7 +193,7 @@ def _write_frames(folder: Path, parts: Mapping[str, Any]) -> str:
 
 
 def _frame(part: Any) -> pl.DataFrame:
-    """Return a Polars frame that can be written and read again without changes."""
+    """Return a Polars frame that does not change when it is written and read again."""
     import polars as pl
 
     hint = "Hint: convert the column before the split, for instance to texts" + python_or_command(
@@ -251,7 +251,7 @@ def _write_interactions(folder: Path, parts: Mapping[str, Interactions]) -> dict
 
 @contextlib.contextmanager
 def undamaged(folder: Path) -> Iterator[None]:
-    """Turn errors in the block into an error that says that the split in a folder is damaged."""
+    """Turn errors in the block into an error that the split in a folder is damaged."""
     try:
         yield
     except FileError:
@@ -263,9 +263,9 @@ def undamaged(folder: Path) -> Iterator[None]:
 
 
 def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
-    """Return the parts by their names, the users who are tested, and the header, as written.
+    """Return the parts by name, the tested users, and the header, as they were written.
 
-    FileError: there is no split in the folder, it is damaged, or of a newer version.
+    Raises FileError if the folder has no split, or a split that is damaged or of a newer version.
     """
     finish(folder)
     with alone(folder):
@@ -298,7 +298,7 @@ def _read(folder: Path, text: bytes) -> tuple[dict[str, Any], Array, dict[str, A
                 "this one does not know. Hint: pip install --upgrade recometer."
             )
         if unknown := [name for name in header["parts"] if name not in PARTS]:
-            raise ValueError(f"no part is called {unknown[0]!r}")  # it could lead out of the folder
+            raise ValueError(f"no part is called {unknown[0]!r}")  # it may lead out of the folder
         files = _Files(folder, header["files"])
         users = decode_ids(files.frame("users")["user"], header["users"])
         kind = header["kind"]
@@ -314,9 +314,9 @@ def _read(folder: Path, text: bytes) -> tuple[dict[str, Any], Array, dict[str, A
 
 
 class _Files:
-    """The files of a split; each one is verified and read while it is open.
+    """The files of a split; each is verified and read while it is open.
 
-    This prevents mixing in parts of another split that replaces this one in the meantime.
+    This avoids mixing two splits if another split replaces this one meanwhile.
     """
 
     def __init__(self, folder: Path, checksums: Mapping[str, str]) -> None:
@@ -328,7 +328,7 @@ class _Files:
             return read_frame(self._folder / f"{name}.parquet", file)
 
     def lazy(self, name: str) -> pl.LazyFrame:
-        """Return a table that is read later, from the current file."""
+        """Return a lazy table, which reads the present file later."""
         import polars as pl
 
         with self._verified(name) as file:

@@ -53,11 +53,11 @@ def split(
 
     ``rm.split(...)`` and ``rm.split.split(...)`` are the same.
 
-    The parts have the type of the data. A data frame (of Polars, pandas or pyarrow) is divided
-    with all its columns, and its rows keep their order. A Parquet file (or a folder of them, or a
-    pattern such as ``"ratings/part-*.parquet"``) becomes lazy frames of Polars, which read it
-    again, and which `Split.save` writes piece by piece. `Interactions.of` reads everything else,
-    and each part is an `Interactions` with all users and items.
+    The parts have the type of the data. A data frame (Polars, pandas or pyarrow) is divided with
+    all its columns, and its rows keep their order. A Parquet file (or a folder of Parquet files, or
+    a pattern such as ``"ratings/part-*.parquet"``) becomes lazy Polars frames, which read the file
+    again when needed; `Split.save` writes them piece by piece. `Interactions.of` reads everything
+    else, and each part is then an `Interactions` with all users and items.
 
     Parameters
     ----------
@@ -71,16 +71,17 @@ def split(
         `ActiveAfter`.
     filters
         The interactions to leave out: `KCore`, `MinCounts`, `Duplicates` and `ValuesFrom` before
-        the split, in the given order; `SeenInTrain` after it.
+        the split, in the order of the argument; `SeenInTrain` after the split.
     untested
         The part for the interactions of other users: ``"train"``, or ``"apart"`` for `remainder`
         (strong generalisation: the model is fitted to users who are not tested).
     min_train, min_test : int
-        Minimum number of interactions that a tested user has in train and in test.
+        Minimum numbers of interactions that a tested user must have in train and in test.
     seed : int
-        Seed of everything that is random; another seed gives another draw.
+        Seed of everything that is random. Another seed leads to another draw.
     threads : int, optional
-        Maximum number of threads. None uses all available processors. No result depends on it.
+        Maximum number of threads. None uses all available processors. The result does not depend
+        on it.
     user, item, value, time
         Columns, as in `Interactions.of`.
 
@@ -93,12 +94,12 @@ def split(
     NoTestUsersError
         If no user can be tested (an `InputError`).
     InputError
-        If there is too little memory, the data lack times or values that a part needs, ids are
-        not in the data, or numbers are out of range.
+        If there is too little memory, the data lack times or values that a part of the split needs,
+        ids are not in the data, or numbers are out of range.
     InputTypeError
         If a part of the split has another type.
     ColumnError, FileError
-        As `Interactions.of` raises them.
+        As for `Interactions.of`.
 
     Warns
     -----
@@ -151,12 +152,12 @@ def folds(
     who
         `UserFolds`; or anything that `split` takes, if `what` makes the folds.
 
-    All other parameters are those of `split`.
+    All other parameters are the same as for `split`.
 
     Returns
     -------
     Folds
-        Instances of `Split`, each made when you access it.
+        Several `Split`, each made when you access it.
 
     Raises
     ------
@@ -187,8 +188,8 @@ def parts_of_some_users(
 ) -> UInt8:
     """Return the part of each row of some users, uint8 [n_rows]; others are split elsewhere.
 
-    The parts are `TRAIN`, `TEST`, `REMAINDER` and `LEFT_OUT`, as in `split`, or in a `fold` of
-    `folds`. Here, it is not an error if no user is tested.
+    The parts are `TRAIN`, `TEST`, `REMAINDER` and `LEFT_OUT`, as in `split`, or in one `fold` of
+    `folds`. Unlike there, it is not an error if no user is tested.
     """
     work = _Work(data, columns, (), untested, min_train, min_test, seed, 1)
     if fold is None:
@@ -201,7 +202,7 @@ def parts_of_some_users(
 
 
 class _Work:
-    """The data after the filters, and the settings, which all folds share."""
+    """The data after filtering, and the settings, which all folds share."""
 
     def __init__(
         self,
@@ -226,8 +227,8 @@ class _Work:
         self.table = self.container.table
         check_memory(self.table.n, self.container.bytes_of_parts)
         self.rows: Bool | None = None  # remaining rows of the data; None if no row was left out
-        self.values: Array | None = None  # of all rows of the data, if a filter changed any
-        self.removed: dict[str, int] = {}  # rows, per filter
+        self.values: Array | None = None  # values of all rows of the data, if a filter changed any
+        self.removed: dict[str, int] = {}  # number of rows, per filter
         for one in listed:
             if isinstance(one, Filter):
                 self._leave_out(one)
@@ -247,7 +248,7 @@ class _Work:
         if self.rows is None:
             self.rows = kept.rows
         else:
-            self.rows = self.rows.copy()  # the table still uses the old array, lazily
+            self.rows = self.rows.copy()  # the lazy table still uses the old array
             self.rows[self.rows] = kept.rows
 
     def folds(self, who: Who | UserFolds, what: What | Folding) -> Iterator[Split]:
@@ -255,7 +256,7 @@ class _Work:
             yield self.split(part, what, held, number, who)
 
     def each_fold(self, who: Who | UserFolds, what: What | Folding) -> Iterator[tuple[Who, Held]]:
-        """Return the users to test, and the rows that could be held out, in each fold."""
+        """Yield, for each fold, the users to test, and the rows that may be held out."""
         if isinstance(what, Folding):
             assert isinstance(who, Who)
             for held in what.folds(self.table, self.seed, self.threads):
@@ -343,9 +344,9 @@ class _Work:
         return {name: self.container.take(parts, part, self.values) for part, name in names.items()}
 
     def _tested(self, who: Who, held: Held) -> Bool | None:
-        """Return which users are tested, bool by code, or None for all users with rows."""
+        """Return a mask of the tested users, by code, or None for all users with rows."""
         eligible = None
-        apart = self.untested == "apart" and self.min_test > 0  # users without test matter
+        apart = self.untested == "apart" and self.min_test > 0  # untested users matter
         if who.counts_users or self.min_train > 0 or self.min_test > 1 or apart:
             codes, n = self.table.users.codes, self.table.users.n
             n_test = np.bincount(codes[held.test], minlength=n)
@@ -361,7 +362,8 @@ class _Work:
 
     def _parts(self, tested: Bool | None, held: Held, for_everybody: bool) -> UInt8:
         if tested is None:
-            # A held row is 1, which is TEST; others are 0, TRAIN. Nobody reads `held` after this.
+            # True in `held` becomes 1, which is TEST, and False becomes 0, which is TRAIN. `held` is not used
+            # after this.
             parts = held.test.view(np.uint8)
         else:
             mine = tested[self.table.users.codes]
@@ -414,12 +416,12 @@ class _Work:
 
 
 def _option(part: object) -> str:
-    """Return the option that made a part of the split, with its value."""
+    """Return the option for a part of the split, with its value."""
     return str(getattr(part, "option", part))
 
 
 def check_one_split(what: object, who: object, folds: str) -> None:
-    """Refuse parts that make several splits; `folds` names the function that returns these."""
+    """Refuse parts that make several splits; `folds` names the function for these."""
     if isinstance(what, Folding) or isinstance(who, UserFolds):
         raise InputTypeError(
             f"{what if isinstance(what, Folding) else who!r} makes several splits. Hint: "
@@ -428,7 +430,7 @@ def check_one_split(what: object, who: object, folds: str) -> None:
 
 
 def number_of_folds(what: object, who: object) -> int:
-    """Return the number of folds of `what` or `who`; one of them must make folds."""
+    """Return the number of folds of `what` or `who`; exactly one of them must make folds."""
     if isinstance(what, Folding) and not isinstance(who, UserFolds):
         return len(what)
     if isinstance(who, UserFolds) and not isinstance(what, Folding):
@@ -449,9 +451,9 @@ def listed_filters(filters: Any) -> list[Filter | SeenInTrain]:
 
 
 def check_kind(part: object, kinds: Any, name: str) -> None:
-    """Raise an error unless a part of a split is of one of some classes.
+    """Raise an error unless a part of a split is an instance of one of some classes.
 
-    `name` is the name of the parameter: ``"what"``, ``"who"`` or ``"filters"``.
+    `name` is the parameter: ``"what"``, ``"who"`` or ``"filters"``.
     """
     if isinstance(part, kinds):
         return
@@ -465,6 +467,6 @@ def check_kind(part: object, kinds: Any, name: str) -> None:
 
 
 def check_untested(untested: object) -> None:
-    """Raise an error unless it is known where the rows of untested users belong."""
+    """Raise an error unless `untested` is one of its two values."""
     if untested not in ("train", "apart"):
         raise InputError(f"untested={untested!r} must be 'train' or 'apart'.")

@@ -1,4 +1,4 @@
-"""The rows to split: users and items as numbers, times and values, each read on first use."""
+"""The rows to split: users and items as codes, times and values, each read on first use."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from recometer.tasks import ROWS_PER_TASK, each_block
 
 MAX_ROWS = 2**32 - 1
 UTC = datetime.timezone.utc
-SPARE = 2**20  # a range of ids is dense if it is below 4 x rows + SPARE
+SPARE = 2**20  # a range of ids is dense if its length is below 4 x rows + SPARE
 
 
 @dataclasses.dataclass(frozen=True)
 class Coded:
-    """Users or items as numbers from 0 on, in the order of their ids; some may not occur.
+    """Users or items as codes from 0, in the order of their ids; some codes may not occur.
 
     Attributes
     ----------
     codes : uint32 [n_rows]
     n : int
-        More than any code.
+        A number above every code.
     low : int or None
-        The id of code 0, if ids are whole numbers and codes their distances from it.
+        The id of code 0, if ids are whole numbers, and codes are their distances from it.
     ids : [n] or None
-        Otherwise the ids by code; with neither, users and items are positions.
+        Otherwise, the id of each code. If `low` and `ids` are None, users and items are positions.
     before : Coded or None
-        The codes before rows were selected: ids without remaining rows are still known.
+        The codes before rows were selected, so that ids without remaining rows are still known.
     """
 
     codes: UInt32
@@ -46,7 +46,7 @@ class Coded:
 
     @cached_property
     def keys(self) -> UInt64:
-        """The keys that draws depend on, by code."""
+        """The keys on which draws depend, by code."""
         if self.low is None:
             return user_keys(self.ids, self.n)
         return np.arange(self.n, dtype=np.uint64) + np.uint64(self.low % 2**64)
@@ -70,7 +70,7 @@ class Coded:
         return codes.astype(np.int64) if self.ids is None else self.ids[codes]
 
     def find(self, wanted: object, what: str) -> Int64:
-        """Return the codes of ids; InputError, if one does not occur."""
+        """Return the codes of ids; raise InputError if an id does not occur."""
         known = self.named(np.arange(self.n))
         codes = match(wanted, known, f"given {what}s", f"{what}s of the data")
         if self.low is not None:
@@ -85,12 +85,12 @@ class Coded:
         return codes
 
     def select(self, rows: Bool) -> Coded:
-        """Return these rows alone, with the same codes."""
+        """Return only some rows, with the same codes."""
         return Coded(self.codes[rows], self.n, self.low, self.ids, self.before or self)
 
     @classmethod
     def of(cls, column: Any, what: str) -> Coded:
-        """Return the ids of a column as numbers."""
+        """Return the ids of a column as codes."""
         dense = _dense(column)
         if dense is not None:
             return dense
@@ -99,7 +99,7 @@ class Coded:
 
 
 def _dense(column: Any) -> Coded | None:
-    """Return whole numbers in a dense range as distances from the lowest; None if not dense."""
+    """Return whole numbers as distances from the lowest, or None if the range is not dense."""
     if getattr(column, "null_count", int)():
         return None
     array = column.to_numpy() if hasattr(column, "null_count") else np.asarray(column)
@@ -111,13 +111,13 @@ def _dense(column: Any) -> Coded | None:
     low, high = int(min(low for low, _ in bounds)), int(max(high for _, high in bounds))
     if high - low >= 4 * len(array) + SPARE or high - low >= 2**32 or high >= 2**63:
         return None
-    # Start at zero if that costs little: then 32-bit ids are codes already.
+    # Start at 0 if that costs little, because 32-bit ids are then already codes.
     low = 0 if low >= 0 and high < 4 * len(array) + SPARE and high < 2**32 else low
     if low == 0 and array.dtype.itemsize == 4:
         codes = np.ascontiguousarray(array).view(np.uint32)
     else:
         codes = np.empty(len(array), np.uint32)
-        # As int64: a difference may be too large for the type of the ids.
+        # Use int64, because a difference may be too large for the dtype of the ids.
         wide = array if array.dtype.itemsize >= 4 else array.astype(np.int64)
 
         def shift(part: slice) -> None:
@@ -128,22 +128,23 @@ def _dense(column: Any) -> Coded | None:
 
 
 class Table:
-    """Rows of interactions, whose columns are read when they are first needed.
+    """Rows of interactions, with columns that are read when they are first needed.
 
     Parameters
     ----------
     n : int
         Number of rows.
     users, items : function
-        Return `Coded`.
+        Functions that return `Coded`.
     times, values : function or None
-        Return int64 or float64 [n], and float64 [n]. None if the data have no times or values.
+        Functions that return int64 or float64 [n], and float64 [n]. None if the data have no times
+        or values.
     dates : bool
         Whether times are dates, in microseconds since 1970.
     names : sequence of str
-        The columns of the data, for messages; empty if they have none.
+        The columns of the data, for messages; empty if there are none.
     zone : function
-        Returns the time zone of dates without one.
+        A function that returns the time zone for dates without one.
     """
 
     def __init__(
@@ -184,7 +185,7 @@ class Table:
 
     @cached_property
     def times(self) -> Array:
-        """The times; InputError, if there are none."""
+        """The times; raises InputError if there are none."""
         if self._times is None:
             hint = python_or_command(
                 "name their column with time=, or draw at random: Fraction(0.2), Number(1)",
@@ -197,7 +198,7 @@ class Table:
         return self._times()
 
     def select(self, rows: Bool) -> Table:
-        """Return these rows alone."""
+        """Return only some rows."""
         return Table(
             int(np.count_nonzero(rows)),
             lambda: self.users.select(rows),

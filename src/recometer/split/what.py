@@ -1,4 +1,4 @@
-"""Which interactions of the tested users are held out."""
+"""The interactions of tested users to hold out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Time = float | str | datetime.date
 
 
 class Held(NamedTuple):
-    """The rows that a fold holds out, and those that it leaves out entirely; bool [n] or None."""
+    """The rows that a fold holds out, and the rows that it leaves out; bool [n] or None."""
 
     test: Bool
     left_out: Bool | None = None
@@ -39,12 +39,12 @@ class What:
     for_everybody = False
 
     def held(self, table: Table, seed: int, threads: int) -> Held:
-        """Return which rows are held out, and which are left out."""
+        """Return the rows to hold out, and the rows to leave out."""
         raise NotImplementedError
 
 
 class Folding:
-    """Holds out interactions several times, different ones each time."""
+    """Holds out interactions several times, with different interactions each time."""
 
     for_everybody = False
 
@@ -66,8 +66,8 @@ class Fraction(What):
     fraction : float
         The share, in (0, 1).
     per_user : bool
-        Whether it is a share of each user's interactions, rounded half away from zero. If not,
-        each interaction is drawn independently, and the share is met on average.
+        Whether to take the share of each user's interactions, rounded half away from zero. If not,
+        each interaction is drawn independently, and the share is only met on average.
     """
 
     fraction: float
@@ -153,7 +153,7 @@ class LeaveOneOut(What):
     Parameters
     ----------
     by : {"time", "random"}
-        Whether to hold out the last one, or a random one.
+        Whether to hold out the last interaction, or a random one.
     """
 
     by: Literal["time", "random"] = "time"
@@ -175,22 +175,22 @@ class LeaveOneOut(What):
 class After(What):
     """Hold out everything from a time on, as if the model had been trained at that time.
 
-    Later interactions of users who are not tested are left out, because a model that was trained
-    at that time has not seen them.
+    Later interactions of untested users are left out, because a model that was trained at that time
+    would not have seen them.
 
     Parameters
     ----------
     time : number, date, or text in ISO 8601
-        Interactions at exactly this time are in test. A date without a time is midnight. A
-        time without a zone is in the zone of the data's times.
+        Interactions at exactly this time are in test. A date without a time means midnight. For a
+        time without a zone, the zone of the data's times applies.
     until : same type, or None
         Interactions from this time on are left out.
     since : same type, or None
         Earlier interactions are left out.
     share : float, optional
-        Instead of `time`, the share of all interactions before it, in (0, 1). If n interactions
-        are ordered by time, the time is that of the one after the first ``share * n``, rounded
-        down; all interactions at this time are in test.
+        Instead of `time`, the share of all interactions before it, in (0, 1). Of n interactions in
+        the order of time, the first ``share * n`` (rounded down) come before it, and the next
+        interaction has this time. All interactions at this time are in test.
     """
 
     time: Time | None = None
@@ -236,17 +236,17 @@ class After(What):
 class Windows(Folding):
     """Hold out successive windows of time, as in back-testing.
 
-    Fold i is trained on the interactions before ``times[i]``, and tested on those from this time
-    to the next one.
+    Fold i is trained on the interactions before ``times[i]``, and tested on the interactions from
+    this time to the next.
 
     Parameters
     ----------
     times : numbers, dates, or texts in ISO 8601
-        The beginnings of the windows, ascending; dates are read as in `After`.
+        When windows begin, in ascending order; dates are read as in `After`.
     until : same type, or None
-        The end of the last window. None ends it with the data.
+        When the last window ends. None means the end of the data.
     length : number, datetime.timedelta or None
-        How far training reaches back from each time. None starts at the beginning of the data.
+        How far training reaches back from each time. None means to the beginning of the data.
     """
 
     times: Sequence[Time]
@@ -310,8 +310,8 @@ class Windows(Folding):
 class KFold(Folding):
     """Hold out each interaction in one of k folds: cross-validation over interactions.
 
-    The interactions of each user are dealt to the folds in turn, in random order and beginning at
-    a random fold. A user's numbers of interactions in the folds therefore differ by at most one.
+    Each user's interactions are dealt to the folds in turn, in random order and starting with a
+    random fold. A user's numbers of interactions in the folds therefore differ by at most one.
 
     Parameters
     ----------
@@ -338,16 +338,16 @@ class KFold(Folding):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ColdItems(What):
-    """Hold out all interactions with some items, so that training has no interactions with them.
+    """Hold out all interactions with some items, which training then does not know.
 
-    Such interactions of users who are not tested are left out.
+    Interactions of untested users with these items are left out.
 
     Parameters
     ----------
     fraction : float, optional
-        The share of items, in (0, 1), each drawn independently.
+        The share of items, in (0, 1); each item is drawn independently.
     items : sequence or array, optional
-        The ids of these items, instead of a share; positions for data without ids.
+        Instead of a share, the ids of the items, or positions for data without ids.
     """
 
     fraction: float | None = None
@@ -375,14 +375,14 @@ class ColdItems(What):
 
 
 def holdout_sizes(n_interactions: npt.ArrayLike, fraction: float) -> Int64:
-    """Return the number of interactions in a share in (0, 1), rounded half away from zero."""
+    """Return how many interactions a share in (0, 1) is, rounded half away from zero."""
     exact = np.asarray(n_interactions) * check_share("fraction", fraction)
     below = np.floor(exact)
     return (below + (exact - below >= 0.5)).astype(np.int64)
 
 
 def _held_between(table: Table, since: float | None, time: float, until: float | None) -> Held:
-    """Hold out the rows from `time` on; leave out rows before `since`, and from `until` on."""
+    """Hold out the rows from `time`; leave out rows before `since`, and from `until`."""
     left_out = None if until is None else table.times >= until
     if since is not None:
         before = table.times < since

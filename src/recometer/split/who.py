@@ -22,12 +22,12 @@ class Who:
     counts_users = False  # whether `tested` needs to know the eligible users
 
     def tested(self, table: Table, eligible: Bool | None, seed: int) -> Bool | None:
-        """Return which users are tested, bool by code, or None for all eligible users.
+        """Return a mask of the tested users, bool by code, or None for all eligible users.
 
         Parameters
         ----------
         eligible : bool by code, or None
-            Which users have enough interactions in test and train to be tested.
+            Whether each user has enough interactions in test and train to be tested.
         """
         raise NotImplementedError
 
@@ -43,7 +43,7 @@ class AllUsers(Who):
 
 @dataclasses.dataclass(frozen=True)
 class UsersFraction(Who):
-    """Test a random share of the users, each of them drawn independently.
+    """Test a random share of the users; each user is drawn independently.
 
     Whether a user is tested depends only on the user's id and the seed, not on the other users.
     The share is therefore met on average; `UsersNumber` draws an exact number.
@@ -90,7 +90,7 @@ class UsersNumber(Who):
         return self.among(table, eligible, seed)
 
     def among(self, table: Table, eligible: Bool, seed: int) -> Bool:
-        """Draw from these users, bool by code; return all of them if there are fewer."""
+        """Draw from some users, bool by code; return all of them if there are too few."""
         candidates = np.flatnonzero(eligible)
         draw = draws.draw_users(table.users.keys[candidates], seed)
         chosen = np.zeros(table.users.n, dtype=bool)
@@ -100,12 +100,12 @@ class UsersNumber(Who):
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class GivenUsers(Who):
-    """Test the given users.
+    """Test the users with these ids.
 
     Parameters
     ----------
     users : sequence or array
-        The ids of the users; positions for data without ids.
+        The ids of the users, or positions for data without ids.
     """
 
     users: Sequence[Any] | Array
@@ -114,7 +114,7 @@ class GivenUsers(Who):
         return f"GivenUsers({len(self.users):,} users)"
 
     def tested(self, table: Table, eligible: Bool | None, seed: int) -> Bool:
-        """Return these users."""
+        """Return a mask of these users."""
         chosen = np.zeros(table.users.n, dtype=bool)
         chosen[table.users.find(self.users, "user")] = True
         return chosen
@@ -122,7 +122,7 @@ class GivenUsers(Who):
 
 @dataclasses.dataclass(frozen=True)
 class ActiveAfter(Who):
-    """Test the users with an interaction at a time or later.
+    """Test the users who have an interaction at some time or later.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class ActiveAfter(Who):
     time: float | str | datetime.date
 
     def tested(self, table: Table, eligible: Bool | None, seed: int) -> Bool:
-        """Return the users with an interaction at this time or later."""
+        """Return a mask of the users with an interaction at this time or later."""
         chosen = np.zeros(table.users.n, dtype=bool)
         chosen[table.users.codes[table.times >= moment(table, self.time)]] = True
         return chosen
@@ -143,8 +143,8 @@ class ActiveAfter(Who):
 class UserFolds:
     """Test every user in one of k folds, drawn at random: cross-validation over users.
 
-    The fold of a user depends only on the user's id and the seed, so that the folds have only
-    approximately the same size.
+    The fold of a user depends only on the user's id and the seed, so the folds have only about the
+    same size.
 
     Parameters
     ----------
@@ -160,9 +160,9 @@ class UserFolds:
         return self.k
 
     def parts(self, table: Table, seed: int) -> list[Who]:
-        """Return who is tested in each fold."""
+        """Return the tested users of each fold."""
         draw = draws.draw_users(table.users.keys, seed)
-        # The high half is enough to choose a fold, and its product does not overflow.
+        # The high half of a draw is enough to choose a fold, and its product does not overflow.
         fold = ((draw >> np.uint64(32)) * np.uint64(self.k)) >> np.uint64(32)
         return [_Fold(fold == number) for number in range(self.k)]
 
