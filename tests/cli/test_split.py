@@ -254,7 +254,7 @@ def test_qrels() -> None:
     assert (len(made.train), len(made.test)) == (6, 2)
 
 
-def test_text_ids_are_read_like_those_of_the_data() -> None:
+def test_text_ids_are_read_like_the_ids_of_the_data() -> None:
     test_qrels()
     pathlib.Path("topics.txt").write_text("302\n", encoding="utf-8")
     texts = data().with_columns(pl.col("user_id", "movieId").cast(pl.String))

@@ -237,7 +237,7 @@ def test_why_of_a_split(files: list[object], tmp_path: pathlib.Path) -> None:
     assert "lenskit: ndcg@3 = " in out
 
 
-def test_ids_of_train_are_read_like_those_of_test(tmp_path: pathlib.Path) -> None:
+def test_ids_of_train_are_read_like_the_ids_of_test(tmp_path: pathlib.Path) -> None:
     (tmp_path / "qrels").write_text("1 0 10 1\n2 0 20 1\n")
     (tmp_path / "run").write_text("1 Q0 10 1 2.0 x\n1 Q0 11 2 1.0 x\n2 Q0 11 1 1.0 x\n")
     (tmp_path / "train.csv").write_text("user,item\n1,11\n")
@@ -291,7 +291,7 @@ def test_equal_definitions_are_reported() -> None:
     )
 
 
-def test_conventions_are_short_in_a_list_and_long_in_print() -> None:
+def test_repr_and_print_of_conventions() -> None:
     convention = next(one for one in rm.conventions() if one.name == "lenskit")
     assert repr(convention).startswith("<Convention lenskit: LensKit ")
     assert "NDCG[@k] = ndcg" in str(convention)

@@ -106,7 +106,7 @@ def test_users_that_all_models_lack_are_mentioned_only_above_two_percent() -> No
     assert known.sentences(["rr"])[0] == "3 of 100 users (3.0%) are unknown to a, b."
 
 
-def test_models_that_know_as_many_users_but_others_know_different_ones() -> None:
+def test_models_that_know_equally_many_but_different_users() -> None:
     everybody = OLD + NEW
     results = {"a": evaluated(lists(everybody[1:])), "b": evaluated(lists(everybody[:-1], "i4"))}
     known = rm.compare(results).known_users

@@ -75,7 +75,7 @@ def test_numbers_of_pytrec_eval(options: dict[str, Any], numbers: dict[str, floa
     assert found["q3"] == pytest.approx(nothing, abs=1e-12)
 
 
-def test_measures_without_cutoffs_get_those_of_trec_eval() -> None:
+def test_measures_without_cutoffs_get_the_cutoffs_of_trec_eval() -> None:
     found = pytrec_eval.RelevanceEvaluator(QRELS, {"success", "set"}).evaluate(RUN)["q1"]
     assert {"success_1", "success_5", "success_10"} < set(found)
     assert {"set_P", "set_recall", "set_F", "set_map", "num_q"} < set(found)

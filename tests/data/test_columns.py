@@ -139,7 +139,7 @@ def test_columns_with_unrelated_names_are_not_values():
         rm.Interactions.of(pl.DataFrame({"user": [1], "item": [2], "session_id": [3], "age": [4]}))
 
 
-def test_a_score_alone_is_taken_for_the_truth_aloud():
+def test_warning_if_a_score_column_is_taken_for_the_truth():
     frame = ranker().drop("label")
     with pytest.warns(DataWarning, match=r"'score' was read as the relevance of items.*not truth"):
         assert rm.Interactions.of(frame).values.tolist() == [0.9, 0.1, 0.2, 0.8]
@@ -168,6 +168,6 @@ def test_arguments_of_other_calls_are_pointed_out(name, call):
         rm.evaluate(rm.Lists({1: [1]}), {1: [1]}, **{name: "x"})
 
 
-def test_ids_that_no_argument_could_mend_are_shown():
+def test_differently_spelled_ids_are_shown():
     with pytest.raises(rm.InputError, match=r"written alike in both\? The source has 'ann'"):
         rm.evaluate(rm.Lists({"ann": [1]}), {"Ann": [1]})

@@ -92,7 +92,7 @@ def test_positions_in_a_file(write):
     assert read.items.tolist() == [1, 0]
 
 
-def test_wrong_column_lists_those_that_exist(write):
+def test_wrong_column_lists_the_existing_columns(write):
     path = write(pl.DataFrame({"user_id": [1], "film": [2]}))
     with pytest.raises(ColumnError) as caught:
         Interactions.of(path, user="usr_id", item="film")
@@ -200,7 +200,7 @@ def test_windows_line_ends(text):
     assert content(Interactions.of(text("user,item\r\n1,2\r\n")))[:2] == ([1], [2])
 
 
-def test_a_header_alone_is_empty_but_legal(text):
+def test_file_with_only_a_header_is_empty(text):
     assert len(Interactions.of(text("user,item,value,time\n"))) == 0
 
 

@@ -145,7 +145,7 @@ def test_different_kinds_do_not_match():
 
 
 @pytest.mark.parametrize("twice", [[1, 2, 1], ["a", "b", "a"]])
-def test_ids_to_match_onto_are_distinct(twice):
+def test_match_needs_distinct_ids(twice):
     with pytest.raises(InputError, match=f"ids of x must be distinct, but {twice[0]!r} is there"):
         match(twice[:1], twice, "user ids", "ids of x")
 

@@ -529,7 +529,7 @@ def test_options_of_positions():
         Interactions.of(frame, item_offset=1)
 
 
-def test_wrong_column_lists_those_that_exist(frame):
+def test_wrong_column_lists_the_existing_columns(frame):
     data = {"user_id": [1], "item_id": [2]}
     with pytest.raises(ColumnError) as caught:
         Interactions.of(frame(data), user="user")

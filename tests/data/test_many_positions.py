@@ -18,6 +18,6 @@ LAST = 2**31 - 2
     ],
     ids=["sparse", "edges", "dict"],
 )
-def test_a_row_for_every_id_is_refused(given):
+def test_implausibly_many_rows_are_refused(given):
     with pytest.raises(rm.InputError, match=r"users are the positions 0 to .* only 1 entries"):
         rm.Interactions.of(**given)

@@ -88,7 +88,7 @@ ONE_FILE: dict[str, tuple[str, Callable[[pathlib.Path], object]]] = {
 
 @POSIX
 @pytest.mark.parametrize("what", ONE_FILE)
-def test_a_pipe_is_written_into(what: str, tmp_path: pathlib.Path) -> None:
+def test_output_can_be_a_pipe(what: str, tmp_path: pathlib.Path) -> None:
     end, write = ONE_FILE[what]
     path, plain = tmp_path / f"pipe{end}", tmp_path / f"plain{end}"
     os.mkfifo(path)

@@ -88,7 +88,7 @@ def test_a_folder_that_may_not_be_entered(folder: Path, kind: str) -> None:
     closed.chmod(0o755)
 
 
-def test_a_split_in_a_folder_that_may_not_be_entered(folder: Path) -> None:
+def test_split_in_a_folder_without_access(folder: Path) -> None:
     rm.Split.load(folder / "split")
     (folder / "split").chmod(0)
     with unprivileged(), pytest.raises(rm.FileError, match="that you may not enter"):
@@ -126,9 +126,7 @@ def test_a_pattern_in_a_folder_that_cannot_be_listed(folder: Path) -> None:
         (["show", "{closed}/result.parquet"], r"cannot be reached: .*chmod \+x"),
     ],
 )
-def test_commands_and_a_folder_that_may_not_be_entered(
-    folder: Path, command: list[str], match: str
-) -> None:
+def test_commands_on_a_folder_without_access(folder: Path, command: list[str], match: str) -> None:
     closed = folder / "parts"
     words = [word.format(closed=closed, folder=folder) for word in command]
     CliRunner().invoke(app, ["show", str(folder / "x.csv")])  # import everything while root

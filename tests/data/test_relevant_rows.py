@@ -23,7 +23,7 @@ VALUED = PLAIN.with_columns(rating=pl.Series([2.0, 0.0, 1.0, -1.0, 3.0]))
     ("relevant_from", "everything"),
     [(None, True), ("not_zero", True), (0.5, True), (1, True), (1.5, False)],
 )
-def test_a_row_without_a_value_is_worth_1(relevant_from, everything):
+def test_row_without_a_value_counts_as_1(relevant_from, everything):
     found = relevant_rows(rm.Interactions.of(PLAIN), relevant_from)
     assert found.tolist() == [everything] * len(PLAIN)
 

@@ -79,7 +79,7 @@ def test_a_second_mark(tmp_path) -> None:
         ("b.qrels", MARK + MARK + QRELS, "line 0"),
     ],
 )
-def test_a_mark_where_files_were_put_together(tmp_path, name, content, where) -> None:
+def test_byte_order_mark_between_concatenated_files(tmp_path, name, content, where) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     told = rf"{name}: {where} \(counted from 0\) begins with a byte order mark"
@@ -176,7 +176,7 @@ def test_blank_lines_before_a_run(tmp_path) -> None:
     assert rm.Lists(path).describe() == "Lists: 2 lists, 3 entries, up to 2 each"
 
 
-def test_columns_without_a_name_may_repeat(tmp_path) -> None:
+def test_unnamed_columns_may_repeat(tmp_path) -> None:
     path = tmp_path / "ratings.csv"
     path.write_text("user_id,item_id,rating,,\n1,20,3,,\n2,30,4,,\n")
     assert rows(rm.Interactions.of(path)) == TEST

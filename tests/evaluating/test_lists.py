@@ -644,7 +644,7 @@ def test_unknown_items_of_a_scoring_model():
     assert result["unknown_items@2"].tolist() == [0.5, 0.5]
 
 
-def test_unknown_items_need_to_know_the_items():
+def test_unknown_items_metric_needs_the_items_of_the_catalogue():
     for catalogue in (None, 20):
         with pytest.raises(rm.InputError, match=r"needs the items that could .*catalogue= \(their"):
             rm.evaluate(

@@ -800,7 +800,7 @@ def test_streams_of_ratings_are_merged() -> None:
     assert found.mean() == whole.mean()
 
 
-def test_a_truth_of_train_that_is_the_largest_is_noticed_after_a_merge() -> None:
+def test_largest_label_in_train_is_noticed_after_merging() -> None:
     evaluator = rm.Evaluator(metrics="rr", train={"a": ["x"], "b": ["y"]})
     streams = [evaluator.stream() for _ in range(2)]
     rows = [*PAIRS, ("b", "x", 1.0, 1.0), ("b", "y", 2.0, 0.0)]

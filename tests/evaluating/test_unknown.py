@@ -70,7 +70,7 @@ def streams(evaluator, users, items, n=7):
 
 
 @pytest.mark.parametrize("kind", ["user", "item"])
-def test_positions_are_not_mistaken_for_ids_from_one_on(kind):
+def test_positions_are_not_mistaken_for_ids_starting_at_one(kind):
     users = POSITIONS[0] if kind == "user" else FROM_ONE[0]
     items = POSITIONS[1] if kind == "item" else FROM_ONE[1]
     right = rm.evaluate(rm.Factors(USERS, ITEMS, user_ids=FROM_ONE[0], item_ids=FROM_ONE[1]), TEST)
@@ -308,7 +308,7 @@ def test_check_reads_the_ids_of_lists():
 
 @pytest.mark.filterwarnings("ignore::recometer.DataWarning")
 @pytest.mark.parametrize("written", [int, str])
-def test_positions_in_data_are_not_mistaken_for_ids_from_one_on(written):
+def test_positions_in_data_are_not_mistaken_for_ids_starting_at_one(written):
     def named(numbers):
         return np.array([written(number) for number in numbers], object if written is str else None)
 

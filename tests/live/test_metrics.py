@@ -135,7 +135,7 @@ def test_torchmetrics_of_lists(torch, torchmetrics, seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_torchmetrics_with_ties(torch, torchmetrics, seed):
-    """Its NDCG averages over all orders of ties, as ours does; its ROC-AUC counts ties half."""
+    """The NDCG of TorchMetrics averages over all orders of ties; its ROC-AUC counts ties half."""
     case = make_case(seed, ties=True)
     gains = torch.tensor(case.gains).clamp(min=0)
     expected: dict[str, list[float]] = {f"ndcg@{k}": [] for k in CUTOFFS} | {"roc_auc": []}

@@ -223,7 +223,7 @@ def test_areas_with_millions_of_ties() -> None:
     ranks = ranks_of(np.zeros(n, np.int64), np.full(n, N - 1), N)
     assert value("roc_auc", ranks) == 0.5
     assert value("partial_auc", ranks, N) == pytest.approx(0.5, rel=1e-15)
-    # In a random order of n hits and other items, each number j of others below a hit is as likely.
+    # Expect the mean over all orders of the n hits and the other items.
     for cutoff in (1, 1000, N // 3):
         others = N - n
         pairs = Fraction(cutoff * (cutoff + 1), 2 * (others + 1))

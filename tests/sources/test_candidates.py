@@ -883,7 +883,7 @@ def test_the_seeds_of_a_draw():
             rm.SampledCandidates(1, seed=seed)
 
 
-def test_other_columns_of_candidates_are_nothing_to_warn_of():
+def test_no_warning_about_other_columns_of_candidates():
     source = rm.Scores([[3.0, 2.0, 1.0]], user_ids=["ann"], item_ids=list("abc"))
     candidates = pl.DataFrame({"user": ["ann"] * 2, "item": ["a", "b"], "score": [1.0, 2.0]})
     result = rm.evaluate(source, {"ann": ["b"]}, candidates=candidates, metrics="rr")

@@ -96,9 +96,7 @@ def repeating(draw: st.DrawFn) -> pl.DataFrame:
     depth=st.integers(1, 4),
     rules=st.fixed_dictionaries({rule: st.sampled_from(values) for rule, values in RULES.items()}),
 )
-def test_a_source_that_is_cut_is_the_source_with_that_depth(
-    frame, judged, train, depth, rules
-) -> None:
+def test_cut_source_equals_source_with_that_depth(frame, judged, train, depth, rules) -> None:
     test, trained = (
         rm.Interactions.of(pl.DataFrame(sorted(pairs), ("user", "item"), orient="row"))
         for pairs in (judged, train)

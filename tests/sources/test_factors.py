@@ -318,7 +318,7 @@ def test_unknown_relevant_items_do_not_make_all_candidates_relevant():
     assert alone["precision@2"].tolist() == beside["precision@2"].tolist() == [1]
 
 
-def test_a_train_or_test_that_matches_nothing_is_not_passed_over():
+def test_train_or_test_without_matching_ids_is_reported():
     source = rm.Factors([[1.0]], [[3.0], [2.0], [1.0], [0.0]], **NAMED)
     with pytest.warns(DataWarning, match="train has none of the 1 users of test.*'U'.*'u'"):
         rm.evaluate(source, {"u": ["a"]}, train={"U": ["b"]}, metrics="rr")

@@ -33,7 +33,7 @@ def to_polars(frame):
     return pl.from_arrow(frame.toArrow())
 
 
-def test_an_als_model_is_evaluated_where_it_is(trained):
+def test_als_model_is_evaluated_on_the_cluster(trained):
     train, test, model = trained
     metrics = "ndcg@10 recall@10 rr roc_auc ap@10"
     result = rs.evaluate(model, test, train=train, metrics=metrics)

@@ -14,7 +14,7 @@ from recometer.spark.tables import Table
 @given(
     st.lists(st.integers(0, 9), max_size=40), st.lists(st.integers(0, 40), max_size=4), st.data()
 )
-def test_blocks_hold_all_users_once_and_in_order(lengths, cuts, drawn):
+def test_blocks_contain_each_user_once_in_order(lengths, cuts, drawn):
     rows = [[{"i": 10 * user + n} for n in range(length)] for user, length in enumerate(lengths)]
     kind = pa.list_(pa.struct([("i", pa.int64())]))
     whole = pa.table({"u": np.arange(len(rows)), "test": pa.array(rows, kind)})

@@ -125,7 +125,7 @@ def test_candidates_of_pairs_are_drawn_from_the_items_of_all_pairs(table, case):
 
 
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
-def test_candidates_of_pairs_with_a_test_of_its_own(table):
+def test_candidates_of_pairs_with_a_separate_test(table):
     users, items, test, _, rng = data(ids=int, seed=10)
     rows = scored(users, items, rng)
     frame = table(rows, "user bigint, item bigint, rating double, score double")
@@ -139,7 +139,7 @@ def test_candidates_of_pairs_with_a_test_of_its_own(table):
 
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
 @pytest.mark.parametrize("kind", ["lists", "pairs"])
-def test_tied_items_are_drawn_alike_whoever_shares_a_partition(table, kind):
+def test_draws_of_tied_items_do_not_depend_on_partitions(table, kind):
     users, items, test, train, rng = data(seed=16)
     rows = listed(users, items, rng, n=4)
     rows["score"] = np.minimum(rows["score"], 1)

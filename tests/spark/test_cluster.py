@@ -27,7 +27,7 @@ def run(address, folder, *cases):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_values_are_those_of_one_machine(tmp_path):
+def test_values_match_a_single_machine(tmp_path):
     cases = ["factors_in_a_file", "many_partitions", "many_rows_of_a_user", "executor_killed"]
     refused = ["more_rows_than_the_limit", "out_of_memory"]
     with cluster(tmp_path) as address:
@@ -47,7 +47,7 @@ def test_values_are_those_of_one_machine(tmp_path):
     ],
     ids=["without", "another version"],
 )
-def test_a_worker_without_recometer_is_said_in_one_line(code, said, tmp_path):
+def test_worker_without_recometer_is_reported_in_one_line(code, said, tmp_path):
     other = tmp_path / "other" / "recometer"
     other.mkdir(parents=True)
     (other / "__init__.py").touch()

@@ -161,7 +161,7 @@ def test_results_of_elsewhere_are_refused(models):
 
 @pytest.mark.filterwarnings("ignore:.*unknown to the model")
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
-def test_users_whom_a_model_does_not_know_are_said_beside_the_verdict(spark):
+def test_verdict_mentions_users_unknown_to_a_model(spark):
     users, items, test, train, _ = data(seed=6)
     schema = schema_of(str)
     tables = [frame_of(spark, columns, schema) for columns in (test, train)]

@@ -38,7 +38,7 @@ def test_factors_are_ranked_as_on_one_machine(table, ids, dtype):
     assert_same(result, expected)
 
 
-def test_factors_travel_as_a_file_or_lie_on_shared_storage(table, monkeypatch, tmp_path):
+def test_factors_are_sent_as_a_file_or_read_from_shared_storage(table, monkeypatch, tmp_path):
     monkeypatch.setattr(block, "IN_CALL", 0)  # pass every job as a file
     users, items, test, _, rng = data(seed=2)
     source, one = both_factors(table, rng, "float32", users, items)
@@ -129,7 +129,7 @@ RULES = [
 @pytest.mark.parametrize(
     "given", RULES, ids=lambda given: given.get("protocol", given.get("ties", "listed"))
 )
-def test_conventions_and_rules_are_those_of_one_machine(table, given):
+def test_conventions_and_rules_match_a_single_machine(table, given):
     users, items, test, train, rng = data(seed=1)
     listed = rng.permutation(len(users))[:40]
     rows = {"user": [], "item": [], "score": []}

@@ -118,7 +118,7 @@ def test_a_date_is_a_day_of_the_zone_of_the_session(spark, table):
         spark.conf.set("spark.sql.session.timeZone", before)
 
 
-def test_times_that_cannot_be_told_apart_are_refused(table):
+def test_ambiguous_times_are_refused(table):
     schema = "user bigint, item bigint, time {}"
     rows = {"user": [1, 1, 2], "item": [1, 2, 3]}
     for kind, times, said in (

@@ -56,7 +56,7 @@ def rows():
 
 
 @pytest.mark.parametrize(("what", "options"), CASES, ids=lambda case: type(case).__name__)
-def test_every_row_goes_where_one_machine_puts_it(table, rows, what, options):
+def test_rows_are_in_the_same_part_as_on_a_single_machine(table, rows, what, options):
     made = rs.split(table(rows, SCHEMA), what, **options)
     expected = rm.split(pl.DataFrame(rows), what, **options)
     for name in ("train", "test", "remainder"):
@@ -77,7 +77,7 @@ FOLDS = [
 
 
 @pytest.mark.parametrize(("what", "options"), FOLDS, ids=lambda case: type(case).__name__)
-def test_folds_are_those_of_one_machine(table, rows, what, options):
+def test_folds_match_a_single_machine(table, rows, what, options):
     made = rs.folds(table(rows, SCHEMA), what, partitions=3, **options)
     expected = list(folds(pl.DataFrame(rows), what, **options))
     assert len(made) == len(expected)
@@ -91,7 +91,7 @@ def test_folds_are_those_of_one_machine(table, rows, what, options):
         one.unpersist()
 
 
-def test_a_split_in_which_nobody_is_tested_is_refused(table, rows):
+def test_split_without_test_users_is_refused(table, rows):
     frame = table(rows, SCHEMA)
     with pytest.raises(NoTestUsersError, match="no user can be tested: of 400"):
         rs.split(frame, Last(1), min_train=1000)
@@ -141,7 +141,7 @@ def assert_same_findings(found, expected):
 
 
 @pytest.mark.filterwarnings("ignore:.*repeat a pair:recometer.DataWarning")
-def test_an_audit_finds_what_one_machine_finds(table, rows):
+def test_audit_matches_a_single_machine(table, rows):
     made = rs.split(table(rows, SCHEMA), Fraction(0.3), who=UsersFraction(0.8), seed=2)
     parts = [pl.from_arrow(part.toArrow()) for part in (made.train, made.test)]
     given = {"relevant_from": 2.0, "min_positives": 2, "min_candidates": 5}
@@ -161,7 +161,7 @@ def test_an_audit_finds_what_one_machine_finds(table, rows):
 
 @pytest.mark.filterwarnings("ignore:.*repeat a pair:recometer.DataWarning")
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
-def test_an_audit_of_sessions_finds_what_one_machine_finds(table, rows):
+def test_audit_of_sessions_matches_a_single_machine(table, rows):
     made = rs.split(table(rows, SCHEMA), Fraction(0.3), **BOTH)
     train, test = (pl.from_arrow(part.toArrow()) for part in (made.train, made.test))
     assert_same_findings(rs.audit(made), rm.audit(train, test, **BOTH))

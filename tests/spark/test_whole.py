@@ -153,7 +153,7 @@ def test_all_candidates_of_users_are_counted_once(table, source):
 
 
 @pytest.mark.parametrize("spark", ["connect"], indirect=True)
-def test_values_of_all_users_are_compared_over_users_who_are_drawn(table, monkeypatch):
+def test_single_values_are_compared_over_resampled_users(table, monkeypatch):
     monkeypatch.setattr(means, "RESAMPLES", FEW_RESAMPLES)
     users, items, test, _, rng = data()
     schema, results, expected = schema_of(str), {}, {}

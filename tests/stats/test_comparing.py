@@ -141,7 +141,7 @@ def test_resampling_agrees_on_users_of_several_thousands() -> None:
 
 
 @pytest.mark.parametrize(("n", "gain"), [(60, 0.1), (400, 0.02), (6_000, 0.0)])
-def test_the_interval_ends_where_the_test_begins_to_reject(n: int, gain: float) -> None:
+def test_interval_ends_where_the_test_starts_to_reject(n: int, gain: float) -> None:
     first, second = models(n, gain=gain)
     found = compare(first, second, bounds=UNIT)
     assert found.interval.method == "randomisation"
@@ -408,7 +408,7 @@ def test_p_is_exact_if_few_of_many_users_differ() -> None:
 @pytest.mark.parametrize("test", TESTS)
 @pytest.mark.parametrize("n_levels", [2, 7, 60])
 @pytest.mark.parametrize("missing", [0.0, 0.1])
-def test_columns_of_few_levels_are_compared_as_their_values(
+def test_columns_with_few_levels_give_the_same_results(
     test: str, n_levels: int, missing: float
 ) -> None:
     generator = np.random.default_rng(n_levels)

@@ -115,7 +115,7 @@ def test_gaffke_moves_with_the_values(
     np.testing.assert_allclose(tuple(mirrored), (-high, -low), atol=1e-7)
 
 
-def test_more_confidence_and_fewer_users_are_wider() -> None:
+def test_intervals_widen_with_confidence_and_fewer_users() -> None:
     values = sparse(200)
     widths = [interval(values, bounds=UNIT, confidence=c).width for c in (0.5, 0.9, 0.95, 0.999)]
     assert widths == sorted(widths)

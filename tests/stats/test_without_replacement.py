@@ -108,7 +108,7 @@ def test_all_of_the_population_leave_its_mean() -> None:
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
-def test_a_mean_that_all_so_far_have_stays_possible(value: float) -> None:
+def test_mean_of_constant_values_stays_possible(value: float) -> None:
     sequence = ConfidenceSequence(UNIT, population=1_000)
     sequence.add(np.full(950, value))
     assert sequence.p_value(value) == 1

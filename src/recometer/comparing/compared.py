@@ -360,7 +360,7 @@ class FullComparison(Printed):
         return self.comparison.table()
 
     def tables(self, width: int | None = None) -> list[Table]:
-        """Return the leaderboard, how users differ, and the differences."""
+        """Return the leaderboard, the table of how users differ, and the differences."""
         return self.comparison._tables(self.comparison.metrics, width)
 
     def data(self) -> Table:

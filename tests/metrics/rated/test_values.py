@@ -335,7 +335,7 @@ def test_users_with_undefined_values_count_over_rows():
     assert np.isnan(result["r2"][0])
 
 
-def test_errors_of_groups_are_over_their_rows():
+def test_errors_of_groups_average_over_their_rows():
     frame = rows((5, 1), (4, 2))
     result = evaluate_ratings(frame, "rmse fcp")
     groups = result.by(["x", "y"])
