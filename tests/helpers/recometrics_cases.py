@@ -163,7 +163,7 @@ def random_case(seed):
         "nthreads": 1,
         "seed": int(rng.integers(1, 100)),
     }
-    # Without noise, equal scores give it a single place, or it only sorts the first k.
+    # At k = 1, recometrics does not handle equal scores correctly without noise.
     options["break_ties_with_noise"] |= k == 1
     if users is not None and rng.random() < 0.3:
         spoil_some_scores(rng, users, items, noise=options["break_ties_with_noise"])

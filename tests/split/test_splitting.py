@@ -120,7 +120,7 @@ def one_row_per_pair(frame):
 def test_laws_of_every_composition(who, what):
     data = interactions()
     tested = 0
-    # Use every third filter per combination, so that each filter meets every who and what.
+    # Use every third filter per combination; each filter occurs with every who and every what.
     first = (WHO.index(who) + WHAT.index(what)) % 3
     for number, filters in list(enumerate(FILTERS))[first::3]:
         untested = ("train", "apart")[number // 3]

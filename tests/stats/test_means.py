@@ -123,7 +123,7 @@ def test_intervals_widen_with_confidence_and_fewer_users() -> None:
 
 
 # SciPy 1.17.1: bootstrap((values,), np.mean, n_resamples=1_000_000, method=method, batch=2_000,
-# rng=np.random.default_rng(1)), values = sparse(n). Its noise: about 0.2 % of the width.
+# rng=np.random.default_rng(1)), values = sparse(n). The noise is about 0.2 % of the width.
 RESAMPLED = {
     (50, "BCa"): (0.0943174, 0.2711452),
     (50, "percentile"): (0.0867985, 0.2595053),

@@ -62,9 +62,9 @@ def why(
 ) -> None:
     """Explain why the number of one library differs from that of another.
 
-    This shows both formulas and, for these data, how the mean changes from one to the other as one
-    rule after the other changes, and the users whose values differ most. Rules given as options
-    hold on both sides.
+    This shows both formulas. For these data, it shows how the mean changes as one rule after
+    another changes, and which users have the most different values. Rules given as options apply to
+    both sides.
     """
     given = given_rules(rules)
     first, second = (

@@ -101,7 +101,7 @@ class Qrels(_Queries):
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Mapping[str, int]]) -> Qrels:
-        """Make it from a dict of dicts."""
+        """Make qrels from a dict of dicts."""
         return cls(d)
 
     @classmethod
@@ -112,7 +112,7 @@ class Qrels(_Queries):
         doc_id_col: str = "doc_id",
         score_col: str = "score",
     ) -> Qrels:
-        """Make it from a data frame with these columns."""
+        """Make qrels from a data frame with these columns."""
         made = cls(df)
         made._with_columns(q_id_col, doc_id_col, score_col)
         return made
@@ -148,7 +148,7 @@ class Run(_Queries):
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Mapping[str, float]], name: str | None = None) -> Run:
-        """Make it from a dict of dicts."""
+        """Make a run from a dict of dicts."""
         return cls(d, name)
 
     @classmethod
@@ -160,7 +160,7 @@ class Run(_Queries):
         score_col: str = "score",
         name: str | None = None,
     ) -> Run:
-        """Make it from a data frame with these columns."""
+        """Make a run from a data frame with these columns."""
         made = cls(df, name)
         made._with_columns(q_id_col, doc_id_col, score_col)
         return made

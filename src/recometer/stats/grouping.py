@@ -149,7 +149,7 @@ def column(values: npt.ArrayLike, name: str = "values") -> Float64:
         raise InputError(
             f"{name} must be one column, a value for each user, but has the shape {found.shape}."
         )
-    # The smallest and the largest value suffice, and need no temporary array; NaN is allowed.
+    # Checking the smallest and the largest value needs no temporary array, and allows NaN.
     if max(-np.fmin.reduce(found, initial=0.0), np.fmax.reduce(found, initial=0.0)) > LARGEST:
         at = int(np.nanargmax(np.abs(found)))
         if np.isinf(found[at]):

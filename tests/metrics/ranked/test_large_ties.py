@@ -35,8 +35,8 @@ def err_place_by_place(start: int, size: int, q: np.ndarray) -> np.ndarray:
     """Return the contribution of each place without subtractions, so rounding errors stay small."""
     n = len(q)
     come = np.arange(n + 1)
-    # Means over all choices of `come` among the first i items: of the product of their (1 - q), and
-    # of that product times the q of another item.
+    # Among the first i items, `come` are chosen. `none` is the mean product of their (1 - q), over
+    # all choices; `stop` is the mean of that product times the q of another item.
     none, stop = (come == 0).astype(float), np.zeros(n + 1)
     for i, one in enumerate(q, start=1):
         last, before = np.append(0, none[:-1]), np.append(0, stop[:-1])
