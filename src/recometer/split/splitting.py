@@ -362,8 +362,8 @@ class _Work:
 
     def _parts(self, tested: Bool | None, held: Held, for_everybody: bool) -> UInt8:
         if tested is None:
-            # True in `held` becomes 1, which is TEST, and False becomes 0, which is TRAIN. `held` is not used
-            # after this.
+            # True in `held` becomes 1, which is TEST, and False becomes 0, which is TRAIN.
+            # `held` is not used after this.
             parts = held.test.view(np.uint8)
         else:
             mine = tested[self.table.users.codes]
