@@ -10,7 +10,7 @@
     ├── FileError        (OSError)     a file that cannot be read, or has the wrong content
     ├── MissingExtraError (ImportError) an optional library is not installed
     ├── ModelError       (RuntimeError) a function or model of the user raised an exception
-    └── InternalError    (RuntimeError) recometer found a result of its own impossible: a bug
+    └── InternalError    (RuntimeError) recometer computed something impossible: a bug
 
 A warning about the data is a `DataWarning`.
 """
@@ -109,7 +109,7 @@ class ModelError(RecometerError, RuntimeError):
 
 
 class InternalError(RecometerError, RuntimeError):
-    """Recometer found one of its own results impossible. This is a bug; please report it."""
+    """Recometer computed something impossible. This is a bug; please report it."""
 
 
 class DataWarning(UserWarning):

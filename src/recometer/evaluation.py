@@ -281,7 +281,7 @@ def evaluate(
         same candidates as well (``result.chance``, and a column of the table). It shows whether a
         value such as 0.91 is better than chance. All candidates have to be ranked for it.
     **rules
-        Single rules that replace those of the protocol, for instance ``ties="random"``.
+        Single rules, which replace rules of the protocol, for instance ``ties="random"``.
 
     Returns
     -------

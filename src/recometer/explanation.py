@@ -96,7 +96,7 @@ class Explanation(Printed):
     ----------
     left, right : Side
     steps : tuple of Step
-        The steps from left to right. The mean of the last step is that of the right side.
+        The steps from left to right. The last step has the mean of the right side.
     user_ids : [n_users] or None
         None if users are positions.
     values : float64 [n_users, n_steps + 1]
@@ -405,8 +405,8 @@ def _plain(metric: Metric) -> Metric:
 
 def _own_rules(metric: Metric, protocol: Protocol) -> Protocol:
     """Return the rules, with the metric's own rules but without the name of the convention."""
-    # A version marks the rules as those of another library. `evaluate` then replaces ties="input"
-    # for a source that has no input order.
+    # A version marks the rules of another library. `evaluate` then replaces ties="input" if a
+    # source has no input order.
     own = rules_of(metric, protocol)
     return dataclasses.replace(own, name="", version="explained", defects=False)
 

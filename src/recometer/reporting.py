@@ -89,8 +89,8 @@ class Reported:
             Ids of users whose lists are shown, in addition to the users who gain and lose most and
             to users drawn at random.
         n_users
-            How many of the users who gain most, and how many of those who lose most, are shown;
-            twice as many are drawn at random.
+            How many users to show who gain most, and how many who lose most; twice as many are
+            drawn at random.
         depth
             How many places of each list are shown. None shows 10, or up to 50 for scored pairs.
         item_to_item

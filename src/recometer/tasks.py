@@ -34,14 +34,14 @@ PATIENCE = 0.5  # seconds of work before a bar is worth showing
 
 
 class Cancelled(Exception):
-    """Raised inside a task whose result is no longer wanted."""
+    """Raised inside a task to stop it, because its result is not needed any more."""
 
 
 _here = threading.local()  # the ticker of the task that the thread is running
 
 
 def check_wanted() -> None:
-    """Raise Cancelled in a task whose result is no longer wanted; do nothing outside tasks.
+    """Raise Cancelled in a task whose result is not needed any more; do nothing outside tasks.
 
     This is for long computations that have no access to the ticker.
     """

@@ -20,7 +20,7 @@ except ImportError as error:
 
 from recometer._kernel import _native
 
-# What counts: this module, which counts immediately, or a background thread after its start.
+# Either this module, which counts immediately, or a background thread, which counts once started.
 Counting = types.ModuleType | _native.Background
 
 

@@ -28,7 +28,7 @@ def ease(
     max_items: int = EASE_MAX_ITEMS,
     progress: bool | None = None,
 ) -> Scores:
-    r"""Score items by a linear model that predicts each item from the others.
+    r"""Score items by a linear model that predicts each item from all other items.
 
     The weights B minimise :math:`\|X - XB\|_F^2 + \lambda \|B\|_F^2` with a diagonal of 0:
     with :math:`P = (X^T X + \lambda I)^{-1}`, :math:`B_{ji} = -P_{ji} / P_{ii}` for

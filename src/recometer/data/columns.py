@@ -175,7 +175,7 @@ def single_names(names: Iterable[object]) -> list[str]:
 
 
 class Columns(NamedTuple):
-    """The names of the columns that hold users, items, values and times."""
+    """The names of the columns of users, items, values and times."""
 
     user: str
     item: str

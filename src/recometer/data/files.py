@@ -82,7 +82,7 @@ def read_file(
     time: object = None,
     whose: str | None = "",
 ) -> tuple[Columns, pl.DataFrame]:
-    """Read the columns of users, items, values and times of a file, and no others.
+    """Read only the columns of users, items, values and times of a file.
 
     Parameters
     ----------

@@ -314,7 +314,7 @@ class Interactions:
             return self
         every = np.concatenate([self.user_ids, as_ids(users, "user ids of the lists")[~known]])
         order = np.argsort(every, kind="stable")
-        # Users of the source follow those of test, and have no rows: all rows stay where they are.
+        # The additional users have no rows, so no row changes its place.
         chosen = np.where(order < self.n_users, order, -1)
         indptr = ragged.indptr_of(ragged.lengths(self.indptr, chosen))
         return dataclasses.replace(self, indptr=indptr, user_ids=every[order])

@@ -196,7 +196,7 @@ def _way_out(error: OSError) -> str:
 
 
 def unreadable() -> tuple[type[BaseException], ...]:
-    """Return the exceptions of reading files, with the panic that damaged Parquet may cause."""
+    """Return the exceptions that reading may raise, including Polars' panic on damaged Parquet."""
     import polars as pl
 
     return OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException

@@ -42,7 +42,7 @@ class BlockFacts(NamedTuple):
 
     @classmethod
     def merge(cls, parts: Sequence[BlockFacts]) -> BlockFacts:
-        """Return the facts of all users, from those of blocks of different users."""
+        """Merge the facts of blocks of different users into the facts of all users."""
         each = [part for part in parts if part.n_users]
         first = each[0].undefined if each else {}
         names = [name for name in first if all(name in part.undefined for part in each)]

@@ -63,7 +63,8 @@ UNREAD: Mapping[str, Mapping[str, str]] = {
         "average": OF_MEANS,
     },
 }
-# Most only leave users out of a mean; "known" and "listed" also change whose lists are read.
+# These values of the rule `users` only leave users out of a mean; "known" and "listed" also change
+# whose lists are read.
 USERS_OF_MEANS = ("all", "relevant", "known_relevant", "positive")
 
 

@@ -300,7 +300,7 @@ def _run(task: _Task, _: Ticker | None = None) -> None:
 def _settle(
     variant: Variant, number: int, outside: Bool | None, found: Float64, why: UInt8
 ) -> None:
-    """Apply the rules for undefined values, and for which users count."""
+    """Apply the rules for undefined values, and the rules that decide which users count."""
     metric, rules = variant.metrics[number], variant.rules
     if metric.definition.may_be_nan:
         mark(why, np.isnan(found), Reason.ONE_KIND)

@@ -438,7 +438,7 @@ class Metric:
         return None if self.definition.beyond_cutoff else self.cutoff
 
     def at(self, cutoffs: Int64) -> Callable[[Any], Float64]:
-        """Return a function that computes the metric from a record, at other cut-offs."""
+        """Return a function that computes the metric at some cut-offs from a record."""
         function, parameters = METRICS[self.name].function, dict(self.parameters)
         return lambda record: function(record, cutoffs, **parameters)
 

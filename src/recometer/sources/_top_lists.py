@@ -195,7 +195,7 @@ def finished(
     """Make TopLists from the best candidates, after all rules for scores were applied.
 
     `best` may have fewer than `k` columns. `known` marks the users with a list, by default the
-    users that the source knows. `counts` are by default those of `aligned`. For `n_catalogue`, see
+    users that the source knows. `counts` default to the counts of `aligned`. For `n_catalogue`, see
     `TopLists`; if users have sets of candidates, the number of items in these replaces it.
     """
     known = aligned.rows >= 0 if known is None else known

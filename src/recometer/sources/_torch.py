@@ -38,7 +38,7 @@ Tensor = Any
 BLOCK_BYTES = 64 * 2**20
 PIECE = 2**25  # how many bytes a fingerprint copies from the device at a time
 
-# The precision of products is a setting of the whole process, so only one thread may change it.
+# The precision of products is a setting of the process, so only one thread at a time may change it.
 _setting = threading.Lock()
 
 

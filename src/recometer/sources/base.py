@@ -169,7 +169,7 @@ class Request:
         return {"threads": self.threads, "progress": self.progress}
 
     def in_train(self) -> Bool:
-        """Return which rows of test are also in train: bool [len(test)], not to be changed."""
+        """Return a mask of test's rows that are in train: bool [len(test)]; do not change it."""
         test, train = self.test, self.train
         if train is None:
             return np.zeros(len(test), bool)

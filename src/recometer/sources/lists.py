@@ -769,7 +769,7 @@ class Repeats:
         repeated &= item >= 0  # rows of unknown items cannot repeat an item
         again = np.bincount(user[repeated & ranks.relevant], minlength=ranks.n_users)
         counts = {**ranks.counts, "list_repeats": len(self.own)}
-        counts.pop("list_duplicates", None)  # this counted repeats without a place
+        counts.pop("list_duplicates", None)  # counts repeats that lose their places
         return dataclasses.replace(
             ranks,
             item=item,

@@ -8,7 +8,7 @@ from pathlib import Path
 from recometer.errors import InputError
 from recometer.tasks import control_groups
 
-# For users, items and times at once: the column as it is read and as it is kept, and a mask.
+# For users, items and times together: the column as read, the column as kept, and a mask.
 BYTES_PER_ROW = 40
 
 

@@ -328,7 +328,7 @@ class _Files:
             return read_frame(self._folder / f"{name}.parquet", file)
 
     def lazy(self, name: str) -> pl.LazyFrame:
-        """Return a lazy table, which reads the present file later."""
+        """Return a lazy table of the current file, which is read later."""
         import polars as pl
 
         with self._verified(name) as file:

@@ -66,7 +66,7 @@ class UsersFraction(Who):
 
 @dataclasses.dataclass(frozen=True)
 class UsersNumber(Who):
-    """Test a number of users, drawn at random from those who can be tested.
+    """Test a number of users, drawn at random from all users who can be tested.
 
     The users with the lowest draws are tested; a draw depends only on the user's id and the seed.
 

@@ -258,13 +258,13 @@ def log2(values: Array) -> Float64:
 
 
 def relevant_places(data: ListData) -> Bool:
-    """Return which places of the lists hold a relevant item: bool [n_users, width]."""
+    """Return a mask of the places of lists that have a relevant item: bool [n_users, width]."""
     test, relevant = needed(data.test), needed(data.relevant)
     return _held(data, test.user[relevant], test.items[relevant])
 
 
 def history_places(data: ListData) -> Bool:
-    """Return which places of the lists hold an item that the user has in train."""
+    """Return a mask of the places of lists with an item that the user has in train."""
     train = needed(data.train)
     return _held(data, train.user, train.items)
 
