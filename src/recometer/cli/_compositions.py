@@ -7,7 +7,7 @@ import datetime
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 
@@ -17,6 +17,7 @@ from recometer.data.factor_files import read_ids
 from recometer.errors import InputError, RecometerError, did_you_mean
 from recometer.split import KCore
 
+AnyPart = TypeVar("AnyPart")
 Read = Callable[[str], Any]
 Known = Callable[[str], Array | None]
 """Returns ids of the data of the kind ``"user"`` or ``"item"``, or None."""
@@ -159,14 +160,21 @@ def make_part(option: str, parts: Mapping[str, Part], text: str, known: Known) -
     if equals and not rest:
         raise _bad(option, text, parts[name], "there is nothing after '='")
     made = _make(option, parts[name], text, rest.split(",") if rest else [], known)
-    object.__setattr__(made, "option", f"{option} {text}")  # for messages about the split
-    return made
+    return with_option(made, f"{option} {text}")
 
 
 def make_core(text: str) -> KCore:
     """Make a k-core filter from ``5`` or ``user=5,item=3``."""
     core: KCore = _make("--core", CORE, text, text.split(","), lambda _: None)
-    return core
+    same = core.user == core.item
+    least = core.user if same else f"user={core.user},item={core.item}"
+    return with_option(core, f"--core {least}")
+
+
+def with_option(part: AnyPart, option: str) -> AnyPart:
+    """Return a part of a split that messages show as the option that made it."""
+    object.__setattr__(part, "option", option)  # parts are frozen
+    return part
 
 
 def complete(parts: Mapping[str, Part]) -> Callable[[str], list[str]]:

@@ -1,14 +1,14 @@
-"""The exit codes of all commands."""
+"""The exit codes of all commands, and wrong usage."""
 
 from __future__ import annotations
 
 import contextlib
 import enum
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import typer
 
-from recometer.errors import RecometerError
+from recometer.errors import RecometerError, did_you_mean
 
 
 class ExitCode(enum.IntEnum):
@@ -35,6 +35,15 @@ MEANINGS = {
 def epilog() -> str:
     """Return the text about exit codes for the help of every command."""
     return f"Exit codes: {'; '.join(f'{code:d} {text}' for code, text in MEANINGS.items())}."
+
+
+def known_name(name: str, known: Collection[str], what: str = "", option: str | None = None) -> str:
+    """Return one of the known names; `what` they name begins the message about another one."""
+    if name not in known:
+        raise typer.BadParameter(
+            f"there is no {what}{name!r}. {did_you_mean(name, known)}", param_hint=option
+        )
+    return name
 
 
 @contextlib.contextmanager

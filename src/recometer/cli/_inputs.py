@@ -8,7 +8,7 @@ import functools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import typer
@@ -46,9 +46,6 @@ from recometer.sources.factors import Factors
 from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
 from recometer.sources.truncated import Cut
-
-if TYPE_CHECKING:
-    pass
 
 
 def catalogue_columns(
@@ -313,9 +310,8 @@ class Inputs:
             found = choose_columns([name for name in names if name != by], wanted)
             if found["rank"] is not None:
                 found["score"] = None
-            read = {option: name for option, name in found.items() if name}
-            _, fetch = open_file(file, {**wanted, **read})
-            columns = {option: in_memory(fetch(option)) for option in read}
+            read = {option: name or False for option, name in found.items()}
+            columns = read_found(file, read)
             frame = frame_like({**columns, "run": read_columns(file, [by])[by]}, test)
             self._say(model.name, file, {**found, "each": by})
             runs = Lists.each(frame, by="run", **named_alike(columns), separator=self._between)
@@ -409,8 +405,7 @@ class Inputs:
                 f"{file}: the columns {found[kinds[0]]!r} and {found[kinds[1]]!r} could both be "
                 "the truth. Hint: --value names the one that counts."
             )
-        read = [option for option, name in found.items() if name]
-        columns = {option: in_memory(fetch(option)) for option in read}
+        columns = {option: in_memory(fetch(option)) for option, name in found.items() if name}
         frame = frame_like(columns, test)
         self._say(model.name, file, found)
         given: dict[str, Any] = {option: option if option in columns else False for option in kinds}
@@ -455,6 +450,12 @@ def _is_table(path: Path) -> bool:
 ORDERS = ("rank", "score")  # columns that a run may be ranked by
 
 
+def read_found(file: Path, wanted: Mapping[str, object]) -> dict[str, Any]:
+    """Return the columns that the options of a source name or find, by option."""
+    found, fetch = open_file(file, wanted)
+    return {option: in_memory(fetch(option)) for option, name in found.items() if name}
+
+
 def alike(lists: Lists, test: Interactions | None) -> bool:
     """Return whether lists and test have ids of the same types, or one of them has no ids."""
     arrays = lists.facts.arrays
@@ -466,11 +467,7 @@ def lists_like(
     file: Path, wanted: Mapping[str, object], test: Interactions | None, separator: Any
 ) -> Lists:
     """Read lists again with the types of the ids in test."""
-    if wanted:
-        found, fetch = open_file(file, wanted)
-        columns = {option: in_memory(fetch(option)) for option, name in found.items() if name}
-    else:
-        columns = files.read_run(file).to_dict()
+    columns = read_found(file, wanted) if wanted else files.read_run(file).to_dict()
     return Lists(frame_like(columns, test), **named_alike(columns), separator=separator)
 
 

@@ -11,11 +11,12 @@ from typing import Literal
 
 import typer
 
+from recometer.cli._exit import known_name
 from recometer.data.factor_files import is_archive
 from recometer.data.files import EXTENSIONS
 from recometer.data.interactions import Interactions
 from recometer.data.pipes import InputFormat, is_stdin, is_stream, needs_format
-from recometer.errors import FileError, did_you_mean
+from recometer.errors import FileError
 from recometer.sources.base import Source
 
 Kind = Literal["run", "factors", "pairs", "baseline"]
@@ -111,12 +112,7 @@ def _of_factors(texts: Sequence[str], form: InputFormat | None) -> Iterator[Mode
 
 def _of_baselines(texts: Sequence[str]) -> Iterator[Model]:
     for name in (part.strip() for text in texts for part in text.split(",")):
-        if name not in BASELINES:
-            raise typer.BadParameter(
-                f"there is no baseline {name!r}. {did_you_mean(name, BASELINES)}",
-                param_hint="--baselines",
-            )
-        yield Model(name, "baseline")
+        yield Model(known_name(name, BASELINES, "baseline ", "--baselines"), "baseline")
 
 
 def baseline_of(text: str | None, named: Sequence[Model]) -> Model | None:

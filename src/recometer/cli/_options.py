@@ -10,11 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
+from recometer.cli._exit import known_name
 from recometer.cli._groups import Reads
 from recometer.cli._models import BASELINES, FOLD, files_of_model
 from recometer.cli._text import note_unless
 from recometer.data.pipes import InputFormat
-from recometer.errors import InputError, did_you_mean
+from recometer.errors import InputError
 from recometer.evaluating.arguments import protocol_names
 from recometer.metrics.registry import METRICS
 from recometer.protocol import Protocol
@@ -26,13 +27,6 @@ data_option, model_option, rule_option, output_option = (
     for panel in ("Data", "Models", "Rules", "Output")
 )
 column_option = functools.partial(data_option, metavar="COLUMN")
-
-
-def known_format(text: str) -> str:
-    """Return an output format, or raise an error if there is no such format."""
-    if text not in FORMATS:
-        raise typer.BadParameter(f"there is no format {text!r}. {did_you_mean(text, FORMATS)}")
-    return text
 
 
 def relevant_from(text: str) -> Any:
@@ -226,7 +220,7 @@ Form = Annotated[
     str,
     output_option(
         "--format",
-        parser=known_format,
+        parser=lambda text: known_name(text, FORMATS, "format "),
         metavar="FORMAT",
         help=f"Format of standard output: {', '.join(FORMATS)}.",
         autocompletion=one_of(lambda: list(FORMATS)),

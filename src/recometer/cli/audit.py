@@ -10,13 +10,12 @@ import typer
 from recometer.auditing import LEAKAGE, Audit
 from recometer.auditing import audit as run_audit
 from recometer.cli import _options as options
-from recometer.cli._exit import ExitCode
+from recometer.cli._exit import ExitCode, known_name
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._inputs import Inputs, check_stdin
 from recometer.cli._job import load_split
 from recometer.cli._text import note_unless
 from recometer.data.pipes import StandardInput
-from recometer.errors import did_you_mean
 from recometer.protocol import RelevantFrom
 from recometer.rendering import output
 
@@ -87,12 +86,8 @@ def audit(
 
 
 def _check_allowed(allowed: tuple[str, ...], strict: bool) -> None:
-    unknown = next((name for name in allowed if name not in LEAKAGE), None)
-    if unknown is not None:
-        raise typer.BadParameter(
-            f"there is no leakage called {unknown!r}. {did_you_mean(unknown, LEAKAGE)}",
-            param_hint="--allow",
-        )
+    for name in allowed:
+        known_name(name, LEAKAGE, "leakage called ", "--allow")
     if allowed and not strict:
         raise typer.BadParameter(
             "it says what --strict lets pass. Hint: pass --strict as well.", param_hint="--allow"

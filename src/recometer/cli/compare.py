@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from recometer.cli import _options as options
-from recometer.cli._exit import ExitCode, usage_of
+from recometer.cli._exit import ExitCode, known_name, usage_of
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._results import Flat, check_flat, loaded, named_results, of_users, paths_of
 from recometer.comparing.corrections import KNOWN
@@ -20,7 +20,6 @@ from recometer.comparing.gates import junit as write_junit
 from recometer.comparison import Comparison
 from recometer.comparison import compare as run_comparison
 from recometer.data.storage import check_replaced
-from recometer.errors import did_you_mean
 from recometer.rendering import Shown, Table, output
 from recometer.stats.means import Kind
 from recometer.stats.tests import TESTS
@@ -56,18 +55,12 @@ class WithGates(Shown):
         return {**self.comparison.to_dict(), "gates": self.report.to_dict()}
 
 
-def _known(name: str, known: Collection[str]) -> str:
-    if name not in known:
-        raise typer.BadParameter(f"there is no {name!r}. {did_you_mean(name, known)}")
-    return name
-
-
 def _chosen(
     known: Collection[str], help: str, default: str, option: Any = options.rule_option
 ) -> Any:
     """Return an option that takes one of these names."""
     return option(
-        parser=lambda text: _known(text, known),
+        parser=lambda text: known_name(text, known),
         metavar="NAME",
         help=f"{help}: {', '.join(known)}.",
         autocompletion=options.one_of(lambda: list(known)),

@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from recometer.cli import _options as options
-from recometer.cli._exit import usage_of
+from recometer.cli._exit import known_name, usage_of
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._inputs import Inputs, check_stdin
 from recometer.cli._job import named_by, reading
@@ -32,6 +32,7 @@ from recometer.report import report as make_report
 from recometer.report.result import check_report, format_of
 from recometer.sources.base import Source
 
+COMPUTED = "ndcg@10 recall@1..10 hit@10"  # metrics of models without results
 SCORED = "ndcg@{k} recall@1..{k} precision@{k} ap"  # metrics of scored pairs
 K = 10  # the cut-off, or less if no user has this many rows
 DATA = ("test", "train", "split", "user", "item", "value", "catalogue")
@@ -151,11 +152,8 @@ class Page:
 
     def path(self) -> Path:
         """Return the path of the report, or raise an error if it is not possible."""
-        if self.form is not None and self.form not in FORMATS:
-            raise typer.BadParameter(
-                f"there is no format {self.form!r}. {did_you_mean(self.form, FORMATS)}",
-                param_hint="--format",
-            )
+        if self.form is not None:
+            known_name(self.form, FORMATS, "format ", "--format")
         path = self.out or Path("report").with_suffix(FORMATS[self.form or "html"])
         with usage_of("--out"):
             found = format_of(path)
@@ -298,15 +296,9 @@ def _of_results(
     for name, source in known.items():
         if name not in found:
             _check_evaluable(name, found)
-            found[name] = [
-                evaluate(
-                    source,
-                    inputs["test"],
-                    metrics=_metrics(metrics),
-                    progress=False,
-                    **_rest(inputs),
-                )
-            ]
+            with usage_of("--metrics"):
+                asked = parse_under(metrics or COMPUTED, Protocol())
+            found[name] = [evaluate(source, metrics=asked, progress=False, **inputs)]
     return found, {"lists": known, **inputs}
 
 
@@ -346,15 +338,6 @@ def _check_evaluable(name: str, found: Mapping[str, Sequence[Evaluation]]) -> No
             "names of their results, NAME=FILE.",
             param_hint="--run",
         )
-
-
-def _metrics(asked: str | None) -> Any:
-    with usage_of("--metrics"):
-        return parse_under(asked or "ndcg@10 recall@1..10 hit@10", Protocol())
-
-
-def _rest(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in inputs.items() if name != "test"}
 
 
 def _read_models(

@@ -13,7 +13,15 @@ import typer
 
 from recometer import split as splits
 from recometer.cli import _options as options
-from recometer.cli._compositions import WHAT, WHO, complete, make_core, make_part, usages
+from recometer.cli._compositions import (
+    WHAT,
+    WHO,
+    complete,
+    make_core,
+    make_part,
+    usages,
+    with_option,
+)
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._inputs import Inputs, check_stdin
 from recometer.cli._text import note_unless
@@ -179,16 +187,22 @@ class Filters:
         """Return the requested filters."""
         found: list[Filter | SeenInTrain] = []
         if self.from_value is not None:
-            found.append(splits.ValuesFrom(self.from_value))
+            values = splits.ValuesFrom(self.from_value)
+            found.append(with_option(values, f"--from-value {self.from_value:g}"))
         if self.duplicates is not None:
-            found.append(splits.Duplicates(self.duplicates.value))
+            keep = self.duplicates.value
+            found.append(with_option(splits.Duplicates(keep), f"--duplicates {keep}"))
         if self.min_user or self.min_item:
-            found.append(splits.MinCounts(self.min_user or 1, self.min_item or 1))
+            least = {"user": self.min_user or 1, "item": self.min_item or 1}
+            texts = [f"--min-{side} {number}" for side, number in least.items() if number > 1]
+            found.append(with_option(splits.MinCounts(**least), " ".join(texts)))
         if self.core is not None:
             found.append(make_core(self.core))
         if self.seen is not None:
-            users, items = self.seen is not Seen.items, self.seen is not Seen.users
-            found.append(splits.SeenInTrain(users=users, items=items))
+            seen = splits.SeenInTrain(
+                users=self.seen is not Seen.items, items=self.seen is not Seen.users
+            )
+            found.append(with_option(seen, f"--seen {self.seen.value}"))
         return found
 
 
@@ -230,7 +244,7 @@ def split(
     note = note_unless(quiet)
     with StandardInput(format_in) as stdin:
         inputs = Inputs(stdin, {"user": user, "item": item, "value": value, "time": time}, note)
-        words = {repr(rule): rule.option for rule in left_out}
+        words = {repr(rule): str(rule.option) for rule in left_out}
         with inputs.stated(what="data"):
             table = _made(inputs, data, out, choice, settings, files).table()
     note(f"written: {out}")

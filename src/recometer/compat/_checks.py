@@ -80,15 +80,10 @@ def shape_of(name: str, array: Array, axes: str) -> None:
         raise InputError(f"{name} has the shape {array.shape}, and must be [{axes}].")
 
 
-def array_of(name: str, given: Any) -> Array:
-    """Return a tensor, an array or a list as an array."""
-    return as_array(given, name)
-
-
 def array_of_numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
     """Return values as a rectangular array of numbers."""
     try:
-        found = np.asarray(array_of(name, values))
+        found = np.asarray(as_array(values, name))
         if found.dtype.kind == "O" and any(one is None for one in found.flat):
             raise TypeError("None is not a number")
         if found.dtype.kind not in "biuf":

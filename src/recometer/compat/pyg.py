@@ -16,6 +16,7 @@ from recometer.compat import _checks
 from recometer.compat._evaluating import evaluated, quiet, tensor, values_of
 from recometer.compat._places import CountedPlaces
 from recometer.data.interactions import Interactions
+from recometer.data.numbers import as_array
 from recometer.data.rows import MAX_NUMBER
 from recometer.errors import InputError, InputTypeError
 from recometer.remembered import cached_property
@@ -473,7 +474,7 @@ def _check_weight(whose: object, weight: Any) -> None:
 
 
 def lists_of(tensor: Any) -> Array:
-    lists = _checks.array_of("pred_index_mat", tensor)
+    lists = as_array(tensor, "pred_index_mat")
     _checks.shape_of("pred_index_mat", lists, "batch_size, k")
     check_whole("pred_index_mat", lists, -1)
     return lists.astype(np.int64, copy=False)  # an empty list becomes an array of floats
@@ -484,7 +485,7 @@ def edges_of(index: Any, n_sources: int) -> tuple[Array, Array]:
         source, item = index
     except Exception:  # the exception depends on the type of the argument
         raise InputTypeError("edge_label_index must be [2, n_edges], or two arrays.") from None
-    source, item = (_checks.array_of("edge_label_index", one) for one in (source, item))
+    source, item = (as_array(one, "edge_label_index") for one in (source, item))
     for one in (source, item):
         check_whole("edge_label_index", one, 0)
     if source.shape != item.shape or source.ndim != 1:

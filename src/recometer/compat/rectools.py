@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from recometer.compat import _checks
 from recometer.compat._evaluating import convention_of, evaluated, unknown
 from recometer.data import ids
 from recometer.data.interactions import Interactions
+from recometer.data.numbers import as_array
 from recometer.errors import InputError, InputTypeError
 from recometer.evaluation import Evaluation
 from recometer.sources.lists import Lists
@@ -114,7 +114,7 @@ def _evaluated(
     if of_lists and prev_interactions is not None:
         options["train"] = _pairs(prev_interactions)
     if catalog is not None:
-        items = _checks.array_of("catalog", catalog)
+        items = as_array(catalog, "catalog")
         options["catalogue"] = ids.encode(items, "items of catalog")[1]
     if test is None:
         listed = lists.facts.listed

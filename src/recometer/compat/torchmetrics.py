@@ -16,7 +16,7 @@ from recometer.arrays import Array, Float64
 from recometer.compat import _checks
 from recometer.compat._evaluating import evaluated, tensor
 from recometer.data.interactions import Interactions
-from recometer.data.numbers import flag
+from recometer.data.numbers import as_array, flag
 from recometer.errors import InputError, InputTypeError, ModelError, brief
 from recometer.sources.pairs import Pairs
 from recometer.sources.scores import Scores
@@ -96,7 +96,7 @@ def retrieval_precision(
     Hits are divided by `top_k`, or by the number of items if `top_k` is None, or if `adaptive_k` is
     set and there are fewer items.
     """
-    n = int(np.prod(_checks.array_of("preds", preds).shape))
+    n = int(np.prod(as_array(preds, "preds").shape))
     k, adaptive = _checked(top_k), flag("adaptive_k", adaptive_k)
     k = n if k is None or (adaptive and k > n) else k
     return _of_one("RetrievalPrecision", preds, target, k)
@@ -177,7 +177,7 @@ class RetrievalMetric:
         if indexes is None:
             raise InputError("indexes=None: whose are the pairs? Each needs its query.")
         named = {"preds": preds, "target": target, "indexes": indexes}
-        arrays = [np.ravel(_checks.array_of(name, one)) for name, one in named.items()]
+        arrays = [np.ravel(as_array(one, name)) for name, one in named.items()]
         if len({len(array) for array in arrays}) > 1:
             raise InputError(
                 f"preds, target and indexes have {[*map(len, arrays)]} entries, but must have the "
@@ -330,7 +330,7 @@ class RetrievalAUROC(RetrievalMetric):
 
 
 def _of_one(name: str, preds: Any, target: Any, top_k: int | None) -> Any:
-    scores, truth = _checks.array_of("preds", preds), _checks.array_of("target", target)
+    scores, truth = as_array(preds, "preds"), as_array(target, "target")
     if scores.shape != truth.shape or not scores.size or not scores.ndim:
         raise InputError(
             f"preds has the shape {scores.shape}, and target {truth.shape}: both must be [n]."

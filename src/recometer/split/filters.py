@@ -28,13 +28,10 @@ class Kept(NamedTuple):
 class Named:
     """A filter that messages show as a Python call or as a command-line option."""
 
-    @property
-    def option(self) -> str:
-        """The option of the command line with its value."""
-        raise NotImplementedError
+    option: str | None = None  # with its value; set by the command line
 
     def __str__(self) -> str:
-        return python_or_command(repr(self), self.option)
+        return python_or_command(repr(self), self.option or repr(self))
 
 
 class Filter(Named):
@@ -62,12 +59,6 @@ class MinCounts(Filter):
     def __post_init__(self) -> None:
         check_whole("user", self.user, 1)
         check_whole("item", self.item, 1)
-
-    @property
-    def option(self) -> str:
-        """The options of the command line with their values."""
-        least = {"user": self.user, "item": self.item}
-        return " ".join(f"--min-{side} {number}" for side, number in least.items() if number > 1)
 
     def kept(self, table: Table, threads: int) -> Kept:
         """Return the rows of users and items that have enough rows."""
@@ -100,12 +91,6 @@ class KCore(Filter):
         for name, number in (("user", user), ("item", item)):
             chosen = ("k", k) if number is None else (name, number)
             object.__setattr__(self, name, check_whole(*chosen, 1))
-
-    @property
-    def option(self) -> str:
-        """The option of the command line with its value."""
-        same = self.user == self.item
-        return f"--core {self.user}" if same else f"--core user={self.user},item={self.item}"
 
     def kept(self, table: Table, threads: int) -> Kept:
         """Return the rows that remain."""
@@ -143,11 +128,6 @@ class Duplicates(Filter):
     def __post_init__(self) -> None:
         if self.keep not in ("first", "last", "sum"):
             raise InputError(f"keep={self.keep!r} must be 'first', 'last' or 'sum'.")
-
-    @property
-    def option(self) -> str:
-        """The option of the command line with its value."""
-        return f"--duplicates {self.keep}"
 
     def kept(self, table: Table, threads: int) -> Kept:
         """Return a row per pair."""
@@ -196,11 +176,6 @@ class ValuesFrom(Filter):
                 "more."
             )
 
-    @property
-    def option(self) -> str:
-        """The option of the command line with its value."""
-        return f"--from-value {self.threshold:g}"
-
     def kept(self, table: Table, threads: int) -> Kept:
         """Return the rows whose value is at least the threshold."""
         if table.values is None:
@@ -228,12 +203,6 @@ class SeenInTrain(Named):
     def __post_init__(self) -> None:
         flag("users", self.users)
         flag("items", self.items)
-
-    @property
-    def option(self) -> str:
-        """The option of the command line with its value."""
-        both = self.users and self.items
-        return f"--seen {'both' if both else 'users' if self.users else 'items'}"
 
     def unseen(self, table: Table, test: Bool, train: Bool, remainder: Bool) -> Bool:
         """Return the test rows to leave out."""
