@@ -6,7 +6,6 @@ import functools
 import importlib
 import os
 import warnings
-from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, TextIO
 
 import typer
@@ -34,31 +33,16 @@ def command_of(name: str) -> Any:
     return typer.main.get_command(alone)
 
 
-class _Imported(Mapping[str, Any]):
-    """All commands by name. A command is imported when it is looked up."""
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in COMMANDS:
-            raise KeyError(name)
-        return command_of(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
-
-    def __len__(self) -> int:
-        return len(COMMANDS)
-
-
 class Commands(TyperGroup):
     """A Typer group that imports commands on call, and turns errors and warnings into messages."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands: Any = _Imported()
+        self.commands: Any = dict.fromkeys(COMMANDS)
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all commands."""
-        return list(COMMANDS)
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command, or None for a name that is none."""
+        return command_of(cmd_name) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the called command; if it was removed, name its replacement."""

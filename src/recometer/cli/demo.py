@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import sys
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any
@@ -21,8 +19,10 @@ from recometer.cli._models import fit_baseline
 from recometer.cli._text import count, say
 from recometer.comparison import compare
 from recometer.data.catalogue import Catalogue
+from recometer.data.files import read_file
 from recometer.data.interactions import Interactions
 from recometer.data.times import values_in_words
+from recometer.datasets import MSWEB_ATTRIBUTION, msweb, msweb_items
 from recometer.errors import InputError
 from recometer.evaluation import Evaluation, evaluate
 from recometer.leaderboard import Leaderboard
@@ -100,7 +100,9 @@ def demo(
     with usage_of("--metrics"):
         parsed = parse(metrics)  # report wrong names before fitting models
     if report is not None:
-        _check_report(report, data)
+        with usage_of("--report"):
+            format_of(report)
+        check_report(report, [] if data is None else [str(data)])
     threads = resolve_threads(threads)
     columns = {"user": user, "item": item, "value": value, "time": time}
     given = [f"--{option}" for option, name in columns.items() if name is not None]
@@ -115,15 +117,16 @@ def demo(
         sources: dict[str, Source] = {}
         seconds, left_out = {}, []
         for name, model in TITLES.items():
+            begin = perf_counter()
             try:
-                begin = perf_counter()
-                source = _with_status(
-                    f"Fitting {model}", functools.partial(_fit, name, train, seed)
-                )
-                fitted = perf_counter()
-            except _LeftOut as reason:
-                left_out.append(f"Left out: {model}. {reason}")
+                source = _fit(name, train, seed)
+            except InputError as error:
+                if name != "ease":
+                    raise
+                # Without the hint, which names an argument that the demo does not have.
+                left_out.append(f"Left out: {model}. {error.reason}")
                 continue
+            fitted = perf_counter()
             sources[model] = source
             results[model] = evaluate(
                 source, test, train=train, metrics=metrics, seed=seed, threads=threads
@@ -134,38 +137,11 @@ def demo(
     for line in left_out:
         typer.echo(wrapped(line), err=form != "table")
     if report is not None:
-        inputs = (train, test, _titles() if data is None else None)
-        _report(report, results, sources, str(parsed[0]), *inputs, threads)
+        versus = compare(results, primary=str(parsed[0]), threads=threads)
+        inputs = {"lists": sources, "test": test, "train": train}
+        titles = Catalogue(msweb_items()) if data is None else None
+        make_report(versus, report, title=TITLE, threads=threads, catalogue=titles, **inputs)
         typer.echo(f"written: {report}", err=form != "table")
-
-
-def _check_report(path: Path, data: Path | None) -> None:
-    """Raise an error if no report can be written to a path, before models are fitted."""
-    with usage_of("--report"):
-        format_of(path)
-    check_report(path, [] if data is None else [str(data)])
-
-
-def _report(
-    path: Path,
-    results: Mapping[str, Evaluation],
-    sources: Mapping[str, Source],
-    primary: str,
-    train: Interactions,
-    test: Interactions,
-    catalogue: Catalogue | None,
-    threads: int,
-) -> None:
-    versus = compare(results, primary=primary, threads=threads)
-    data = {"lists": sources, "test": test, "train": train, "catalogue": catalogue}
-    make_report(versus, path, title=TITLE, threads=threads, **data)
-
-
-def _titles() -> Catalogue:
-    """Return the items of the included data and their titles."""
-    from recometer.datasets import msweb_items
-
-    return Catalogue(msweb_items())
 
 
 def _say_models(train: Interactions) -> None:
@@ -179,21 +155,13 @@ def _say_models(train: Interactions) -> None:
     )
 
 
-class _LeftOut(Exception):
-    """A model that cannot be fitted to these data, and the reason."""
-
-
 def _shipped() -> Interactions:
-    from recometer.datasets import MSWEB_ATTRIBUTION, msweb
-
     interactions = msweb()
     _describe(MSWEB_ATTRIBUTION, interactions)
     return interactions
 
 
 def _read(path: Path, columns: dict[str, str | None]) -> Interactions:
-    from recometer.data.files import read_file
-
     none = {"value": False, "time": False}
     wanted: dict[str, Any] = {
         option: none[option] if option in none and name == "none" else name
@@ -260,23 +228,12 @@ def _split(
 
 
 def _fit(name: str, train: Interactions, seed: int) -> Source:
-    try:
-        if name == "svd":  # the users have few items
-            return baselines.truncated_svd(train, normalise=True, seed=seed, progress=False)
-        return fit_baseline(name, train, seed, False)  # no progress, as the demo has a status line
-    except InputError as error:
-        if name != "ease":
-            raise
-        # Drop the hint, which names an argument that the demo does not have.
-        raise _LeftOut(error.reason) from error
-
-
-def _with_status(label: str, fit: Callable[[], Source]) -> Source:
     """Fit a model, with a spinner on standard error if that is a terminal."""
     from rich.console import Console
 
     console = Console(stderr=True)
-    if not console.is_terminal:
-        return fit()
-    with console.status(label):
-        return fit()
+    status = console.status(f"Fitting {TITLES[name]}")
+    with status if console.is_terminal else contextlib.nullcontext():
+        if name == "svd":  # the users have few items
+            return baselines.truncated_svd(train, normalise=True, seed=seed, progress=False)
+        return fit_baseline(name, train, seed, False)  # no progress: the status line is there

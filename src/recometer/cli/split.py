@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -37,29 +36,6 @@ from recometer.tasks import resolve_threads
 # Help panels that only this command has
 choice_option = functools.partial(typer.Option, rich_help_panel="Who and what")
 filter_option = functools.partial(typer.Option, rich_help_panel="Filters")
-
-
-class Keep(str, enum.Enum):
-    """Which row of a repeated pair of user and item is kept."""
-
-    first = "first"
-    last = "last"
-    sum = "sum"
-
-
-class Seen(str, enum.Enum):
-    """What the training data must contain for an interaction to be tested."""
-
-    users = "users"
-    items = "items"
-    both = "both"
-
-
-class Untested(str, enum.Enum):
-    """Where to put the interactions of users who are not tested."""
-
-    train = "train"
-    apart = "apart"
 
 
 def files_of_part(text: str) -> list[str]:
@@ -101,8 +77,8 @@ Who = Annotated[
     ),
     Reads(files_of_part),
 ]
-UntestedOption = Annotated[
-    Untested,
+Untested = Annotated[
+    Literal["train", "apart"],
     choice_option(
         help="Where to put the interactions of users who are not tested: train, or "
         "remainder.parquet."
@@ -126,7 +102,7 @@ FromValue = Annotated[
     filter_option(metavar="VALUE", help="Leave out interactions with a smaller value."),
 ]
 Duplicates = Annotated[
-    Keep | None,
+    Literal["first", "last", "sum"] | None,
     filter_option(
         help="If several rows have the same user and item, keep the first, the last, or the last "
         "with the sum of their values.",
@@ -150,8 +126,8 @@ Core = Annotated[
         "5, or user=5,item=3.",
     ),
 ]
-SeenOption = Annotated[
-    Seen | None,
+Seen = Annotated[
+    Literal["users", "items", "both"] | None,
     filter_option(
         help="Leave out interactions of test whose user, item, or either of them is not in the "
         "training data.",
@@ -166,7 +142,7 @@ class Choice:
 
     what: What = None
     who: Who = "all"
-    untested: UntestedOption = Untested.train
+    untested: Untested = "train"
     min_train: MinTrain = 0
     min_test: MinTest = 1
     seed: Seed = 0
@@ -181,7 +157,7 @@ class Filters:
     min_user: MinUser = None
     min_item: MinItem = None
     core: Core = None
-    seen: SeenOption = None
+    seen: Seen = None
 
     def made(self) -> list[Filter | SeenInTrain]:
         """Return the requested filters."""
@@ -190,8 +166,8 @@ class Filters:
             values = splits.ValuesFrom(self.from_value)
             found.append(with_option(values, f"--from-value {self.from_value:g}"))
         if self.duplicates is not None:
-            keep = self.duplicates.value
-            found.append(with_option(splits.Duplicates(keep), f"--duplicates {keep}"))
+            kept = splits.Duplicates(self.duplicates)
+            found.append(with_option(kept, f"--duplicates {self.duplicates}"))
         if self.min_user or self.min_item:
             least = {"user": self.min_user or 1, "item": self.min_item or 1}
             texts = [f"--min-{side} {number}" for side, number in least.items() if number > 1]
@@ -199,10 +175,8 @@ class Filters:
         if self.core is not None:
             found.append(make_core(self.core))
         if self.seen is not None:
-            seen = splits.SeenInTrain(
-                users=self.seen is not Seen.items, items=self.seen is not Seen.users
-            )
-            found.append(with_option(seen, f"--seen {self.seen.value}"))
+            seen = splits.SeenInTrain(users=self.seen != "items", items=self.seen != "users")
+            found.append(with_option(seen, f"--seen {self.seen}"))
         return found
 
 
@@ -234,7 +208,7 @@ def split(
     check_stdin(files, format_in)
     left_out = filters.made()
     settings: dict[str, Any] = {
-        "untested": choice.untested.value,
+        "untested": choice.untested,
         "min_train": choice.min_train,
         "min_test": choice.min_test,
         "seed": choice.seed,
@@ -284,10 +258,7 @@ def _in_options(notes: Sequence[str], choice: Choice, filters: Mapping[str, str]
         if (value := getattr(choice, field.name)) != getattr(defaults, field.name)
         or field.name in ("who", "seed")
     }
-    words = [
-        f"--{name.replace('_', '-')} {value.value if isinstance(value, enum.Enum) else value}"
-        for name, value in given.items()
-    ]
+    words = [f"--{name.replace('_', '-')} {value}" for name, value in given.items()]
     made = f"made by: {' '.join([*words, *filters.values()])}"
     found = []
     for note in notes:

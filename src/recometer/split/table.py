@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import datetime
 from collections.abc import Callable, Sequence
@@ -212,14 +213,7 @@ class Table:
 
     def with_values(self, values: Array) -> Table:
         """Return the same rows with other values."""
-        times = None if self._times is None else lambda: self.times
-        return Table(
-            self.n,
-            lambda: self.users,
-            lambda: self.items,
-            times,
-            lambda: values,
-            self.dates,
-            self.names,
-            self.zone,
-        )
+        changed = copy.copy(self)
+        changed._values = lambda: values
+        changed.__dict__.pop("values", None)  # if they were read
+        return changed
