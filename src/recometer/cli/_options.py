@@ -19,7 +19,7 @@ from recometer.errors import InputError
 from recometer.evaluating.arguments import protocol_names
 from recometer.metrics.registry import METRICS
 from recometer.protocol import Protocol
-from recometer.rendering import FORMATS
+from recometer.rendering import FORMATS, Table, output
 
 # An option in a panel of the help.
 data_option, model_option, rule_option, output_option = (
@@ -40,10 +40,21 @@ def relevant_from(text: str) -> Any:
     return float(value) if isinstance(value, int) else value
 
 
-def check_no_format(form: str) -> None:
-    """Raise an error if a format was requested but no table is printed."""
-    if form != "table":
+def name_to_explain(help: str, complete: Callable[[str], list[str]]) -> Any:
+    """Return the argument NAME of a command that lists all names or explains one."""
+    return typer.Argument(metavar="[NAME]", help=help, autocompletion=complete, show_default=False)
+
+
+def list_or_explain(
+    name: str | None, form: str, overview: Callable[[], Table], explain: Callable[[str], None]
+) -> None:
+    """Print the table of all names if none is given, and explain a given one."""
+    if name is None:
+        output(overview(), form, folded=False)
+    elif form != "table":
         raise typer.BadParameter("it is for the list alone, without NAME.", param_hint="--format")
+    else:
+        explain(name)
 
 
 def output_folder(text: str) -> Path:

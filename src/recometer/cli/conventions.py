@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from recometer.cli import _options as options
 from recometer.cli._text import say_line
 from recometer.errors import UnknownNameError, did_you_mean
 from recometer.evaluating.arguments import as_listed
 from recometer.metrics.conventions import conventions as all_conventions
 from recometer.metrics.conventions import find
-from recometer.rendering import Column, Table, output
+from recometer.rendering import Column, Table
 
 
 def complete_conventions(incomplete: str) -> list[str]:
@@ -23,20 +21,17 @@ def complete_conventions(incomplete: str) -> list[str]:
 def conventions(
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[NAME]",
-            help="Convention to explain, for instance lenskit.",
-            autocompletion=complete_conventions,
-            show_default=False,
+        options.name_to_explain(
+            "Convention to explain, for instance lenskit.", complete_conventions
         ),
     ] = None,
     form: options.Form = "table",
 ) -> None:
     """List the conventions of other libraries, or explain how one differs from recometer."""
-    if name is None:
-        output(_overview(), form, folded=False)
-        return
-    options.check_no_format(form)
+    options.list_or_explain(name, form, _overview, _explain)
+
+
+def _explain(name: str) -> None:
     convention = find(as_listed(name))
     if convention is None:
         hint = did_you_mean(name, complete_conventions(""))

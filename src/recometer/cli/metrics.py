@@ -12,7 +12,7 @@ import typer
 from recometer.cli import _options as options
 from recometer.cli._text import say
 from recometer.metrics.registry import METRICS, SIDE_DATA, MetricDefinition, canonical
-from recometer.rendering import Column, Table, output
+from recometer.rendering import Column, Table
 
 LABEL = 12  # width of the labels in front of explanations
 AT = "{0}@10 reads the first 10 places; {0}@5,10,50 several; {0}@1..10 all up to 10"
@@ -36,22 +36,12 @@ READS = {
 def metrics(
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[NAME]",
-            help="Metric to explain, for instance ndcg.",
-            autocompletion=options.complete_metrics,
-            show_default=False,
-        ),
+        options.name_to_explain("Metric to explain, for instance ndcg.", options.complete_metrics),
     ] = None,
     form: options.Form = "table",
 ) -> None:
     """List every metric with its formula, or explain one."""
-    if name is None:
-        output(_overview(), form, folded=False)
-        return
-    options.check_no_format(form)
-    alone = re.split(r"[@(]", name)[0]
-    _explain(METRICS[canonical(alone)])
+    options.list_or_explain(name, form, _overview, _explain)
 
 
 def _overview() -> Table:
@@ -83,8 +73,9 @@ def _pattern(definition: MetricDefinition) -> str:
     return definition.name + {"required": "@k", "optional": "[@k]", "none": ""}[definition.cutoff]
 
 
-def _explain(definition: MetricDefinition) -> None:
-    definition = definition.given(())
+def _explain(name: str) -> None:
+    alone = re.split(r"[@(]", name)[0]
+    definition = METRICS[canonical(alone)].given(())
     typer.echo(f"{_pattern(definition)}: {definition.title}\n")
     text = (inspect.getdoc(definition.function) or "").partition("\nReferences\n")[0]
     for paragraph in text.replace("`", "").strip().split("\n\n"):

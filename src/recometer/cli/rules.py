@@ -10,7 +10,7 @@ from recometer.cli import _options as options
 from recometer.cli._text import say
 from recometer.errors import UnknownNameError, did_you_mean, option_value
 from recometer.protocol import Number, Protocol
-from recometer.rendering import Column, Table, output
+from recometer.rendering import Column, Table
 
 RULES = {name: rule for name, rule in Protocol.declared.items() if rule.says}
 
@@ -18,20 +18,17 @@ RULES = {name: rule for name, rule in Protocol.declared.items() if rule.says}
 def rules(
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[NAME]",
-            help="Rule to explain, for instance ties.",
-            autocompletion=options.one_of(lambda: list(RULES)),
-            show_default=False,
+        options.name_to_explain(
+            "Rule to explain, for instance ties.", options.one_of(lambda: list(RULES))
         ),
     ] = None,
     form: options.Form = "table",
 ) -> None:
     """List the rules that numbers depend on, or explain one: --rule NAME=VALUE changes it."""
-    if name is None:
-        output(_overview(), form, folded=False)
-        return
-    options.check_no_format(form)
+    options.list_or_explain(name, form, _overview, _explain)
+
+
+def _explain(name: str) -> None:
     if name not in RULES:
         raise UnknownNameError(f"There is no rule {name!r}. {did_you_mean(name, RULES)}")
     rule = RULES[name]
