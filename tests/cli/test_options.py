@@ -39,6 +39,7 @@ WRITTEN = {
     "NAME|FILE": "{}",
     "[NAME=]FILE": "x={}",
     "[NAME=]FILES": "x=users.npy,{}",
+    "NAME=COLUMN|FILE": "x={}",
     "GROUPS": "age={}",
     "[COLUMN=]FILE": "age={}",
     "FOLDER": "{folder}",

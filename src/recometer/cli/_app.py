@@ -18,7 +18,7 @@ from recometer.version import __version__
 
 # Commands in the order of the help. Each is a function in the module of the same name.
 COMMANDS = (
-    *("evaluate", "compare", "report", "split", "audit", "check", "show"),
+    *("evaluate", "compare", "report", "split", "audit", "check", "show", "logs"),
     *("metrics", "conventions", "rules", "why", "demo"),
 )
 MARKUP: Final = "markdown"

@@ -10,7 +10,7 @@ import numpy as np
 from recometer.arrays import Array, Float64, Int64
 from recometer.data.columns import check_column
 from recometer.data.ids import as_ids, encode, show
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputError, InputTypeError, argument_text
 from recometer.logs.policies import LogColumns, Policy, finite, first_of, opened, read_policy
 from recometer.logs.sums import Slates, UserSums, check_slates, sums_of
 from recometer.logs.values import LOGGED, PolicyValues
@@ -75,9 +75,11 @@ class Impressions:
         slate: str | None = None,
     ) -> None:
         if (position is None) != (slate is None):
-            found, lacking = ("slate", "position") if position is None else ("position", "slate")
+            found, lacking = map(
+                argument_text, ("slate", "position") if position is None else ("position", "slate")
+            )
             raise InputError(
-                f"{found}= needs {lacking}=: items that were shown together have a slate, and a "
+                f"{found} needs {lacking}: items that were shown together have a slate, and a "
                 f"position in it. Hint: name both columns, or none."
             )
         self._names, self._fetch = opened(frame)
@@ -231,9 +233,9 @@ class Impressions:
             if slates == "cascade":
                 if read[name].from_candidates:
                     raise InputError(
-                        f"{name}: candidates have the probability of an item at a position, but "
-                        'slates="cascade" needs that of the item and all items above it. Hint: '
-                        "the column target_probability, a row for each impression."
+                        f"{name}: candidates have the probability of an item at a position, but a "
+                        "cascade needs that of the item and all items above it. Hint: a frame with "
+                        "target_probability, a row for each impression."
                     )
                 self._check_cumulative(read[name].probability, f"target probabilities of {name}")
         return sums_of(
@@ -302,6 +304,7 @@ class Impressions:
             raise InputError(
                 f"The {what} rise within a slate (row {at}, counted from 0), but a cascade needs "
                 "the probability of an item and all items above it, which cannot rise. Hint: "
-                'multiply the conditional probabilities from the top; slates="independent" takes '
-                "marginal ones, whose products are not the probability of a slate."
+                "multiply the conditional probabilities from the top; "
+                f"{argument_text('slates', 'independent')} takes marginal ones, whose products are "
+                "not the probability of a slate."
             )

@@ -11,7 +11,7 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Array, Float64, Int64
 from recometer.data.ids import as_ids, encode
-from recometer.errors import InputError, UnknownNameError, brief, did_you_mean
+from recometer.errors import InputError, UnknownNameError, argument_text, brief, did_you_mean
 from recometer.logs.policies import Policy
 from recometer.logs.values import (
     ESTIMATORS,
@@ -161,8 +161,8 @@ class UserSums:
         if n_users < 2:
             raise InputError(
                 f"The log has {n_users} user, but intervals are over users, whose impressions are "
-                "not independent. Hint: there must be at least two users; name the column of "
-                "sessions or days as user= if that is what is independent."
+                "not independent. Hint: there must be at least two users; if sessions or days are "
+                f"independent, {argument_text('user')} may name their column."
             )
         ends = self._clipped_ends(reward_range)
         weights, estimates = {}, {}
@@ -171,9 +171,9 @@ class UserSums:
             if weights[name].effective_users < min_effective and self.estimators != ("direct",):
                 raise InputError(
                     f"The policy {name!r} has an effective sample of "
-                    f"{weights[name].effective_users:.1f} of {n_users:,} users, but min_effective "
-                    f"is {min_effective:g}: a few impressions would decide its value. Hint: a "
-                    "policy closer to the logged one, a longer log, or a lower min_effective."
+                    f"{weights[name].effective_users:.1f} of {n_users:,} users, fewer than "
+                    f"{argument_text('min_effective', min_effective)}: a few impressions would "
+                    "decide its value. Hint: a policy closer to the logged one, or a longer log."
                 )
         for estimator in self.estimators:
             for name in (LOGGED, *self.policies):
@@ -271,18 +271,22 @@ def check_slates(slates: object, has_slates: bool) -> None:
     known = get_args(Slates)
     if slates is not None and slates not in known:
         raise UnknownNameError(
-            f"slates={brief(slates)} must be 'independent' or 'cascade'. Hint: a product of "
-            "marginal propensities is not the probability of a slate, whose items depend on each "
-            'other; "independent" takes marginal propensities one by one.'
+            f"{argument_text('slates', slates)} must be independent or cascade. Hint: a product "
+            "of marginal propensities is not the probability of a slate, whose items depend on "
+            "each other; independent takes marginal propensities one by one."
         )
     if has_slates and slates is None:
         raise InputError(
             "The log has slates, and its propensities may be marginal or cumulative. Hint: state "
-            'slates="independent" (the probability of an item at its position) or "cascade" (that '
-            "of an item and all items above it)."
+            f"{argument_text('slates', 'independent')} (the probability of an item at its "
+            f"position) or {argument_text('slates', 'cascade')} (that of an item and all items "
+            "above it)."
         )
     if slates is not None and not has_slates:
-        raise InputError(f"slates={brief(slates)} has no effect. Hint: the log needs slate=.")
+        raise InputError(
+            f"{argument_text('slates', slates)} has no effect. Hint: {argument_text('slate')} "
+            "names the column of slates."
+        )
 
 
 def estimators_of(given: str | Sequence[str] | None, policies: Mapping[str, Policy],
@@ -312,7 +316,10 @@ def estimators_of(given: str | Sequence[str] | None, policies: Mapping[str, Poli
                 "predicted_reward."
             )
     if ("clipped_ips" in names) != (clip is not None):
-        raise InputError("clipped_ips needs clip=, the largest weight, and only it. Hint: clip=10.")
+        raise InputError(
+            f"clipped_ips needs {argument_text('clip')}, the largest weight, and only it does. "
+            f"Hint: {argument_text('clip', 10)}."
+        )
     return names
 
 
@@ -334,7 +341,9 @@ def sums_of(
     if clip is not None:
         check_number("clip", clip)
         if not clip > 0:
-            raise InputError(f"clip={brief(clip)} must be above 0. Hint: it is the largest weight.")
+            raise InputError(
+                f"{argument_text('clip', clip)} must be above 0. Hint: it is the largest weight."
+            )
     names = estimators_of(estimators, policies, clip, slates is not None)
 
     positions, n_users = np.zeros(1) if slates is None else slates[0], len(user_ids)

@@ -1,0 +1,175 @@
+"""``recometer logs``: how good other policies would have been, from logged impressions."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated, Any, get_args
+
+import typer
+
+from recometer.cli import _options as options
+from recometer.cli._exit import usage_of
+from recometer.cli._groups import Files, Reads, command
+from recometer.cli._models import files_of_model, split_name
+from recometer.cli.compare import EXIT, gate_option
+from recometer.comparing.gates import GateReport
+from recometer.data.files import column_names, read_columns
+from recometer.logs import Impressions, PolicyComparison, PolicyValues
+from recometer.logs.sums import Slates
+from recometer.logs.values import ESTIMATORS
+from recometer.rendering import Shown, Table, output
+
+Log = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="The log: Parquet, CSV or TSV with a row for each impression.",
+        show_default=False,
+    ),
+    Reads(),
+]
+Policy = Annotated[
+    list[str],
+    options.model_option(
+        metavar="NAME=COLUMN|FILE",
+        help="A policy: the column of its probabilities in the log, or a file with "
+        "target_probability (and predictions) or with all candidates. May be repeated.",
+        show_default=False,
+    ),
+    Reads(files_of_model),
+]
+User = Annotated[str, options.column_option(help="Column of users.")]
+Item = Annotated[str, options.column_option(help="Column of items.")]
+Reward = Annotated[str, options.column_option(help="Column of rewards or costs.")]
+Propensity = Annotated[
+    str, options.column_option(help="Column of the probability that this item was shown.")
+]
+Position = Annotated[str | None, options.column_option(help="Column of positions in slates.")]
+Slate = Annotated[str | None, options.column_option(help="Column of slates.")]
+SlatesAre = Annotated[
+    str | None,
+    options.rule_option(
+        "--slates",
+        metavar="KIND",
+        help=f"What the propensities of slates mean: {', '.join(get_args(Slates))}.",
+        autocompletion=options.one_of(lambda: list(get_args(Slates))),
+    ),
+]
+Estimators = Annotated[
+    list[str] | None,
+    options.rule_option(
+        metavar="NAMES",
+        help=f"Estimators, the primary one first: {', '.join(ESTIMATORS)}. May be repeated.",
+        show_default="all that the data permit",
+    ),
+]
+Clip = Annotated[
+    float | None, options.rule_option(metavar="W", help="Largest weight of clipped_ips.")
+]
+Costs = Annotated[bool, options.rule_option("--costs", help="Rewards are costs: lower is better.")]
+Confidence = Annotated[
+    float, options.rule_option(metavar="SHARE", help="Coverage of the intervals.")
+]
+Gate = Annotated[
+    list[str] | None,
+    gate_option(
+        metavar="GATE",
+        help="Bound for the difference to the baseline: 'snips >= -1%', 'dr >= 0'. May be "
+        "repeated.",
+    ),
+]
+MinEffective = Annotated[
+    float,
+    options.rule_option(metavar="N", help="Refuse policies with fewer effective users."),
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision(Shown):
+    """The values of policies, their comparison, and the verdicts of gates."""
+
+    values: PolicyValues
+    comparison: PolicyComparison
+    gates: GateReport | None
+
+    def table(self) -> Table:
+        """Return the values."""
+        return self.values.table()
+
+    def tables(self, width: int | None = None) -> list[Table]:
+        """Return the tables of all."""
+        gates = [] if self.gates is None else [self.gates.table()]
+        return [*self.values.tables(width), self.comparison.table(), *gates]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all as plain values (for JSON)."""
+        gates = {} if self.gates is None else {"gates": self.gates.to_dict()}
+        return {**self.values.to_dict(), "comparison": self.comparison.to_dict(), **gates}
+
+
+@command
+def logs(
+    files: Files,
+    log: Log,
+    policy: Policy,
+    user: User = "user_id",
+    item: Item = "item_id",
+    reward: Reward = "reward",
+    propensity: Propensity = "propensity",
+    position: Position = None,
+    slate: Slate = None,
+    slates: SlatesAre = None,
+    estimators: Estimators = None,
+    clip: Clip = None,
+    costs: Costs = False,
+    min_effective: MinEffective = 50,
+    confidence: Confidence = 0.95,
+    baseline: options.ComparedWith = None,
+    gate: Gate = None,
+    form: options.Form = "table",
+) -> None:
+    """Estimate from a log with propensities how good other policies would have been.
+
+    The first table says whether the log can answer: effective users, largest weights, and the mean
+    weight, which should be 1. The policy that wrote the log is called logged. With --gate, the
+    command fails if a policy is worse than the baseline by more than the bound.
+    """
+    if gate and baseline is None:
+        raise typer.BadParameter("a gate needs --baseline NAME.", param_hint="--gate")
+    named: dict[str, Any] = {}
+    known = column_names(log)
+    for text in policy:
+        name, source = split_name(text, "--policy")
+        if not name or name in named:
+            fault = "has no name" if not name else "has the name of another policy"
+            raise typer.BadParameter(
+                f"{text!r} {fault}. Hint: --policy new=COLUMN.", param_hint="--policy"
+            )
+        # A path has a dot; the name of a column may have one too.
+        is_column = source in known or "." not in source
+        named[name] = source if is_column else read_columns(source)
+    values = Impressions(
+        log,
+        user=user,
+        item=item,
+        reward=reward,
+        propensity=propensity,
+        position=position,
+        slate=slate,
+    ).evaluate(
+        named,
+        estimators=" ".join(estimators) if estimators else None,
+        slates=slates,  # type: ignore[arg-type]
+        clip=clip,
+        maximise=not costs,
+        min_effective=min_effective,
+        confidence=confidence,
+    )
+    comparison = values.compare(baseline=baseline)
+    report = None
+    if gate:
+        with usage_of("--gate"):
+            report = comparison.gate(gate)
+    output(Decision(values, comparison, report), form)
+    if report is not None:
+        raise typer.Exit(EXIT[report.counted(report.verdict)])

@@ -1,0 +1,88 @@
+"""``recometer logs``: a log in, the values of policies and the verdicts of gates out."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import numpy as np
+import polars as pl
+import pytest
+from command_line import CliRunner, Result
+
+import recometer as rm
+from recometer.cli._app import app
+
+LOGGING = np.array([0.4, 0.3, 0.2, 0.1])
+ITEM = np.random.default_rng(3).choice(4, 900, p=LOGGING)
+LOG = pl.DataFrame(
+    {
+        "user_id": np.repeat(np.arange(300), 3),
+        "item_id": ITEM,
+        "reward": (np.random.default_rng(4).random(900) < 0.1 * (1 + ITEM)).astype(int),
+        "propensity": LOGGING[ITEM],
+        "good": LOGGING[::-1][ITEM],
+        "bad": np.array([0.6, 0.2, 0.1, 0.1])[ITEM],
+    }
+)
+POLICIES = ("--policy", "good=good", "--policy", "bad=bad", "--estimators", "snips ips")
+
+
+def logs(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["logs", *arguments], env={"COLUMNS": "100"})
+
+
+def values() -> rm.logs.PolicyValues:
+    log = rm.Impressions(
+        LOG, user="user_id", item="item_id", reward="reward", propensity="propensity"
+    )
+    return log.evaluate({"good": "good", "bad": "bad"}, estimators="snips ips")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    LOG.write_parquet("log.parquet")
+    LOG.write_csv("log.csv")
+
+
+@pytest.mark.parametrize("file", ["log.parquet", "log.csv"])
+def test_tables_are_those_of_python(file: str) -> None:
+    result = logs(file, *POLICIES)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == f"{values()}\n\n{values().compare()}\n"
+
+
+def test_gates_decide_the_exit_code() -> None:
+    for gate, code in (("snips >= -90%", 0), ("snips >= 500%", 1), ("snips >= 40%", 3)):
+        only = ("--policy", "good=good", "--estimators", "snips")
+        result = logs("log.csv", *only, "--baseline", "logged", "--gate", gate)
+        assert result.exit_code == code, result.output
+    result = logs("log.csv", *POLICIES, "--costs", "--baseline", "logged", "--gate", "ips <= 0")
+    assert result.exit_code == 1
+    assert "good: ips <= 0: failed" in result.stdout
+
+
+def test_json_has_everything() -> None:
+    gate = ("--baseline", "logged", "--gate", "snips >= 0%", "--format", "json")
+    content = json.loads(logs("log.parquet", *POLICIES, *gate).stdout)
+    assert content["weights"] == values().to_dict()["weights"]
+    assert [row["verdict"] for row in content["gates"]["gates"]] == ["passed", "failed"]
+    assert len(content["comparison"]["rows"]) == 4
+
+
+def test_a_policy_may_be_a_file_of_candidates() -> None:
+    n = len(LOG)
+    pl.DataFrame(
+        {
+            "impression": np.repeat(np.arange(n), 4),
+            "item": np.tile(np.arange(4), n),
+            "target_probability": np.tile(LOGGING[::-1], n),
+            "predicted_reward": np.tile([0.1, 0.2, 0.3, 0.4], n),
+        }
+    ).write_csv("good.csv")
+    arguments = ("--policy", "good=good.csv", "--estimators", "dr snips", "--format", "json")
+    content = json.loads(logs("log.csv", *arguments).stdout)
+    found = {(row["policy"], row["estimator"]): row["value"] for row in content["values"]}
+    assert found["good", "snips"] == pytest.approx(values()["good", "snips"].value)
+    assert 0.25 < found["good", "dr"] < 0.35
