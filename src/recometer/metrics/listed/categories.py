@@ -88,7 +88,7 @@ def category_entropy(
             },
         ),
         "relevant": Parameter(
-            "Of the first k items, only the relevant ones count.", for_conventions=True
+            "Of the first k items, only relevant items count.", for_conventions=True
         ),
     },
     when={
@@ -142,7 +142,7 @@ def subtopic_recall(
     without=("relevant", "relevant_categories"),
     parameters={
         "alpha": Parameter(
-            "How much less each further item of a category is worth than the item before.",
+            "How much less each additional item of a category is worth than the previous item.",
             above=0,
             below=1,
             examples=(0.75,),

@@ -43,7 +43,7 @@ BATCH = 2**18
             "The distance of two items.",
             choices={
                 "cosine": "1 - cosine of the angle between their features; 1 if all features of "
-                "one are 0",
+                "an item are 0",
                 "euclidean": "the length of the difference of their features",
                 "jaccard": "1 - features that both have / features that either has, counting "
                 "features other than 0",

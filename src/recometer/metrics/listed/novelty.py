@@ -189,8 +189,8 @@ def novelty(
             choices={
                 "complement": "1 - users who have it in train / users",
                 "discovery": "-log2(interactions with it / interactions), which gives expected "
-                "free discovery (EFD); items that train lacks count as its rarest "
-                "item",
+                "free discovery (EFD); an item that is not in train counts like the "
+                "rarest item",
             },
         ),
         "any": Parameter("All items count, relevant or not."),
@@ -251,9 +251,9 @@ def epc(
                 "count": "users who have it in train",
                 "users": "the same / users",
                 "interactions": "the same / interactions",
-                "largest": "the same / that of the most popular item",
-                "percentile": "the share of the items of train that are less popular, plus half "
-                "the share that is equally popular: its mean rank / items",
+                "largest": "the same / the count of the most popular item",
+                "percentile": "the share of training items that are less popular, plus half the "
+                "share that are equally popular: its mean rank / items",
             },
         ),
         "unseen": Parameter(
@@ -304,15 +304,15 @@ def popularity(
     parameters={
         "head": Parameter(
             "The head is the set of the most popular items that make up this share of the "
-            "interactions of train, with all items as popular as the last of them. All other "
-            "items are the tail, including items that train lacks.",
+            "training interactions, plus all items as popular as the last item of this set. All "
+            "other items are the tail, including items that are not in train.",
             above=0,
             below=1,
             examples=(0.5,),
         ),
         "tail": Parameter(
-            "If set, the tail is instead this share of the items of train (at least one item): "
-            "the least popular items, lower ids first.",
+            "If set, the tail instead consists of this share of the training items (at least one "
+            "item): the least popular items, lower ids first.",
             above=0,
             below=1,
             examples=(0.1, 0.5),

@@ -75,7 +75,7 @@ def overlap(data: ListData, cutoffs: Int64, *, denominator: str = "cutoff") -> F
             examples=(0.5,),
         ),
         "rest": Parameter(
-            "The amount that the depths beyond k, or beyond the ends of the lists, add.",
+            "The contribution of depths beyond k or beyond the ends of the lists.",
             choices={
                 "extrapolated": "as much as the agreement reached so far (RBO_EXT)",
                 "nothing": "nothing, even if the longer list has ended",

@@ -17,7 +17,7 @@ from recometer.metrics.listed.whole import (
 from recometer.metrics.parameters import Parameter
 
 PATIENCE = Parameter(
-    "The probability of going on from one place to the next, so that place j has the weight "
+    "The probability of going on from one place to the next. Place j then has the weight "
     "patience^(j - 1). Without it, all places have the same weight.",
     above=0,
     below=1,
@@ -37,22 +37,22 @@ PATIENCE = Parameter(
     parameters={
         "numerator": Parameter(
             "The items that are counted.",
-            choices={"distinct": "every listed item", "trained": "listed items that train has"},
+            choices={"distinct": "every listed item", "trained": "listed items that are in train"},
             for_conventions=True,
         ),
         "denominator": Parameter(
             "The divisor of their number.",
             choices={
                 "catalogue": "the items that could have been recommended",
-                "train": "the items that train has",
-                "padded": "the catalogue and one more entry, which stands for no item and may be "
+                "train": "the items in train",
+                "padded": "the catalogue and one padding entry, which is not an item but may be "
                 "listed",
                 "one": "1, so that the value is a count",
             },
             for_conventions=True,
         ),
         "users": Parameter(
-            "The users whose lists are read.",
+            "The users whose lists count.",
             choices={"all": "all users", "relevant": "users with a relevant item"},
             for_conventions=True,
         ),
@@ -137,7 +137,7 @@ def user_coverage(
             "The items that are counted.",
             choices={
                 "catalogue": "all items that could have been recommended",
-                "padded": "these and one more entry, which stands for no item and may be listed",
+                "padded": "these and one padding entry, which is not an item but may be listed",
                 "listed": "only items that are in a list",
             },
             for_conventions=True,

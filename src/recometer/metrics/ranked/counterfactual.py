@@ -24,7 +24,7 @@ PARAMETERS = {
         "observed.",
         choices={
             "popularity": "(users who have the item in train / users who have the most popular "
-            "item)^power; an item that train lacks counts as if one user had it",
+            "item)^power; an item that is not in train counts as if one user had it",
             "given": "(propensity in the catalogue)^power",
         },
     ),

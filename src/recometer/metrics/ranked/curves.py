@@ -42,17 +42,17 @@ from recometer.ties import Groups, sum_by_user
             "The items that count as not relevant.",
             choices={
                 "candidates": "the other candidates",
-                "all": "the other candidates and, behind all of them, the training items; a "
-                "relevant item that was not ranked is behind these as well",
-                "padded": "the other candidates and, behind all of them, one more entry that "
-                "stands for no item",
+                "all": "the other candidates and, ranked below them, the training items; a "
+                "relevant item that was not ranked comes last",
+                "padded": "the other candidates and, ranked below them, one padding entry that "
+                "is not an item",
             },
             for_conventions=True,
         ),
         "one_kind": Parameter(
-            "The value if all items of a list are relevant, or none is.",
+            "The value if all items of a list are relevant, or if none are.",
             choices={
-                "share": "1 if all are, 0 if none is",
+                "share": "1 if all are relevant, 0 if none are",
                 "zero": "0",
                 "undefined": "undefined",
             },
@@ -172,7 +172,7 @@ def pr_auc(groups: Groups, cutoffs: Int64, *, rule: str = "step") -> Float64:
     parameters={
         "denominator": Parameter(
             "The number of relevant items that are paired.",
-            choices={"relevant": "R", "min": "min(k, R), the first ones"},
+            choices={"relevant": "R", "min": "min(k, R): the first of them"},
             for_conventions=True,
         ),
         "negatives": Parameter(

@@ -30,7 +30,7 @@ GAIN = Parameter(
     choices={
         "linear": "its value in test; the rule negative_gains decides about negative values",
         "binary": "1 if it is relevant",
-        "positive": "its value in test, if that is above 0",
+        "positive": "its value in test, if this is above 0",
         "exponential": "2^value - 1",
         "shifted": "2^(value - relevant_from + 1) - 1 if it is relevant (relevant_from is 1 by "
         "default)",
@@ -128,7 +128,7 @@ def dcg(
             for_conventions=True,
         ),
         "within": Parameter(
-            "The number of places that are read.",
+            "The number of places that count.",
             choices={"k": "k", "possible": "min(k, R)", "list": "min(k, length of the list)"},
             for_conventions=True,
         ),

@@ -70,7 +70,9 @@ def mean_rank(groups: Groups, cutoffs: Int64) -> Float64:
     pooled="relevant",
     higher_is_better=False,
     needs_whole_ranking=True,
-    parameters={"weighted": Parameter("Every item is weighted by its gain, if that is positive.")},
+    parameters={
+        "weighted": Parameter("Every item is weighted by its gain, if the gain is positive.")
+    },
     when={"weighted": {True: {"reads": "relevant_gain", "pooled": None}}},
 )
 def percentile_rank(groups: Groups, cutoffs: Int64, *, weighted: bool = False) -> Float64:
