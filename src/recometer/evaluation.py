@@ -11,11 +11,10 @@ from recometer.errors import InputError, naming
 from recometer.evaluating.arguments import (
     DEFAULT_METRICS,
     are_folds,
-    check_evaluable,
     check_no_train,
     each_fold,
 )
-from recometer.evaluating.preparation import Preparation
+from recometer.evaluating.preparation import Preparation, check_evaluable
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
 from recometer.reporting import Reported

@@ -14,7 +14,8 @@ from recometer.checking._answers import Answers
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.draws import seed_of
 from recometer.errors import DataWarning, InputError, brief
-from recometer.evaluating.arguments import are_folds, check_evaluable, is_made, parts_of
+from recometer.evaluating.arguments import are_folds, is_made, parts_of
+from recometer.evaluating.preparation import check_evaluable
 from recometer.evaluator import Evaluator
 from recometer.protocol import Protocol
 from recometer.sources.base import Source

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from recometer.arrays import Array
-from recometer.data.files import check_file
-from recometer.data.paths import as_path
+from recometer.data.paths import as_path, check_file
 from recometer.data.unpacking import check_archive
 from recometer.errors import FileError
 

@@ -13,8 +13,9 @@ from recometer.data import ids
 from recometer.data.array_files import DAMAGED, open_array
 from recometer.data.cells import integers
 from recometer.data.columns import REQUIRED, common_names
-from recometer.data.files import check_file, column_names, open_text, read_columns
+from recometer.data.files import column_names, open_text, read_columns
 from recometer.data.interactions import Interactions
+from recometer.data.paths import check_file
 from recometer.data.unpacking import check_archive
 from recometer.errors import ColumnError, FileError, InputError, python_or_command
 

@@ -23,7 +23,7 @@ from recometer.data.forks import check_threads
 from recometer.data.frames import first_line, numeric_names, warn_of_values, without_structs
 from recometer.data.ids import paired, selected
 from recometer.data.numbers import check_told_apart, large_in_text
-from recometer.data.paths import as_path, check_readable, unreadable
+from recometer.data.paths import as_path, check_file, unreadable
 from recometer.data.times import check_parsed, times_of_text
 from recometer.data.unpacking import check_gzip, check_nested, check_table
 from recometer.errors import ColumnError, FileError, argument_text, brief, python_or_command
@@ -217,37 +217,6 @@ def numeric_columns(path: str | os.PathLike[str], *, booleans: bool = False) -> 
 def _extension(path: pathlib.Path) -> str:
     name = path.name.lower()
     return next((extension for extension in EXTENSIONS if name.endswith(extension)), "")
-
-
-def check_file(path: pathlib.Path) -> None:
-    """Raise an error if a file does not exist, or if its permissions forbid reading."""
-    if path.is_file():
-        check_readable(path)
-        return
-    import difflib  # only needed for messages
-
-    if path.is_dir():
-        raise FileError(f"{path} is not a file. Hint: name one file, not a folder.")
-    if path.exists():
-        raise FileError(
-            f"{path} is not a file. Hint: it is a pipe or a device; copy what it holds into a file."
-        )
-    if path.is_symlink():
-        raise FileError(
-            f"There is no file {path}: it is a link to {brief(os.readlink(path))}, where nothing "
-            "is. Hint: remove the link, or make it anew."
-        )
-    folder = path.parent
-    others: list[str] = []
-    with contextlib.suppress(OSError):
-        others = os.listdir(folder)
-    near = difflib.get_close_matches(path.name, others, n=3)
-    hint = (
-        f"Did you mean {' or '.join(map(repr, near))}?"
-        if near
-        else f"Relative paths start at {pathlib.Path.cwd()}."
-    )
-    raise FileError(f"There is no file {path}. Hint: {hint}")
 
 
 def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:

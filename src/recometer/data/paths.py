@@ -89,6 +89,37 @@ def _refuse_address(scheme: str, text: str, what: str) -> NoReturn:
     )
 
 
+def check_file(path: Path) -> None:
+    """Raise an error if a file does not exist, or if its permissions forbid reading."""
+    if path.is_file():
+        check_readable(path)
+        return
+    import difflib  # only needed for messages
+
+    if path.is_dir():
+        raise FileError(f"{path} is not a file. Hint: name one file, not a folder.")
+    if path.exists():
+        raise FileError(
+            f"{path} is not a file. Hint: it is a pipe or a device; copy what it holds into a file."
+        )
+    if path.is_symlink():
+        raise FileError(
+            f"There is no file {path}: it is a link to {brief(os.readlink(path))}, where nothing "
+            "is. Hint: remove the link, or make it anew."
+        )
+    folder = path.parent
+    others: list[str] = []
+    with contextlib.suppress(OSError):
+        others = os.listdir(folder)
+    near = difflib.get_close_matches(path.name, others, n=3)
+    hint = (
+        f"Did you mean {' or '.join(map(repr, near))}?"
+        if near
+        else f"Relative paths start at {Path.cwd()}."
+    )
+    raise FileError(f"There is no file {path}. Hint: {hint}")
+
+
 def check_readable(path: Path) -> None:
     """Raise FileError if the permissions of an existing file forbid reading."""
     try:

@@ -68,40 +68,6 @@ COLUMNS = ("user", "item", "value", "time", "rank", "score")
 IDS = ("user_ids", "item_ids", "n_users", "n_items", "item_offset")
 
 
-def source_of(
-    given: object,
-    test: Interactions | None,
-    train: Interactions | None,
-    metrics: Sequence[Metric],
-    protocol: Protocol,
-) -> Source:
-    """Return a source unchanged, or wrap a fitted model in a source.
-
-    Raises InputTypeError for anything else, with a hint on how to make a source.
-    """
-    if isinstance(given, Source | type):
-        return check_source(given, test)
-    from recometer.sources.models import for_test, is_model
-
-    if not is_model(given):
-        return check_source(given, test)
-    if test is None:
-        raise InputError("There is no test. Hint: rm.evaluate(model, test).")
-    cutoffs = [metric.cutoff for metric in metrics]
-    n = None if None in cutoffs else max(filter(None, cutoffs))
-    return for_test(given, test, train, n, seen=protocol.seen != "removed")
-
-
-def check_evaluable(given: object, test: object) -> None:
-    """Refuse an argument that is neither a source nor a model, before reading any data."""
-    if not isinstance(given, Source | type) and not isinstance(test, Source):
-        from recometer.sources.models import is_model
-
-        if is_model(given):
-            return
-    check_source(given, test)
-
-
 def check_source(source: object, test: object) -> Source:
     """Return a source; refuse anything else, with a hint on how to make a source."""
     if isinstance(source, Source):

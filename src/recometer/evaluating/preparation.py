@@ -5,23 +5,23 @@ from __future__ import annotations
 import copy
 import dataclasses
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from recometer.data import matching
 from recometer.data.fingerprints import glimpse
-from recometer.data.interactions import read_interactions
+from recometer.data.interactions import Interactions, read_interactions
 from recometer.errors import InputError, InputTypeError
 from recometer.evaluating.arguments import (
     DEFAULT_METRICS,
     Arguments,
+    check_source,
     is_made,
     parts_of,
     read_arguments,
     settled,
-    source_of,
     truth_beside,
 )
 from recometer.evaluating.case import Case, find_records
@@ -30,6 +30,7 @@ from recometer.evaluating.requirements import requirements_of
 from recometer.evaluating.sides import Sides, arrays_beside_test, number_of_zeros, warn_of_zeros
 from recometer.evaluating.unused_rules import warn_without_effect
 from recometer.metrics.names import Metrics
+from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.results.evaluation import EvaluationRecord
 from recometer.sources.base import Memory, Source
@@ -209,3 +210,37 @@ def _parts(one: Any) -> Iterable[object]:
         return ()
     # The arguments as the user passed them do not count.
     return [part for name, part in vars(one).items() if name != "as_given"]
+
+
+def check_evaluable(given: object, test: object) -> None:
+    """Refuse an argument that is neither a source nor a model, before reading any data."""
+    if not isinstance(given, Source | type) and not isinstance(test, Source):
+        from recometer.sources.models import is_model
+
+        if is_model(given):
+            return
+    check_source(given, test)
+
+
+def source_of(
+    given: object,
+    test: Interactions | None,
+    train: Interactions | None,
+    metrics: Sequence[Metric],
+    protocol: Protocol,
+) -> Source:
+    """Return a source unchanged, or wrap a fitted model in a source.
+
+    Raises InputTypeError for anything else, with a hint on how to make a source.
+    """
+    if isinstance(given, Source | type):
+        return check_source(given, test)
+    from recometer.sources.models import for_test, is_model
+
+    if not is_model(given):
+        return check_source(given, test)
+    if test is None:
+        raise InputError("There is no test. Hint: rm.evaluate(model, test).")
+    cutoffs = [metric.cutoff for metric in metrics]
+    n = None if None in cutoffs else max(filter(None, cutoffs))
+    return for_test(given, test, train, n, seen=protocol.seen != "removed")
