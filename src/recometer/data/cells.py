@@ -7,7 +7,6 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from recometer.arrays import Array
-from recometer.data import ids
 from recometer.errors import InputError, InputTypeError, argument_text, brief, python_or_command
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def check_single(item_ids: Array, what: str, separator: Separator) -> None:
     separator
         The user's option; False means that each string is a single id.
     """
-    if separator is not None or not len(item_ids) or ids.kind(item_ids) != "str":
+    if separator is not None or not len(item_ids) or not isinstance(item_ids[0], str):
         return
     probed = item_ids[:: -(-len(item_ids) // PROBE)].tolist()
     several = [text for text in probed if SEVERAL.fullmatch(text.strip())]

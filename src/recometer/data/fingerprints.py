@@ -77,22 +77,19 @@ def fingerprint(array: npt.ArrayLike | Piecewise, cancelled: threading.Event | N
 
 def _digest(array: Array | Piecewise) -> hashlib._Hash:
     """Return the digest of the dtype and the shape."""
-    kind = "objects" if _is_text(array) else array.dtype.newbyteorder("<").str
+    kind = "objects" if array.dtype.kind in TEXT_KINDS else array.dtype.newbyteorder("<").str
     return hashlib.sha256(f"{kind} {array.shape} ".encode())
 
 
-def _is_text(array: Array | Piecewise) -> bool:
-    return array.dtype.kind in TEXT_KINDS
-
-
-def _is_plain(array: Array) -> bool:
-    """Return whether the bytes of an array can be hashed without conversion."""
-    return not _is_text(array) and _as_it_lies(array)
+def _is_plain(array: npt.NDArray[np.generic]) -> bool:
+    """Return whether the bytes of an array are hashed without conversion: in C order, little-endian."""
+    kind, order = array.dtype.kind, array.dtype.str[0]
+    return kind not in TEXT_KINDS and array.flags.c_contiguous and order in "<|"
 
 
 def _pieces(array: Array | Piecewise) -> Iterable[UInt8]:
     """Return the bytes of an array in parts; all parts but the last consist of whole pieces."""
-    is_text = _is_text(array)
+    is_text = array.dtype.kind in TEXT_KINDS
     if isinstance(array, np.ndarray) and _is_plain(array):
         return [array.reshape(-1).view(np.uint8)] if array.size else []
     parts = [array] if isinstance(array, np.ndarray) else array.pieces()
@@ -106,7 +103,7 @@ def glimpse(array: object) -> bytes:
     If most of the array changes, these numbers change, too. A fingerprint would detect any change,
     but takes too long for every call. The result is empty for anything but arrays of numbers.
     """
-    if not isinstance(array, np.ndarray) or _is_text(array) or lies_in_file(array):
+    if not isinstance(array, np.ndarray) or array.dtype.kind in TEXT_KINDS or lies_in_file(array):
         return b""
     step: int = array.size // GLIMPSED + 1
     return array[::step].tobytes() if array.ndim else array.tobytes()
@@ -271,14 +268,9 @@ def _whole_pieces(stream: Iterable[UInt8]) -> Iterator[UInt8]:
         yield rest
 
 
-def _as_it_lies(array: npt.NDArray[np.generic]) -> bool:
-    """Return whether an array is contiguous in C order, and little-endian."""
-    return array.flags.c_contiguous and array.dtype.str[0] in "<|"
-
-
 def _bytes(array: npt.NDArray[np.generic]) -> Iterator[UInt8]:
     """Return the bytes of the values in C order, little-endian."""
-    if _as_it_lies(array):
+    if _is_plain(array):
         yield array.reshape(-1).view(np.uint8)
     else:
         little = array.dtype.newbyteorder("<")

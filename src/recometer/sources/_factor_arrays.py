@@ -111,12 +111,12 @@ class FactorArrays:
         flags[np.isnan(bias)] |= np.uint32(UserFlag.NAN_SCORE)
         flags[np.isinf(bias)] |= np.uint32(UserFlag.INFINITE_SCORE)
 
-    def finite_for_sure(self) -> bool:
-        """Return whether all scores must be finite, judging by the largest numbers."""
-        return self.finite_up_to(largest(self.items))
+    def finite_up_to(self, item: float | None = None) -> bool:
+        """Return whether all scores must be finite if no item has a factor above `item`.
 
-    def finite_up_to(self, item: float) -> bool:
-        """Return whether all scores must be finite if no item has a factor above `item`."""
+        By default, `item` is the largest factor of an item.
+        """
+        item = largest(self.items) if item is None else item
         n_factors = self.items.shape[1]
         with np.errstate(over="ignore", invalid="ignore"):
             bound = n_factors * largest(self.users) * item

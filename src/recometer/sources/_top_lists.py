@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recometer import ragged
+from recometer import _kernel, ragged
 from recometer._kernel import TieOrder
 from recometer.arrays import Array, Bool, Int32, Int64, UInt64
 from recometer.data import ids
@@ -181,6 +181,22 @@ def only_unjudged(aligned: Aligned) -> Aligned:
         changes["candidate_indptr"] = ragged.offsets(stays, indptr)
         changes["candidates"] = offered[stays]
     return dataclasses.replace(aligned, **changes)
+
+
+def first_of_lists(*, begin: Int64, **call: Any) -> None:
+    """Find the first places of lists, of which no item is judged; see `_kernel.rank_lists`."""
+    none, spare = np.zeros(0, np.int64), np.zeros(len(begin), np.int64)
+    _kernel.rank_lists(
+        begin=begin,
+        **call,
+        input_order=False,
+        judged_indptr=np.zeros(len(begin) + 1, np.int64),
+        judged=none.astype(np.int32),
+        above=none,
+        tied=none,
+        before=none,
+        **dict.fromkeys(("given", "listed", "removed", "repeated"), spare),
+    )
 
 
 def finished(

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,7 @@ from recometer.sources._rank_counts import (
     users_to_check,
 )
 from recometer.sources._score_batches import Batches, rank_batches, top_batches
-from recometer.sources._top_lists import Best, Rule, Shelf
+from recometer.sources._top_lists import Best, Rule, Shelf, first_of_lists
 from recometer.sources._torch import Pieces
 from recometer.sources.alignment import Aligned, align
 from recometer.sources.base import Facts, Request, Source
@@ -212,7 +212,8 @@ class Factors(Source):
             else:
                 rank_candidates(work, request)
             work.flag_constant(request)
-            return work.ranks(request.threads)
+            counts = work.above, work.tied, work.before
+            return of_ranked(aligned, *counts, work.limit, request.threads, work.best)
 
     def top(self, request: Request, k: int) -> TopLists:
         """Return the first k places of each user's ranking; see `TopLists`."""
@@ -288,7 +289,9 @@ class FactorsWork:
             one = shared_scale(factors, aligned)
         if one is not None:
             lengths = item_lengths(factors.items, factors.item_bias, one)
-        self.check = not self._finite_for_sure(lengths)
+        # No factor is larger than the longest row, if the lengths are known.
+        known = lengths is not None and factors.finite_up_to(float(lengths.max()))
+        self.check = not (known or factors.finite_up_to())
         # Checking that all scores are finite requires computing all of them.
         whole = self.check or aligned.candidates is not None
         self.limit = None if whole else request.depth
@@ -297,15 +300,6 @@ class FactorsWork:
             assert one is not None
             rows = aligned.item_rows
             self.longest_first = LongestFirst.of(lengths if rows is None else lengths[rows], one)
-
-    def _finite_for_sure(self, lengths: Float64 | None) -> bool:
-        """Return whether all scores must be finite.
-
-        If the items' `lengths` are known, no factor is larger than the largest of them.
-        """
-        factors = self.factors
-        known = lengths is not None and factors.finite_up_to(float(lengths.max()))
-        return known or factors.finite_for_sure()
 
     def blocks(self, threads: int) -> list[slice]:
         """Cut the users into tasks of similar size and bounded memory."""
@@ -406,16 +400,35 @@ class FactorsWork:
             "rows": rows,
         }
 
-    def shown(
-        self, first: int, finished: UInt8, judged_per_user: float = 0.0
-    ) -> tuple[dict[str, Any], int]:
-        """Return the items for the next call of the kernel, and where they end."""
-        n_items = self.aligned.n_items
-        if self.converted_rows is not None:
-            last = min(first + CONVERTED_AT_ONCE, n_items)
-            return self._converted(slice(first, last), self.converted_rows), last
-        step = self.items_per_call(finished, judged_per_user)
-        return self._items(), min(first + step, n_items)
+    def calls(
+        self, users: Array, ticker: Ticker, judged_per_user: float = 0.0
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the arguments of the kernel, some items at a time, until all users are finished.
+
+        `users` are the factors of a block of users.
+        """
+        n_users, n_items, last = len(users), self.aligned.n_items, 0
+        order = OWN_ORDER if self.longest_first is None else self.longest_first.native(users)
+        finished = np.zeros(n_users, np.uint8)
+        while last < n_items and not finished.all():
+            first = last
+            if self.converted_rows is None:
+                last = min(first + self.items_per_call(finished, judged_per_user), n_items)
+                items = self._items()
+            else:
+                last = min(first + CONVERTED_AT_ONCE, n_items)
+                items = self._converted(slice(first, last), self.converted_rows)
+            yield {
+                **self.native(users),
+                **items,
+                **order,
+                "first": first,
+                "last": last,
+                "check": self.check,
+                "nan_rule": self.nan_rule,
+                "finished": finished,
+            }
+            ticker.advance(float((last - first) * n_users))
 
     def settle(self, block: slice) -> None:
         """Apply the rules for NaN and infinite scores before counting."""
@@ -448,17 +461,9 @@ class FactorsWork:
         aligned, offsets = self.aligned, slice(block.start, block.stop + 1)
         indptr, n_users = aligned.ranked_indptr[offsets], block.stop - block.start
         judged_per_user = (indptr[-1] - indptr[0]) / n_users
-        order, last = self.order(users), 0
-        finished = np.zeros(n_users, np.uint8)
-        while last < aligned.n_items and not finished.all():
-            first = last
-            items, last = self.shown(first, finished, judged_per_user)
+        for call in self.calls(users, ticker, judged_per_user):
             lost = _kernel.rank_factors(
-                **self.native(users),
-                **items,
-                **order,
-                first=first,
-                last=last,
+                **call,
                 excluded_indptr=aligned.excluded_indptr[offsets],
                 excluded=aligned.excluded,
                 judged_indptr=indptr,
@@ -468,23 +473,14 @@ class FactorsWork:
                 tied=self.tied,
                 before=self.before,
                 limit=self.limit,
-                check=self.check,
-                nan_rule=self.nan_rule,
                 flags=aligned.flags[block],
-                finished=finished,
             )
             check_own_scores(lost, aligned.ranked_items)
-            ticker.advance(float((last - first) * n_users))
 
     def judged_of(self, block: slice) -> slice:
         """Return the rows of judged items of a block of users."""
         indptr = self.aligned.ranked_indptr
         return slice(int(indptr[block.start]), int(indptr[block.stop]))
-
-    def ranks(self, threads: int) -> Ranks:
-        """Return the ranks of all users."""
-        counts = self.above, self.tied, self.before
-        return of_ranked(self.aligned, *counts, self.limit, threads, self.best)
 
     def native(self, users: Array) -> dict[str, Any]:
         """Return the factors of some users as arguments of the kernel."""
@@ -510,11 +506,7 @@ class FactorsWork:
             n_scores = len(aligned.candidates)
         return n_scores * one <= BRIEF_SECONDS
 
-    def order(self, users: Array) -> dict[str, Any]:
-        """Return the order of the items for some users' factors, as arguments of the kernel."""
-        return OWN_ORDER if self.longest_first is None else self.longest_first.native(users)
-
-    def items_per_call(self, finished: UInt8, judged_per_user: float = 0.0) -> int:
+    def items_per_call(self, finished: UInt8, judged_per_user: float) -> int:
         """Estimate how many items the kernel ranks in SECONDS_PER_CALL for unfinished users."""
         n_users = len(finished) - int(np.count_nonzero(finished))
         seconds = self._seconds_per_score(judged_per_user)
@@ -773,27 +765,15 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
             work.factors.flag_user_bias(rows, flags)
         mine = shelf.users(users)
         factors = work.user_factors(rows)
-        order_of_items, last = work.order(factors), 0
-        finished = np.zeros(len(rows), np.uint8)
-        while last < aligned.n_items and not finished.all():
-            first = last
-            items, last = work.shown(first, finished)
+        for call in work.calls(factors, ticker):
             _kernel.top_factors(
-                **work.native(factors),
-                **items,
-                **order_of_items,
-                first=first,
-                last=last,
+                **call,
                 excluded_indptr=aligned.excluded_indptr[users.start : users.stop + 1],
                 excluded=aligned.excluded,
                 order=rule.order,
                 **mine.native(),
-                check=work.check,
-                nan_rule=work.nan_rule,
                 flags=flags,
-                finished=finished,
             )
-            ticker.advance(float((last - first) * len(rows)))
 
     tasks = [
         task
@@ -850,27 +830,16 @@ def _first_places(
     left: Int64,
 ) -> None:
     """Treat candidates as lists with scores, and write each user's first places to `items`."""
-    nothing, spare, none = (np.zeros(n, np.int64) for n in (len(indptr), len(indptr) - 1, 0))
-    _kernel.rank_lists(
+    first_of_lists(
         items=listed,
         scores=scores.astype(np.float64),
         begin=indptr[:-1],
         end=indptr[1:],
         n_items=work.aligned.n_items,
-        excluded_indptr=nothing,
-        excluded=none.astype(np.int32),
-        judged_indptr=nothing,
-        judged=none.astype(np.int32),
-        input_order=False,
+        excluded_indptr=np.zeros(len(indptr), np.int64),
+        excluded=np.zeros(0, np.int32),
         nan_rule=work.nan_rule,
-        above=none,
-        tied=none,
-        before=none,
         flags=flags,
-        given=spare,
-        listed=spare,
-        removed=spare,
-        repeated=spare,
         order=rule.order,
         keys=rule.keys,
         top=items,

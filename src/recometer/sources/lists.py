@@ -31,7 +31,7 @@ from recometer.sources._list_table import (
 )
 from recometer.sources._rank_counts import assemble, best_first, spread
 from recometer.sources._score_rules import compared_in_lists
-from recometer.sources._top_lists import Best, Rule, Shelf
+from recometer.sources._top_lists import Best, Rule, Shelf, first_of_lists
 from recometer.sources.alignment import Aligned, align
 from recometer.sources.base import Facts, Request, Source
 from recometer.sources.candidates import Items, SampledCandidates
@@ -542,8 +542,7 @@ class ListWork:
         table, n_users = self.table, len(users)
         excluded_indptr, rows = ragged.take(self.aligned.excluded_indptr, users)
         left = np.zeros(n_users, np.int64)
-        none, spare = np.zeros(0, np.int64), np.zeros(n_users, np.int64)
-        _kernel.rank_lists(
+        first_of_lists(
             items=table.items,
             scores=table.scores,
             begin=self.begin[users],
@@ -551,15 +550,8 @@ class ListWork:
             n_items=table.n_items,
             excluded_indptr=excluded_indptr,
             excluded=self.aligned.excluded[rows],
-            judged_indptr=np.zeros(n_users + 1, np.int64),
-            judged=none.astype(np.int32),
-            input_order=False,
             nan_rule=self.nan_rule,
-            above=none,
-            tied=none,
-            before=none,
             flags=np.zeros(n_users, np.uint32),
-            **dict.fromkeys(self.users, spare),
             order=TieOrder.ITEM,
             keys=np.zeros(n_users, np.uint64),
             top=np.full((n_users, 1), -1, np.int32),
