@@ -1,4 +1,4 @@
-"""Interactions in files: Parquet, and text with a header."""
+"""Interactions in files: Parquet, text with a header, and runs and qrels of TREC."""
 
 from __future__ import annotations
 

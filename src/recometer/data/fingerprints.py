@@ -82,7 +82,7 @@ def _digest(array: Array | Piecewise) -> hashlib._Hash:
 
 
 def _is_plain(array: npt.NDArray[np.generic]) -> bool:
-    """Return whether the bytes of an array are hashed without conversion: in C order, little-endian."""
+    """Return whether the bytes of an array can be hashed without conversion."""
     kind, order = array.dtype.kind, array.dtype.str[0]
     return kind not in TEXT_KINDS and array.flags.c_contiguous and order in "<|"
 

@@ -1,4 +1,4 @@
-"""Ids of users and items: all of one kind, sorted and distinct, matched by value."""
+"""Ids of users, sessions and items: all of one kind, sorted and distinct, matched by value."""
 
 from __future__ import annotations
 

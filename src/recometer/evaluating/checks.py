@@ -1,4 +1,4 @@
-"""The errors and warnings of `evaluate` after ranking."""
+"""The errors and warnings of `evaluate`: on ids that do not match, and after ranking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sides: test, train and other data that do not depend on the model."""
+"""Sides: test, train, and other data and counts that do not depend on the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Computes metrics, in a single loop for all kinds of records.
+"""Computes metrics, in a single loop for all kinds of `Measured` users.
 
 The kinds (`recometer.measuring.ranked`, `rated`, `listed`) compute values, and say for which users
 a value is undefined, and why. This module applies the rules to the values. The functions of metrics

@@ -1,4 +1,4 @@
-"""Reads lists of recommendations from every kind of data."""
+"""Reads lists of recommendations from every kind of data, perhaps those of several runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All lists of recommendations, as a single table."""
+"""All lists of recommendations as a single table, and the catalogue that they were chosen from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns counts of judged items into `Ranks`."""
+"""Turns counts of judged items into `Ranks`, and finds users whose candidates all tie."""
 
 from __future__ import annotations
 

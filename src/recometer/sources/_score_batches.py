@@ -19,11 +19,10 @@ from recometer.data.tensors import dtype_name, is_tensor, to_numpy
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources import _rank_counts, _top_lists, _torch
 from recometer.sources._rank_counts import constant, users_to_check
-from recometer.sources._score_rules import compared
 from recometer.sources._top_lists import Best, Rule, Shelf
 from recometer.sources._torch import Counts
 from recometer.sources.alignment import Aligned, align, renumbered
-from recometer.sources.base import Request, Source
+from recometer.sources.base import Request, Source, compared
 from recometer.tasks import BRIEF_NUMBERS, POLL, Ticker, run_tasks
 
 if TYPE_CHECKING:

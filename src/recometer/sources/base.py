@@ -1,4 +1,8 @@
-"""The base class of all sources, whose method `rank` is the only place that compares scores."""
+"""The base class of all sources, whose method `rank` is the only place that compares scores.
+
+A `Request` says what to rank; its `Memory` holds results of earlier requests. `Facts` hold before
+anything is ranked.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import abc
 import dataclasses
 import itertools
 import math
+import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -14,6 +19,7 @@ import numpy as np
 from recometer.arrays import Array, Bool, Int64
 from recometer.data import matching
 from recometer.data.interactions import Interactions
+from recometer.data.tensors import is_tensor
 from recometer.errors import InputError
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, TopLists
@@ -21,7 +27,7 @@ from recometer.sources.candidates import Candidates, Items
 
 Found = TypeVar("Found")
 
-MOST = 2  # results per kind, for instance for a model in training and the model it is compared with
+MOST_RESULTS = 2  # of each kind, for instance for a model in training and a model to compare with
 
 
 class _Entry(NamedTuple):
@@ -84,7 +90,7 @@ class Memory:
         found = make()
         kept = tuple(None if array is None else array.copy() for array in equal)
         # If two threads compute the same result, the second replaces the first, which is harmless.
-        self._entries[kind] = (_Entry(key, objects, kept, found), *known)[:MOST]
+        self._entries[kind] = (_Entry(key, objects, kept, found), *known)[:MOST_RESULTS]
         return found
 
     def held(self) -> list[object]:
@@ -286,3 +292,41 @@ class Source(abc.ABC):
 
     def __repr__(self) -> str:
         return f"<{self.describe()}>"
+
+
+def compared(scores: Any, protocol: Protocol, *, lowest: bool = False) -> Any:
+    """Return scores as the rules say: rounded, or with infinity replaced by the largest number.
+
+    Parameters
+    ----------
+    scores : float array or tensor
+        Not changed.
+    protocol
+    lowest
+        Whether -inf is also a score, instead of marking an item that is not a candidate.
+    """
+    scores = rounded(scores, protocol)
+    if protocol.infinite_scores == "undefined":
+        return scores
+    if is_tensor(scores):
+        torch = sys.modules["torch"]
+        return scores.clamp(max=torch.finfo(scores.dtype).max)
+    ends = np.finfo(scores.dtype)
+    infinite = np.isinf(scores) if lowest else np.isposinf(scores)
+    return np.where(infinite, np.copysign(ends.max, scores), scores) if infinite.any() else scores
+
+
+def rounded(scores: Any, protocol: Protocol) -> Any:
+    """Return scores of the same dtype, rounded to single precision if the rule says so.
+
+    Scores that are too large become infinite. No score becomes -inf, because -inf marks items that
+    are not candidates in `Scores`.
+    """
+    if not protocol.single_precision:
+        return scores
+    if is_tensor(scores):
+        return scores.float().to(scores.dtype)
+    if scores.dtype == np.float32:
+        return scores
+    with np.errstate(over="ignore"):
+        return scores.astype(np.float32).astype(scores.dtype)

@@ -16,6 +16,7 @@ from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex, both_have_ids
 from recometer.data.rows import MAX_NUMBER
 from recometer.errors import InputError, argument_text, brief, rule_text, warn
+from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.remembered import cached_property
 from recometer.removed import without
@@ -30,10 +31,9 @@ from recometer.sources._list_table import (
     with_all_items,
 )
 from recometer.sources._rank_counts import assemble, best_first, spread
-from recometer.sources._score_rules import compared_in_lists
 from recometer.sources._top_lists import Best, Rule, Shelf, first_of_lists
 from recometer.sources.alignment import Aligned, align
-from recometer.sources.base import Facts, Request, Source
+from recometer.sources.base import Facts, Request, Source, compared, rounded
 from recometer.sources.candidates import Items, SampledCandidates
 from recometer.tasks import BRIEF, Ticker, run_tasks
 
@@ -842,3 +842,14 @@ def _users_of_entries(table: ListTable, aligned: Aligned) -> Int64:
     known = np.flatnonzero(aligned.rows >= 0)
     users[aligned.rows[known]] = known
     return users[ragged.users_of(table.indptr)]
+
+
+def compared_in_lists(table: ListTable, protocol: Protocol) -> ListTable:
+    """Return lists with scores as they are compared; ranks are not rounded."""
+    scores = table.scores
+    if protocol.single_precision and table.given is not None:
+        # Rounding may make strictly descending scores equal.
+        scores = rounded(table.given, protocol)
+    if scores is not None:
+        scores = compared(scores, protocol.replace(single_precision=False), lowest=True)
+    return table if scores is table.scores else dataclasses.replace(table, scores=scores)

@@ -37,10 +37,9 @@ from recometer.remembered import cached_property
 from recometer.removed import without
 from recometer.sources import _top_lists
 from recometer.sources._rank_counts import best_first, spread
-from recometer.sources._score_rules import rounded
 from recometer.sources._top_lists import Best, Rule
 from recometer.sources.alignment import Aligned, align
-from recometer.sources.base import Facts, Request, Source
+from recometer.sources.base import Facts, Request, Source, rounded
 
 UNREAD = {"deep_cutoffs": "cut-offs up to the number of a user's rows are always computed"}
 REPEATED = "rows of Pairs that repeat a pair are one, or by the rule duplicates each its own"
