@@ -320,7 +320,7 @@ def relevant_rows(test: Interactions, relevant_from: RelevantFrom) -> Bool:
         If the rule is a threshold, and rows with values repeat pairs.
     """
     if test.values is None:
-        return np.broadcast_to(is_relevant(np.ones(1), relevant_from), len(test)).copy()
+        return np.full(len(test), is_relevant(np.ones(1), relevant_from)[0])
     if test.largest is not None and is_threshold(relevant_from):
         pair = "{!r} and {!r}".format(*test.repeated[0]) if test.repeated else ""
         rule = f"relevant_from={relevant_from:g}"

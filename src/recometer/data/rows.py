@@ -312,9 +312,13 @@ def _from_array(array: Array, options: Options) -> Rows:
             "matrix of 2 users. Hint: if it is an edge_index, pass n_users= and n_items=; if it "
             "is a matrix, array.astype(float) says so."
         )
-    users, items = np.nonzero(array)
-    values = numbers(array[users, items], "values of the matrix")
-    return Rows(users, items, n_users, n_items, values)
+    flat = array.reshape(-1)
+    entries = np.flatnonzero(flat)  # many times faster than `nonzero` of two dimensions
+    starts = np.arange(n_users + 1) * n_items
+    indptr = np.searchsorted(entries, starts)
+    items = entries - np.repeat(starts[:-1], np.diff(indptr))
+    values = numbers(flat[entries], "values of the matrix")
+    return Rows(None, items, n_users, n_items, values, indptr=indptr)
 
 
 def _from_graph(data: Any, options: Options) -> Rows:

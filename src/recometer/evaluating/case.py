@@ -1,4 +1,4 @@
-"""Case: a source, and the sides with which to evaluate it; its records; and the resulting `Part`."""
+"""Case: a source, and the sides with which to evaluate it; its records; and its `Part`."""
 
 from __future__ import annotations
 
