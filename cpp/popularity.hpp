@@ -41,8 +41,8 @@ struct BandedRows {
     const std::int8_t* band;     ///< [n_banded]
 };
 
-/// For each user, count the items per band, and the expected number of them within a cut-off (a
-/// tied item counts by the share of orders that place it within the cut-off).
+/// For each user, count the items per band, and compute the expected number of these items within a
+/// cut-off. A tied item counts by the share of orders that place it within the cut-off.
 /// @param counts [n_users, n_bands]: output
 /// @param within [n_users, n_bands]: output
 /// @throws std::invalid_argument if an item or a band does not exist

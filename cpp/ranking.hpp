@@ -24,7 +24,7 @@ enum ScoreFlag : std::uint32_t { kNanScore = 4, kInfiniteScore = 8 };
 /// How to treat a candidate whose score is NaN.
 enum class NanRule { kUndefined, kFirst, kLast };
 
-/// A limit that no rank reaches, so no judged item is given up.
+/// A limit that no rank reaches. With it, no judged item is given up.
 constexpr std::int64_t kNoLimit = std::int64_t{1} << 62;
 
 /// A ragged table of items per user. Offsets are absolute, so a slice of `indptr` describes a block

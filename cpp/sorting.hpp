@@ -28,7 +28,7 @@ std::int64_t keep_best(Entry<Real>* entries, std::int64_t n, std::int64_t k, Tie
 template <class Real>
 void sort_best(Entry<Real>* entries, std::int64_t n, TieOrder order, std::uint64_t key);
 
-/// Sort each user's judged items by (score, item). NaN is left out.
+/// Sort each user's judged items by (score, item). Items with NaN scores are left out.
 /// @param order, order_end as in Judged; order_end is [n_users]
 template <class Real>
 void sort_judged(const Ragged& judged, std::size_t n_users, const Real* scores, std::int64_t* order,
