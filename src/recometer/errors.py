@@ -113,7 +113,7 @@ class InternalError(RecometerError, RuntimeError):
 
 
 class DataWarning(UserWarning):
-    """A warning about something in the data that the user should know and that a rule decided."""
+    """A warning about the data: something that a rule decided and that the user should know."""
 
 
 def visible(text: str) -> str:

@@ -324,7 +324,7 @@ class EvaluationRecord(rendering.Printed):
         95% interval: Gaffke's (rr); Clopper and Pearson's (rr)
         rr: gap 0.3333, ratio 0.6667 (lowest: new, highest: old)
         """
-        # Imported on use, because few results are divided into groups.
+        # Import on use, because few results are divided into groups.
         from recometer.results.groups import quantiles as quantiles_of
         from recometer.results.groups import read_clusters, read_groups, segments_of
 

@@ -296,7 +296,7 @@ class Lists(Source):
             scores = judged_scores(table, work.aligned.rows, ranks)
             ranks = dataclasses.replace(ranks, score=scores)
         elif request.protocol.score_above is not None and request.protocol.version:
-            # Under a convention, no item of a list without scores counts as scored too low.
+            # Under a convention, items of lists without scores never count as scored too low.
             ranks = dataclasses.replace(ranks, score=np.full(len(ranks.above), np.inf))
         if repeats is None:
             return ranks

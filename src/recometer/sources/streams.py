@@ -491,7 +491,8 @@ class StreamedLists(OfTest):
         # Records of a single batch with all users, until another batch is ranked.
         self._complete: tuple[Ranks | None, TopLists | None] | None = None
         self._facts: tuple[int, Facts] | None = None  # number of lists, and their facts
-        self._n_lists = self._n_ignored = self._n_repeats = 0  # the last two: of unranked lists
+        # `_n_ignored` and `_n_repeats` count users and repeats in lists that were not ranked.
+        self._n_lists = self._n_ignored = self._n_repeats = 0
         self._widest = 0
         self._ids: list[Array] = []  # ids of the users of the records, part by part
         self._ranked, self._listed = Buffer(Ranks), Buffer(TopLists)

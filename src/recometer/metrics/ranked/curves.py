@@ -274,7 +274,7 @@ def _auc_of_list(groups: Groups, cutoff: int, one_kind: str) -> Float64:
 
 
 def _auc_of_known(groups: Groups, cutoff: int, every: Int64, others: Int64) -> Float64:
-    """Return the area if only the first places are known, and other items share the rest."""
+    """Return the area if only the order of the first places is known."""
     n_relevant = groups.n_relevant
     length = np.minimum(np.maximum(every, groups.depth), cutoff)
     hits = hits_within(groups, np.array([cutoff]))[:, 0]
