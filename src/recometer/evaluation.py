@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast, overload
 
-from recometer.errors import InputError, naming
+from recometer.data.catalogue import Catalogue
+from recometer.errors import DataWarning, InputError, naming
 from recometer.evaluating.arguments import (
     DEFAULT_METRICS,
     are_folds,
@@ -15,7 +17,7 @@ from recometer.evaluating.arguments import (
     each_fold,
 )
 from recometer.evaluating.preparation import Preparation, check_evaluable
-from recometer.metrics.names import Metrics
+from recometer.metrics.names import Metrics, of_groups
 from recometer.protocol import Protocol
 from recometer.reporting import Reported
 from recometer.results.evaluation import EvaluationRecord
@@ -99,6 +101,69 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
         saved. None if they take more than 256 MB, or the scores are a function.
     """
 
+    def by_items(
+        self, groups: object, *, column: str | None = None, item: str | None = None
+    ) -> Evaluation:
+        """Evaluate again for groups of items, such as new and old ones.
+
+        Each metric that takes a group (recall, hit, ndcg, precision, ap, rr) is restricted to the
+        relevant items of each group: all items are still ranked, but only those of the group count
+        as relevant. It is undefined for a user without a relevant item of the group.
+        ``share@k[group]`` is the group's share of the first k places.
+
+        Parameters
+        ----------
+        groups
+            The group of each item: a dict from item to group, a data frame or the path of a table
+            with a column of items and one of groups, an array if items are positions, or a
+            `Catalogue` whose categories are the groups. None means that an item has no group. An
+            item may have several, as in ``"Comedy|Drama"`` in a column.
+        column, item
+            The columns of groups and of items in a table. By default, the only column other than
+            that of the items, and the column of items with a common name.
+
+        Returns
+        -------
+        Evaluation
+            Its metrics are named ``recall@10[new]``. `compare`, gates and reports take it as any
+            other; it has the intervals and the rules of this evaluation.
+
+        Raises
+        ------
+        InputError
+            If the result does not hold what it was computed from (it was loaded from a file, or
+            the inputs take more than 256 MB), no metric takes a group, or there are no groups.
+
+        Examples
+        --------
+        >>> import recometer as rm
+        >>> lists = rm.Lists({"ann": ["song", "film"], "bob": ["film", "book"]})
+        >>> test = {"ann": ["film", "game"], "bob": ["book"]}
+        >>> result = rm.evaluate(lists, test, metrics="recall@2")
+        >>> by_age = result.by_items({"film": "old", "book": "new", "game": "new", "song": "new"})
+        >>> by_age.mean()
+        {'recall@2[new]': 0.5, 'recall@2[old]': 1.0, 'share@2[new]': 0.5, 'share@2[old]': 0.5}
+        """
+        given = self.inputs_kept
+        if given is None:
+            raise InputError(
+                "This result does not hold what it was computed from: it was loaded from a file, "
+                "or the inputs are large. Hint: rm.evaluate(..., metrics='recall@10[new]', "
+                "catalogue=rm.Catalogue(frame, categories='age')) evaluates a group at once."
+            )
+        catalogue = Catalogue.of_groups(groups, given["catalogue"], column=column, item=item)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)  # shown with this result
+            found: Evaluation = evaluate(
+                **{**given, "catalogue": catalogue},
+                metrics=of_groups(self.metrics, catalogue.category_names),
+                protocol=self.protocol,
+                seed=self.seed,
+                chance=bool(self.chance),
+                progress=False,
+            )
+            return found
+
     def _tags(self) -> dict[str, str]:
         tags = {"recometer.protocol": self.protocol.describe()}
         for name in ("source", "test", "train"):
@@ -123,6 +188,15 @@ class FoldedEvaluation(FoldedRecord, Evaluation):
     folds : tuple of Evaluation
         The evaluation of each fold.
     """
+
+    def by_items(
+        self, groups: object, *, column: str | None = None, item: str | None = None
+    ) -> FoldedEvaluation:
+        """Evaluate each fold again for groups of items, and pool them; see `Evaluation`."""
+        folds = [cast(Evaluation, one) for one in self.folds]
+        return pool(
+            [one.by_items(groups, column=column, item=item) for one in folds], FoldedEvaluation
+        )
 
 
 def load(path: str | os.PathLike[str]) -> Evaluation:

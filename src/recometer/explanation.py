@@ -392,6 +392,7 @@ def _counterpart(metric: Metric, protocol: Protocol) -> Metric:
     if find(protocol.name) is None and not metric.label:
         return metric
     plain = metric.name if metric.cutoff is None else f"{metric.name}@{metric.cutoff}"
+    plain += f"[{metric.group}]" if metric.group else ""
     for name in (metric.label, plain):
         with contextlib.suppress(UnknownNameError, InputError):
             return parse_under(name, protocol)[0]

@@ -10,10 +10,9 @@ import numpy as np
 
 from recometer.arrays import Array, Float64
 from recometer.data.catalogue import Catalogue
-from recometer.data.frames import in_numpy
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.data.matching import in_train
-from recometer.errors import InputError, InputTypeError, brief
+from recometer.errors import InputError, brief
 from recometer.evaluating.arguments import check_source, protocol_of, test_of
 from recometer.evaluating.sides import as_counted
 from recometer.evaluation import Evaluation
@@ -320,7 +319,7 @@ class _Read:
         protocol: Protocol,
         threads: int | None,
     ) -> None:
-        self.catalogue = _catalogue(item_groups)
+        self.catalogue = Catalogue.of_groups(item_groups)
         # A dict may have groups for only some of the items.
         whole = isinstance(item_groups, Catalogue)
         self.item_ids = self.catalogue.item_ids if whole else None
@@ -378,32 +377,6 @@ class _Read:
             in_train=in_train(empty, self.train) if excludes and self.train is not None else None,
             memory=Memory(),
         )
-
-
-def _catalogue(item_groups: object) -> Catalogue:
-    """Return the groups as categories."""
-    item_groups = in_numpy(item_groups, "item_groups")
-    if isinstance(item_groups, Mapping | list | tuple | np.ndarray):
-        if not len(item_groups):
-            raise InputError("item_groups is empty. Hint: the group of each item.")
-        by_id = isinstance(item_groups, Mapping)
-        groups = item_groups.values() if isinstance(item_groups, Mapping) else item_groups
-        table: dict[str, Any] = {"item": list(item_groups)} if by_id else {}
-        table["group"] = [[] if group is None else [str(group)] for group in groups]
-        item = "item" if by_id else False
-        return Catalogue(table, item=item, title=False, categories="group")
-    if not isinstance(item_groups, Catalogue):
-        raise InputTypeError(
-            f"item_groups is of type {type(item_groups).__name__}. Hint: a dict from item to "
-            "group, an array with the group of each position, or rm.Catalogue(frame, "
-            "categories=...)."
-        )
-    if item_groups.categories is None:
-        raise InputError(
-            "The catalogue in item_groups has no categories. Hint: rm.Catalogue(frame, "
-            "categories=...)."
-        )
-    return item_groups
 
 
 def _lists_of(evaluation: Evaluation, test: Interactions | None, k: int) -> TopLists:

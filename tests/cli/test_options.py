@@ -29,6 +29,7 @@ NOT_OF_WHY = {
     "out": "it evaluates nothing that could be saved",
     "flat": "it evaluates nothing that could be saved",
     "by": "it explains one mean",
+    "by_items": "it explains one mean",
 }
 WRITES = ("out", "flat", "form", "report")  # options that name an output
 PAGES = ("report",)  # commands that write a page and print no table

@@ -315,6 +315,11 @@ def _category_entropy(case: ListCase, user: int, k: int, unit: str, normalised: 
     return bits * math.log(2) if unit == "nats" else bits
 
 
+def _share(case: ListCase, user: int, k: int) -> float:
+    listed = case.lists[user][:k]
+    return sum(bool(case.categories[item]) for item in listed) / len(listed)
+
+
 def _subtopic_recall(case: ListCase, user: int, k: int, denominator: str, relevant: bool) -> float:
     listed = case.lists[user][:k]
     if relevant:
@@ -476,6 +481,7 @@ PER_USER: dict[str, Callable[..., Any]] = {
     "tail_share": _tail_share,
     "ild": _ild,
     "category_entropy": _category_entropy,
+    "share": _share,
     "subtopic_recall": _subtopic_recall,
     "alpha_ndcg": _alpha_ndcg,
     "miscalibration": _miscalibration,

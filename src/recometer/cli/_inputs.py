@@ -14,7 +14,7 @@ import numpy as np
 import typer
 
 from recometer.arrays import Array
-from recometer.cli._models import Model
+from recometer.cli._models import Model, split_name
 from recometer.cli._text import Note
 from recometer.data import files, ids
 from recometer.data.array_files import open_sparse
@@ -343,6 +343,14 @@ class Inputs:
                     f"{', '.join(f'--{option}' for option in columns)}. Hint: --item names it."
                 )
             return read_ids(file, "item", self.columns["item"], known_ids(test, "item"))
+
+    def item_groups(self, text: str, catalogue: object) -> Catalogue:
+        """Return a catalogue whose categories are the groups of items in ``[COLUMN=]FILE``."""
+        column, path = split_name(text, "--by-items")
+        with self.stated():
+            file = self.stdin.path(path)
+            asked = self._present(file, "item")["item"]
+            return Catalogue.of_groups(file, catalogue, column=column or None, item=asked)
 
     def _lists(self, model: Model, test: Interactions | None) -> Lists:
         file = self.stdin.path(model.paths[0])

@@ -284,6 +284,14 @@ By = Annotated[
     ),
     Reads(files_of_model),
 ]
+ByItems = Annotated[
+    str | None,
+    output_option(
+        metavar="GROUPS",
+        help="Also restrict metrics to groups of items: [COLUMN=]FILE.",
+    ),
+    Reads(files_of_model),
+]
 Threads = Annotated[
     int | None,
     output_option(metavar="N", min=1, help="Maximum number of threads. [default: all]"),

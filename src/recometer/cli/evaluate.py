@@ -20,6 +20,8 @@ from recometer.evaluation import Evaluation, FoldedEvaluation
 from recometer.evaluation import evaluate as run_evaluation
 from recometer.leaderboard import SUMMARY_FIELDS, Leaderboard
 from recometer.metrics.conventions import parse_under
+from recometer.metrics.names import Metrics as AnyMetrics
+from recometer.metrics.names import of_groups
 from recometer.rendering import output, write_text
 from recometer.results.folds import pool
 from recometer.tasks import resolve_threads
@@ -60,6 +62,7 @@ def evaluate(
     metric: Metrics = None,
     protocol: options.ProtocolName = "recometer",
     by: options.By = None,
+    by_items: options.ByItems = None,
     chance: Chance = False,
     out: Out = None,
     flat: Flat = None,
@@ -82,15 +85,20 @@ def evaluate(
     written = _Written(out, len(named.parts) if named.folds else 0, files)
     written.prepare([each.name for each in named.models if each.kind != "run" or not named.each])
     found: dict[str, list[Evaluation]] = {}
+    read_metrics: AnyMetrics = metrics
     with reading(named, data, rules, run, rated=rated) as jobs:
         for fold, job in enumerate(jobs):
             of_fold = with_users(settled, protocol, given, job.models, job.inputs)
+            if by_items is not None:
+                items = job.inputs.item_groups(by_items, job.given["catalogue"])
+                job.given["catalogue"] = items
+                read_metrics = [*asked, *of_groups(asked, items.category_names)]
             for model_read, source in job.sources():
                 with job.inputs.stated(model_read):
                     result = run_evaluation(
                         source,
                         job.test,
-                        metrics=metrics,
+                        metrics=read_metrics,
                         protocol=of_fold,
                         seed=rules.seed,
                         chance=chance,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import numbers
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -13,8 +14,16 @@ from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.data import files, frames, ids
 from recometer.data.cells import integers
 from recometer.data.columns import KINDS, check_column, check_once, choose_columns, common_names
+from recometer.data.matching import both_have_ids
 from recometer.data.numbers import all_numbers, as_array, plain
-from recometer.errors import ColumnError, InputError, InputTypeError, argument_text, brief
+from recometer.errors import (
+    ColumnError,
+    InputError,
+    InputTypeError,
+    argument_text,
+    brief,
+    python_or_command,
+)
 from recometer.ragged import users_of
 
 if TYPE_CHECKING:
@@ -131,6 +140,7 @@ class Catalogue:
         if not self.n_items:
             raise InputError("The catalogue has no items.")
         self._order = order
+        self.lists_all = True  # whether there are no other items
 
         named = table.column(title, "title")
         self.titles: Array | None = None
@@ -147,6 +157,64 @@ class Catalogue:
             if isinstance(propensity, str) and propensity in table.names:
                 propensity = table.numbers(propensity, "propensities")
             self._take_propensity(table.column(propensity, "propensity"))
+
+    @classmethod
+    def of_groups(
+        cls,
+        item_groups: object,
+        catalogue: object = None,
+        *,
+        column: str | None = None,
+        item: str | None = None,
+    ) -> Catalogue:
+        """Return a catalogue whose categories are groups of items.
+
+        Parameters
+        ----------
+        item_groups
+            The group of each item: a dict from item to group, a data frame or the path of a table
+            with a column of items and one of groups, an array if items are positions, or a
+            `Catalogue` whose categories are the groups. None means that the item has no group.
+        catalogue
+            The catalogue that gets these categories, or anything that one can be made from. Without
+            it there may be items that `item_groups` lacks.
+        column, item
+            The columns of groups and of items in a table. By default, the only column other than
+            that of the items, and the column of items with a common name.
+
+        Raises
+        ------
+        InputError
+            If there are no groups.
+        InputTypeError
+            If the type is not supported, or only one side has ids.
+        """
+        groups = _of_groups(item_groups, column, item)
+        found = copy.copy(groups)
+        if catalogue is None:
+            found.lists_all = False
+            return found
+        known = catalogue if isinstance(catalogue, Catalogue) else cls(catalogue)
+        found = copy.copy(known)
+        found.categories = known._rows_of(groups)
+        found.category_names = groups.category_names
+        return found
+
+    def _rows_of(self, other: Catalogue) -> scipy.sparse.csr_array:
+        """Return the categories of another catalogue, in the order of these items."""
+        import scipy.sparse
+
+        names = "the catalogue", "item_groups"
+        if not both_have_ids("item", names[0], self.item_ids, names[1], other.item_ids):
+            row = np.where(np.arange(self.n_items) < other.n_items, np.arange(self.n_items), -1)
+        else:
+            row = ids.match(self.item_ids, other.item_ids, *(f"item ids of {one}" for one in names))
+        known = np.flatnonzero(row >= 0)
+        assert other.categories is not None
+        found: Any = scipy.sparse.csr_array(
+            (np.ones(len(known), bool), (known, row[known])), (self.n_items, other.n_items)
+        )
+        return _sorted(found @ other.categories).astype(bool)
 
     def __len__(self) -> int:
         """Return the number of items."""
@@ -293,6 +361,48 @@ class Catalogue:
 
     def _name(self, position: int) -> str:
         return str(position) if self.item_ids is None else ids.show(self.item_ids, position)
+
+
+def _of_groups(item_groups: object, column: str | None, item: str | None) -> Catalogue:
+    """Return the groups as categories."""
+    if isinstance(item_groups, str | os.PathLike) or frames.is_frame(item_groups):
+        read = _Table.of(item_groups)
+        assert read is not None
+        chosen = choose_columns(read.names, {"item": item})["item"]
+        others = [name for name in read.names if name != chosen]
+        if column is None and len(others) != 1:
+            way = python_or_command("column= names it", "--by-items COLUMN=FILE names it")
+            raise ColumnError(
+                f"Which column has the groups of the items? Hint: {way}. Columns: "
+                f"{', '.join(read.names)}."
+            )
+        return Catalogue(item_groups, item=chosen, title=False, categories=column or others[0])
+    if column is not None or item is not None:
+        raise InputTypeError(
+            "column= and item= name columns of a table, but the groups are of type "
+            f"{type(item_groups).__name__}."
+        )
+    item_groups = frames.in_numpy(item_groups, "item_groups")
+    if isinstance(item_groups, Mapping | list | tuple | np.ndarray):
+        if not len(item_groups):
+            raise InputError("item_groups is empty. Hint: the group of each item.")
+        by_id = isinstance(item_groups, Mapping)
+        groups = item_groups.values() if isinstance(item_groups, Mapping) else item_groups
+        table: dict[str, Any] = {"item": list(item_groups)} if by_id else {}
+        table["group"] = [[] if group is None else [str(group)] for group in groups]
+        return Catalogue(table, item="item" if by_id else False, title=False, categories="group")
+    if not isinstance(item_groups, Catalogue):
+        raise InputTypeError(
+            f"item_groups is of type {type(item_groups).__name__}. Hint: a dict from item to "
+            "group, an array with the group of each position, or rm.Catalogue(frame, "
+            "categories=...)."
+        )
+    if item_groups.categories is None:
+        raise InputError(
+            "The catalogue in item_groups has no categories. Hint: rm.Catalogue(frame, "
+            "categories=...)."
+        )
+    return item_groups
 
 
 class _Table:

@@ -24,7 +24,7 @@ from recometer.errors import (
     rule_text,
 )
 from recometer.evaluating.unused_rules import given_by_hand, usual_protocol
-from recometer.measuring.side_data import Popularity, check_side_data, needed_by
+from recometer.measuring.side_data import Popularity, check_side_data
 from recometer.metrics.conventions import conventions, find, parse_under
 from recometer.metrics.names import Metrics
 from recometer.metrics.registry import Metric
@@ -284,7 +284,7 @@ def read_arguments(
     other = None if baseline is None else baseline_of(baseline)
     seed, threads = seed_of(seed), resolve_threads(threads)
     trained = None if train is None else read_interactions(train, "train", warns=False)
-    check_side_data(needed_by(requested), train=trained, baseline=other, catalogue=known_items)
+    check_side_data(requested, train=trained, baseline=other, catalogue=known_items)
     return Arguments(
         metrics=tuple(requested),
         protocol=stated,

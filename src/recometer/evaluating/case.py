@@ -32,7 +32,13 @@ from recometer.measuring.ranked import RankedUsers
 from recometer.measuring.rated import RatedTogether, RatedUsers
 from recometer.measuring.reasons import Reason
 from recometer.measuring.settling import leave_out, with_repeated_rows
-from recometer.measuring.side_data import list_data, needed_by, ranks_with, with_copies
+from recometer.measuring.side_data import (
+    list_data,
+    needed_by,
+    ranks_of_groups,
+    ranks_with,
+    with_copies,
+)
 from recometer.metrics import ListData, Metric
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, TopLists, UserFlag, raised
@@ -168,13 +174,24 @@ def find_records(case: Case) -> Records:
 
 
 def measured_by(case: Case, records: Records) -> dict[str, Measured]:
-    """Return the users to measure, by the kind of their record."""
+    """Return the users to measure, by the kind of record and, for groups of items, their names."""
     found: dict[str, Measured] = {}
     sides, needs = case.sides, case.requirements
     arguments, test = sides.arguments, sides.test
     if records.ranks is not None and needs.of_rankings:
         keys = ids.user_keys(test.user_ids, test.n_users) if needs.at_random else None
         found["ranks"] = RankedUsers(records.ranks, arguments.seed, keys)
+        groups = dict.fromkeys(one.group for one in needs.of_rankings if one.group)
+        if groups and arguments.catalogue is not None:
+            of_groups = ranks_of_groups(
+                records.ranks,
+                groups,
+                test=test,
+                train=arguments.train,
+                catalogue=arguments.catalogue,
+            )
+            for group, ranks in of_groups.items():
+                found[f"ranks[{group}]"] = RankedUsers(ranks, arguments.seed, keys, group)
         if records.ratings is not None:
             found["ratings"] = RatedUsers(records.ratings, arguments.seed, keys)
     if records.lists is not None:
@@ -193,6 +210,12 @@ def measured_by(case: Case, records: Records) -> dict[str, Measured]:
             popularity=arguments.popularity,
         )
         found["lists"] = ListedUsers(data, records.judged)
+        for group in dict.fromkeys(one.group for one in needs.of_lists if one.group):
+            assert arguments.catalogue is not None
+            assert data.categories is not None
+            column = arguments.catalogue.category_names.index(group)
+            of_group = dataclasses.replace(data, categories=data.categories[:, [column]], kept={})
+            found[f"lists[{group}]"] = ListedUsers(of_group, records.judged, group)
     return found
 
 
@@ -204,7 +227,7 @@ def request_of(case: Case) -> Request:
         arguments = sides.arguments
         items, popularity = arguments.catalogue, arguments.popularity
         catalogue: int | Array | None = None
-        if items is not None:
+        if items is not None and items.lists_all:
             catalogue = items.n_items if items.item_ids is None else items.item_ids
         reads_all = rules.correction != "none" or needs.leaves_out or arguments.chance
         found = sides.requests[rules] = Request(
@@ -327,7 +350,7 @@ EXPECTED = {"ties": "expected", "constant_scores": "ties"}
 
 
 def chance_of(
-    ranks: Ranks | None, metrics: Sequence[Metric], protocol: Protocol, threads: int
+    measured: Sequence[RankedUsers], metrics: Sequence[Metric], protocol: Protocol, threads: int
 ) -> dict[str, Float64]:
     """Return the exact expected value of each metric over all orders of a user's candidates.
 
@@ -339,11 +362,12 @@ def chance_of(
     a rule reads the scores themselves.
     """
     ranked = [one for one in metrics if knows_chance(one)]
-    if ranks is None or not ranked:
+    if not measured or not ranked:
         raise InputError(
             f"{argument_text('chance', True)} needs metrics of rankings, such as ndcg@10: a random "
             "order changes no other."
         )
+    ranks = measured[0].ranks
     if ranks.ends_early.any():
         whole = python_or_command("rm.Factors, rm.Scores and rm.Pairs", "--factors and --pairs")
         raise InputError(
@@ -360,8 +384,8 @@ def chance_of(
         dataclasses.replace(one, rules=tuple(rule for rule in one.rules if rule[0] not in EXPECTED))
         for one in ranked
     ]
-    tied = RankedUsers(_all_tied(ranks))
-    values, _ = compute([tied], changed, protocol.replace(**EXPECTED), threads)
+    tied = [RankedUsers(_all_tied(one.ranks), group=one.group) for one in measured]
+    values, _ = compute(tied, changed, protocol.replace(**EXPECTED), threads)
     return dict(zip(map(str, ranked), values.values(), strict=True))
 
 
@@ -417,7 +441,8 @@ def measure(case: Case, records: Records) -> Part:
     values, reasons = compute(measured.values(), metrics, rules, threads)
     more: dict[str, Any] = {}
     if arguments.chance:
-        more["chance"] = chance_of(records.ranks, metrics, rules, threads)
+        ranked = [one for one in measured.values() if isinstance(one, RankedUsers)]
+        more["chance"] = chance_of(ranked, metrics, rules, threads)
     rated, listed = measured.get("ratings"), measured.get("lists")
     if isinstance(rated, RatedUsers):
         more["rated"] = together = rated.together(reasons)

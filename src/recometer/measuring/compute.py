@@ -85,6 +85,8 @@ class Measured(abc.ABC):
 
     record: ClassVar[Record]
     """What metrics must read."""
+    group: str = ""
+    """The group of items to which metrics are restricted."""
     n_users: int
     """Number of users."""
 
@@ -221,12 +223,12 @@ def compute(
 
 def _reading(every: Sequence[Measured], metrics: Sequence[Metric]) -> Iterable[list[Metric]]:
     """Return the metrics that read each record."""
-    reading: dict[str, list[Metric]] = {one.record: [] for one in every}
+    reading: dict[tuple[str, str], list[Metric]] = {(one.record, one.group): [] for one in every}
     for metric in metrics:
         record = metric.definition.record
-        if record not in reading:
+        if (record, metric.group) not in reading:
             raise InternalError(f"The metric {str(metric)!r} was asked for without {record}.")
-        reading[record].append(metric)
+        reading[record, metric.group].append(metric)
     return reading.values()
 
 

@@ -44,13 +44,14 @@ class Judged(Record):
 class ListedUsers(Measured):
     """Users measured by their lists, and the side data that the metrics read.
 
-    If `judged` is None, the counts of judged items come from `data`, if that has test.
+    If `judged` is None, the counts of judged items come from `data`, if that has test. If `data`
+    has only the category of a `group`, that is its name.
     """
 
     record = "lists"
 
-    def __init__(self, data: ListData, judged: Judged | None = None) -> None:
-        self.data, self.n_users = data, data.n_users
+    def __init__(self, data: ListData, judged: Judged | None = None, group: str = "") -> None:
+        self.data, self.n_users, self.group = data, data.n_users, group
         self._judged = judged
         # Keys are identities of rules; the rules are kept, so that identities stay unique.
         self._counted: dict[int, tuple[Protocol, Int64 | None]] = {}

@@ -36,13 +36,16 @@ FEW_TIED = 1 / 8  # below this share, users with ties are measured separately, w
 class RankedUsers(Measured):
     """Users measured by the ranks of their judged items.
 
-    For `seed` and `user_keys`, see `recometer.ties.resolve`.
+    For `seed` and `user_keys`, see `recometer.ties.resolve`. If `ranks` has only the judged items
+    of a group, `group` is its name.
     """
 
     record = "ranks"
 
-    def __init__(self, ranks: Ranks, seed: int = 0, user_keys: UInt64 | None = None) -> None:
-        self.ranks, self.n_users = ranks, ranks.n_users
+    def __init__(
+        self, ranks: Ranks, seed: int = 0, user_keys: UInt64 | None = None, group: str = ""
+    ) -> None:
+        self.ranks, self.n_users, self.group = ranks, ranks.n_users, group
         self.seed = seed
         self.user_keys = user_keys
         # Avoid reference cycles, so that the memory of a block is freed immediately.

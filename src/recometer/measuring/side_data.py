@@ -14,7 +14,14 @@ from recometer.data import ids
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions, gains
 from recometer.data.matching import SourceIndex, both_have_ids, in_train, relevant_rows
-from recometer.errors import InputError, InternalError, python_or_command, warn
+from recometer.errors import (
+    InputError,
+    InternalError,
+    UnknownNameError,
+    did_you_mean,
+    python_or_command,
+    warn,
+)
 from recometer.metrics import ListData, Metric, Side
 from recometer.metrics.ranked.counterfactual import with_propensities
 from recometer.metrics.registry import SIDE_DATA, SideData
@@ -32,11 +39,13 @@ def needed_by(metrics: Sequence[Metric]) -> dict[SideData, Metric]:
     for metric in metrics:
         for side in metric.definition.side:
             needed.setdefault(side, metric)
+        if metric.group:
+            needed.setdefault("categories", metric)
     return needed
 
 
 def check_side_data(
-    needed: Mapping[SideData, Metric],
+    metrics: Sequence[Metric],
     *,
     train: object,
     baseline: object,
@@ -47,9 +56,16 @@ def check_side_data(
     for name in ("categories", "features", "propensity"):
         given[name] = None if catalogue is None else getattr(catalogue, name)
     given["catalogue_items"] = catalogue
-    for side, metric in needed.items():
+    for side, metric in needed_by(metrics).items():
         if side in given and given[side] is None:
             raise _lacking(metric, side)
+    for metric in metrics:
+        if metric.group and catalogue is not None and metric.group not in catalogue.category_names:
+            raise UnknownNameError(
+                f"The metric {str(metric)!r} is about the items of the group {metric.group!r}, but "
+                "no item of the catalogue is in it. "
+                f"{did_you_mean(metric.group, catalogue.category_names)}"
+            )
 
 
 def warn_of_propensity(metrics: Iterable[Metric], catalogue: Catalogue | None) -> None:
@@ -230,6 +246,47 @@ def ranks_with(
         propensity[known] = catalogue.propensity
     found = with_propensities(dataclasses.replace(ranks, item=judged), users, propensity)
     return dataclasses.replace(found, item=ranks.item)
+
+
+def ranks_of_groups(
+    ranks: Ranks,
+    groups: Iterable[str],
+    *,
+    test: Interactions,
+    train: Interactions | None,
+    catalogue: Catalogue,
+) -> dict[str, Ranks]:
+    """Return the ranks of the judged items of each group: those in a category of the catalogue.
+
+    The other judged items remain candidates, as if test did not have them.
+    """
+    items = _Items(ranks.item_ids, test.n_items)
+    judged = _judged_items(ranks, items, test, train)
+    known = items.of_catalogue(catalogue)
+    found = {}
+    for group in groups:
+        among = np.zeros(items.n_items, bool)
+        among[known[members(catalogue, group)]] = True
+        # An unknown item has no position, and the catalogue may know it nevertheless.
+        of_group = ranks.rows(among[judged] & (judged >= 0))
+        once = of_group.relevant
+        if of_group.repeated is not None:
+            once = once & ~of_group.repeated
+        n_relevant = np.diff(ragged.offsets(once, of_group.indptr))
+        rankable = ranks.n_rankable
+        found[group] = dataclasses.replace(
+            of_group,
+            n_relevant=n_relevant,
+            n_rankable=None if rankable is None else np.minimum(n_relevant, rankable),
+        )
+    return found
+
+
+def members(catalogue: Catalogue, group: str) -> Int64:
+    """Return the positions of the items of a category."""
+    assert catalogue.categories is not None
+    column = catalogue.category_names.index(group)
+    return np.flatnonzero(catalogue.categories[:, [column]].toarray()[:, 0])
 
 
 def of_judged_items(

@@ -17,7 +17,15 @@ from typing import Any
 
 from recometer.errors import InputError, UnknownNameError, did_you_mean, rule_text
 from recometer.metrics.cutoffs import cutoff_without_number
-from recometer.metrics.names import Metrics, names_in, parse, parse_cutoffs, read_once, split
+from recometer.metrics.names import (
+    Metrics,
+    names_in,
+    parse,
+    parse_cutoffs,
+    read_name,
+    split,
+    without_group,
+)
 from recometer.metrics.registry import METRICS, Metric, meaning, rules_of
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
@@ -194,7 +202,7 @@ class Convention:
             if isinstance(one, Metric) and (one.label or one.rules):
                 found[one] = None
                 continue
-            for metric in read_once(self._read, str(one), protocol.defects):
+            for metric in read_name(self._read, str(one), protocol.defects):
                 found[self._under(metric, protocol)] = None
         return list(found) or parse([])
 
@@ -247,7 +255,7 @@ class Convention:
             None if the library has no such name.
         dict of str to str
         """
-        asked = _normal(name)
+        asked = _normal(without_group(name)[0])
         for entry in self.entries:
             match = entry.pattern.fullmatch(asked)
             if match:

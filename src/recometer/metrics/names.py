@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, SupportsIndex
 
 from recometer.errors import InputError, InputTypeError, argument_text
@@ -14,15 +15,20 @@ from recometer.metrics.parameters import Value
 from recometer.metrics.registry import METRICS, Metric, MetricDefinition, canonical
 from recometer.ties import WHOLE
 
-# Outside the brackets of parameters, names are separated by spaces, and by commas before a letter.
-NAMES = re.compile(r"(?:[^\s(,]|,(?!\s*[^\W\d])|\([^)]*\)|\()+")
+# Outside the brackets of parameters and groups, names are separated by spaces, and by commas before
+# a letter.
+NAMES = re.compile(r"(?:[^\s(\[,]|,(?!\s*[^\W\d])|\([^)]*\)|\[[^\]]*\]|[(\[])+")
 # A parameter with several values, as in ndcg@10(gain=[0,1,3]) and ndcg@10(label_gain=0,1,3).
 TABLE_OF_GAINS = re.compile(r"=\s*[\[{]|,\s*[\d.]+\s*(,|$)")
 # A space may follow a comma between the cut-offs of one name.
-BETWEEN_CUTOFFS = re.compile(r"(?<=\d),\s+(?=\d+(?:\.\.\d+)?(?:[,\s(]|$))")
+BETWEEN_CUTOFFS = re.compile(r"\[[^\]]*\]|(?<=\d),\s+(?=\d+(?:\.\.\d+)?(?:[,\s(\[]|$))")
+# recall@10[new]; a name of a convention may end with [@k], which is not a group.
+WITH_GROUP = re.compile(r"(.+)\[([^\[\]@][^\[\]]*)\]", re.DOTALL)
 
 MAX_CUTOFFS = 10_000
 """The most cut-offs that one range may stand for."""
+MAX_OF_GROUPS = 1000
+"""The most metrics of groups of items that `of_groups` makes."""
 # Limits of the cache of parsed names: the number of names, and of cut-offs per name.
 MOST_NAMES, FEW_CUTOFFS = 1000, 100
 
@@ -70,7 +76,7 @@ def parse(metrics: Metrics) -> list[Metric]:
     """
     found: dict[Metric, None] = {}
     for one in names_in(metrics):
-        found.update(dict.fromkeys([one] if isinstance(one, Metric) else read_once(_read, one)))
+        found.update(dict.fromkeys([one] if isinstance(one, Metric) else read_name(_read, one)))
     if not found:
         raise InputError("No metric was asked for. Hint: name one or more, such as 'ndcg@10'.")
     return list(found)
@@ -98,7 +104,8 @@ def names_in(metrics: Metrics) -> Iterator[str | Metric]:
         if isinstance(entry, Metric):
             yield entry
         elif isinstance(entry, str):
-            yield from NAMES.findall(BETWEEN_CUTOFFS.sub(",", entry))
+            joined = BETWEEN_CUTOFFS.sub(lambda found: found[0] if "[" in found[0] else ",", entry)
+            yield from NAMES.findall(joined)
         else:
             raise _not_a_name(entry)
 
@@ -113,9 +120,11 @@ def _with_cutoffs(name: object, cutoffs: object) -> Iterator[str]:
             "metrics={'ndcg': [5, 10], 'rr': None}, or "
             f"{argument_text('metrics', 'ndcg@5,10 rr')}."
         )
-    head, bracket, parameters = name.strip().partition("(")
+    plain, group = without_group(name.strip())
+    head, bracket, parameters = plain.partition("(")
+    rest = bracket + parameters + (f"[{group}]" if group else "")
     for cutoff in _listed(head, cutoffs):
-        yield (head if cutoff is None else f"{head}@{cutoff}") + bracket + parameters
+        yield (head if cutoff is None else f"{head}@{cutoff}") + rest
 
 
 def _listed(name: str, cutoffs: object) -> list[int | None]:
@@ -155,6 +164,56 @@ class _Known:
 
     read: ClassVar[dict[tuple[object, ...], tuple[Metric, ...]]] = {}
     metrics: ClassVar[list[MetricDefinition]] = []
+
+
+def without_group(text: str) -> tuple[str, str]:
+    """Split off the group of items: ``"recall@10[new]"`` is ``("recall@10", "new")``."""
+    found = WITH_GROUP.fullmatch(text)
+    return (text, "") if found is None else (found[1], found[2])
+
+
+def of_groups(metrics: Sequence[Metric], groups: Sequence[str]) -> list[Metric]:
+    """Return metrics restricted to each group of items, and the group's share of the places.
+
+    Raises
+    ------
+    InputError
+        If no metric can be restricted, a name of a group has square brackets, or there are more
+        than `MAX_OF_GROUPS` metrics.
+    """
+    able = [one for one in metrics if one.definition.takes_group and not one.group]
+    if not able:
+        known = ", ".join(f"{name}@10" for name, one in METRICS.items() if one.takes_group)
+        raise InputError(
+            f"None of the metrics ({', '.join(map(str, metrics))}) can be restricted to groups of "
+            f"items. Hint: evaluate one of these, at any cut-off: {known}."
+        )
+    wrong = next((group for group in groups if WITH_GROUP.fullmatch(f"m[{group}]") is None), None)
+    if wrong is not None:
+        raise InputError(
+            f"{wrong!r} cannot be the name of a group of items. Hint: a name without square "
+            "brackets, and without @ at its beginning."
+        )
+    cutoffs = dict.fromkeys(one.cutoff for one in able if one.cutoff is not None)
+    every = dict.fromkeys([*able, *(Metric("share", cutoff) for cutoff in cutoffs)])
+    if len(every) * len(groups) > MAX_OF_GROUPS:
+        raise InputError(
+            f"{len(groups):,} groups of items make {len(every) * len(groups):,} metrics, more than "
+            f"{MAX_OF_GROUPS:,}. Hint: larger groups, for instance ranges of a number."
+        )
+    return [
+        dataclasses.replace(one, group=group, label=f"{one.label}[{group}]" if one.label else "")
+        for one in every
+        for group in groups
+    ]
+
+
+def read_name(read: Callable[..., Iterable[Metric]], text: str, *more: bool) -> Iterable[Metric]:
+    """Return the result of `read` for a name without its group of items, with this group."""
+    plain, group = without_group(text)
+    for one in read_once(read, plain, *more):
+        label = f"{one.label}[{group}]" if one.label else ""
+        yield dataclasses.replace(one, group=group, label=label) if group else one
 
 
 def read_once(read: Callable[..., Iterable[Metric]], *asked: str | bool) -> tuple[Metric, ...]:

@@ -168,6 +168,8 @@ class metric:
         (int64 [n_users], how often each user counts, or None) as the third argument.
     adds_up
         How to compute the value from sums over parts of the users. None if it needs all lists.
+    takes_group
+        Whether it can be restricted to a group of items, as in ``recall@10[new]``.
     """
 
     formula: str
@@ -200,6 +202,7 @@ class metric:
     without: tuple[Without, ...] = ()
     over_users: bool = False
     adds_up: AddsUp | None = None
+    takes_group: bool = False
 
     def __call__(self, function: AnyFunction) -> AnyFunction:
         """Register a function.
@@ -335,14 +338,17 @@ class Metric:
         convention gives other parameters (see `recometer.metrics.conventions`).
     rules
         The rules of the protocol that this name changes, as a mapping or pairs.
+    group
+        A category of the catalogue: only its items count as relevant, and
+        ``str(Metric("recall", 10, group="new"))`` is ``"recall@10[new]"``. By default, all items.
 
     Raises
     ------
     UnknownNameError
         If there is no such metric, or no such parameter.
     InputError
-        If the cut-off is not a whole number of at least 1, is missing, or is not possible, or if a
-        parameter does not take its value.
+        If the cut-off is not a whole number of at least 1, is missing, or is not possible, if a
+        parameter does not take its value, or if the metric takes no group.
     """
 
     name: str
@@ -350,6 +356,7 @@ class Metric:
     parameters: tuple[tuple[str, Value], ...] = ()
     label: str = ""
     rules: tuple[tuple[str, Value], ...] = ()
+    group: str = ""
 
     def __post_init__(self) -> None:
         rules = self.rules.items() if isinstance(self.rules, Mapping) else self.rules
@@ -357,6 +364,12 @@ class Metric:
         object.__setattr__(self, "name", canonical(self.name))
         object.__setattr__(self, "parameters", METRICS[self.name].settled(self.parameters))
         self._check_cutoff()
+        if self.group and not self.definition.takes_group:
+            able = ", ".join(name for name, one in METRICS.items() if one.takes_group)
+            raise InputError(
+                f"The metric {self.name!r} cannot be restricted to the group of items "
+                f"{self.group!r}. Hint: these can: {able}."
+            )
         if self.label == self.ours:
             object.__setattr__(self, "label", "")
 
@@ -400,16 +413,19 @@ class Metric:
     def _written(self) -> str:
         known = METRICS[self.name].parameters
         parts = ",".join(known[name].write(value) for name, value in self.parameters)
-        return f"({parts})" if parts else ""
+        return (f"({parts})" if parts else "") + (f"[{self.group}]" if self.group else "")
 
     @property
     def meanings(self) -> dict[str, str]:
         """The meaning of each parameter, by its text in the name: ``{"beta=2": "..."}``."""
         known = METRICS[self.name].parameters
-        return {
+        found = {
             known[name].write(value): known[name].choices.get(str(value), known[name].sentence)
             for name, value in self.parameters
         }
+        if self.group:
+            found[f"[{self.group}]"] = f"Only items of the group {self.group!r} count."
+        return found
 
     @cached_property
     def definition(self) -> MetricDefinition:

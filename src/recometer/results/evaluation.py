@@ -22,7 +22,7 @@ from recometer.measuring.rated import RatedTogether
 from recometer.measuring.reasons import OF_ONE_USER, Reason
 from recometer.metrics import ListData
 from recometer.metrics.conventions import parse_under
-from recometer.metrics.names import Metrics
+from recometer.metrics.names import Metrics, without_group
 from recometer.metrics.registry import Metric, left_open
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists
@@ -326,11 +326,17 @@ class EvaluationRecord(rendering.Printed):
         """
         # Import on use, because few results are divided into groups.
         from recometer.results.groups import quantiles as quantiles_of
-        from recometer.results.groups import read_clusters, read_groups, segments_of
+        from recometer.results.groups import (
+            read_clusters,
+            read_groups,
+            refuse_items,
+            segments_of,
+        )
 
         if isinstance(groups, str) and groups in PROFILE:
             codes, names = quantiles_of(groups, getattr(self, groups), quantiles)
         else:
+            refuse_items(groups, self.inputs_kept)
             codes, names = read_groups(groups, self.user_ids, self.n_users, column, user)
         of_ids = cluster is None or cluster is False  # ids, which `chosen` keeps
         clusters = None if of_ids else read_clusters(cluster, self.user_ids, self.n_users)
@@ -601,7 +607,7 @@ def names_of(
         raise UnknownNameError(
             f"This evaluation has no metric {name!r}. {did_you_mean(name, known)}"
         )
-    head = text.partition("(")[0]
+    head = without_group(text)[0].partition("(")[0]
     return found, len(found) > 1 or ".." in head or "," in head
 
 

@@ -14,6 +14,7 @@ from recometer.arrays import Array, Float64, Int64
 from recometer.data import ids
 from recometer.data.columns import choose_columns
 from recometer.data.frames import in_numpy, is_frame, open_frame
+from recometer.data.interactions import Interactions
 from recometer.errors import (
     ColumnError,
     InputError,
@@ -305,6 +306,26 @@ def read_groups(
             "test, by the same ids."
         )
     return np.array(codes, np.int64), [str(label) for label in ordered]
+
+
+def refuse_items(groups: object, kept: Mapping[str, Any] | None) -> None:
+    """Refuse a dict whose keys are the items of test and train, and not their users."""
+    if kept is None or not isinstance(groups, Mapping):
+        return
+    data = [one for one in (kept["test"], kept["train"]) if isinstance(one, Interactions)]
+    n_known = {}
+    for kind in ("user", "item"):
+        known: set[Any] = set()
+        for one in data:
+            own = getattr(one, f"{kind}_ids")
+            known.update(range(getattr(one, f"n_{kind}s")) if own is None else own.tolist())
+        n_known[kind] = sum(key in known for key in groups)
+    if n_known["user"] < n_known["item"] == len(groups):
+        raise InputError(
+            f"The {len(groups):,} keys of groups are items; {n_known['user']:,} of them are users, "
+            "too. Hint: result.by_items(groups) takes groups of items. For groups of users, pass "
+            "only users of test."
+        )
 
 
 def _columns(frame: Any, column: str | None, user: str | None) -> tuple[Any, Any]:

@@ -294,6 +294,8 @@ def denominators(metric: Metric, n_relevant: Int64, n_candidates: Int64) -> Floa
     metric is not a ratio, or its denominators are unknown.
     """
     kind, cutoff = metric.definition.pooled, metric.cutoff
+    if metric.group:
+        raise _of_all_items(metric)
     if kind is None or (kind == "cutoff" and cutoff is None):
         ratios = ", ".join(name for name, each in METRICS.items() if each.pooled is not None)
         raise InputError(
@@ -306,6 +308,13 @@ def denominators(metric: Metric, n_relevant: Int64, n_candidates: Int64) -> Floa
         return np.full(len(n_relevant), cutoff, np.float64)
     most = cutoff if kind == "possible" else None
     return (n_relevant if most is None else np.minimum(n_relevant, most)).astype(np.float64)
+
+
+def _of_all_items(metric: Metric) -> InputError:
+    return InputError(
+        f"There is no pooled mean of {str(metric)!r}: how many relevant items of the group each "
+        "user has is not kept. Hint: weights='users'."
+    )
 
 
 def mean_of_parts(
@@ -322,6 +331,8 @@ def mean_of_parts(
         raise InputError(
             f"{rule_text('average', 'parts')} is known only for f, found {str(metric)!r}."
         )
+    if metric.group:
+        raise _of_all_items(metric)
     parameters = {name: one.default for name, one in METRICS["f"].parameters.items()}
     parameters |= dict(metric.parameters)
     places = depth if metric.cutoff is None else np.full(len(depth), metric.cutoff)

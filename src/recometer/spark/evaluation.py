@@ -310,7 +310,7 @@ class Plan:
         corrections.check(metrics, self.arguments.protocol, uniform)
         train: Any = self.sides.get("train")
         baseline = self.outputs.get("baseline")
-        check_side_data(needed_by(metrics), train=train, baseline=baseline, catalogue=catalogue)
+        check_side_data(metrics, train=train, baseline=baseline, catalogue=catalogue)
         warn_of_propensity(metrics, catalogue)
         for metric in self.of_all:
             if metric.definition.adds_up is None and not self.lists:

@@ -203,7 +203,10 @@ def test_relevant_items_that_are_not_candidates_rank_below_training_items(rules,
     )
     assert result.n_excluded[0] == n_trained
     assert result["roc_auc(negatives=all)"][0] == 0
-    assert "behind these as well" in result.definitions["roc_auc(negatives=all)"]["negatives=all"]
+    assert (
+        "below them, the training items"
+        in result.definitions["roc_auc(negatives=all)"]["negatives=all"]
+    )
 
 
 @given(cases(max_items=8))

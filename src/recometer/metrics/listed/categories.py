@@ -11,11 +11,13 @@ from recometer.arrays import Float64, Int64, begins, largest
 from recometer.metrics.listed.data import (
     ListData,
     Side,
+    lengths,
     list_metric,
     listing,
     log2,
     log_discount,
     needed,
+    of_listed,
     powers,
     relevant_places,
     sums_within,
@@ -68,6 +70,31 @@ def category_entropy(
     if normalised:
         return values / math.log2(max(needed(data.categories).shape[1], 2))
     return values * math.log(2) if unit == "nats" else values
+
+
+@list_metric(
+    title="Share of items with a category",
+    formula="items in the first k places that have a category, or the one in brackets / items in "
+    "the first k places",
+    source="Abdollahpouri, Burke & Mobasher 2019 (of the long tail)",
+    takes_group=True,
+    side=("categories",),
+    order_free=True,
+)
+def share(data: ListData, cutoffs: Int64) -> Float64:
+    """Share of the listed items that have a category; in [0, 1].
+
+    ``share@10[new]`` is the share of the first 10 items that are in the category ``new``. More is
+    not better or worse in itself.
+
+    References
+    ----------
+    Abdollahpouri, Burke & Mobasher 2019, Managing popularity bias in recommender systems with
+    personalized re-ranking (APLT).
+    """
+    has = np.diff(needed(data.categories).indptr) > 0
+    counts = sums_within(of_listed(has, data.lists.items), cutoffs)
+    return ratio(counts, lengths(data.lists, cutoffs).astype(float))
 
 
 @list_metric(

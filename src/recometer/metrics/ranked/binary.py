@@ -39,6 +39,7 @@ from recometer.ties import WHOLE, Groups, sum_by_user
 
 @metric(
     title="Precision",
+    takes_group=True,
     formula="hits(k) / k",
     source="Cleverdon & Keen 1966",
     other_names=("p", "prec"),
@@ -118,6 +119,7 @@ OF_ALL_GAINS: dict[str, Any] = {
 
 @metric(
     title="Recall",
+    takes_group=True,
     formula="hits(k) / R",
     source="Cleverdon & Keen 1966",
     cutoff="optional",
@@ -239,6 +241,7 @@ def f(
 
 @metric(
     title="Hit (its mean is the hit rate)",
+    takes_group=True,
     formula="1 if hits(k) > 0, else 0",
     source="Deshpande & Karypis 2004",
     other_names=("hit_rate", "hit_ratio", "hr", "success"),
@@ -275,6 +278,7 @@ def hits(groups: Groups, cutoffs: Int64) -> Float64:
 
 @metric(
     title="Reciprocal rank (its mean is the MRR)",
+    takes_group=True,
     formula="1 / rank of the first relevant item, 0 if that is beyond k",
     source="Voorhees 1999, TREC-8 Question Answering",
     other_names=("mrr", "mean_reciprocal_rank", "reciprocal_rank", "recip_rank"),
@@ -321,6 +325,7 @@ def rr(groups: Groups, cutoffs: Int64, *, all: bool = False, graded: bool = Fals
 
 @metric(
     title="Average precision (its mean is MAP)",
+    takes_group=True,
     formula="(1 / R) * sum over j <= k of (hits(j) / j) * rel(j)",
     source="Buckley & Voorhees 2000; ties: McSherry & Najork 2008",
     other_names=("map", "mean_average_precision", "average_precision"),

@@ -105,6 +105,7 @@ def dcg(
 
 @metric(
     title="Normalised discounted cumulative gain",
+    takes_group=True,
     formula="dcg(k) / dcg(k) of the best order; dcg(k) = sum over j <= k of gain(j) / log2(j + 1)",
     source="Järvelin & Kekäläinen 2002; ties: McSherry & Najork 2008",
     cutoff="optional",

@@ -1,0 +1,289 @@
+"""Metrics restricted to groups of items: ``recall@10[new]``, `by_items` and ``--by-items``."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from command_line import CliRunner
+from examples import examples
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from results import assert_same
+
+import recometer as rm
+from recometer.cli._app import app
+from recometer.errors import InputError, InputTypeError, UnknownNameError
+from recometer.metrics import METRICS, Metric, parse
+
+GROUPED = sorted(name for name, one in METRICS.items() if one.takes_group)
+RANKED = [name for name in GROUPED if METRICS[name].record == "ranks"]
+TIES = ["expected", "item", "optimistic", "pessimistic", "random"]
+N_USERS, N_ITEMS = 12, 15
+USERS = [f"u{number:02}" for number in range(N_USERS)]
+ITEMS = [f"i{number:02}" for number in range(N_ITEMS)]
+GROUP = {item: ("new" if number % 3 else "old") for number, item in enumerate(ITEMS[:-2])}
+
+
+def interactions(table):
+    return rm.Interactions.of(table, user_ids=USERS, item_ids=ITEMS)
+
+
+def source_of(kind, scores):
+    if kind == "scores":
+        return rm.Scores(scores, user_ids=USERS, item_ids=ITEMS)
+    if kind == "factors":
+        whole = np.eye(N_ITEMS, dtype=np.float32)
+        return rm.Factors(scores.astype(np.float32), whole, user_ids=USERS, item_ids=ITEMS)
+    if kind == "lists":
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :6]
+        return rm.Lists(
+            {user: [ITEMS[i] for i in row] for user, row in zip(USERS, order, strict=True)}
+        )
+    user, item = np.nonzero(np.ones_like(scores))
+    columns = {"user": np.array(USERS)[user], "item": np.array(ITEMS)[item]}
+    return pl.DataFrame({**columns, "score": scores[user, item]})
+
+
+@examples(3)
+@pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
+@given(
+    seed=st.integers(0, 2**32),
+    kind=st.sampled_from(["scores", "factors", "lists", "pairs"]),
+    name=st.sampled_from(RANKED),
+    cutoff=st.integers(1, 8),
+    ties=st.sampled_from(TIES),
+    seen=st.sampled_from(["removed", "kept"]),
+)
+def test_a_group_is_evaluated_as_if_test_had_only_its_items(seed, kind, name, cutoff, ties, seen):
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(0, 6, (N_USERS, N_ITEMS)).astype(float)
+    test = rng.integers(0, 4, (N_USERS, N_ITEMS)) * (rng.random((N_USERS, N_ITEMS)) < 0.4)
+    train = interactions((rng.random((N_USERS, N_ITEMS)) < 0.2).astype(float))
+    of_group = np.array([GROUP.get(item) == "new" for item in ITEMS])
+    rules = {"ties": ties, "seen": seen, "train": train, "seed": 3}
+    # Pairs with a value of 0 are judged, and tied items in test are drawn together.
+    assume((test * of_group).any() and (kind, ties) != ("pairs", "random"))
+
+    def evaluated(truth, metric, **more):
+        source = source_of(kind, scores)
+        if kind == "pairs":
+            value = pl.Series(truth.reshape(-1))
+            source = rm.Pairs(source.with_columns(relevance=value))
+            del more["train"]
+            return rm.evaluate(source, metrics=metric, **more)
+        return rm.evaluate(source, interactions(truth.astype(float)), metrics=metric, **more)
+
+    catalogue = rm.Catalogue.of_groups(GROUP)
+    whole = evaluated(test, f"{name}@{cutoff}[new]", catalogue=catalogue, **rules)
+    alone = evaluated(test * of_group, f"{name}@{cutoff}", **rules)
+    column = dict(zip(alone.user_ids.tolist(), alone[f"{name}@{cutoff}"].tolist(), strict=True))
+    expected = [column.get(user, np.nan) for user in whole.user_ids.tolist()]
+    np.testing.assert_array_equal(whole[f"{name}@{cutoff}[new]"], expected)
+
+
+def example(**options):
+    rng = np.random.default_rng(5)
+    scores = rng.random((N_USERS, N_ITEMS))
+    test = interactions((rng.random((N_USERS, N_ITEMS)) < 0.3).astype(float))
+    options = {"metrics": "recall@5 ndcg@5,10 coverage@5"} | options
+    return rm.evaluate(source_of("scores", scores), test, **options)
+
+
+def test_by_items_evaluates_every_metric_for_every_group():
+    result = example().by_items(GROUP)
+    names = [f"{name}[{group}]" for name in ("recall@5", "ndcg@5", "ndcg@10") for group in NEW_OLD]
+    shares = [f"share@{cutoff}[{group}]" for cutoff in (5, 10) for group in NEW_OLD]
+    assert list(result.mean()) == names + shares
+    named = example(metrics=" ".join(names + shares), catalogue=rm.Catalogue.of_groups(GROUP))
+    assert_same(result, named)
+
+
+NEW_OLD = ("new", "old")
+
+
+@pytest.mark.parametrize("form", ["frame", "file", "catalogue", "named columns"])
+def test_forms_of_groups(form, tmp_path):
+    frame = pl.DataFrame({"item_id": list(GROUP), "age": list(GROUP.values())})
+    result, options = example(), {}
+    groups = frame
+    if form == "file":
+        groups = tmp_path / "groups.csv"
+        frame.write_csv(groups)
+    elif form == "catalogue":
+        groups = rm.Catalogue(frame, categories="age")
+    elif form == "named columns":
+        groups = frame.rename({"item_id": "key"}).with_columns(other=1)
+        options = {"item": "key", "column": "age"}
+    assert result.by_items(groups, **options).mean() == result.by_items(GROUP).mean()
+
+
+def test_an_item_may_be_in_several_groups():
+    result = example().by_items(pl.DataFrame({"item": ITEMS, "genre": ["a|b"] * N_ITEMS}))
+    np.testing.assert_array_equal(result["ndcg@5[a]"], result["ndcg@5[b]"])
+    np.testing.assert_array_equal(result["ndcg@5[a]"], example()["ndcg@5"])
+    assert (result["share@5[a]"] == 1).all()
+
+
+def test_groups_by_position():
+    scores = np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]])
+    test = np.array([[1, 0, 1], [0, 1, 0]])
+    result = rm.evaluate(rm.Scores(scores), test, metrics="recall@1")
+    found = result.by_items(["new", "old", "new"])
+    np.testing.assert_array_equal(found["recall@1[new]"], [0.5, np.nan])
+    np.testing.assert_array_equal(found["share@1[new]"], [1.0, 1.0])
+
+
+def test_groups_do_not_limit_the_items_of_lists():
+    """Lists may hold items without a group, which are not unknown for that reason."""
+    lists = rm.Lists({"ann": ["song", "film"], "bob": ["film", "play"]})
+    test = {"ann": ["film"], "bob": ["play"]}
+    result = rm.evaluate(lists, test, metrics="recall@2")
+    found = result.by_items({"film": "old"})
+    assert found.mean() == {"recall@2[old]": 1.0, "share@2[old]": 0.5}
+    assert dict(found.counts) == dict(result.counts)
+
+
+def test_groups_replace_the_categories_of_a_catalogue():
+    catalogue = rm.Catalogue({"item": [*ITEMS, "more"], "genre": ["x"] * (N_ITEMS + 1)})
+    result = example(metrics="recall@5", catalogue=catalogue)
+    assert result.by_items(GROUP).mean() == example(metrics="recall@5").by_items(GROUP).mean()
+
+
+def test_folds_are_pooled():
+    rng = np.random.default_rng(2)
+    log = pl.DataFrame({"user": rng.choice(USERS, 200), "item": rng.choice(ITEMS, 200)})
+    folds = rm.split.folds(log.unique(maintain_order=True), rm.split.KFold(3), seed=1)
+    scores = rm.Scores(rng.random((N_USERS, N_ITEMS)), user_ids=USERS, item_ids=ITEMS)
+    result = rm.evaluate([scores] * 3, folds, metrics="recall@5").by_items(GROUP)
+    each = [fold["recall@5[new]"] for fold in result.folds]
+    assert len(each) == 3
+    assert list(result.mean()) == [f"{m}@5[{g}]" for m in ("recall", "share") for g in NEW_OLD]
+
+
+def test_a_convention_keeps_its_names():
+    result = example(protocol="pyg", metrics="LinkPredNDCG@5").by_items(GROUP)
+    assert "LinkPredNDCG@5[new]" in result.mean()
+
+
+def test_a_group_is_explained_as_a_group():
+    result = example(metrics="ndcg@5").by_items(GROUP)
+    explanation = rm.explain(result, "ndcg@5[new]", protocol="pyg")
+    assert "[new]" in explanation.right.metric
+    assert explanation.left.mean == result.mean()["ndcg@5[new]"]
+
+
+def test_chance_is_that_of_the_group():
+    result = example(metrics="recall@5", chance=True).by_items(GROUP)
+    counted = ~np.isnan(result["recall@5[new]"])
+    np.testing.assert_allclose(result.chance["recall@5[new]"][counted], 5 / N_ITEMS)
+
+
+def test_a_stream_has_groups():
+    rng = np.random.default_rng(5)
+    scores = rng.random((N_USERS, N_ITEMS))
+    test = interactions((rng.random((N_USERS, N_ITEMS)) < 0.3).astype(float))
+    options = {"metrics": "ndcg@5[new] share@5[new]", "catalogue": rm.Catalogue.of_groups(GROUP)}
+    stream = rm.Evaluator(test, **options).stream(item_ids=ITEMS)
+    for rows in np.array_split(np.arange(N_USERS), 4):
+        stream.update(scores[rows], users=[USERS[row] for row in rows])
+    whole = rm.evaluate(source_of("scores", scores), test, **options)
+    assert stream.compute().mean() == whole.mean()
+
+
+def test_groups_are_saved_compared_and_gated(tmp_path):
+    one, other = example().by_items(GROUP), example(ties="item").by_items(GROUP)
+    one.save(tmp_path / "one.parquet")
+    assert_same(rm.load(tmp_path / "one.parquet").mean(), one.mean())
+    comparison = rm.compare({"a": one, "b": other}, baseline="a", allow="ties")
+    assert "ndcg@5[new]" in comparison.metrics
+    assert "recall@5[new] >= -1%" in str(comparison.gate("recall@5[new] >= -1%"))
+    comparison.report(tmp_path / "report.html")
+    assert "recall@5[new]" in (tmp_path / "report.html").read_text()
+
+
+@given(
+    name=st.sampled_from(RANKED),
+    group=st.text(st.characters(exclude_categories=["C"], exclude_characters="[]@"), min_size=1),
+)
+def test_names_are_read_as_they_are_written(name, group):
+    metric = Metric(name, 10, group=group)
+    assert parse(str(metric)) == [metric]
+    assert parse(f"ap@1 {metric}, rr") == [*parse("ap@1"), metric, *parse("rr")]
+    assert parse({f"{name}[{group}]": [5, 10]}) == [
+        Metric(name, cutoff, group=group) for cutoff in (5, 10)
+    ]
+
+
+def test_several_cutoffs_of_a_group():
+    result = example().by_items(GROUP)
+    columns = [result[f"ndcg@{cutoff}[new]"] for cutoff in (5, 10)]
+    np.testing.assert_array_equal(result["ndcg@5,10[new]"], np.column_stack(columns))
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "message"),
+    [
+        ("coverage@5[new]", InputError, "'coverage' cannot be restricted to the group"),
+        ("recall@5[nw]", UnknownNameError, r"no item of the catalogue is in it.*'new'"),
+    ],
+)
+def test_bad_names_of_groups(asked, error, message):
+    with pytest.raises(error, match=message):
+        example(metrics=asked, catalogue=rm.Catalogue.of_groups(GROUP))
+
+
+def test_groups_need_categories():
+    with pytest.raises(InputError, match="needs categories of the items"):
+        example(metrics="recall@5[new]")
+
+
+def test_a_pooled_mean_of_a_group_is_not_known():
+    result = example(metrics="recall@5").by_items(GROUP)
+    with pytest.raises(InputError, match="no pooled mean of 'recall@5\\[new\\]'"):
+        result.mean(weights="pooled")
+
+
+def test_bad_groups(tmp_path):
+    result = example()
+    with pytest.raises(InputError, match="cannot be the name of a group"):
+        result.by_items(dict.fromkeys(ITEMS, "a]"))
+    wide = rm.evaluate(rm.Scores(np.ones((2, 5000))), np.eye(2, 5000), metrics="recall@5")
+    with pytest.raises(InputError, match="5,000 groups of items make 10,000 metrics"):
+        wide.by_items([str(number) for number in range(5000)])
+    with pytest.raises(InputTypeError, match="name columns of a table"):
+        result.by_items(GROUP, column="age")
+    with pytest.raises(InputError, match="None of the metrics"):
+        example(metrics="coverage@5").by_items(GROUP)
+    result.save(tmp_path / "result.parquet")
+    with pytest.raises(InputError, match="does not hold what it was computed from"):
+        rm.load(tmp_path / "result.parquet").by_items(GROUP)
+
+
+def test_groups_of_items_are_not_taken_for_groups_of_users():
+    with pytest.raises(InputError, match=r"keys of groups are items.*by_items"):
+        example().by(GROUP)
+    scores, test = np.random.default_rng(1).random((3, 5)), np.eye(3, 5)
+    result = rm.evaluate(rm.Scores(scores), test, metrics="rr")
+    with pytest.raises(InputError, match="by_items"):
+        result.by(dict.fromkeys(range(5), "new"))
+    assert len(result.by({0: "a", 1: "b", 2: "a"}).rows) == 2
+
+
+def test_command_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"user": ["a", "a", "b"], "item": ["x", "y", "z"]}).write_csv("test.csv")
+    run_ = {"user": ["a", "a", "b", "b"], "item": ["x", "z", "x", "z"], "rank": [1, 2, 1, 2]}
+    pl.DataFrame(run_).write_csv("als.csv")
+    groups = {"item": ["x", "y", "z"], "age": ["old", "new", "new"], "price": [1, 2, 3]}
+    pl.DataFrame(groups).write_csv("items.csv")
+    given = ("evaluate", "--test", "test.csv", "--run", "als.csv", "--metrics", "recall@2")
+    asked = [*given, "--by-items", "age=items.csv", "--format", "csv", "--out", "out"]
+    printed = CliRunner().invoke(app, asked).stdout
+    rows = {row["metric"]: row["mean"] for row in pl.read_csv(printed.encode()).to_dicts()}
+    expected = {"recall@2": 0.75, "recall@2[new]": 0.5, "recall@2[old]": 1.0}
+    assert rows == expected | {"share@2[new]": 0.5, "share@2[old]": 0.5}
+    assert rm.load("out/als.parquet").mean() == rows
+    failed = CliRunner().invoke(app, [*given, "--by-items", "items.csv"])
+    assert failed.exit_code == 1
+    assert "--by-items COLUMN=FILE" in failed.stderr
