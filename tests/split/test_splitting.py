@@ -1090,7 +1090,10 @@ def test_ids_that_parquet_cannot_hold_are_rejected(tmp_path):
         frames.append(plain.to_arrow().append_column("user", column))
     for number, frame in enumerate(frames):
         result = split(frame, Last(1))
-        with pytest.raises(InputTypeError, match=r"'user' contains objects .* Hint: convert"):
+        with pytest.raises(
+            InputTypeError,
+            match=r"('user' contains objects|Could not convert UUID).* Hint: convert",
+        ):
             result.save(tmp_path / str(number))
         assert not list((tmp_path / str(number)).glob("*"))
     saved = split(rm.Interactions.of(frames[0]), Last(1))

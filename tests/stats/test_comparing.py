@@ -120,6 +120,7 @@ def test_one_unit_is_the_binomial_far_into_the_tail() -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered in scalar power")  # SciPy with NumPy 1
 def test_resampling_agrees_on_users_of_several_thousands() -> None:
     """SciPy draws 1,000 sign assignments; the tolerance is 3 standard errors."""
     first, second = models(5_000, gain=0.008)

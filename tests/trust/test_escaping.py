@@ -4,12 +4,13 @@ import csv
 import html.parser
 import io
 import json
+import sys
 import warnings
 
 import numpy as np
 import pytest
 from examples import examples
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import recometer as rm
@@ -134,6 +135,8 @@ def test_names_add_no_elements_to_tables(called):
 @example([-1.5, -3, float("-inf"), True])
 @examples(4)
 def test_spreadsheets_see_no_text_as_a_formula(values):
+    # Python 3.10 neither reads nor writes the character NUL in CSV.
+    assume(sys.version_info >= (3, 11) or not any("\0" in str(value) for value in values))
     table = Table([Column("a")], [{"a": value} for value in values])
     kept, safe = (
         [row[0] if row else "" for row in csv.reader(io.StringIO(text, newline=""))][1:]

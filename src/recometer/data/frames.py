@@ -551,7 +551,9 @@ def _from_relation(relation: Any, wanted: list[str]) -> list[Any]:
     import polars as pl
 
     try:
-        chosen = relation.select(*map(duckdb.ColumnExpression, wanted))
+        # DuckDB 1 takes the dot of ColumnExpression("a.b") for that of a table.
+        quoted = (f'"{name}"' for name in (name.replace('"', '""') for name in wanted))
+        chosen = relation.project(", ".join(quoted))
         return pl.DataFrame(chosen).get_columns()
     except (duckdb.Error, pl.exceptions.PolarsError, OSError) as error:
         raise _not_executed("DuckDB relation", error) from error

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from recometer.data.paths import as_path, write_whole
-from recometer.errors import UnknownNameError, did_you_mean, visible
+from recometer.errors import InputError, UnknownNameError, did_you_mean, visible
 
 WIDTH = 100  # characters per printed line
 LEFT_OUT = "Left out, as lines are narrow: {}."
@@ -418,9 +418,15 @@ def to_csv(shown: Shown, field: Callable[[Any], str] | None = None) -> str:
     lines: list[str] = []
     # Python quotes only its own line ending; a lone \r would end a line for other readers.
     writer = csv.writer(types.SimpleNamespace(write=lines.append), lineterminator="\r\n")
-    writer.writerow(map(made, table.fields()))
-    for row in table.rows:
-        writer.writerow([made(value_of(row, name)) for name in table.fields()])
+    try:
+        writer.writerow(map(made, table.fields()))
+        for row in table.rows:
+            writer.writerow([made(value_of(row, name)) for name in table.fields()])
+    except csv.Error as error:
+        raise InputError(
+            f"The table cannot be written as CSV: {error}. Python 3.10 writes no character NUL. "
+            "Hint: JSON has it, or use a later Python."
+        ) from None
     return "\n".join(line.removesuffix("\r\n") for line in lines)
 
 

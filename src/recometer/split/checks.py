@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import numbers
+import re
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,8 @@ def moment(table: Table, time: Any) -> int | float:
         return int(time) if isinstance(time, numbers.Integral) else float(time)
     if isinstance(time, str):
         try:
-            time = datetime.datetime.fromisoformat(time)
+            # Python 3.10 does not read the Z of UTC.
+            time = datetime.datetime.fromisoformat(re.sub("[zZ]$", "+00:00", time))
         except ValueError:
             raise InputError(
                 f"The time {time!r} is not a date in ISO 8601. Hint: for instance '2024-05-31'."
