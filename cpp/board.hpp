@@ -265,7 +265,7 @@ class Board {
         if (user.active == user.end) return;
         const Real* const values = value_.get();
         for (int first = 0; first < kChunkVectors * S::kLanes; first += kSearched) {
-            std::int64_t at[kSearched];  // the last threshold reached, or the first
+            std::int64_t at[kSearched];  // the last threshold reached; the first if none is
             for (int i = 0; i < kSearched; ++i) at[i] = user.active;
             for (std::int64_t n = user.end - user.active; n > 1;) {
                 const std::int64_t half = n / 2;

@@ -505,7 +505,7 @@ def test_merging_a_stream_with_repeated_items():
     stream.merge(other)
     with pytest.raises(InputError, match="came in a batch before"):
         stream.update(rm.Lists({"bob": ["a"]}))
-    # Hits are at ann's first place (her second repeats the item), at both of bob's, at cid's third.
+    # Hits: ann's 1st and 3rd items (the 2nd repeats the 1st), bob's 1st and 2nd, cid's 3rd.
     assert stream.compute().values["recall@2"].tolist() == [0.5, 1, 0]
     np.testing.assert_allclose(stream.compute().values["ap@3"], [5 / 6, 1, 1 / 3], rtol=1e-15)
 

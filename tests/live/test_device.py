@@ -1,4 +1,4 @@
-"""The memory that ranking on a device takes, and the precision of its products."""
+"""Memory use of ranking on a device, and the precision of the matrix products."""
 
 import functools
 import json

@@ -81,7 +81,7 @@ def starved(case):
 
 
 def repeated():
-    """Print by how many bytes the process grows in a thousand evaluations."""
+    """Print how many bytes the process grows by over a thousand evaluations."""
     for number in range(300):
         small(number)
     before = pages(1)

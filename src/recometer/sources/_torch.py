@@ -246,7 +246,7 @@ def top_scores(
     flags: UInt32,
     no_candidates: Int64,
 ) -> None:
-    """Fill in the best candidates of each user; order equal scores by position, up or down.
+    """Fill in each user's best candidates, breaking ties by ascending or descending position.
 
     The parameters are the same as for the kernel's `top_scores`. Among equal scores, `torch.topk`
     chooses arbitrarily, so only the score of the last place is read from it.

@@ -267,7 +267,7 @@ def rank_intervals(
     significantly worse. If p-values are adjusted over all pairs (by Holm or Tukey), all intervals
     hold at once with confidence 1 - alpha. This is the construction of Mogstad, Romano, Shaikh &
     Wilhelm, "Inference for ranks with applications to mobility across neighbourhoods and academic
-    achievement across countries", Review of Economic Studies 91, 2024, with adjusted tests of pairs
+    achievement across countries", Review of Economic Studies 91, 2024, with adjusted pairwise tests
     instead of their bootstrap test.
 
     Parameters

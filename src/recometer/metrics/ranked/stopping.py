@@ -87,7 +87,7 @@ def _shares_of_largest(groups: Groups, max_gain: float | None) -> Float64:
         largest[some] = groups.ideal_gain[groups.ideal_indptr[some]]
     of_member = np.repeat(largest[groups.user], groups.relevant)
     gain = np.clip(groups.member_gain, 0, of_member)
-    with np.errstate(invalid="ignore"):  # such gains are undefined later
+    with np.errstate(invalid="ignore"):  # NaN or infinite gain: the user's value will be undefined
         return means_of_members(groups, ratio(gain, of_member))
 
 
@@ -144,7 +144,7 @@ def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Flo
     chosen = np.arange(len(groups.size))[rows]
     relevant = groups.relevant[chosen]
     indptr, members = take(np.append(0, np.cumsum(groups.relevant)), chosen)
-    with np.errstate(invalid="ignore"):  # such gains are undefined later
+    with np.errstate(invalid="ignore"):  # NaN or infinite gain: the user's value will be undefined
         gain = np.clip(groups.member_gain[members], 0, max_gain)
         # Compute (2^gain - 1) / 2^max_gain without overflow.
         content = two_to(gain - max_gain) - math.pow(2.0, -max_gain)
