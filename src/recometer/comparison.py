@@ -26,7 +26,14 @@ from recometer.comparing.corrections import (
 from recometer.comparing.gates import Gate, GateReport, Undecided, check_gates
 from recometer.comparing.kinds import Options, Paired, resolve
 from recometer.comparing.known_users import known_users
-from recometer.comparing.models import Model, Users, by_chance, check_baseline, read_models
+from recometer.comparing.models import (
+    Model,
+    Users,
+    by_chance,
+    check_baseline,
+    on_unpaired,
+    read_models,
+)
 from recometer.comparing.rows import PairRow, Standing, difference_columns, user_columns
 from recometer.comparing.whole import Whole, resolve_whole
 from recometer.data.numbers import flag
@@ -47,8 +54,9 @@ from recometer.rendering import Column, Table
 from recometer.reporting import Reported
 from recometer.results.evaluation import EvaluationRecord, names_among
 from recometer.results.flat import FlatName
+from recometer.results.folds import FoldedRecord
 from recometer.results.groups import read_clusters
-from recometer.stats import Interval, Power
+from recometer.stats import Interval, Power, SampleRatio
 from recometer.stats.comparing import IntervalKind, check_names
 from recometer.stats.ends import check_confidence
 from recometer.stats.tests import Test, documented
@@ -94,6 +102,8 @@ class Comparison(Compared, Tracked, Reported):
     known_users : KnownUsers or None
         Users who count although some models do not know them, and the means without them. None if
         all models know the same users, and know nearly all users.
+    sample_ratio : recometer.stats.SampleRatio or None
+        The sizes of groups of different users, and the planned ones; None if users are paired.
     """
 
     @without("mode")
@@ -157,6 +167,9 @@ class Comparison(Compared, Tracked, Reported):
             "known_users": None
             if self.known_users is None
             else dataclasses.asdict(self.known_users),
+            "sample_ratio": None
+            if self.sample_ratio is None
+            else dataclasses.asdict(self.sample_ratio),
             "notes": self.said(self.metrics),
         }
 
@@ -200,7 +213,9 @@ def compare(
     baseline: str | None = None,
     metrics: str | Iterable[str] | None = None,
     primary: str | Iterable[str] | None = None,
-    test: Test = "randomisation",
+    paired: bool = True,
+    ratio: Mapping[str, float] | str | None = None,
+    test: Test | None = None,
     interval: IntervalKind = "auto",
     confidence: float | None = None,
     correction: Correction = "holm",
@@ -235,8 +250,17 @@ def compare(
     primary
         The metrics that decide. P-values are adjusted for the number of comparisons by these
         metrics. None takes all metrics.
+    paired
+        Whether the models have the same users. False compares groups of different users, as in an
+        A/B test, by Welch's t test (`recometer.stats.compare_groups`), and checks the sizes of the
+        groups. Means are weighted by the rule ``average``. Metrics of the lists of all users, such
+        as coverage, depend on the number of users and are left out.
+    ratio
+        The planned sizes of groups of different users, if they are not equal: a number for each
+        group, ``{"a": 9, "b": 1}`` or ``"9:1"`` in the order of the models.
     test
-        {tests}
+        None takes ``"randomisation"``, and Welch's test for different users. Tests of the same
+        users are {tests}
     interval
         The interval of the difference. ``"auto"`` takes the interval that belongs to the test. It
         takes Gaffke's interval, and the p-value that follows from it, if the metric has a range
@@ -256,7 +280,8 @@ def compare(
         one-sided tests of equivalence.
     allow
         What may differ between the evaluations: ``"test"``, ``"train"``, ``"candidates"``,
-        ``"exclude"``, ``"protocol"``, or a rule of the protocol.
+        ``"exclude"``, ``"protocol"``, or a rule of the protocol. For groups of different users,
+        ``"users"`` may be in several groups, and count in each.
     cluster
         The cluster of each user, in the same forms as groups in `Evaluation.by`. Use it if users
         are not independent of each other, such as sessions of one person: tests and intervals then
@@ -312,21 +337,35 @@ def compare(
     ('better', 199, 'saddlepoint')
     """
     usual = {"test": "randomisation", "interval": "auto", "correction": "holm"}
-    for name, value in zip(usual, (test, interval, correction), strict=True):
+    if test is None and flag("paired", paired):
+        test = "randomisation"
+    names = "randomisation" if test is None else test, interval, correction
+    for name, value in zip(usual, names, strict=True):
         if not isinstance(value, str):
             raise InputTypeError(
                 f"{name} is a name, found {brief(value)}. Hint: {name}={usual[name]!r}."
             )
     read = read_models(models)
+    if flag("paired", paired):
+        if ratio is not None:
+            wrong = argument_text("ratio", ratio)
+            raise InputError(f"{wrong} is for groups of different users. Hint: {on_unpaired()}")
+    else:
+        _check_unpaired(read, test, interval, chance)
+        test = "welch"
+    assert test is not None
     if flag("chance", chance):
         read.append(by_chance(read))
     baseline = check_baseline(baseline, read)
-    users, first = Users.of(read), read[0].first
-    notes = check_alike(read, users, read_allow(allow))
+    users, first, allowed = Users.of(read, paired=paired), read[0].first, read_allow(allow)
+    notes = check_alike(read, users, allowed, paired=paired)
     counted = [model for model in read if not model.by_chance or model.name == baseline]
     compared, left_out = _with_chance(_metrics(read, metrics), read, counted)
+    if not paired:
+        compared, left_out = _of_users(compared, first, chosen=metrics is not None)
     decisive = compared if primary is None else primary_of(primary, compared, first)
-    check_names(test, interval)
+    if paired:
+        check_names(test, interval)
     check_correction(correction, test, read, decisive, first.together)
     options = Options(
         test=test,
@@ -339,14 +378,16 @@ def compare(
         seed=seed_of(seed),
         threads=resolve_threads(threads),
         progress=None if progress is None else flag("progress", progress),
+        paired=paired,
     )
+    sizes = None if paired else _sample_ratio(users, options, ratio, "users" in allowed)
     rows, standings = _compare_all(read, baseline, compared, users, options, correction)
     _check_users(rows)
     tests = {
         name: tukey_by(name, counted, users, options)
         for name in (decisive if correction == "tukey" else [])
     }
-    known = known_users(read, users, compared)
+    known = known_users(read, users, compared) if paired else None
     result = Comparison(
         models=tuple(read),
         baseline=baseline,
@@ -357,11 +398,19 @@ def compare(
         correction=correction,
         options=options,
         users=users,
-        notes=(*notes, *left_out, *wording.on_sessions(users, options), *on_tukey(tests, options)),
+        notes=(
+            *([] if sizes is None else [str(sizes)]),
+            *notes,
+            *left_out,
+            *wording.on_sessions(users, options),
+            *on_tukey(tests, options),
+        ),
         chosen=primary is not None,
         known_users=known,
+        sample_ratio=sizes,
     )
-    for text in (wording.on_undefined(result.rows), known.warning() if known else ""):
+    mismatch = str(sizes) if sizes is not None and sizes.mismatch else ""
+    for text in (mismatch, wording.on_undefined(result.rows), known.warning() if known else ""):
         if text:
             warn(text)
     return result
@@ -511,6 +560,84 @@ def _with_chance(
     return left, [note, *notes]
 
 
+def _check_unpaired(models: Sequence[Model], test: object, interval: object, chance: bool) -> None:
+    """Refuse what needs the same users.
+
+    Raises
+    ------
+    InputError
+        If there is a paired test or its interval, a random order, or several seeds or folds.
+    """
+    for name, value, known in (("test", test, (None, "welch")), ("interval", interval, ("auto",))):
+        if value not in known:
+            raise InputError(
+                f"{argument_text(name, value)} is for the same users with every model; groups of "
+                "different users are compared by Welch's t test. Hint: leave it out."
+            )
+    if flag("chance", chance):
+        raise InputError(
+            f"{argument_text('chance', True)} adds a random order for users of the first model, "
+            "but the groups have different users. Hint: compare each group with chance by itself."
+        )
+    for model in models:
+        if isinstance(model.first, FoldedRecord):
+            raise InputError(
+                f"{model.name} was evaluated in folds, which are for models on the same data. "
+                "Hint: evaluate each group on all of its users."
+            )
+        if model.n_seeds > 1:
+            raise InputError(
+                f"{model.name} has several seeds, but a group of different users has one model. "
+                "Hint: one evaluation of each group."
+            )
+
+
+def _of_users(
+    metrics: list[str], first: EvaluationRecord, *, chosen: bool
+) -> tuple[list[str], list[str]]:
+    """Return the metrics that groups of different sizes can be compared by, and a note.
+
+    Raises
+    ------
+    InputError
+        If none is left, or one of the others was chosen.
+    """
+    left_out = [name for name in metrics if name in first.over_users]
+    left, names = [name for name in metrics if name not in left_out], ", ".join(left_out)
+    why = "they depend on the number of users, which differs between groups"
+    if left_out and (chosen or not left):
+        raise InputError(
+            f"Groups of different users cannot be compared by {names}: {why}. Hint: "
+            f"{argument_text('metrics', ' '.join(left) or 'ndcg@10')}."
+        )
+    return left, [f"Left out: {names}; {why}."] if left_out else []
+
+
+def _sample_ratio(users: Users, options: Options, ratio: object, shared: bool) -> SampleRatio:
+    """Check the sizes of the groups.
+
+    Raises
+    ------
+    InputError
+        If users, or clusters of users, are in several groups, unless that is allowed.
+    """
+    groups = users.in_groups(options.clusters)
+    units, counts = np.unique(np.concatenate([*groups.values()]), return_counts=True)
+    n = int(np.count_nonzero(counts > 1))
+    if n and not shared:
+        example = ""
+        what = "users are" if options.clusters is None else "clusters of users are"
+        if options.clusters is None:
+            example = f", for instance {users.show(int(units[np.argmax(counts > 1)]))}"
+        way = python_or_command("paired=True", "leave out --unpaired, which")
+        raise InputError(
+            f"{n:,} {what} in several groups{example}, so that the groups are not independent. "
+            f"Hint: {way} compares models on the same users; or, if few users changed groups, "
+            f"{argument_text('allow', 'users')} counts them in each."
+        )
+    return stats.sample_ratio({name: len(own) for name, own in groups.items()}, ratio)
+
+
 def _clusters(cluster: object, users: Users, models: Sequence[Model]) -> Array | None:
     found = read_clusters(cluster, users.ids, users.n)
     seeds = next((model.name for model in models if model.n_seeds > 1), None)
@@ -583,7 +710,7 @@ def _standings(
     higher, means = first.definition.higher_is_better, board.means[: len(ranked)]
     ranking = stats.rank_intervals(means, adjusted, alpha=options.alpha, higher_is_better=higher)
     lead = (np.fmax if higher else np.fmin).reduce(means)  # NaN only if all means are NaN
-    unknown = Interval.unknown(options.confidence, board.n, "A random order is not ranked.")
+    unknown = Interval.unknown(options.confidence, board.n[0], "A random order is not ranked.")
     found = []
     for at, one in enumerate((*ranked, *chance)):
         counts, mean = at < len(ranked), float(board.means[at])
@@ -593,7 +720,7 @@ def _standings(
                 model=one.model.name,
                 mean=mean,
                 interval=board.intervals[at] if counts else unknown,
-                n=board.n,
+                n=board.n[at],
                 leads=counts and mean == lead,
                 best=counts and bool(ranking.best[at]) and not np.isnan(mean),
                 rank_low=int(ranking.low[at]) if counts else 0,
@@ -622,7 +749,7 @@ def _check_users(rows: Sequence[PairRow]) -> None:
             raise InputError(
                 f"{pair[0]} and {pair[1]} have no user in common with a value from both. Hint: "
                 "were they evaluated on the same users, and do summary() and skipped() say why "
-                "values are undefined?"
+                f"values are undefined? {on_unpaired()}"
             )
 
 

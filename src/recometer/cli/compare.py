@@ -115,6 +115,22 @@ Chance = Annotated[
         "come from recometer evaluate --chance.",
     ),
 ]
+Paired = Annotated[
+    bool,
+    options.rule_option(
+        "--paired/--unpaired",
+        help="Whether the models have the same users. Groups of different users, as in an A/B "
+        "test, are compared by Welch's t test, and their sizes are checked.",
+    ),
+]
+Ratio = Annotated[
+    str | None,
+    options.rule_option(
+        metavar="SHARES",
+        help="Planned sizes of the groups of --unpaired, for instance 9:1.",
+        show_default="equal",
+    ),
+]
 Every = Annotated[
     bool,
     typer.Option(
@@ -149,9 +165,9 @@ def compare(
     baseline: options.ComparedWith = None,
     metrics: Metrics = None,
     primary: options.Primary = None,
-    test: Annotated[
-        str, _chosen(TESTS, "Test of the difference", "randomisation")
-    ] = "randomisation",
+    paired: Paired = True,
+    ratio: Ratio = None,
+    test: Annotated[str | None, _chosen(TESTS, "Test of the difference", "randomisation")] = None,
     interval: Annotated[
         str, _chosen((*get_args(Kind), "randomisation"), "Interval of the difference", "auto")
     ] = "auto",
@@ -187,6 +203,8 @@ def compare(
         baseline=baseline,
         metrics=" ".join(metrics) if metrics else None,
         primary=" ".join(primary) if primary else None,
+        paired=paired,
+        ratio=ratio,
         test=test,
         interval=interval,  # type: ignore[arg-type]
         confidence=confidence,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from recometer.comparing.models import Model, Users
+from recometer.comparing.models import Model, Users, on_unpaired
 from recometer.errors import (
     InputError,
     InputTypeError,
@@ -25,7 +25,7 @@ INPUTS = {
     "exclude": "excluded items",
 }
 RULES = [name for name, declared in Protocol.declared.items() if declared.step is not None]
-MAY_DIFFER = (*INPUTS, "protocol", *RULES)
+MAY_DIFFER = (*INPUTS, "protocol", "users", *RULES)
 """What `allow` may name."""
 
 
@@ -60,7 +60,9 @@ def read_allow(allow: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def check_alike(models: Sequence[Model], users: Users, allow: tuple[str, ...]) -> list[str]:
+def check_alike(
+    models: Sequence[Model], users: Users, allow: tuple[str, ...], *, paired: bool = True
+) -> list[str]:
     """Raise InputError for evaluations that cannot be compared; return notes for readers.
 
     Raises
@@ -70,21 +72,27 @@ def check_alike(models: Sequence[Model], users: Users, allow: tuple[str, ...]) -
     """
     refused: dict[str, str] = {}
     allowed: dict[str, str] = {}
-    for pair in _pairs(models):
-        for name, reason in _differences(*pair, users):
+    for pair in _pairs(models, paired):
+        for name, reason in _differences(*pair, users, paired):
             by_rule = name in RULES and "protocol" in allow
             (allowed if name in allow or by_rule else refused).setdefault(name, reason)
     if refused:
         first, *others = refused.values()
         more = f" {len(others)} more: {' '.join(others)}" if others else ""
         names = " ".join(refused)
+        n_each = sum(run.n_users for model in models for run in model.once())
+        apart = f" {on_unpaired()}" if "test" in refused and users.n == n_each else ""
         raise InputError(
             f"{first}{more} Hint: evaluate both the same way; or, if that is meant, "
-            f"{argument_text('allow', names)} compares them nevertheless."
+            f"{argument_text('allow', names)} compares them nevertheless.{apart}"
         )
     notes = [f"Allowed: {reason}" for reason in allowed.values()]
     unused = [
-        n for n in allow if n not in allowed and not (n == "protocol" and {*RULES} & {*allowed})
+        n
+        for n in allow
+        if n not in allowed
+        and (paired or n != "users")
+        and not (n == "protocol" and {*RULES} & {*allowed})
     ]
     if unused:
         notes.append(f"allow names {', '.join(unused)}, in which the models do not differ.")
@@ -94,9 +102,9 @@ def check_alike(models: Sequence[Model], users: Users, allow: tuple[str, ...]) -
 Run = tuple[str, EvaluationRecord, Model, int]
 
 
-def _pairs(models: Sequence[Model]) -> Iterator[tuple[Run, Run]]:
+def _pairs(models: Sequence[Model], paired: bool) -> Iterator[tuple[Run, Run]]:
     """Yield the pairs to compare: each run with the first run, or batch with batch."""
-    if any(model.batches for model in models):
+    if paired and any(model.batches for model in models):
         counts = {model.name: len(model.runs) for model in models}
         if len(set(counts.values())) > 1 or not all(model.batches for model in models):
             found = ", ".join(f"{name} {count}" for name, count in counts.items())
@@ -107,19 +115,22 @@ def _pairs(models: Sequence[Model]) -> Iterator[tuple[Run, Run]]:
     first = models[0]
     for model in models:
         for at, run in enumerate(model.runs):
-            place = at if model.batches else 0
+            place = at if paired and model.batches else 0
             if run is not first.runs[place]:
                 begin = (first.label(place), first.runs[place], first, place)
                 yield begin, (model.label(at), run, model, at)
 
 
-def _differences(one: Run, two: Run, users: Users) -> Iterator[tuple[str, str]]:
+def _differences(one: Run, two: Run, users: Users, paired: bool) -> Iterator[tuple[str, str]]:
     """Yield the inputs and rules in which two evaluations differ, and how."""
     first, result, *_ = one
     second, other, *_ = two
     inputs = False
     for name, what in INPUTS.items():
-        if fingerprints(result, name) != fingerprints(other, name):
+        found_in = fingerprints(result, name), fingerprints(other, name)
+        if not paired:  # different users have rows of their own, but of the same kinds
+            found_in = bool(found_in[0]), bool(found_in[1])  # type: ignore[assignment]
+        if found_in[0] != found_in[1]:
             inputs = True
             found = " and ".join(
                 f"{_described(each, name)} ({label})"
@@ -134,7 +145,7 @@ def _differences(one: Run, two: Run, users: Users) -> Iterator[tuple[str, str]]:
                 f"{first} and {second} were evaluated under different rules: {name} is "
                 f"{values[0]!r} for {first} and {values[1]!r} for {second}.",
             )
-    if not inputs:
+    if paired and not inputs:
         yield from _numbers_of_candidates(one, two, users)
 
 

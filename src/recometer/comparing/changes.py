@@ -174,8 +174,9 @@ def changes(pair: UserPair, n: int) -> Changes:
 def segments(pair: UserPair, groups: Any, n_quantiles: int = 4) -> SegmentChanges:
     """Return how two models differ in each group of users; see `Comparison.by`."""
     one, two, users = pair.one, pair.two, pair.one.users
+    models = [two.model] if pair.options.paired else [two.model, one.model]
     if isinstance(groups, str) and groups in PROFILES:
-        codes, names = quantiles(groups, profile(groups, [two.model], users), n_quantiles)
+        codes, names = quantiles(groups, profile(groups, models, users), n_quantiles)
     else:
         codes, names = read_groups(groups, users.ids, users.n, None, None)
     rows = []

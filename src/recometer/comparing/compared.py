@@ -37,7 +37,7 @@ from recometer.metrics.names import names_in
 from recometer.rendering import Column, Printed, Shown, Table
 from recometer.results.evaluation import EvaluationRecord, name_of, names_of
 from recometer.results.side_by_side import fitting, metric_column
-from recometer.stats import Power
+from recometer.stats import Power, SampleRatio
 
 if TYPE_CHECKING:
     import polars
@@ -65,6 +65,7 @@ class Compared(Printed):
     notes: tuple[str, ...] = ()
     chosen: bool = False
     known_users: KnownUsers | None = None
+    sample_ratio: SampleRatio | None = None
 
     @property
     def confidence(self) -> float:
@@ -125,13 +126,17 @@ class Compared(Printed):
         )
         if not flag("means", means):
             return frame
-        table = np.column_stack(columns)
-        table = table[~np.isnan(table).any(axis=1)]
-        values = (
-            (ragged.column_sums(table) / len(table)).tolist()
-            if len(table)
-            else [np.nan] * len(labels)
-        )
+        if self.options.paired:
+            table = np.column_stack(columns)
+            table = table[~np.isnan(table).any(axis=1)]
+            values = (
+                (ragged.column_sums(table) / len(table)).tolist()
+                if len(table)
+                else [np.nan] * len(labels)
+            )
+        else:
+            of = {one.model: one.mean for one in self.standings if one.metric == name}
+            values = [of[label] for label in labels]
         last = {
             **{name: [None] for name in frame.columns[: -len(labels)]},
             **{label: [value] for label, value in zip(labels, values, strict=True)},
@@ -147,7 +152,17 @@ class Compared(Printed):
             As in `row`.
         n
             Maximum number of users who gain, and of those who lose.
+
+        Raises
+        ------
+        InputError
+            If the models have different users.
         """
+        if not self.options.paired:
+            raise InputError(
+                "The groups have different users, so that no user gains or loses. Hint: "
+                "comparison.by(groups, metric, model) compares segments of users."
+            )
         return changes(self._pair(self.known(metric), model, other), n)
 
     def by(
@@ -284,7 +299,8 @@ class Compared(Printed):
         others = [name for name in self.metrics if name not in metrics]
         if others and len(per_user) > MOST_PAIRS:
             per_user = []
-        users = [Table(user_columns(self.options.confidence), per_user)] if per_user else []
+        columns = user_columns(self.options.confidence, paired=self.options.paired)
+        users = [Table(columns, per_user)] if per_user else []
         differences, notes = self._differences(metrics), self.said(metrics)
         if not others:
             return [*boards, *users, dataclasses.replace(differences, notes=notes)]

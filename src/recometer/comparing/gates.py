@@ -314,6 +314,8 @@ def check_gates(
     ]
     known = comparison.known_users
     said = () if known is None else tuple(known.sentences(gate.metric for gate in gates))
+    if comparison.sample_ratio is not None and comparison.sample_ratio.mismatch:
+        said = (str(comparison.sample_ratio), *said)
     return GateReport(tuple(rows), comparison.baseline, comparison.confidence, undecided, said)
 
 
@@ -341,7 +343,9 @@ def _check(comparison: Compared, gate: Gate, row: PairRow) -> GateRow:
         n=row.n,
         fewest_users=fewest,
         most_users=most,
-        changes=None if row.for_all_users else comparison.changes(row.metric, row.model),
+        changes=None
+        if row.for_all_users or not comparison.options.paired
+        else comparison.changes(row.metric, row.model),
         segment=None if row.for_all_users else _most_harmed(comparison, row),
         note=" ".join(dict.fromkeys(filter(None, (remark, interval.note, row.interval.note)))),
     )

@@ -11,7 +11,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -22,13 +22,16 @@ from recometer.comparing.rows import PairRow
 from recometer.errors import InputError, argument_text, rule_text
 from recometer.metrics.registry import MetricDefinition, rules_of
 from recometer.remembered import cached_property
+from recometer.results.evaluation import EvaluationRecord
 from recometer.results.folds import FoldedRecord
 from recometer.stats import Difference, Equivalence, Interval, Power
 from recometer.stats.comparing import FEW_DIFFER, IntervalKind, Pairs, decisive_test
 from recometer.stats.grouping import Column, group
+from recometer.stats.means import in_units
 from recometer.stats.relative import relative_over_runs
 from recometer.stats.runs import over_runs_of, run_moments
 from recometer.stats.tests import TESTS, Test
+from recometer.stats.two_groups import TwoGroups
 from recometer.stats.two_one_sided import equivalence_over_runs
 from recometer.tasks import Ticker, run_tasks
 
@@ -49,6 +52,7 @@ class Options:
     seed: int
     threads: int
     progress: bool | None = False
+    paired: bool = True
 
     def __post_init__(self) -> None:
         if self.margin is not None and not self.alpha < 0.5:
@@ -79,14 +83,14 @@ class Board(NamedTuple):
         Unadjusted p of all pairs; 1 on the diagonal.
     intervals : sequence of Interval
         The intervals of the means of the ranked models.
-    n
-        The number of these users.
+    n : sequence of int
+        The number of these users, for each model.
     """
 
     means: Float64
     p_values: Float64
     intervals: Sequence[Interval]
-    n: int
+    n: Sequence[int]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -121,6 +125,8 @@ class Paired(Resolved):
         The users' values, as means over runs.
     bounds
         The lowest and the highest value that a user can have with any of the models.
+    weights : float64 [n_users] or None
+        The users' weights in the mean, unless all are equal or users are paired.
     remark
         Why the range is unknown; empty if it is known.
     """
@@ -128,6 +134,7 @@ class Paired(Resolved):
     column: Column
     bounds: Bounds = (-np.inf, np.inf)
     remark: str = ""
+    weights: Float64 | None = None
 
     @property
     def table(self) -> Float64:
@@ -139,10 +146,14 @@ class Paired(Resolved):
         if isinstance(chosen, slice):
             return self
         clusters, column = self.options.clusters, Column.of(self.column.values[chosen])
+        weights = None if self.weights is None else self.weights[chosen]
         if clusters is not None:
             clusters = clusters[chosen]
         return dataclasses.replace(
-            self, column=column, options=dataclasses.replace(self.options, clusters=clusters)
+            self,
+            column=column,
+            weights=weights,
+            options=dataclasses.replace(self.options, clusters=clusters),
         )
 
     def mean(self) -> float:
@@ -159,6 +170,7 @@ class Paired(Resolved):
             kind,
             bounds=self.bounds,
             confidence=options.confidence,
+            weights=self.weights,
             clusters=options.clusters,
         )
 
@@ -194,7 +206,29 @@ class Paired(Resolved):
             lambda one, _: one.mean_interval(), chosen, threads=options.threads, progress=False
         )
         means = [one.mean() for one in (*chosen, *(each.among(common) for each in chance))]
-        return Board(np.array(means), p_values, intervals, n)
+        return Board(np.array(means), p_values, intervals, [n] * len(means))
+
+
+class InGroup(Paired):
+    """A model by a metric with a value for each user, of whom no other model has a value."""
+
+    def against(self, other: Paired) -> GroupPair:
+        """Return the pair of this model and another one."""
+        return GroupPair(self, other)
+
+    @staticmethod
+    def board(ranked: Sequence[Paired], chance: Sequence[Paired], rows: Sequence[PairRow]) -> Board:
+        """Return means, intervals and p, each over the users of its own model."""
+        tested = {frozenset((row.model, row.other)): row.p_value for row in rows}
+        p_values = np.ones((len(ranked), len(ranked)))
+        for one, two in itertools.combinations(range(len(ranked)), 2):
+            p = tested.get(frozenset((ranked[one].model.name, ranked[two].model.name)))
+            if p is None:
+                p = ranked[one].against(ranked[two]).p(0.0)
+            p_values[one, two] = p_values[two, one] = p
+        means = [in_units(one.column, one.weights, one.options.clusters).estimate for one in ranked]
+        n = [int(np.count_nonzero(~np.isnan(one.column.values))) for one in ranked]
+        return Board(np.array(means), p_values, [one.mean_interval() for one in ranked], n)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -209,6 +243,7 @@ class UserPair:
 
     one: Paired
     two: Paired
+    averages: ClassVar[set[str]] = {"users", "usual"}  # those that the comparison follows
 
     @property
     def options(self) -> Options:
@@ -331,7 +366,7 @@ class UserPair:
             rules_of(each.model.first.known_metric(each.metric), each.model.first.protocol).average
             for each in (self.one, self.two)
         }
-        if unequal := averages - {"users", "usual"}:
+        if unequal := averages - self.averages:
             notes.append(
                 f"By the rule {rule_text('average', min(unequal))} users weigh differently in the "
                 "mean; a comparison counts every user once."
@@ -376,6 +411,42 @@ class SeedPair(UserPair):
         )
 
 
+class GroupPair(UserPair):
+    """Two models with different users, such as the groups of an A/B test."""
+
+    averages: ClassVar[set[str]] = {"users", "usual", "relevant", "pooled"}
+
+    @cached_property
+    def groups(self) -> TwoGroups:
+        """Return the values of both groups."""
+        (one, two), clusters = (self.one, self.two), self.options.clusters
+        values = one.column.values, two.column.values
+        return TwoGroups.of(*values, (one.weights, two.weights), (clusters, clusters))
+
+    def difference(self) -> Difference:
+        """Return the difference of the means by Welch's test."""
+        found = self.groups.compare(self.one.bounds, self.options.confidence)
+        n = sum(np.count_nonzero(~np.isnan(one.column.values)) for one in (self.one, self.two))
+        return dataclasses.replace(found, n=int(n))
+
+    def p(self, enough: float) -> float:
+        """Return p of Welch's test."""
+        return self.difference().test.p_value
+
+    def equivalence(self, margin: float) -> Equivalence:
+        """Return the two one-sided tests by Welch's statistic."""
+        return self.groups.equivalence(margin, self.options.alpha)
+
+    def power(self, difference: float | None, wanted: float, alpha: float | None) -> Power:
+        """Return what both groups together can show; see `recometer.power`."""
+        options = self.options
+        planned = self.groups.power(difference, wanted, options.alpha if alpha is None else alpha)
+        note = "Numbers are those of both groups together, in their present ratio."
+        if options.clusters is not None:
+            note = f"{note} Numbers of users are numbers of clusters."
+        return dataclasses.replace(planned, note=f"{planned.note} {note}".strip())
+
+
 class FoldPair(UserPair):
     """Two models that were evaluated in folds."""
 
@@ -409,7 +480,13 @@ def resolve(
 
     def read(model: Model, ticker: Ticker) -> Paired:
         column = Column.of(users.values(model, metric))
-        return Paired(model, metric, users, options, column.coded() if code else column)
+        if options.paired:
+            return Paired(model, metric, users, options, column.coded() if code else column)
+        (weights,) = users.runs(model, metric, EvaluationRecord.counted_weights)
+        known = np.unique(weights[~np.isnan(weights)])
+        return InGroup(
+            model, metric, users, options, column, weights=weights if len(known) > 1 else None
+        )
 
     found = run_tasks(read, models, threads=options.threads, progress=False)
     bounds, remark = _bounds_of(metric, models, (one.column for one in found))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,12 @@ def _hint() -> str:
         "recometer compare als.parquet pop.parquet --baseline pop.",
     )
     return f"Hint: {call}"
+
+
+def on_unpaired() -> str:
+    """Return the way to compare different users."""
+    option = python_or_command("paired=False", "--unpaired")
+    return f"Groups of different users, as in an A/B test, are compared with {option}."
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -268,8 +274,8 @@ class Users:
     places: Mapping[str, tuple[Int64 | None, ...]]
 
     @classmethod
-    def of(cls, models: Sequence[Model]) -> Users:
-        """Find the users of some models.
+    def of(cls, models: Sequence[Model], *, paired: bool = True) -> Users:
+        """Find the users of some models; unless paired, positions are users of one model only.
 
         Raises
         ------
@@ -279,6 +285,14 @@ class Users:
         """
         runs = [(model.label(at), run) for model in models for at, run in enumerate(model.runs)]
         label, first = runs[0]
+        if not paired and any(run.user_ids is None for _, run in runs):
+            begin, own = 0, {}
+            for model in models:
+                ends = begin + np.cumsum([run.n_users for run in model.runs])
+                starts = [begin, *ends[:-1]]
+                own[model.name] = tuple(map(np.arange, starts, ends))
+                begin = int(ends[-1])
+            return cls(None, begin, own)
         for other, run in runs:
             if (run.user_ids is None) != (first.user_ids is None):
                 raise InputError(
@@ -288,7 +302,8 @@ class Users:
             if first.user_ids is None and run.n_users != first.n_users:
                 raise InputError(
                     f"{label} has {first.n_users:,} users and {other} {run.n_users:,}; without ids "
-                    "they cannot be matched. Hint: evaluate both with the same test data."
+                    "they cannot be matched. Hint: evaluate both with the same test data. "
+                    f"{on_unpaired()}"
                 )
         known = [run.user_ids for _, run in runs if run.user_ids is not None]
         if all(np.array_equal(one, known[0]) for one in known):
@@ -305,6 +320,14 @@ class Users:
         }
         return cls(distinct, len(distinct), found)
 
+    def in_groups(self, clusters: Array | None) -> dict[str, Array]:
+        """Return the users of each model, or their clusters, by model."""
+        units = np.arange(self.n) if clusters is None else clusters
+        return {
+            name: np.unique(np.concatenate([units if at is None else units[at] for at in places]))
+            for name, places in self.places.items()
+        }
+
     def spread(self, model: Model, columns: Iterable[Array], missing: float) -> list[Array]:
         """Return a column per run for all users, with `missing` for users without a value."""
         found = []
@@ -316,14 +339,19 @@ class Users:
             found.append(whole)
         return found
 
-    def runs(self, model: Model, metric: str) -> list[Float64]:
+    def runs(
+        self,
+        model: Model,
+        metric: str,
+        read: Callable[[EvaluationRecord, str], Float64] = EvaluationRecord.counted_values,
+    ) -> list[Float64]:
         """Return the values that count in a metric's mean, for each seed: float64 [n].
 
-        All are NaN for a random order without the metric.
+        All are NaN for a random order without the metric. `read` may read another column.
         """
         if model.by_chance and not model.has(metric):
             return [np.full(self.n, np.nan)]
-        columns = (run.counted_values(metric) for run in model.runs)
+        columns = (read(run, metric) for run in model.runs)
         found = self.spread(model, columns, np.nan)
         if not model.batches:
             return found

@@ -289,8 +289,8 @@ def plain_mean(value: float) -> str:
     return "undefined" if math.isnan(value) else number(value)
 
 
-def user_columns(confidence: float) -> list[Column]:
-    """Return the columns of relative differences and of how users differ."""
+def user_columns(confidence: float, *, paired: bool = True) -> list[Column]:
+    """Return the columns of relative differences and, if users are paired, of how they differ."""
 
     def ends(low: float, high: float) -> str:
         if math.isnan(low):
@@ -303,15 +303,18 @@ def user_columns(confidence: float) -> list[Column]:
     def users(n_better: int, n_equal: int, n_worse: int, n: int) -> str:
         return f"{n_better:,} / {n_equal:,} / {n_worse:,}" if n_better + n_equal + n_worse else ""
 
+    pairs = [
+        Column("P(better)", ("probability_better",), number, number=True, spare=True),
+        Column(
+            "better / equal / worse", ("n_better", "n_equal", "n_worse", "n"), users, number=True
+        ),
+    ]
     return [
         *PAIR,
         Column("relative", show=percent, number=True),
         Column(f"{confidence:.0%} interval", ("relative_low", "relative_high"), ends, number=True),
         Column("effect", ("standardised",), number, number=True, spare=True),
-        Column("P(better)", ("probability_better",), number, number=True, spare=True),
-        Column(
-            "better / equal / worse", ("n_better", "n_equal", "n_worse", "n"), users, number=True
-        ),
+        *(pairs if paired else []),
         Column("users", ("n",), "{:,}".format, number=True, spare=True),
     ]
 

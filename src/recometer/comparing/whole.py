@@ -113,7 +113,7 @@ class Whole(Resolved):
             means[at], means[other] = row.mean, row.mean_other
         n, confidence = max(row.n for row in rows), ranked[0].options.confidence
         unknown = Interval.unknown(confidence, n, "See the differences.")
-        return Board(means, p_values, [unknown] * len(names), n)
+        return Board(means, p_values, [unknown] * len(names), [n] * len(means))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -150,9 +150,9 @@ class WholePair:
     def _values(self, pair: Pair, runs: Sequence[EvaluationRecord]) -> Mapping[str, WholeValues]:
         """Return the values and their variances, from the data that the runs still have."""
         names, options = self.one.names, self.one.options
-        if all(run.read_together(self.one.metric) is not None for run in runs):
+        if options.paired and all(run.read_together(self.one.metric) is not None for run in runs):
             return _resampled_values(names, pair, self.one.users, options)
-        found = {name: _saved_values(name, pair, options.confidence) for name in names}
+        found = {name: _saved_values(name, pair, options) for name in names}
         if options.clusters is None or all(run.clusters is not None for run in runs):
             return found
         return {
@@ -219,21 +219,28 @@ def _resampled_values(
     return found
 
 
-def _saved_values(metric: str, pair: Pair, confidence: float) -> WholeValues:
+def _saved_values(metric: str, pair: Pair, options: Options) -> WholeValues:
     """Return the values of runs of which only the intervals are known.
 
-    The standard error of a sum is at most the sum of the standard errors.
+    The standard error of a sum is at most the sum of the standard errors. If the users are
+    different, the variances add up instead.
     """
-    values, errors = [], []
+    values, errors, confidence = [], [], options.confidence
     for model in pair:
         known = [_known(run, metric) for run in model.runs]
         values.append(np.array([value for value, _ in known]))
         errors.append(_error(float(np.mean([half for _, half in known])), confidence))
     first, second = (float(one.mean()) for one in values)
-    error = sum(errors)
-    ratio = (errors[0] + errors[1] * first / second) / second if second > 0 else np.nan
-    note = SAVED if math.isfinite(error) else "An evaluation has no interval of this metric."
-    n = min(run.n_users for model in pair for run in model.runs)
+
+    def add(one: Sequence[float]) -> float:
+        return sum(one) if options.paired else math.hypot(*one)
+
+    error = add(errors)
+    ratio = add([errors[0], errors[1] * first / second]) / second if second > 0 else np.nan
+    note = SAVED if options.paired else ""
+    note = note if math.isfinite(error) else "An evaluation has no interval of this metric."
+    sizes = [run.n_users for model in pair for run in model.runs]
+    n = min(sizes) if options.paired else sum(sizes)
     return WholeValues(values[0], values[1], n, error, ratio, note=note)
 
 

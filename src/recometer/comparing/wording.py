@@ -226,6 +226,9 @@ def on_standings(n_users: Iterable[int], options: Options, correction: Correctio
     users = f"{' or '.join(f'{n:,}' for n in counts)} user{'s' if counts != [1] else ''}"
     means = f"The means are over the {users} with a value from all models. " if counts else ""
     by = "paired tests of all pairs, adjusted by Holm's method"
+    if not options.paired:
+        means = "Each mean is over the users of its own group. "
+        by = by.replace("paired", "Welch's")
     if correction == "tukey":
         by = "Tukey's test of all models by randomisation"
     return [

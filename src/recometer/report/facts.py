@@ -168,7 +168,10 @@ def call_of(given: Inputs) -> str:
     options = [f"metrics={_written(comparison.metrics)!r}"]
     options += [f"baseline={comparison.baseline!r}"] * (comparison.baseline is not None)
     options += [f"primary={' '.join(comparison.primary)!r}"] * comparison.chosen
-    for name, default in (("test", "randomisation"), ("interval", "auto"), ("seed", 0)):
+    paired = comparison.options.paired
+    options += ["paired=False"] * (not paired)
+    test = "randomisation" if paired else "welch"
+    for name, default in (("test", test), ("interval", "auto"), ("seed", 0)):
         value = getattr(comparison.options, name)
         options += [f"{name}={value!r}"] * (value != default)
     options += [f"correction={comparison.correction!r}"] * (comparison.correction != "holm")

@@ -82,7 +82,9 @@ def headline(
     if told and tied:
         verdict += f" No difference from {winner} is shown for {_listed(tied)}."
     harmed = _most_harmed(given, metric, pair)
-    sentences = [*leaks, *_on_known(given, metric), *_on_direction(standings)]
+    sizes = None if given.comparison is None else given.comparison.sample_ratio
+    mismatch = [str(sizes)] if sizes is not None and sizes.mismatch else []
+    sentences = [*leaks, *mismatch, *_on_known(given, metric), *_on_direction(standings)]
     sentences += _on_apart(given, standings, pair)
     sentences += _on_others(given, metric, pair)
     sentences += _on_users(row, pair) + _on_harmed(harmed, metric, pair)
@@ -215,7 +217,7 @@ def _on_others(given: Inputs, primary: str, pair: tuple[str, str]) -> list[str]:
 
 
 def _on_users(row: PairRow, pair: tuple[str, str]) -> list[str]:
-    if row.for_all_users:
+    if row.for_all_users or not row.n_better + row.n_equal + row.n_worse:
         return []
     return [
         f"{_users(row.n_better, 'is', 'are')} better off with {pair[0]} than with {pair[1]}, "
@@ -233,7 +235,7 @@ def _users(n: int, one: str, more: str) -> str:
 
 
 def _most_harmed(given: Inputs, metric: str, pair: tuple[str, str]) -> UserChange | None:
-    if given.is_whole(metric):
+    if given.is_whole(metric) or not given.options.paired:
         return None
     harmed = changes_of(_user_pair(given, metric, pair), 1).harmed
     return harmed[0] if harmed else None

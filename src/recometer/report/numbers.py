@@ -70,7 +70,9 @@ def _numbers(
     of = {one.model.name: one.column.values for one in each}
     higher = given.definition(metric).higher_is_better
     differences = {
-        pair_name(one, other): of[one] - of[other] for one, other in pairs if one != other
+        pair_name(one, other): of[one] - of[other]
+        for one, other in pairs
+        if one != other and given.options.paired
     }
     return MetricNumbers(
         standings,

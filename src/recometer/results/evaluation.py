@@ -442,6 +442,10 @@ class EvaluationRecord(rendering.Printed):
         """Return the values that count in a metric's mean, and NaN for other users."""
         return self._averaging.entering(self._known(metric))
 
+    def counted_weights(self, metric: str | Metric) -> Float64:
+        """Return the weights of the users in a metric's mean, by the rule ``average``."""
+        return self._averaging.weights(self._known(metric), None)
+
     def bounds(self, metric: str | Metric) -> tuple[float, float]:
         """Return the lowest and the highest possible value of a user; they may be infinite."""
         return self._averaging.bounds(self._known(metric))

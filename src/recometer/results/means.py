@@ -52,7 +52,7 @@ class Averaging:
 
     def mean(self, name: str, weights: Weights) -> float:
         """Return the mean of a metric; NaN if no user has a value."""
-        weight, values = self._weights(name, weights), self.entering(name)
+        weight, values = self.weights(name, weights), self.entering(name)
         if weights is None and self._rules(name).average == "parts":
             weight = weight * (self.reasons[name] != Reason.NOT_COUNTED)
             metric = self.metrics[name]
@@ -64,7 +64,7 @@ class Averaging:
         if values is None:
             return np.nan
         entering = np.where(np.isnan(self.entering(name)), np.nan, values)
-        return _weighted(entering, self._weights(name, None))
+        return _weighted(entering, self.weights(name, None))
 
     def intervals(self, names: Sequence[str], weights: Weights) -> list[Interval]:
         """Return the interval of each mean, within the metric's bounds; NaN if unknown."""
@@ -73,7 +73,7 @@ class Averaging:
             "users",
             "usual",
         }
-        weight = [self._weights(name, weights) for name in names] if weighted else None
+        weight = [self.weights(name, weights) for name in names] if weighted else None
         found = self._resampled(columns, weight)
         if not found:
             each = [None] * len(names) if weight is None else weight
@@ -123,7 +123,8 @@ class Averaging:
     def _rules(self, name: str) -> Protocol:
         return rules_of(self.metrics[name], self.protocol)
 
-    def _weights(self, name: str, weights: Weights) -> Float64:
+    def weights(self, name: str, weights: Weights) -> Float64:
+        """Return the weights of the users in the mean of a metric."""
         n_users, by_rule = len(self.n_relevant), weights is None
         weights = self._rules(name).average if weights is None else weights
         if isinstance(weights, str):

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from recometer.stats.sequential import ConfidenceSequence
     from recometer.stats.several import Ranking, Tukey, adjust, rank_intervals, tukey
     from recometer.stats.tests import TestResult, paired_t, randomisation, sign, wilcoxon
+    from recometer.stats.two_groups import SampleRatio, compare_groups, sample_ratio
     from recometer.stats.two_one_sided import Equivalence, equivalence
 
 __all__ = [
@@ -39,10 +40,12 @@ __all__ = [
     "Power",
     "Ranking",
     "Runs",
+    "SampleRatio",
     "TestResult",
     "Tukey",
     "adjust",
     "compare",
+    "compare_groups",
     "effects",
     "equivalence",
     "interval",
@@ -54,6 +57,7 @@ __all__ = [
     "power_of",
     "randomisation",
     "rank_intervals",
+    "sample_ratio",
     "sign",
     "smallest_difference",
     "tukey",
@@ -73,10 +77,12 @@ LAZY = {
     "Power": "planning",
     "Ranking": "several",
     "Runs": "runs",
+    "SampleRatio": "two_groups",
     "TestResult": "tests",
     "Tukey": "several",
     "adjust": "several",
     "compare": "comparing",
+    "compare_groups": "two_groups",
     "effects": "effect_sizes",
     "equivalence": "two_one_sided",
     "interval": "means",
@@ -88,6 +94,7 @@ LAZY = {
     "power_of": "planning",
     "randomisation": "tests",
     "rank_intervals": "several",
+    "sample_ratio": "two_groups",
     "sign": "tests",
     "smallest_difference": "planning",
     "tukey": "several",

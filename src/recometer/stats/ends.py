@@ -19,6 +19,7 @@ METHODS = {
     "percentile": "the bootstrap's percentiles, not resampled",
     "bca": "the bootstrap's BCa, not resampled",
     "bootstrap": "from resampled users",
+    "welch": "Welch's t",
     "randomisation": "by inversion of the randomisation test",
     "random effects": "with the variance between users and between runs",
     "betting": "by betting, at all numbers of users at once",

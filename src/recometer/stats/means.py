@@ -23,7 +23,7 @@ from recometer.stats.grouping import (
     group_checked,
 )
 
-__all__ = ["Kind", "interval", "interval_of", "student"]
+__all__ = ["Kind", "in_units", "interval", "interval_of", "student"]
 
 # The bootstrap interval covers too rarely with fewer clusters of different sizes, counted as the
 # equivalent number of clusters of one size (docs/statistics.md).
@@ -87,8 +87,31 @@ def interval(
     """
     check_confidence(confidence)
     bounds = None if bounds is None else check_bounds(bounds)
+    found = in_units(values, weights, clusters)
+    if isinstance(found.sizes, float):
+        return interval_of(found, kind, bounds=bounds, confidence=confidence)
+    what = "clusters differ in size" if weights is None else "mean is weighted"
+    return interval_of(
+        found,
+        kind,
+        bounds=bounds,
+        confidence=confidence,
+        why=what,
+        of_clusters=weights is None,
+    )
+
+
+def in_units(
+    values: npt.ArrayLike | Column,
+    weights: npt.ArrayLike | None,
+    clusters: npt.ArrayLike | None,
+) -> Grouped:
+    """Return weighted values, or their sums over clusters; see `interval`.
+
+    Sizes are 1 if all weights, or all clusters, are equal: the mean is then a plain one.
+    """
     if weights is None and clusters is None:
-        return interval_of(_grouped(values), kind, bounds=bounds, confidence=confidence)
+        return _grouped(values)
     x = values.values if isinstance(values, Column) else column(values)
     y = np.ones(len(x)) if weights is None else column(weights, "weights")
     if len(x) != len(y):
@@ -100,17 +123,9 @@ def interval(
     if clusters is not None:
         x, y = by_cluster(x, clusters), by_cluster(y, clusters)
     x, y = x[y > 0], y[y > 0]
-    if len(x) and (y == y[0]).all():
-        return interval_of(group(x / y), kind, bounds=bounds, confidence=confidence)
-    what = "clusters differ in size" if weights is None else "mean is weighted"
-    return interval_of(
-        group(x, y) if len(x) else group(x),
-        kind,
-        bounds=bounds,
-        confidence=confidence,
-        why=what,
-        of_clusters=weights is None,
-    )
+    if not len(x) or (y == y[0]).all():
+        return group(x / y)
+    return group(x, y)
 
 
 def _grouped(values: npt.ArrayLike | Column) -> Grouped:

@@ -20,6 +20,8 @@ __all__ = [
     "NEGATIVE",
     "NOBODY",
     "NOT_ABOVE_0",
+    "hull",
+    "less_1",
     "on_side_of",
     "relative_interval",
     "relative_over_runs",
@@ -73,7 +75,7 @@ def relative_interval(
         low, high = _fieller(ratios, confidence)
     else:
         low, high = _by_flips(ratios, confidence)
-    return _less_1(low, high, method, ratios.n, difference)
+    return less_1(low, high, method, ratios.n, difference)
 
 
 def relative_over_runs(ratios: Grouped, runs: RunMoments, difference: Interval) -> Interval:
@@ -115,17 +117,17 @@ def relative_over_runs(ratios: Grouped, runs: RunMoments, difference: Interval) 
         arm = of.interval.width / 2
         return of.mean / arm if arm > 0 else float(np.copysign(np.inf, of.mean))
 
-    ends = _hull(
+    ends = hull(
         lambda ratio: found_at(1.0, ratio),
         estimate,
         1.0,
         difference.width / 2 / mean,
         (found_at(1.0, 0.0), -found_at(0.0, 1.0)),
     )
-    return _less_1(*ends, difference.method, n, difference)
+    return less_1(*ends, difference.method, n, difference)
 
 
-def _less_1(low: float, high: float, method: str, n: int, difference: Interval) -> Interval:
+def less_1(low: float, high: float, method: str, n: int, difference: Interval) -> Interval:
     """Return the interval of a ratio minus 1, from the ends of the ratio."""
     low, note = max(low, 0.0), ""
     if high == np.inf:
@@ -136,7 +138,7 @@ def _less_1(low: float, high: float, method: str, n: int, difference: Interval) 
     return on_side_of(found, difference)
 
 
-def _hull(
+def hull(
     quantile_at: Callable[[float], float],
     estimate: float,
     target: float,
@@ -201,7 +203,7 @@ def _by_flips(ratios: Grouped, confidence: float) -> tuple[float, float]:
 
     start = 0.0 if ratios.constant else target * ratios.standard_error
     alone = quantile(x), quantile(y)
-    return _hull(lambda ratio: quantile(x - ratio * y), ratios.estimate, target, start, alone)
+    return hull(lambda ratio: quantile(x - ratio * y), ratios.estimate, target, start, alone)
 
 
 def _fieller(ratios: Grouped, confidence: float) -> tuple[float, float]:

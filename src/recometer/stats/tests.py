@@ -59,6 +59,7 @@ OTHERS = {
     "random effects": "Student's t with the variance between users and between seeds",
     "folds": "Student's paired t test of folds",
     "bootstrap": "users drawn with replacement",
+    "welch": "Welch's t test of groups of different users",
 }
 """The methods behind p-values that belong to an interval, and not to a test of `TESTS`."""
 

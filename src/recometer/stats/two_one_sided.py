@@ -18,7 +18,7 @@ from recometer.stats.runs import over_runs_of, run_moments
 from recometer.stats.saddlepoint import increasing_root
 from recometer.stats.tests import TestResult
 
-__all__ = ["Equivalence", "equivalence", "equivalence_over_runs"]
+__all__ = ["Equivalence", "check_margin", "equivalence", "equivalence_over_runs"]
 
 LEAST_LEVEL = 1e-12  # below this level, intervals cannot be computed
 
@@ -90,7 +90,7 @@ def equivalence(
     InputError
         If the margin is not above 0, alpha is out of range, or clusters have another length.
     """
-    _check(margin, alpha)
+    check_margin(margin, alpha)
     if test not in ("randomisation", "t"):
         hint = did_you_mean(str(test), ("randomisation", "t"))
         raise UnknownNameError(f"There is no test of equivalence {test!r}. {hint}")
@@ -135,7 +135,7 @@ def equivalence_over_runs(
     margin, alpha
         As in `equivalence`.
     """
-    _check(margin, alpha)
+    check_margin(margin, alpha)
     given = run_moments(first, second)
     whole = over_runs_of(given, confidence=1 - 2 * alpha)
     sides = []
@@ -147,7 +147,8 @@ def equivalence_over_runs(
     return Equivalence(p, p <= alpha, margin, whole.interval, "random effects", whole.note)
 
 
-def _check(margin: float, alpha: float) -> None:
+def check_margin(margin: float, alpha: float) -> None:
+    """Refuse a margin that is not above 0, or a level outside (0, 0.5)."""
     if not isinstance(margin, numbers.Real) or not 0 < margin < np.inf:
         raise InputError(
             f"{argument_text('margin', margin)} must be above 0: the difference that would matter."

@@ -1,0 +1,275 @@
+"""Groups of different users: Welch's test, ratios, clusters, sample ratios, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.stats
+from command_line import CliRunner
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from results import evaluation
+
+import recometer as rm
+from recometer.cli._app import app
+from recometer.evaluation import Evaluation
+from recometer.stats import compare_groups, sample_ratio
+
+RANDOM = np.random.default_rng(7)
+ONE, TWO = RANDOM.random(120), 0.8 * RANDOM.random(90)
+
+
+def group(values: np.ndarray, first: int = 0, metric: str = "rr", **more: object) -> Evaluation:
+    """Return the evaluation of users with ids from `first` on."""
+    ids = np.arange(first, first + len(values))
+    return evaluation({metric: list(values)}, user_ids=ids, **more)
+
+
+def compared(one: np.ndarray, two: np.ndarray, **options: object) -> rm.Comparison:
+    models = {"new": group(one), "old": group(two, 10_000)}
+    return rm.compare(models, baseline="old", paired=False, **options)  # type: ignore[arg-type]
+
+
+def said(shown: object) -> str:
+    """Return what is printed, without line breaks."""
+    return " ".join(str(shown).split())
+
+
+def test_a_row_has_the_numbers_of_welchs_test() -> None:
+    row = compared(ONE, TWO).row("rr", "new")
+    expected = scipy.stats.ttest_ind(ONE, TWO, equal_var=False)
+    assert row.p_value == pytest.approx(expected.pvalue, rel=1e-10)
+    assert tuple(row.interval) == pytest.approx(tuple(expected.confidence_interval()), rel=1e-10)
+    assert (row.test.test, row.interval.method, row.n) == ("welch", "welch", 210)
+    assert row.difference == pytest.approx(ONE.mean() - TWO.mean())
+    assert row.verdict == "better"
+
+
+def test_groups_need_no_ids() -> None:
+    plain = {"new": evaluation({"rr": list(ONE)}), "old": evaluation({"rr": list(TWO)})}
+    found = rm.compare(plain, baseline="old", paired=False)
+    assert found.row("rr", "new").p_value == compared(ONE, TWO).row("rr", "new").p_value
+    assert found.users.n == 210
+
+
+def test_a_ratio_of_sums_has_the_error_of_the_delta_method() -> None:
+    """Var(Σ wx / Σ w) = (Var(wx) - 2 r Cov(wx, w) + r² Var(w)) / (n · mean(w)²)."""
+    weights = RANDOM.integers(1, 9, 120), RANDOM.integers(1, 9, 90)
+    squares, ratios = [], []
+    for x, w in zip((ONE, TWO), weights, strict=True):
+        ratio = (w * x).sum() / w.sum()
+        covariances = np.cov(w * x, w)
+        variance = covariances[0, 0] - 2 * ratio * covariances[0, 1] + ratio**2 * covariances[1, 1]
+        squares.append(variance / (len(x) * w.mean() ** 2))
+        ratios.append(ratio)
+    found = compare_groups(ONE, TWO, weights=weights)
+    assert found.difference == pytest.approx(ratios[0] - ratios[1])
+    assert found.error == pytest.approx(np.sqrt(sum(squares)))
+
+
+def test_the_rule_average_weights_the_means() -> None:
+    protocol = rm.Protocol(average="relevant")
+    numbers = RANDOM.integers(1, 9, 120), RANDOM.integers(1, 9, 90)
+    models = {
+        name: group(x, first, protocol=protocol, n_relevant=w)
+        for name, x, first, w in zip("ab", (ONE, TWO), (0, 500), numbers, strict=True)
+    }
+    row = rm.compare(models, baseline="b", paired=False).row("rr", "a")
+    found = compare_groups(ONE, TWO, weights=numbers, bounds=(0, 1))
+    assert row.mean == pytest.approx(models["a"].mean()["rr"])
+    assert (row.difference, *row.interval) == (found.difference, *found.interval)
+    assert not any("weigh" in note for note in row.notes)
+
+
+def test_clusters_are_the_units_of_both_groups() -> None:
+    clusters = np.arange(120) // 3, 1_000 + np.arange(90) // 3
+    sums = [x.reshape(-1, 3).mean(axis=1) for x in (ONE, TWO)]
+    expected = scipy.stats.ttest_ind(*sums, equal_var=False)
+    row = compared(ONE, TWO, cluster=np.concatenate(clusters)).row("rr", "new")
+    assert row.p_value == pytest.approx(expected.pvalue)
+    assert (row.n, row.test.n) == (210, 70)
+
+
+def test_several_groups_are_adjusted_by_holms_method() -> None:
+    models = {
+        n: group(x, 1_000 * at)
+        for at, (n, x) in enumerate(zip("abc", (ONE, TWO, TWO**2), strict=True))
+    }
+    found = rm.compare(models, paired=False)
+    p = [row.p_value for row in found.rows]
+    assert [row.adjusted_p for row in found.rows] == pytest.approx(rm.stats.adjust(p).tolist())
+    assert [one.n for one in found.standings] == [120, 90, 90]
+    assert found.standings[0].mean == pytest.approx(ONE.mean())
+
+
+@examples(2)
+@given(
+    st.integers(0, 2**32), st.integers(0, 60), st.integers(0, 60), st.sampled_from([1, 4, 1_000])
+)
+def test_verdict_interval_p_and_gates_agree(seed: int, n: int, m: int, levels: int) -> None:
+    generator = np.random.default_rng(seed)
+    one, two = (np.round(generator.random(size) ** 2 * levels) / levels for size in (n + 1, m + 1))
+    found = compared(one, two, margin=0.1, ratio=f"{n + 1}:{m + 1}")
+    row = found.row("rr", "new")
+    excludes = row.low > 0 or row.high < 0
+    assert excludes == (row.p_value <= 0.05)
+    assert excludes == (row.verdict in ("better", "worse"))
+    if np.isfinite([row.relative_low, row.low]).all():
+        assert np.sign(row.relative_low) == np.sign(row.low)
+        assert row.relative_low <= row.relative <= row.relative_high
+    verdict = found.gate("rr >= 0").rows[0].verdict
+    expected = "passed" if row.low >= 0 else "failed" if row.high < 0 else "undecided"
+    assert verdict == (expected if row.decides_gates else "undecided")
+    models = {"old": group(two, 10_000), "new": group(one)}
+    other = rm.compare(models, paired=False, ratio=f"{m + 1}:{n + 1}").row("rr", "old", "new")
+    assert other.difference == pytest.approx(-row.difference, nan_ok=True)
+    assert other.p_value == pytest.approx(row.p_value, nan_ok=True)
+
+
+def test_equivalence_is_two_one_sided_tests() -> None:
+    row = compared(ONE, TWO, margin=0.2).row("rr", "new")
+    lower = scipy.stats.ttest_ind(ONE + 0.2, TWO, equal_var=False, alternative="greater").pvalue
+    upper = scipy.stats.ttest_ind(ONE - 0.2, TWO, equal_var=False, alternative="less").pvalue
+    assert row.equivalence_p == pytest.approx(max(lower, upper))
+
+
+def test_power_keeps_the_ratio_of_the_groups() -> None:
+    found = compared(ONE, TWO).power("rr", 0.1)
+    variance = ONE.var(ddof=1) / 120 + TWO.var(ddof=1) / 90
+    assert found.n == 210
+    assert found.deviation == pytest.approx(np.sqrt(210 * variance), rel=0.01)
+    assert "both groups together" in str(found)
+
+
+def test_sizes_are_tested_against_the_planned_ratio() -> None:
+    found = compared(ONE, TWO)
+    assert found.sample_ratio is not None
+    assert found.sample_ratio.p_value == pytest.approx(scipy.stats.chisquare([120, 90]).pvalue)
+    stated = compared(ONE, TWO, ratio={"new": 4, "old": 3}).sample_ratio
+    assert stated is not None
+    assert stated.p_value == pytest.approx(1.0)
+    assert sample_ratio({"a": 0, "b": 0}).p_value == 1.0
+    with pytest.warns(rm.DataWarning, match="do not have the planned sizes"):
+        mismatched = compared(ONE, TWO, ratio="9:1")
+    assert "do not have the planned sizes" in said(mismatched)
+    assert "do not have the planned sizes" in said(mismatched.gate("rr >= -5%"))
+    assert json.loads(mismatched.to_json())["sample_ratio"]["counts"] == {"new": 120, "old": 90}
+
+
+def test_users_in_both_groups_are_refused_unless_allowed() -> None:
+    models = {"new": group(ONE), "old": group(TWO, 119)}
+    with pytest.raises(rm.InputError, match="1 users are in several groups, for instance 119"):
+        rm.compare(models, paired=False)
+    assert rm.compare(models, paired=False, allow="users").row("rr", "new", "old").n == 210
+    with pytest.raises(rm.InputError, match="clusters of users are in several groups"):
+        compared(ONE, TWO, cluster=np.arange(210) % 7)
+
+
+def test_paired_comparisons_of_different_users_name_the_way_out() -> None:
+    with pytest.raises(rm.InputError, match="paired=False"):
+        rm.compare({"new": group(ONE), "old": group(TWO, 500)})
+    with pytest.raises(rm.InputError, match="paired=False"):
+        rm.compare([evaluation({"rr": list(ONE)}), evaluation({"rr": list(TWO)})])
+    draw = RANDOM.random((20, 10)) < 0.3
+    users = [list(range(20)), list(range(50, 70))]
+    results = [
+        rm.evaluate(
+            rm.Scores(RANDOM.random((20, 10)), user_ids=ids, item_ids=list(range(10))),
+            {user: np.flatnonzero(row).tolist() for user, row in zip(ids, draw, strict=True)},
+            metrics="ndcg@5 coverage@5",
+        )
+        for ids in users
+    ]
+    with pytest.raises(rm.InputError, match=r"different test data.*paired=False"):
+        rm.compare(results)
+    found = rm.compare(results, paired=False)
+    assert found.metrics == ("ndcg@5",)
+    assert any(note.startswith("Left out: coverage@5") for note in found.notes)
+    with pytest.raises(rm.InputError, match="cannot be compared by coverage@5"):
+        rm.compare(results, paired=False, metrics="coverage@5")
+
+
+def test_other_rules_are_still_refused() -> None:
+    other = group(TWO, 500, protocol=rm.Protocol(undefined=0.0))
+    with pytest.raises(rm.InputError, match="under different rules: undefined"):
+        rm.compare({"new": group(ONE), "old": other}, paired=False)
+
+
+def test_segments_compare_groups_and_single_users_are_not_compared() -> None:
+    found = compared(ONE, TWO)
+    sides = dict.fromkeys([*range(60), *range(10_000, 10_045)], "first")
+    sides |= dict.fromkeys([*range(60, 120), *range(10_045, 10_090)], "second")
+    rows = {row.group: row for row in found.by(sides, "rr", "new").rows}
+    expected = scipy.stats.ttest_ind(ONE[:60], TWO[:45], equal_var=False).confidence_interval()
+    assert (rows["first"].low, rows["first"].high) == pytest.approx(tuple(expected))
+    with pytest.raises(rm.InputError, match="no user gains or loses"):
+        found.changes("rr", "new")
+    last = found.per_user("rr").row(-1)
+    assert last[1:] == pytest.approx((ONE.mean(), TWO.mean()))
+
+
+def test_few_users_with_another_value_decide_no_gate() -> None:
+    one, two = np.zeros(200), np.zeros(200)
+    one[:25] = 1
+    found = compared(one, two, ratio="1:1")
+    assert found.gate("rr >= -5%").rows[0].verdict == "undecided"
+    assert "too few to exclude a rare large loss" in said(found.full())
+
+
+def test_errors_over_rows_have_independent_variances() -> None:
+    """The rows of both groups are resampled by themselves: the variances add up."""
+    rows = [
+        {
+            "user_id": np.repeat(np.arange(first, first + 40), 5),
+            "item_id": np.tile(np.arange(5), 40),
+            "rating": RANDOM.integers(1, 6, 200).astype(float),
+            "score": RANDOM.normal(3, 1, 200),
+        }
+        for first in (0, 100)
+    ]
+    results = [
+        rm.evaluate(rm.Pairs(pl.DataFrame(one), score="score", rating="rating"), metrics="rmse")
+        for one in rows
+    ]
+    row = rm.compare(results, paired=False).rows[0]
+    arms = [(high - low) / 2 for low, high in (one.interval("rmse") for one in results)]
+    assert (row.high - row.low) / 2 == pytest.approx(np.hypot(*arms), rel=0.05)
+
+
+def test_the_report_has_no_changes_of_single_users(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    compared(ONE, TWO).report(path)
+    page = path.read_text(encoding="utf-8")
+    assert "new beats old" in page
+    assert "Sample ratio: new 120" in page
+    assert "Who wins, who loses" not in page
+    assert "better off with" not in page
+
+
+def test_the_command_line_compares_groups(tmp_path: Path) -> None:
+    paths = []
+    for name, one in (("new", group(ONE)), ("old", group(TWO, 500))):
+        paths.append(str(tmp_path / f"{name}.parquet"))
+        one.save(paths[-1])
+    call = ["compare", *paths, "--baseline", "old"]
+    found = CliRunner().invoke(app, [*call, "--unpaired", "--ratio", "4:3", "--format", "json"])
+    assert found.exit_code == 0, found.output
+    content = json.loads(found.stdout)
+    assert content["test"] == "welch"
+    assert content["sample_ratio"]["expected"] == {"new": 120, "old": 90}
+    refused = CliRunner().invoke(app, call)
+    assert "--unpaired" in refused.output
+
+
+def test_a_group_of_one_user_is_not_tested() -> None:
+    found = compared(ONE[:1], TWO, ratio="1:90").row("rr", "new")
+    assert np.isnan(found.p_value)
+    assert found.verdict == ""
+    assert "two users with a value in each group" in found.test.note
+    assert dataclasses.asdict(found)["test"]["method"] == "none"
