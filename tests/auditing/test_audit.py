@@ -533,7 +533,7 @@ def test_train_is_looked_through_block_by_block(monkeypatch):
     train, test = clean_split()
     train = pl.concat([train, test.head(40)])
     expected = rm.audit(train, test).to_dict()
-    monkeypatch.setattr(importlib.import_module("recometer.auditing._sides"), "BLOCK", 20)
+    monkeypatch.setattr(importlib.import_module("recometer.auditing.facts"), "BLOCK", 20)
     assert rm.audit(train, test).to_dict() == expected
     assert rm.audit(train, test)["overlap"].count == 40
 

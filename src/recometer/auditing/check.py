@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from recometer.auditing import checks
-from recometer.auditing._sides import Sides
+from recometer.auditing.facts import Facts, facts_of
 from recometer.auditing.findings import Findings, findings_of
 from recometer.data.interactions import Interactions, read_interactions, together
 from recometer.errors import InputError, InputTypeError
@@ -14,7 +14,7 @@ from recometer.protocol import Protocol, RelevantFrom
 from recometer.tasks import waiting
 from recometer.version import __version__
 
-# Each check is a function that takes Sides and returns a Finding. Findings have this order.
+# Each check is a function that takes Facts and returns a Finding. Findings have this order.
 OF_LEAKAGE = (checks.overlap, checks.older_than_own_training, checks.older_than_training)
 CHECKS = (
     *OF_LEAKAGE,
@@ -173,9 +173,13 @@ def audit(
     if isinstance(train, Interactions) and isinstance(test, Interactions):
         Interactions.of(train, **columns)  # raises an error if columns are given
     with waiting("Auditing"):
-        sides = Sides.of(_read("train", train, columns), _read("test", test, columns), rules)
-        findings = findings_of(CHECKS, sides)
-        return Audit(findings=findings, train=repr(sides.train), test=repr(sides.test))
+        first, second = _read("train", train, columns), _read("test", test, columns)
+        return audit_of(facts_of(first, second, rules), repr(first), repr(second))
+
+
+def audit_of(facts: Facts, train: str, test: str) -> Audit:
+    """Return the audit with these facts; `train` and `test` describe the data."""
+    return Audit(findings=findings_of(CHECKS, facts), train=train, test=test)
 
 
 def _of_split(split: object) -> tuple[Interactions, Interactions]:
@@ -198,9 +202,14 @@ def _read(name: str, data: object, columns: dict[str, Any]) -> Interactions:
         if isinstance(data, Interactions)
         else read_interactions(data, name, warns=name == "test", **columns)
     )
-    if not len(found):
+    check_not_empty(name, len(found), found.n_users)
+    return found
+
+
+def check_not_empty(name: str, n_rows: int, n_users: int = 0) -> None:
+    """Refuse a side without interactions."""
+    if not n_rows:
         raise InputError(
-            f"{name} is empty: {found.n_users:,} users, no interactions. Hint: check the split, "
+            f"{name} is empty: {n_users:,} users, no interactions. Hint: check the split, "
             "and the column of users."
         )
-    return found

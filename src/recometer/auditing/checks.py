@@ -2,46 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from recometer.arrays import Bool, Int64
-from recometer.auditing._sides import Sides, newest
-from recometer.auditing.findings import (
-    EXAMPLES,
-    Finding,
-    Level,
-    among,
-    counted,
-    examples_at,
-    unchecked,
-)
-from recometer.data import ids
-from recometer.data.ids import are_pairs, clusters_of
-from recometer.data.interactions import Interactions
+from recometer.auditing.facts import Counts, Facts
+from recometer.auditing.findings import Finding, Level, counted, unchecked
 from recometer.errors import argument_text
 
 UNDEFINED = "their metrics are undefined, and they are not in the mean"
 
 
-def overlap(sides: Sides) -> Finding:
+def overlap(facts: Facts) -> Finding:
     """Pairs of user and item that are in both test and train."""
-    train, test = sides.train, sides.test
-    both = sides.twin >= 0
     effect = (
         "The model has learnt them. Counted as hits they flatter it; left out, as evaluate does "
         f"with {argument_text('train')}, they make test smaller."
     )
     statistics: dict[str, float] = {}
-    if train.times is not None and test.times is not None:
-        same = int(np.count_nonzero(train.times[sides.twin[both]] == test.times[both]))
-        statistics["same_time"] = same
-        effect += f" {same:,} of them have the same time on both sides."
-    return _of_rows(
-        sides,
-        both,
+    if not facts.untimed:
+        statistics["same_time"] = facts.counts["same_time"]
+        effect += f" {facts.counts['same_time']:,} of them have the same time on both sides."
+    return _finding(
+        facts,
+        "overlap",
         "interactions of test that are also in train",
         "leakage",
         effect,
@@ -50,11 +37,11 @@ def overlap(sides: Sides) -> Finding:
     )
 
 
-def older_than_own_training(sides: Sides) -> Finding:
+def older_than_own_training(facts: Facts) -> Finding:
     """Interactions of test that precede an interaction of the same user in train."""
-    return _against_own(
-        sides,
-        np.less,
+    return _finding(
+        facts,
+        "older_than_own_training",
         "interactions of test older than the user's newest in train",
         "leakage",
         "The model knows what these users did later, and guesses the past from the future: the "
@@ -63,31 +50,27 @@ def older_than_own_training(sides: Sides) -> Finding:
     )
 
 
-def older_than_training(sides: Sides) -> Finding:
+def older_than_training(facts: Facts) -> Finding:
     """Interactions of test that precede an interaction of any user in train."""
-    train, test = sides.train, sides.test
-    what = "interactions of test older than anyone's newest in train"
-    if train.times is None or test.times is None:
-        return _without_times(sides, what)
-    newer = int(np.count_nonzero(train.times > test.times.min()))
-    return _of_rows(
-        sides,
-        test.times < train.times.max(),
-        what,
+    newer = facts.counts.get("training_newer", 0)
+    return _finding(
+        facts,
+        "older_than_training",
+        "interactions of test older than anyone's newest in train",
         "leakage",
         "The model knows tastes and items of a later time than it is tested on: "
-        f"{newer:,} interactions of train ({newer / max(len(train), 1):.1%}) are newer than the "
+        f"{newer:,} interactions of train ({newer / facts.counts['train']:.1%}) are newer than the "
         "oldest of test. A split at one time for all users avoids it.",
         "Nothing in test is older than the newest interaction of train.",
         statistics={"training_newer": newer},
     )
 
 
-def same_time(sides: Sides) -> Finding:
+def same_time(facts: Facts) -> Finding:
     """Interactions of test at the same time as the user's newest interaction in train."""
-    return _against_own(
-        sides,
-        np.equal,
+    return _finding(
+        facts,
+        "same_time",
         "interactions of test at the time of the user's newest in train",
         "fact",
         "Time does not say which came first: a rule decided which of them are tested.",
@@ -95,59 +78,59 @@ def same_time(sides: Sides) -> Finding:
     )
 
 
-def train_duplicates(sides: Sides) -> Finding:
+def train_duplicates(facts: Facts) -> Finding:
     """Rows of train that repeat a pair of user and item."""
-    return _duplicates("train", sides.train)
+    return _duplicates(facts, "train")
 
 
-def test_duplicates(sides: Sides) -> Finding:
+def test_duplicates(facts: Facts) -> Finding:
     """Rows of test that repeat a pair of user and item."""
-    return _duplicates("test", sides.test)
+    return _duplicates(facts, "test")
 
 
-def unseen_users(sides: Sides) -> Finding:
+def unseen_users(facts: Facts) -> Finding:
     """Users of test without an interaction in train."""
-    chosen = sides.tested & (sides.trained == 0)
     effect = (
         "Nothing is known of them (cold start): they get the same list as any unknown user, or "
         "none, and lower the mean, unless the rule cold_start leaves them out."
     )
-    if len(sides.train) and chosen.any() and chosen.sum() == sides.tested.sum():
-        effect += f" That is everyone: {_ask_about(sides.test.user_ids, sides.train.user_ids)}"
-    return _of_users(
-        sides,
-        chosen,
+    if facts.found["unseen_users"].n == facts.counts["tested"]:
+        effect += f" That is everyone: {_ask_about(facts, 'user')}"
+    return _finding(
+        facts,
+        "unseen_users",
         "users of test without an interaction in train",
         "warning",
         effect,
         "Every user of test has interactions in train.",
+        total=facts.counts["tested"],
     )
 
 
-def unseen_items(sides: Sides) -> Finding:
+def unseen_items(facts: Facts) -> Finding:
     """Items of test without an interaction in train."""
     effect = "No model that learns only from interactions can tell which users they suit."
-    if not sides.seen.any():
-        effect += f" That is all of them: {_ask_about(sides.test.item_ids, sides.train.item_ids)}"
-    return among(
-        (sides.item_counts_of_test > 0) & ~sides.item_seen,
-        sides.test.item_ids,
+    total = _total(facts.items, 1)
+    if facts.found["unseen_items"].n == total:
+        effect += f" That is all of them: {_ask_about(facts, 'item')}"
+    return _finding(
+        facts,
+        "unseen_items",
         "items of test without an interaction in train",
         "warning",
         effect,
         "Every item of test has interactions in train.",
-        int(np.count_nonzero(sides.item_counts_of_test)),
+        total=total,
     )
 
 
-def unreachable(sides: Sides) -> Finding:
+def unreachable(facts: Facts) -> Finding:
     """Relevant interactions with items that train does not have."""
-    chosen = sides.relevant & ~sides.seen
-    total = int(np.count_nonzero(sides.relevant))
-    best = 1 - int(np.count_nonzero(chosen)) / max(total, 1)
-    return _of_rows(
-        sides,
-        chosen,
+    total = facts.counts["relevant"]
+    best = 1 - facts.found["unreachable"].n / max(total, 1)
+    return _finding(
+        facts,
+        "unreachable",
         "relevant interactions of test with such items",
         "warning",
         "A model that lists only items of train misses them all: it finds at most "
@@ -157,145 +140,122 @@ def unreachable(sides: Sides) -> Finding:
     )
 
 
-def users_without_relevant(sides: Sides) -> Finding:
+def users_without_relevant(facts: Facts) -> Finding:
     """Users of test without a relevant interaction."""
-    return _of_users(
-        sides,
-        sides.tested & (sides.count_users(sides.relevant) == 0),
+    return _finding(
+        facts,
+        "users_without_relevant",
         "users of test without a relevant interaction",
         "warning",
         f"They have nothing that could be found: {UNDEFINED}.",
         "Every user of test has something relevant there.",
+        total=facts.counts["tested"],
     )
 
 
-def users_emptied(sides: Sides) -> Finding:
+def users_emptied(facts: Facts) -> Finding:
     """Users of test whose relevant interactions are all in train as well."""
-    return _of_users(
-        sides,
-        (sides.count_users(sides.relevant) > 0) & (sides.left == 0),
+    return _finding(
+        facts,
+        "users_emptied",
         "users of test whose relevant interactions are all in train",
         "warning",
         f"Once what is in train is left out, nothing can be found: {UNDEFINED}.",
         "No user of test loses everything relevant to train.",
+        total=facts.counts["tested"],
     )
 
 
-def users_without_candidates(sides: Sides) -> Finding:
+def users_without_candidates(facts: Facts) -> Finding:
     """Users of test with too few candidates."""
-    least = sides.rules.min_candidates
-    return _of_users(
-        sides,
-        (sides.left > 0) & (sides.candidates < least),
+    least = facts.rules.min_candidates
+    return _finding(
+        facts,
+        "users_without_candidates",
         f"users of test with fewer than {least:,} items left to rank",
         "warning",
         f"They have nearly every item in train already: {UNDEFINED} (the rule min_candidates).",
         "Everyone else has enough items to rank.",
+        total=facts.counts["tested"],
     )
 
 
-def users_few_relevant(sides: Sides) -> Finding:
+def users_few_relevant(facts: Facts) -> Finding:
     """Users of test with relevant interactions, but fewer than the rule requires."""
-    least = sides.rules.min_positives
-    enough = sides.candidates >= sides.rules.min_candidates
-    return _of_users(
-        sides,
-        (sides.left > 0) & (sides.left < least) & enough,
+    least = facts.rules.min_positives
+    return _finding(
+        facts,
+        "users_few_relevant",
         f"users of test with fewer than {least:,} relevant interactions left",
         "warning",
         f"Too little to go by: {UNDEFINED} (the rule min_positives).",
         "Everyone else has enough that is relevant.",
+        total=facts.counts["tested"],
     )
 
 
-def untested_users(sides: Sides) -> Finding:
+def untested_users(facts: Facts) -> Finding:
     """Users of train without an interaction in test."""
-    chosen = np.diff(sides.train.indptr) > 0
-    total = int(np.count_nonzero(chosen))
-    chosen[sides.users[sides.tested & (sides.users >= 0)]] = False
-    return among(
-        chosen,
-        sides.train.user_ids,
+    return _finding(
+        facts,
+        "untested_users",
         "users of train without an interaction in test",
         "fact",
         "The result says nothing about them: it is that of the users of test.",
         "Every user of train is tested.",
-        total,
+        total=_total(facts.users, 0),
     )
 
 
-def _duplicates(side: str, data: Interactions) -> Finding:
-    settled = "counted once" if data.values is None else "added up"
-    return counted(
-        data.duplicates,
-        len(data) + data.duplicates,
-        data.repeated,
+def _duplicates(facts: Facts, side: str) -> Finding:
+    settled = "added up" if side in facts.valued else "counted once"
+    name = f"{side}_duplicates"
+    return _finding(
+        facts,
+        name,
         f"rows of {side} that repeat a pair of user and item",
         "warning",
         f"Here they were {settled}. If they are kept, they weigh "
         f"{'in training' if side == 'train' else 'in the metrics'} as often as they occur.",
         f"No pair of user and item is in {side} twice.",
+        total=facts.counts[side] + facts.found[name].n,
     )
 
 
-def popularity_shift(sides: Sides) -> Finding:
+def popularity_shift(facts: Facts) -> Finding:
     """How differently the interactions of train and test are distributed over items."""
-    counts = _matched(sides.item_counts, sides.item_counts_of_test, sides.items)
     effect = "The larger the distance, the less popularity in train says about test."
-    return _shift("items", "popular", *counts, effect, {})
+    return _shift("items", "popular", facts.items, effect)
 
 
-def activity_shift(sides: Sides) -> Finding:
+def activity_shift(facts: Facts) -> Finding:
     """How differently the interactions of train and test are distributed over users."""
-    of_train, of_test = np.diff(sides.train.indptr), np.diff(sides.test.indptr)
-    users = sides.users
-    whose = clusters_of(sides.test.user_ids)
-    if whose is not None and not are_pairs(sides.train.user_ids):
-        # Train has no sessions, so add up the sessions of each user in test.
-        of_test = np.bincount(whose, of_test).astype(np.int64)
-        users = users[np.unique(whose, return_index=True)[1]]
-    first, second = _matched(of_train, of_test, users)
-    statistics = {
-        "training_per_tested_user": float(first[second > 0].mean()),
-        "training_per_user": float(first[first > 0].mean()),
-        "test_per_tested_user": float(second[second > 0].mean()),
-    }
     effect = (
         "A user of test has {training_per_tested_user:.1f} interactions in train on average, a "
         "user of train {training_per_user:.1f}; means over users weigh each the same."
     )
-    return _shift("users", "active", first, second, effect, statistics)
+    return _shift("users", "active", facts.users, effect)
 
 
-def _matched(of_train: Int64, of_test: Int64, matched: Int64) -> tuple[Int64, Int64]:
-    """Return the counts of both sides in the same order: first those in train, then the others."""
-    others = matched < 0
-    first = np.concatenate([of_train, np.zeros(np.count_nonzero(others), np.int64)])
-    second = np.zeros_like(first)
-    second[len(of_train) :] = of_test[others]
-    second[matched[~others]] = of_test[~others]
-    return first, second
-
-
-def _shift(
-    what: str,
-    how: str,
-    first: Int64,
-    second: Int64,
-    effect: str,
-    statistics: Mapping[str, float],
-) -> Finding:
-    """Return the finding from the counts in train and test of each item, or of each user."""
-    chosen = head(first)
-    total, count = int(second.sum()), int(second[chosen].sum())
+def _shift(what: str, how: str, counts: Counts, effect: str) -> Finding:
+    """Return the finding from the counts in train and test of all items, or of all users."""
+    first, second = np.array(sorted(counts)).T
+    times = np.array([counts[pair] for pair in sorted(counts)])
+    chosen = head(first, times)
+    of_train, of_test = first * times, second * times
+    total, count = int(of_test.sum()), int(of_test[chosen].sum())
     numbers: dict[str, Any] = {
-        "total_variation": total_variation(first, second),
-        "expected_total_variation": expected_variation(first, second),
-        f"head_{what}": int(np.count_nonzero(chosen)),
-        "head_share_train": float(first[chosen].sum() / first.sum()),
+        "total_variation": total_variation(first, second, times),
+        "expected_total_variation": expected_variation(first, second, times),
+        f"head_{what}": int(times[chosen].sum()),
+        "head_share_train": float(of_train[chosen].sum() / of_train.sum()),
         "head_share_test": count / total,
-        **statistics,
     }
+    if what == "users":
+        tested, trained = second > 0, first > 0
+        numbers["training_per_tested_user"] = float(of_train[tested].sum() / times[tested].sum())
+        numbers["training_per_user"] = float(of_train.sum() / times[trained].sum())
+        numbers["test_per_tested_user"] = float(total / times[tested].sum())
     text = (
         "The {head:,} most {how} {what} of train have {head_share_train:.1%} of train and "
         "{head_share_test:.1%} of test. Total variation distance {total_variation:.3f} (by chance "
@@ -305,17 +265,19 @@ def _shift(
     return counted(count, total, (), described, "fact", text, text, numbers)
 
 
-def total_variation(first: Int64, second: Int64) -> float:
+def total_variation(first: Int64, second: Int64, times: Int64 | int = 1) -> float:
     """Return the total variation distance of two distributions, given as counts.
 
     It is half the sum of |p_i - q_i|. This is the share of the interactions that would have to move
     to other items (or users) to turn one distribution into the other. 0 means equal shares, and 1
-    means nothing in common. Neither distribution may be all zero.
+    means nothing in common. Neither distribution may be all zero. Entry i counts `times[i]` times.
     """
-    return float(np.abs(first / int(first.sum()) - second / int(second.sum())).sum() / 2)
+    differences = first / int((first * times).sum()) - second / int((second * times).sum())
+    # Rounded once, so that the order of the entries does not matter.
+    return math.fsum((times * np.abs(differences)).tolist()) / 2
 
 
-def expected_variation(first: Int64, second: Int64) -> float:
+def expected_variation(first: Int64, second: Int64, times: Int64 | int = 1) -> float:
     """Return the expected total variation distance if the same rows were split at random.
 
     If each of the c_i rows of an item goes to the second side with probability
@@ -323,12 +285,14 @@ def expected_variation(first: Int64, second: Int64) -> float:
     (1/n_1 + 1/n_2) / 2 times the sum of E|T_i - c_i f|, where
     E|T - c f| = 2 v C(c, v) f^v (1 - f)^(c - v + 1) with v = floor(c f) + 1
     (De Moivre 1730; Diaconis & Zabell 1991, Closed form summation for classical distributions,
-    Statistical Science 6(3)). Neither distribution may be all zero.
+    Statistical Science 6(3)). Neither distribution may be all zero. Entry i counts `times[i]`
+    times.
     """
     from scipy.special import gammaln
 
-    n_first, n_second = int(first.sum()), int(second.sum())
-    counts, times = np.unique(first + second, return_counts=True)
+    n_first, n_second = int((first * times).sum()), int((second * times).sum())
+    counts, where = np.unique(first + second, return_inverse=True)
+    times = np.bincount(where, np.broadcast_to(times, len(where)))
     share = n_second / (n_first + n_second)
     successes = np.floor(counts * share) + 1
     # C(c, v) is 0 if v exceeds c, which only happens if c is 0.
@@ -344,70 +308,54 @@ def expected_variation(first: Int64, second: Int64) -> float:
     return float((1 / n_first + 1 / n_second) / 2 * (times * deviation).sum())
 
 
-def head(counts: Int64) -> Bool:
+def head(counts: Int64, times: Int64 | int = 1) -> Bool:
     """Return the head: the smallest set of items (or users) with 80% of the interactions.
 
-    It includes all items as frequent as its last item, as in the metric tail_share.
+    It includes all items as frequent as its last item, as in the metric tail_share. Entry i counts
+    `times[i]` times.
     """
-    falling = np.sort(counts)[::-1]
+    order = np.argsort(-counts)
+    falling = (counts * times)[order]
     # Compute with integers, so that 80% is exact.
     needed = 5 * (np.cumsum(falling) - falling) < 4 * falling.sum()
-    chosen: Bool = counts >= falling[needed].min()
+    chosen: Bool = counts >= counts[order][needed].min()
     return chosen
 
 
-def _ask_about(of_test: ids.Ids | None, of_train: ids.Ids | None) -> str:
+def _ask_about(facts: Facts, kind: str) -> str:
     """Return the question for the user whether both sides write ids in the same way."""
+    of_test, of_train = facts.first("test", kind), facts.first("train", kind)
     if of_test is None or of_train is None:
         return "do the positions of both sides mean the same?"
     return (
-        f"are ids written the same way? Those of test are such as {ids.show(of_test, 0)}, those of "
-        f"train such as {ids.show(of_train, 0)}."
+        f"are ids written the same way? Those of test are such as {of_test}, those of train such "
+        f"as {of_train}."
     )
 
 
-def _against_own(
-    sides: Sides, compare: np.ufunc, what: str, level: Level, found: str, clear: str
-) -> Finding:
-    """Return a finding that compares times in test with each user's newest time in train."""
-    if sides.train.times is None or sides.test.times is None:
-        return _without_times(sides, what)
-    last, known = newest(sides.train)
-    trained = (sides.users >= 0) & known[sides.users]
-    chosen = trained[sides.user] & compare(sides.test.times, last[sides.users][sides.user])
-    return _of_rows(sides, chosen, what, level, found, clear)
-
-
-def _without_times(sides: Sides, what: str) -> Finding:
-    """Say which sides have no times."""
-    both = (("train", sides.train), ("test", sides.test))
-    missing = [name for name, data in both if data.times is None]
-    have = "have" if len(missing) > 1 else "has"
-    return unchecked(what, f"{' and '.join(missing)} {have} no times.", len(sides.test))
-
-
-def _of_rows(
-    sides: Sides,
-    chosen: Bool,
+def _finding(
+    facts: Facts,
+    name: str,
     what: str,
     level: Level,
     found: str,
     clear: str,
+    *,
     total: int | None = None,
     statistics: Mapping[str, float] | None = None,
 ) -> Finding:
-    """Return the finding of some rows of test, bool [len(test)], out of `total` or all rows."""
-    rows = np.flatnonzero(chosen)
-    few = rows[:EXAMPLES]
-    users = examples_at(sides.user[few], sides.test.user_ids)
-    examples = zip(users, examples_at(sides.test.items[few], sides.test.item_ids), strict=True)
-    n = len(chosen) if total is None else total
-    return counted(len(rows), n, tuple(examples), what, level, found, clear, statistics)
+    """Return the finding of a check, out of `total` or of the rows of test.
+
+    Or say which sides lack the times for it.
+    """
+    total = facts.counts["test"] if total is None else total
+    if name in facts.found:
+        n, examples = facts.found[name]
+        return counted(n, total, examples, what, level, found, clear, statistics)
+    have = "have" if len(facts.untimed) > 1 else "has"
+    return unchecked(what, f"{' and '.join(facts.untimed)} {have} no times.", total)
 
 
-def _of_users(
-    sides: Sides, chosen: Bool, what: str, level: Level, found: str, clear: str
-) -> Finding:
-    """Return the finding of some users of test, bool [test.n_users], out of all tested users."""
-    total = int(np.count_nonzero(sides.tested))
-    return among(chosen, sides.test.user_ids, what, level, found, clear, total)
+def _total(counts: Counts, side: int) -> int:
+    """Return how many items or users have interactions in train (0) or in test (1)."""
+    return sum(times for pair, times in counts.items() if pair[side])

@@ -1,0 +1,296 @@
+"""The facts that an audit needs, which add up over blocks of users."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypedDict
+
+import numpy as np
+
+from recometer import ragged
+from recometer.arrays import Array, Bool, Int64
+from recometer.auditing.findings import EXAMPLES, examples_at
+from recometer.data.ids import are_pairs, clusters_of, show
+from recometer.data.interactions import Interactions
+from recometer.data.matching import (
+    SourceIndex,
+    check_number_of_positions,
+    relevant_rows,
+    settled_repeats,
+    twins,
+)
+from recometer.errors import InputError, argument_text
+from recometer.protocol import Protocol
+
+BLOCK = 2**22  # interactions counted at a time
+
+UNIX_TIME = 631_152_000  # 1990; larger times count (milli)seconds since 1970
+FACTOR = 100  # times since 1990 in the same unit have a smaller ratio
+
+Counts = Mapping[tuple[int, int], int]
+"""How many items (or users) have n interactions in train and m in test, by (n, m)."""
+
+
+class Some(NamedTuple):
+    """The number of rows, users or items that a check found, and the first few of them."""
+
+    n: int
+    examples: tuple[Any, ...]
+
+    def __add__(self, other: Any) -> Some:
+        """Return what was found in either of two blocks of users."""
+        few = sorted([*self.examples, *other.examples])[:EXAMPLES]
+        return Some(self.n + other.n, tuple(few))
+
+
+class OfBlock(TypedDict):
+    """The facts of a block of users; those of several blocks add up, key by key."""
+
+    found: dict[str, Some]  # by the names of findings
+    counts: dict[str, int]
+    users: dict[tuple[int, int], int]  # see `Counts`
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Facts:
+    """The facts of all users and items.
+
+    Attributes
+    ----------
+    found
+        What each check of rows, users or items found, by its name.
+    counts
+        The numbers of rows (``"train"``, ``"test"``, ``"relevant"``) and of users (``"tested"``);
+        ``"same_time"`` and ``"training_newer"``, see `checks.overlap` and
+        `checks.older_than_training`.
+    users, items
+        The interactions of users and of items on both sides. If only test has sessions, those of a
+        user are added up.
+    rules
+        The protocol, for wording.
+    first
+        Returns the first id, as text: ``first("test", "user")``; None for positions.
+    untimed, valued
+        The sides without times, and those with values.
+    """
+
+    found: Mapping[str, Some]
+    counts: Mapping[str, int]
+    users: Counts
+    items: Counts
+    rules: Protocol
+    first: Callable[[str, str], str | None]
+    untimed: tuple[str, ...]
+    valued: tuple[str, ...]
+
+
+class Whole(NamedTuple):
+    """What the facts of a block of users depend on besides its rows.
+
+    Attributes
+    ----------
+    rules
+        The checks read relevant_from, min_positives and min_candidates.
+    n_items
+        The number of items of train and test together.
+    ends
+        The newest time of train and the oldest of test. None if a side has no times.
+    sessions
+        Whether train has sessions of users.
+    """
+
+    rules: Protocol
+    n_items: int
+    ends: tuple[Any, Any] | None
+    sessions: bool
+
+
+def matched(train: Interactions, test: Interactions) -> tuple[Int64, Int64]:
+    """Return the positions in train of the users and of the items of test, -1 if missing."""
+    index = SourceIndex.of_data(train, "train")
+    users = index.places_of_users(test)
+    if train.item_ids is None and test.item_ids is None:
+        for side, data in (("train", train), ("test", test)):
+            check_number_of_positions(data.n_items, len(train) + len(test), side)
+    items = index.items_of(test, "test")
+    return users, np.arange(test.n_items) if items is None else items
+
+
+def facts_of_block(
+    train: Interactions,
+    test: Interactions,
+    users: Int64,
+    items: Int64,
+    item_seen: Bool,
+    whole: Whole,
+) -> OfBlock:
+    """Return the facts of some users, with all of their rows.
+
+    Parameters
+    ----------
+    train, test
+    users, items
+        The positions in train of the users and of the items of test, as `matched` returns them.
+    item_seen : bool [test.n_items]
+        Which items of test have interactions in train, of any user.
+    whole
+    """
+    rules = whole.rules
+    user = ragged.users_of(test.indptr)
+    of_train, of_test = np.diff(train.indptr), np.diff(test.indptr)
+    tested, trained = of_test > 0, np.append(of_train, 0)[users]  # the last stands for -1
+    twin = twins(test, train, users, items)
+    relevant = relevant_rows(settled_repeats(test, "summed"), rules.relevant_from)
+    untested = of_train > 0
+    untested[users[tested & (users >= 0)]] = False
+
+    def of_rows(chosen: Bool) -> Some:
+        rows = np.flatnonzero(chosen)
+        few = rows[:EXAMPLES]
+        who = examples_at(user[few], test.user_ids)
+        what = examples_at(test.items[few], test.item_ids)
+        return Some(len(rows), tuple(zip(who, what, strict=True)))
+
+    def count_users(rows: Bool) -> Int64:
+        return np.diff(ragged.offsets(rows, test.indptr))
+
+    has, left = count_users(relevant), count_users(relevant & (twin < 0))
+    enough = whole.n_items - trained >= rules.min_candidates
+    found = {
+        "overlap": of_rows(twin >= 0),
+        "unreachable": of_rows(relevant & ~item_seen[test.items]),
+        "train_duplicates": Some(train.duplicates, train.repeated),
+        "test_duplicates": Some(test.duplicates, test.repeated),
+        "unseen_users": some(tested & (trained == 0), test.user_ids),
+        "users_without_relevant": some(tested & (has == 0), test.user_ids),
+        "users_emptied": some((has > 0) & (left == 0), test.user_ids),
+        "users_without_candidates": some((left > 0) & ~enough, test.user_ids),
+        "users_few_relevant": some(
+            (left > 0) & (left < rules.min_positives) & enough, test.user_ids
+        ),
+        "untested_users": some(untested, train.user_ids),
+    }
+    counts = {
+        "train": len(train),
+        "test": len(test),
+        "relevant": int(np.count_nonzero(relevant)),
+        "tested": int(np.count_nonzero(tested)),
+    }
+    if whole.ends is not None:
+        assert train.times is not None
+        assert test.times is not None
+        newest, oldest = whole.ends
+        last, known = (entries[users][user] for entries in _newest(train))
+        both = twin >= 0
+        found["older_than_own_training"] = of_rows(known & (test.times < last))
+        found["older_than_training"] = of_rows(test.times < newest)
+        found["same_time"] = of_rows(known & (test.times == last))
+        same = train.times[twin[both]] == test.times[both]
+        counts["same_time"] = int(np.count_nonzero(same))
+        counts["training_newer"] = int(np.count_nonzero(train.times > oldest))
+    whose = clusters_of(test.user_ids)
+    if whose is not None and not whole.sessions:
+        # Train has no sessions: add up the sessions of each user in test.
+        of_test = np.bincount(whose, of_test).astype(np.int64)
+        users = users[np.unique(whose, return_index=True)[1]]
+    return {"found": found, "counts": counts, "users": counts_of(of_train, of_test, users)}
+
+
+def facts_of(train: Interactions, test: Interactions, rules: Protocol) -> Facts:
+    """Return the facts of train and test, matched by id, or by position if neither has ids."""
+    sides, ends = {"train": train, "test": test}, None
+    untimed = tuple(name for name, data in sides.items() if data.times is None)
+    if train.times is not None and test.times is not None:
+        ends = ends_of(train.times, test.times)
+    users, items = matched(train, test)
+    of_train, of_test = _count_items(train), _count_items(test)
+    item_seen = np.append(of_train, 0)[items] > 0
+    n_items = train.n_items + int(np.count_nonzero(items < 0))
+    whole = Whole(rules, n_items, ends, are_pairs(train.user_ids))
+    block = facts_of_block(train, test, users, items, item_seen, whole)
+
+    def first(side: str, kind: str) -> str | None:
+        ids = getattr(sides[side], f"{kind}_ids")
+        return None if ids is None else show(ids, 0)
+
+    unseen = some((of_test > 0) & ~item_seen, test.item_ids)
+    return Facts(
+        found={**block["found"], "unseen_items": unseen},
+        counts=block["counts"],
+        users=block["users"],
+        items=counts_of(of_train, of_test, items),
+        rules=rules,
+        first=first,
+        untimed=untimed,
+        valued=tuple(name for name, data in sides.items() if data.values is not None),
+    )
+
+
+def some(chosen: Bool, ids: Array | None) -> Some:
+    """Return the chosen users or items, bool [n]."""
+    places = np.flatnonzero(chosen)
+    return Some(len(places), examples_at(places, ids))
+
+
+def counts_of(of_train: Int64, of_test: Int64, matched: Int64) -> dict[tuple[int, int], int]:
+    """Return how many users or items have as many interactions on both sides; see `Counts`.
+
+    Parameters
+    ----------
+    of_train, of_test
+        The number of interactions of each user or item on either side.
+    matched : int64 [len(of_test)]
+        The position in train of each of those of test, -1 if missing.
+    """
+    others = matched < 0
+    in_test = np.zeros_like(of_train)
+    in_test[matched[~others]] = of_test[~others]
+    pairs = np.concatenate([of_train, np.zeros(np.count_nonzero(others), np.int64)])
+    largest = int(of_test.max(initial=0)) + 1
+    pairs = pairs * largest + np.concatenate([in_test, of_test[others]])
+    numbers, times = np.unique(pairs, return_counts=True)
+    keys = (part.tolist() for part in np.divmod(numbers, largest))
+    return dict(zip(zip(*keys, strict=True), times.tolist(), strict=True))
+
+
+def _newest(data: Interactions) -> tuple[Array, Bool]:
+    """Return the newest time of each user, and whether the user has one: [n_users + 1].
+
+    The last entry is that of missing users, whose position is -1.
+    """
+    assert data.times is not None
+    known = np.append(np.diff(data.indptr) > 0, False)
+    times = np.zeros(len(known), data.times.dtype)
+    if known.any():
+        times[known] = np.maximum.reduceat(data.times, data.indptr[:-1][known[:-1]])
+    return times, known
+
+
+def _count_items(data: Interactions) -> Int64:
+    """Return how many interactions each item has: int64 [n_items]."""
+    counts = np.zeros(data.n_items, np.int64)
+    # Count block by block, because bincount copies arrays that are not int64.
+    for begin in range(0, len(data), BLOCK):
+        counts += np.bincount(data.items[begin : begin + BLOCK], minlength=data.n_items)
+    return counts
+
+
+def ends_of(train: Array, test: Array) -> tuple[Any, Any]:
+    """Return the newest time of train and the oldest of test.
+
+    Raises
+    ------
+    InputError
+        If the times of both sides have different units, such as seconds and milliseconds.
+    """
+    ends = [(times.min(), times.max()) for times in (train, test)]
+    for early, late in (ends, ends[::-1]):
+        if late[0] > max(UNIX_TIME, FACTOR * max(abs(float(end)) for end in early)):
+            raise InputError(
+                f"The times of train ({ends[0][0]} to {ends[0][1]}) and of test ({ends[1][0]} to "
+                f"{ends[1][1]}) are of different kinds: they differ by a factor of more than "
+                f"{FACTOR}. Dates are microseconds since 1970. Hint: convert one side, or pass "
+                f"{argument_text('time', False)} to leave times unchecked."
+            )
+    return ends[0][1], ends[1][0]
