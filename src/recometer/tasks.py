@@ -409,6 +409,15 @@ def control_groups(
     return [] if own is None else [root / one.relative_to("/") for one in (own, *own.parents)]
 
 
+def memory() -> int:
+    """Return the memory of this machine, or that of its container, in bytes."""
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for group in control_groups():
+        with contextlib.suppress(OSError, ValueError):  # no such file, or "max"
+            limits.append(int((group / "memory.max").read_text()))
+    return min(limits)
+
+
 def _control_group_limit(groups: Iterable[Path]) -> int:
     """Return the number of processors that control groups allow a process."""
     limit = sys.maxsize

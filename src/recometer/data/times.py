@@ -163,6 +163,14 @@ def check_units(numbers: Array, what: str) -> None:
     )
 
 
+def representative(numbers: Array) -> list[int]:
+    """Return the positions of a few times with the same ends, and the same `check_units`."""
+    units = [(numbers >= EARLIEST * unit) & (numbers < LATEST * unit) for unit in UNITS]
+    others = (numbers >= EARLIEST) & ~np.logical_or.reduce(units)
+    first = [int(some.argmax()) for some in (*units, others) if some.any()]
+    return sorted({int(numbers.argmin()), int(numbers.argmax()), *first})
+
+
 def _day(seconds: int) -> str:
     moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=seconds)
     return moment.date().isoformat()

@@ -74,12 +74,8 @@ class Job:
 
         Tables are sent as bytes, because Spark then has few cells to convert; see `packed`.
         """
-        try:
-            for table in blocks(batches, 2**62 if self.lists else BLOCK_BYTES):
-                yield from self._block(table)
-        except RecometerError as error:
-            # Return errors as rows, since Spark would retry failed tasks and bury the message.
-            yield row(note=pickle.dumps({"error": {type(error).__name__: str(error)}}))
+        for table in blocks(batches, 2**62 if self.lists else BLOCK_BYTES):
+            yield from self._block(table)
 
     @property
     def over_users(self) -> dict[int, Metric]:
@@ -98,12 +94,10 @@ class Job:
         return {n: m for n, m in enumerate(metrics) if knows_chance(m)}
 
     def _block(self, block: Any) -> Iterator[Any]:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)  # the driver warns once for all blocks
-            case = self._case(block)
-            if not case.sides.test.n_users:
-                return
-            part = measure(case, find_records(case))
+        case = self._case(block)
+        if not case.sides.test.n_users:
+            return
+        part = measure(case, find_records(case))
         note, items = _note(case, part), None
         if self.lists:
             note["lists"] = {name: getattr(part, name) for name in OF_ALL}
@@ -304,11 +298,11 @@ def _least(sides: list[Array | None]) -> int | None:
     return min((int(ids.min()) for ids in each), default=None)
 
 
-def carried(job: Any, frame: Frame, shared: str | None) -> Callable[[Any], Any]:
-    """Return the function for `mapInArrow` that runs a job on the batches of a partition.
+def run_job(job: Any, frame: Frame, shared: str | None = None) -> Frame:
+    """Run a job on the batches of each partition; return a DataFrame with the columns `CELLS`.
 
     A large job is written to a file in the folder `shared`, which all executors can read. With
-    None, Spark copies the file to every executor. `frame` is a DataFrame of the session.
+    None, Spark copies the file to every executor.
     """
     from pyspark import cloudpickle
 
@@ -326,7 +320,8 @@ def carried(job: Any, frame: Frame, shared: str | None) -> Callable[[Any], Any]:
         path = os.path.join(_folders[0].name, name)
         digest = _write(path, plain, arrays)
         frame.sparkSession.addArtifacts(path, file=True)
-    return _runner(content, name, digest, __version__, INSTALL)
+    run = _runner(content, name, digest, __version__, INSTALL)
+    return frame.mapInArrow(run, ", ".join(f"{cell} binary" for cell in CELLS))
 
 
 def _runner(
@@ -353,20 +348,25 @@ def _runner(
             columns = {key: pa.array([cell], pa.binary()) for key, cell in cells.items()}
             yield pa.RecordBatch.from_pydict(columns)
             return
-        from recometer.spark.block import job_of
+        from recometer.spark.block import results_of
 
-        yield from job_of(content, name, digest)(batches)
+        yield from results_of(content, name, digest, batches)
 
     return run
 
 
-def job_of(content: bytes | None, name: str, digest: bytes) -> Any:
-    """Return a job on an executor, pickled in `content` or mapped from the file of this name."""
+def results_of(content: bytes | None, name: str, digest: bytes, batches: Any) -> Iterator[Any]:
+    """Run a job on an executor: pickled in `content`, or mapped from the file of this name."""
     if name not in _jobs:
         found = pickle.loads(content) if content is not None else _read(name, digest)  # noqa: S301
         _jobs.clear()
         _jobs[name] = found
-    return _jobs[name]
+    warnings.simplefilter("ignore", DataWarning)  # the driver warns once, for all blocks
+    try:
+        yield from _jobs[name](batches)
+    except RecometerError as error:
+        # Return the error as a row: Spark would retry a failed task and bury the message.
+        yield row(note=pickle.dumps({"error": {type(error).__name__: str(error)}}))
 
 
 def _write(path: str, plain: bytes, arrays: list[pickle.PickleBuffer]) -> bytes:

@@ -46,7 +46,7 @@ from recometer.removed import without
 from recometer.results.folds import pool
 from recometer.sources.base import Kind
 from recometer.sources.candidates import Negatives, SampledCandidates, check_sets, read_items
-from recometer.spark.block import CELLS, Job, Note, carried, merged, unpacked
+from recometer.spark.block import Job, Note, merged, run_job, unpacked
 from recometer.spark.result import SparkEvaluation
 from recometer.spark.sources import TRUTHS, Interactions, Output, read_output
 from recometer.spark.splitting import SparkSplit
@@ -200,7 +200,7 @@ def evaluate(
     frame = gathered(cells, partitions or plan.partitions(job))
     if job.lists:
         frame = frame.coalesce(1)
-    rows = frame.mapInArrow(carried(job, frame, shared), ", ".join(f"{c} binary" for c in CELLS))
+    rows = run_job(job, frame, shared)
     kept = keep and persisted(rows)
     notes = acted(rows.selectExpr("note", EARLY).toArrow, cells)
     whole = merged(notes["note"].drop_null().to_pylist())
@@ -414,9 +414,7 @@ class Plan:
     def described(self, facts: BlockFacts) -> dict[str, dict[str, Any]]:
         """Return a description of each argument."""
         texts = {name: output.like.describe() for name, output in self.outputs.items()}
-        for name, table in self.sides.items():
-            columns = filter(None, table.columns.values())
-            texts[name] = f"DataFrame of Spark, columns {', '.join(columns)}"
+        texts |= {name: table.description for name, table in self.sides.items()}
         rows = f"{facts.n_users:,} users, {facts.n_rows:,} interactions"
         texts["test"] = f"DataFrame of Spark, {rows}"
         if self.arguments.catalogue is not None:

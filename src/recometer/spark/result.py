@@ -29,8 +29,9 @@ from recometer.removed import without
 from recometer.results import summary
 from recometer.results.summary import SummaryRow
 from recometer.spark.block import OF_ALL, USERS, Job, unpacked
-from recometer.spark.tables import LIMIT, Frame, acted, ids, is_frame, memory, quoted, refusing
+from recometer.spark.tables import LIMIT, Frame, acted, ids, is_frame, quoted, refusing
 from recometer.stats import Interval
+from recometer.tasks import memory
 
 SHARE = 0.25  # of the driver's memory; collecting takes twice the size of the values
 BY_ITEM = (

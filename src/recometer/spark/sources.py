@@ -25,12 +25,12 @@ from recometer.spark.tables import (
     biases,
     ids,
     is_frame,
-    memory,
     need_frame,
     quoted,
     refusing,
     vectors,
 )
+from recometer.tasks import memory
 
 TRUTHS = ("relevance", "rating")
 

@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Sequence
+import pickle
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from recometer.auditing import Audit
-from recometer.auditing import audit as audit_here
+import numpy as np
+
+from recometer.arrays import Array
+from recometer.auditing.check import Audit, audit_of, check_not_empty
+from recometer.auditing.facts import Facts, Some, Whole, ends_of, facts_of_block, matched
+from recometer.auditing.findings import EXAMPLES
 from recometer.data.columns import Columns
+from recometer.data.frames import times as times_of
 from recometer.data.interactions import Interactions as InteractionsHere
-from recometer.data.numbers import flag, size_in_words
+from recometer.data.numbers import flag
+from recometer.data.times import representative
 from recometer.draws import seed_of
-from recometer.errors import InputError, InputTypeError, warn
-from recometer.protocol import RelevantFrom
-from recometer.spark.block import blocks
+from recometer.errors import InputError, InputTypeError, brief, warn
+from recometer.protocol import Protocol, RelevantFrom
+from recometer.spark.block import blocks, merged, row, run_job
 from recometer.spark.sources import Interactions
 from recometer.spark.tables import (
     Frame,
+    IdKinds,
+    Table,
     acted,
     check_partitions,
     gathered,
+    ids,
     kinds_of,
-    memory,
     persisted,
     quoted,
     refusing,
@@ -45,7 +54,6 @@ from recometer.split.what import After, ColdItems, Folding, What
 from recometer.split.who import AllUsers, UserFolds, Who
 
 PART = "recometer part"
-ROW_BYTES = 100  # memory per row of an audit, including intermediate results
 # Parts of recometer.split that are not available on Spark, and what to use instead.
 GONE = {
     "ColdItems with items": "frame.where(frame[item].isin(items)) is test, and the rest train",
@@ -304,10 +312,10 @@ def audit(
     min_positives: int = 1,
     min_candidates: int = 2,
 ) -> Audit:
-    """Look for leakage and other faults in a split into train and test, with `recometer.audit`.
+    """Look for leakage and other faults in a split into train and test, as `recometer.audit`.
 
-    The driver collects the columns of users, items, values and times, if an audit fits into half of
-    its memory, at 100 bytes per row.
+    Spark gathers the rows of each user, and adds up what executors find: the driver gets counts and
+    examples, and no column of the rows.
 
     Parameters
     ----------
@@ -320,42 +328,89 @@ def audit(
     Raises
     ------
     InputError, InputTypeError, ColumnError
-        As for `recometer.audit`, and if there are too many rows.
+        As for `recometer.audit`; also if a user has more than 10 million rows.
     """
     columns: dict[str, Any] = {"user": user, "item": item, "value": value, "time": time}
     sides = {"train": train, "test": test}
     if test is None:
         sides, columns = _of_split(train, columns)
+    given: Any = {"min_positives": min_positives, "min_candidates": min_candidates}
+    rules = Protocol(relevant_from=relevant_from, **given)
     tables = {name: Interactions.read(data, name, **columns) for name, data in sides.items()}
     if tables["train"].has("session") > tables["test"].has("session"):
         raise without_sessions("train")
-    frames = {}
-    for name, table in tables.items():
-        kinds_of([table])
-        frames[name] = table.frame.select(*map(quoted, filter(None, table.columns.values())))
-    n_rows = sum(int(acted(frame.count)) for frame in frames.values())
-    if n_rows * ROW_BYTES > memory() / 2:
-        raise InputError(
-            f"An audit of {n_rows:,} rows takes {size_in_words(n_rows * ROW_BYTES)} on the driver, "
-            "more than half of its memory. Hint: audit a sample of the users with all of their "
-            "rows: frame.where('hash(user) % 10 = 0')."
-        )
-    here = {
-        name: InteractionsHere.of(acted(frame.toArrow), **tables[name].options)
-        for name, frame in frames.items()
-    }
-    result = audit_here(
-        here["train"],
-        here["test"],
-        relevant_from=relevant_from,
-        min_positives=min_positives,
-        min_candidates=min_candidates,
+    return audit_of(_facts(tables, rules), *(table.description for table in tables.values()))
+
+
+def _facts(tables: Mapping[str, Table], rules: Protocol) -> Facts:
+    """Return the facts of train and test: Spark counts items, and adds up those of users."""
+    kinds, (train, test) = kinds_of(tables.values()), tables.values()
+    pairs = (table.select(IdKinds._fields, kinds).distinct() for table in tables.values())
+    of_train, of_test = (rows.groupBy("i").count() for rows in pairs)
+    per_item = of_train.toDF("i", "n").join(of_test.toDF("i", "m"), "i", "full_outer").fillna(0)
+    kept = persisted(per_item)
+    items = {(n, m): k for n, m, k in acted(per_item.groupBy("n", "m").count().collect)}
+    for side, name in enumerate(tables):
+        check_not_empty(name, sum(pair[side] for pair in items))
+    unseen = per_item.where("n = 0").select("i")
+    few = acted(unseen.orderBy("i").limit(EXAMPLES).toArrow)["i"].to_pylist()
+    times = {name: _times(table) for name, table in tables.items() if table.has("time")}
+    ends = ends_of(**times) if len(times) == len(tables) else None
+    whole = Whole(rules, sum(items.values()), ends, train.has("session"))
+    cells = {name: table.cells(kinds) for name, table in tables.items()}
+    if few:
+        rows = test.select(("user", "item"), kinds).join(unseen, "i", "left_semi")
+        cells["unseen"] = rows.select("u", "i").toDF("u", "c")
+    on_executors = {name: dataclasses.replace(one, frame=None) for name, one in tables.items()}
+
+    def run(batches: Any) -> Any:
+        for block in blocks(batches):
+            sides: Any = [
+                InteractionsHere.of(table.rows(block, name), **table.options)
+                for name, table in on_executors.items()
+            ]
+            seen = np.ones(sides[1].n_items, bool)
+            if "unseen" in block.column_names:
+                seen = ~np.isin(sides[1].item_ids, ids(block["unseen"].combine_chunks().flatten()))
+            users, items = matched(*sides)
+            facts = facts_of_block(sides[0], sides[1], users, items, seen, whole)
+            yield row(note=pickle.dumps(facts))
+
+    notes = acted(run_job(run, gathered(cells, None)).select("note").toArrow, cells)
+    if kept:
+        per_item.unpersist()
+
+    def first(side: str, kind: str) -> str:
+        own = tables[side].select(("user", "session") if kind == "user" else ("item",), kinds)
+        [[least]] = acted(own.selectExpr("min(struct(*))").collect)
+        return brief(tuple(least) if len(least) > 1 else least[0])
+
+    n_unseen = sum(k for (n, _), k in items.items() if not n)
+    of_users: dict[str, Any] = merged(notes["note"].to_pylist())
+    return Facts(
+        found={**of_users["found"], "unseen_items": Some(n_unseen, tuple(few))},
+        counts=of_users["counts"],
+        users=of_users["users"],
+        items=items,
+        rules=rules,
+        first=first,
+        untimed=tuple(name for name in tables if name not in times),
+        valued=tuple(name for name, table in tables.items() if table.has("value")),
     )
-    described: dict[str, Any] = {
-        name: f"DataFrame of Spark, columns {', '.join(frame.columns)}"
-        for name, frame in frames.items()
-    }
-    return dataclasses.replace(result, **described)
+
+
+def _times(table: Table) -> Array:
+    """Return some times of a table, which have the same ends and units as all of them."""
+    import polars as pl
+
+    name = str(table.columns["time"])
+    what, frame = f"times (column {name!r})", table.frame.select(quoted(name))
+
+    def run(batches: Any) -> Any:
+        for batch in filter(len, batches):
+            yield batch.take(representative(times_of(pl.Series(batch.column(0)), what)))
+
+    return times_of(pl.Series(acted(frame.mapInArrow(run, frame.schema).toArrow)[name]), what)
 
 
 def _of_split(split: object, columns: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

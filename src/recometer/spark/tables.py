@@ -5,11 +5,9 @@ Expressions are SQL strings, because both classic Spark and Spark Connect accept
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import inspect
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -21,7 +19,6 @@ from recometer.arrays import Array
 from recometer.data.columns import ColumnPair, choose_columns
 from recometer.data.numbers import all_numbers
 from recometer.errors import ColumnError, InputError, InputTypeError
-from recometer.tasks import control_groups
 
 Frame = Any
 Made = TypeVar("Made", bound=Callable[..., Any])
@@ -45,7 +42,7 @@ NOT_HERE = {
     ".count().where('count >= 5'), 'user', 'left_semi') users with few rows. Hint: filter the "
     "frame before you split it",
     "ignore_label": "Spark leaves out rows itself. Hint: frame.where('label != -1')",
-    "partitions": "the driver collects all rows of an audit. Hint: leave it out",
+    "partitions": "the size of the data decides. Hint: leave it out",
     "progress": "Spark shows the progress of its jobs itself. Hint: leave it out; see "
     "spark.ui.showConsoleProgress, and the web interface of Spark",
     "resamples": "users are drawn on the driver. Hint: result.collect().interval(...)",
@@ -55,7 +52,7 @@ NOT_HERE = {
     "time": "evaluations read no times. Hint: rs.split and rs.audit take time=",
 }
 
-# Errors of executors with another version of recometer, or without it; see `block.carried`.
+# Errors of executors with another version of recometer, or without it; see `block.run_job`.
 NOT_THERE = re.compile(
     r"No module named '?recometer|Can't get attribute .* on <module 'recometer"
     r"|cannot import name .* from 'recometer"
@@ -129,6 +126,11 @@ class Table:
         return self.columns.get(option) is not None
 
     @property
+    def description(self) -> str:
+        """The description of the data in results."""
+        return f"DataFrame of Spark, columns {', '.join(filter(None, self.columns.values()))}"
+
+    @property
     def options(self) -> dict[str, Any]:
         """The names of the columns, as arguments of the single-machine readers."""
         named: dict[str, Any] = {option: name or False for option, name in self.columns.items()}
@@ -144,13 +146,13 @@ class Table:
         return element[name].dataType if element.typeName() == "struct" else element
 
     def sql(self, option: str, kinds: IdKinds) -> str:
-        """Return a column as SQL, with ids cast to their kind and numbers to double."""
+        """Return a column as SQL: ids cast to their kind, numbers except times cast to double."""
         text, kind = quoted(str(self.columns[option])), self.type_of(option).simpleString()
         nested = self.entry is not None and option in NESTED
         if nested:
             text = "e" if self.columns[option] == self.entry else f"e.{text}"
         cast = getattr(kinds, option, None) or self.casts.get(option)
-        if cast is None and kind.partition("(")[0] in AS_DOUBLE:
+        if cast is None and option != "time" and kind.partition("(")[0] in AS_DOUBLE:
             cast = "double"
         if cast is not None:
             text = f"CAST({text} AS {cast})"
@@ -296,15 +298,8 @@ def persisted(rows: Frame) -> bool:
     """Let Spark keep computed rows; return whether it can, as serverless Spark has no cache."""
     from pyspark.errors import PySparkException
 
-    # Otherwise, cached rows always have spark.sql.shuffle.partitions partitions.
-    conf, name = rows.sparkSession.conf, "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning"
     try:
-        before = conf.get(name)
-        conf.set(name, "true")
-        try:
-            rows.persist()
-        finally:
-            conf.set(name, before)
+        rows.persist()
     except PySparkException:
         return False
     return True
@@ -341,15 +336,6 @@ def acted(call: Callable[[], Any], cells: Mapping[str, Frame] | None = None) -> 
             [(user, n_rows)] = counted.limit(1).collect()
             raise too_many_rows(user, n_rows, "An executor ran out of memory.") from error
         raise
-
-
-def memory() -> int:
-    """Return the memory of this machine or container in bytes."""
-    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for group in control_groups():
-        with contextlib.suppress(OSError, ValueError):  # no such file, or "max"
-            limits.append(int((group / "memory.max").read_text()))
-    return min(limits)
 
 
 def ids(column: Any) -> Array:
