@@ -208,3 +208,19 @@ def test_an_audit_of_sides_with_nothing_in_common_asks_about_ids(table, rows):
             warnings.simplefilter("ignore", rm.DataWarning)
             expected = rm.audit(*here, **given)
         assert_same_findings(rs.audit(frame, other, **given), expected)
+
+
+@pytest.mark.filterwarnings("ignore:.*repeat a pair:recometer.DataWarning")
+@pytest.mark.parametrize("spark", ["classic"], indirect=True)
+@pytest.mark.parametrize("kind", ["bigint", "string"])
+def test_an_audit_takes_the_latest_time_of_repeated_pairs(table, kind):
+    def frame(items, times):
+        columns = {"user": ["ann"] * len(items), "item": items, "time": times}
+        made = table(columns, "user string, item bigint, time bigint")
+        return made.withColumn("time", made["time"].cast(kind))
+
+    train, test = frame([1, 2, 3], [8, 9, 10]), frame([4, 4, 5], [9, 100, 40])
+    here = [pl.from_arrow(part.toArrow()) for part in (train, test)]
+    found = rs.audit(train, test)
+    assert_same_findings(found, rm.audit(*here))
+    assert found["older_than_training"].statistics == {"training_newer": 0}

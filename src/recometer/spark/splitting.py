@@ -354,7 +354,7 @@ def _facts(tables: Mapping[str, Table], rules: Protocol) -> Facts:
         check_not_empty(name, sum(pair[side] for pair in items))
     unseen = per_item.where("n = 0").select("i")
     few = acted(unseen.orderBy("i").limit(EXAMPLES).toArrow)["i"].to_pylist()
-    times = {name: _times(table) for name, table in tables.items() if table.has("time")}
+    times = {name: _times(table, kinds) for name, table in tables.items() if table.has("time")}
     ends = ends_of(**times) if len(times) == len(tables) else None
     whole = Whole(rules, sum(items.values()), ends, train.has("session"))
     cells = {name: table.cells(kinds) for name, table in tables.items()}
@@ -399,18 +399,24 @@ def _facts(tables: Mapping[str, Table], rules: Protocol) -> Facts:
     )
 
 
-def _times(table: Table) -> Array:
-    """Return some times of a table, which have the same ends and units as all of them."""
+def _times(table: Table, kinds: IdKinds) -> Array:
+    """Return some of the latest times of all pairs, with the ends and the units of all."""
     import polars as pl
+    from pyspark.sql import functions
 
     name = str(table.columns["time"])
-    what, frame = f"times (column {name!r})", table.frame.select(quoted(name))
+    what, latest = f"times (column {name!r})", "max(t)"
+    if table.type_of("time").simpleString() == "string":
+        latest = "max(struct(try_cast(t AS double), t)).t"
+    rows = table.select((*IdKinds._fields, "time"), kinds)
+    pairs = rows.groupBy(*(c for c in rows.columns if c != "t"))
+    frame = pairs.agg(functions.expr(latest).alias("t")).select("t")
 
     def run(batches: Any) -> Any:
         for batch in filter(len, batches):
             yield batch.take(representative(times_of(pl.Series(batch.column(0)), what)))
 
-    return times_of(pl.Series(acted(frame.mapInArrow(run, frame.schema).toArrow)[name]), what)
+    return times_of(pl.Series(acted(frame.mapInArrow(run, frame.schema).toArrow)["t"]), what)
 
 
 def _of_split(split: object, columns: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
