@@ -111,7 +111,7 @@ class Job:
                 )
         elif self.over_users:
             items = packed(self._of_items(case, part.list_data, note))
-        yield row(note=pickle.dumps(note), items=items)
+        yield row(note, items=items)
         users = self._rows(case, part)
         for begin in range(0, users.num_rows, CELL_USERS):
             yield row(users=packed(users.slice(begin, CELL_USERS)))
@@ -239,10 +239,12 @@ def _table(types: Mapping[str, str], columns: Mapping[str, Any]) -> Any:
     return pa.table({name: pa.array(columns[name], kind) for name, kind in kinds.items()})
 
 
-def row(**cells: bytes | None) -> Any:
-    """Return a row with some of the `CELLS`."""
+def row(note: Mapping[str, Any] | None = None, **cells: bytes | None) -> Any:
+    """Return a row with some of the `CELLS`; the note is pickled."""
     import pyarrow as pa
 
+    if note is not None:
+        cells["note"] = pickle.dumps(note)
     return pa.RecordBatch.from_pydict(
         {name: pa.array([cells.get(name)], pa.binary()) for name in CELLS}
     )
@@ -366,7 +368,7 @@ def results_of(content: bytes | None, name: str, digest: bytes, batches: Any) ->
         yield from _jobs[name](batches)
     except RecometerError as error:
         # Return the error as a row: Spark would retry a failed task and bury the message.
-        yield row(note=pickle.dumps({"error": {type(error).__name__: str(error)}}))
+        yield row({"error": {type(error).__name__: str(error)}})
 
 
 def _write(path: str, plain: bytes, arrays: list[pickle.PickleBuffer]) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import pickle
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -374,7 +373,7 @@ def _facts(tables: Mapping[str, Table], rules: Protocol) -> Facts:
                 seen = ~np.isin(sides[1].item_ids, ids(block["unseen"].combine_chunks().flatten()))
             users, items = matched(*sides)
             facts = facts_of_block(sides[0], sides[1], users, items, seen, whole)
-            yield row(note=pickle.dumps(facts))
+            yield row(facts)
 
     notes = acted(run_job(run, gathered(cells, None)).select("note").toArrow, cells)
     if kept:
