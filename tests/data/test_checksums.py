@@ -47,7 +47,7 @@ def damaged(content: bytes) -> Iterator[bytes]:
         yield content[:at] + bytes([content[at] ^ (0x01, 0x80, 0xFF)[at % 3]]) + content[at + 1 :]
     for at in range(0, len(content), 40):
         yield content[:at]
-        yield content[: at + 1] + content[at + 2 :]
+        yield content[:at] + content[at + 1 :]
     for more in (b"\0", b"PAR1", content, content[-200:]):
         yield content + more
 
