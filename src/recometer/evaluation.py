@@ -152,17 +152,13 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
                 "catalogue=rm.Catalogue(frame, categories='age')) evaluates a group at once."
             )
         catalogue = Catalogue.of_groups(groups, given["catalogue"], column=column, item=item)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)  # shown with this result
-            found: Evaluation = evaluate(
-                **{**given, "catalogue": catalogue},
-                metrics=of_groups(self.metrics, catalogue.category_names),
-                protocol=self.protocol,
-                seed=self.seed,
-                chance=bool(self.chance),
-                progress=False,
-            )
-            return found
+        return evaluate_again(
+            {**given, "catalogue": catalogue},
+            metrics=of_groups(self.metrics, catalogue.category_names),
+            protocol=self.protocol,
+            seed=self.seed,
+            chance=bool(self.chance),
+        )
 
     def _tags(self) -> dict[str, str]:
         tags = {"recometer.protocol": self.protocol.describe()}
@@ -423,6 +419,14 @@ def evaluate(
 
     evaluate_all = _evaluate_models if _are_models(source) else _evaluate_one
     return evaluate_all(source, test, train, prepared)
+
+
+def evaluate_again(inputs: Mapping[str, Any], **changes: Any) -> Evaluation:
+    """Evaluate the inputs of a result again, without the warnings that came with the result."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        found: Evaluation = evaluate(**inputs, **changes, progress=False)
+        return found
 
 
 def _evaluate_one(source: object, test: object, train: object, prepared: Prepared) -> Evaluation:

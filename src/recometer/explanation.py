@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +11,9 @@ import numpy as np
 
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import ids
-from recometer.errors import DataWarning, InputError, InputTypeError, UnknownNameError
+from recometer.errors import InputError, InputTypeError, UnknownNameError
 from recometer.evaluating.arguments import protocol_of
-from recometer.evaluation import Evaluation, evaluate
+from recometer.evaluation import Evaluation, evaluate_again
 from recometer.metrics.conventions import find, parse_under
 from recometer.metrics.registry import METRICS, Metric, rules_of
 from recometer.protocol import STEPS, Protocol
@@ -290,12 +289,7 @@ def explain(
     theirs = _counterpart(mine, settled)
 
     def again(one: Metric, rules: Protocol) -> Evaluation:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)  # shown with the result
-            found: Evaluation = evaluate(
-                **given, metrics=[one], protocol=rules, seed=result.seed, progress=False
-            )
-            return found
+        return evaluate_again(given, metrics=[one], protocol=rules, seed=result.seed)
 
     notes = _defects_shown(again, theirs, settled)
     explanation = walk(again, (mine, result.protocol), (theirs, settled))

@@ -96,14 +96,12 @@ def unseen_users(facts: Facts) -> Finding:
     )
     if facts.found["unseen_users"].n == facts.counts["tested"]:
         effect += f" That is everyone: {_ask_about(facts, 'user')}"
-    return _finding(
+    return _of_tested_users(
         facts,
         "unseen_users",
-        "users of test without an interaction in train",
-        "warning",
+        "without an interaction in train",
         effect,
         "Every user of test has interactions in train.",
-        total=facts.counts["tested"],
     )
 
 
@@ -142,55 +140,47 @@ def unreachable(facts: Facts) -> Finding:
 
 def users_without_relevant(facts: Facts) -> Finding:
     """Users of test without a relevant interaction."""
-    return _finding(
+    return _of_tested_users(
         facts,
         "users_without_relevant",
-        "users of test without a relevant interaction",
-        "warning",
+        "without a relevant interaction",
         f"They have nothing that could be found: {UNDEFINED}.",
         "Every user of test has something relevant there.",
-        total=facts.counts["tested"],
     )
 
 
 def users_emptied(facts: Facts) -> Finding:
     """Users of test whose relevant interactions are all in train as well."""
-    return _finding(
+    return _of_tested_users(
         facts,
         "users_emptied",
-        "users of test whose relevant interactions are all in train",
-        "warning",
+        "whose relevant interactions are all in train",
         f"Once what is in train is left out, nothing can be found: {UNDEFINED}.",
         "No user of test loses everything relevant to train.",
-        total=facts.counts["tested"],
     )
 
 
 def users_without_candidates(facts: Facts) -> Finding:
     """Users of test with too few candidates."""
     least = facts.rules.min_candidates
-    return _finding(
+    return _of_tested_users(
         facts,
         "users_without_candidates",
-        f"users of test with fewer than {least:,} items left to rank",
-        "warning",
+        f"with fewer than {least:,} items left to rank",
         f"They have nearly every item in train already: {UNDEFINED} (the rule min_candidates).",
         "Everyone else has enough items to rank.",
-        total=facts.counts["tested"],
     )
 
 
 def users_few_relevant(facts: Facts) -> Finding:
     """Users of test with relevant interactions, but fewer than the rule requires."""
     least = facts.rules.min_positives
-    return _finding(
+    return _of_tested_users(
         facts,
         "users_few_relevant",
-        f"users of test with fewer than {least:,} relevant interactions left",
-        "warning",
+        f"with fewer than {least:,} relevant interactions left",
         f"Too little to go by: {UNDEFINED} (the rule min_positives).",
         "Everyone else has enough that is relevant.",
-        total=facts.counts["tested"],
     )
 
 
@@ -354,6 +344,12 @@ def _finding(
         return counted(n, total, examples, what, level, found, clear, statistics)
     have = "have" if len(facts.untimed) > 1 else "has"
     return unchecked(what, f"{' and '.join(facts.untimed)} {have} no times.", total)
+
+
+def _of_tested_users(facts: Facts, name: str, which: str, found: str, clear: str) -> Finding:
+    """Return the finding of a check on the users of test, which is a warning."""
+    total = facts.counts["tested"]
+    return _finding(facts, name, f"users of test {which}", "warning", found, clear, total=total)
 
 
 def _total(counts: Counts, side: int) -> int:

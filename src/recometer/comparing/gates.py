@@ -73,6 +73,13 @@ class Gate:
         bound = f"{100 * self.bound:g}%" if self.relative else f"{self.bound:g}"
         return f"{self.metric} {sign} {bound}"
 
+    def decide(self, interval: Interval) -> Verdict:
+        """Return whether a difference with this interval keeps the bound; NaN decides nothing."""
+        low, high, bound = interval.low, interval.high, self.bound
+        if not self.higher_is_better:
+            low, high, bound = -high, -low, -bound
+        return "passed" if low >= bound else "failed" if high < bound else "undecided"
+
 
 @dataclasses.dataclass(frozen=True)
 class GateRow:
@@ -322,13 +329,8 @@ def check_gates(
 def _check(comparison: Compared, gate: Gate, row: PairRow) -> GateRow:
     found = row.relative if gate.relative else row.difference
     interval = row.relative_interval if gate.relative else row.interval
-    low, high, bound = interval.low, interval.high, gate.bound
-    if not gate.higher_is_better:
-        low, high, bound = -high, -low, -bound
-    # NaN decides nothing, and neither do too few users who differ.
-    verdict: Verdict = "passed" if low >= bound else "failed" if high < bound else "undecided"
-    if not row.decides_gates:
-        verdict = "undecided"
+    # Too few users who differ decide nothing.
+    verdict: Verdict = gate.decide(interval) if row.decides_gates else "undecided"
     fewest, most, remark = None, None, ""
     if verdict == "undecided":
         fewest, most, remark = _needed(comparison, row, found, interval, gate.bound)

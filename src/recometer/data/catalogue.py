@@ -190,8 +190,8 @@ class Catalogue:
             If the type is not supported, or only one side has ids.
         """
         groups = _of_groups(item_groups, column, item)
-        found = copy.copy(groups)
         if catalogue is None:
+            found = copy.copy(groups)
             found.lists_all = False
             return found
         known = catalogue if isinstance(catalogue, Catalogue) else cls(catalogue)

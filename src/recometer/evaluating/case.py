@@ -181,11 +181,11 @@ def measured_by(case: Case, records: Records) -> dict[str, Measured]:
     if records.ranks is not None and needs.of_rankings:
         keys = ids.user_keys(test.user_ids, test.n_users) if needs.at_random else None
         found["ranks"] = RankedUsers(records.ranks, arguments.seed, keys)
-        groups = dict.fromkeys(one.group for one in needs.of_rankings if one.group)
-        if groups and arguments.catalogue is not None:
+        if needs.groups:
+            assert arguments.catalogue is not None
             of_groups = ranks_of_groups(
                 records.ranks,
-                groups,
+                needs.groups,
                 test=test,
                 train=arguments.train,
                 catalogue=arguments.catalogue,
@@ -210,7 +210,7 @@ def measured_by(case: Case, records: Records) -> dict[str, Measured]:
             popularity=arguments.popularity,
         )
         found["lists"] = ListedUsers(data, records.judged)
-        for group in dict.fromkeys(one.group for one in needs.of_lists if one.group):
+        for group in needs.groups_of_lists:
             assert arguments.catalogue is not None
             assert data.categories is not None
             column = arguments.catalogue.category_names.index(group)

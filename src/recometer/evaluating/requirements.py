@@ -38,6 +38,8 @@ class Requirements(NamedTuple):
     negative_gains: bool  # whether a metric counts gains below 0
     at_random: bool  # whether the order of tied items is drawn
     for_source: Protocol  # the rules for the source, from the protocol or from all metrics
+    groups: tuple[str, ...]  # of items, to which metrics of rankings are restricted
+    groups_of_lists: tuple[str, ...]
     leaves_out: bool  # whether unranked items may be left out of test
 
 
@@ -88,8 +90,14 @@ def _find(metrics: Sequence[Metric], protocol: Protocol) -> Requirements:
         any(one.negative_gains == "counted" for one in rules),
         any(rules_of(one, protocol).ties == "random" for one in of_rankings),
         rules_for_source(of_rankings, protocol),
+        _groups_of(of_rankings),
+        _groups_of(of_lists),
         protocol.unranked != "misses" or protocol.unknown_items != "misses",
     )
+
+
+def _groups_of(metrics: Iterable[Metric]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.group for one in metrics if one.group))
 
 
 def _reading(metrics: Iterable[Metric], record: str) -> tuple[Metric, ...]:

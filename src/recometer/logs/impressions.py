@@ -17,7 +17,7 @@ from recometer.logs.values import LOGGED, PolicyValues
 
 
 class Impressions:
-    """A log of impressions: what was shown to whom, how likely that was, and what it brought.
+    """A log of impressions: which item each user saw, with which probability, and the reward.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from recometer.stats.relative import NEGATIVE, NOT_ABOVE_0, relative_interval
 from recometer.stats.several import Correction
 
 if TYPE_CHECKING:
-    from recometer.comparing.gates import Gate, GateReport, Verdict
+    from recometer.comparing.gates import Gate, GateReport
 
 LOGGED = "logged"
 ESTIMATORS = {
@@ -426,15 +426,11 @@ class PolicyComparison(Printed):
                 continue
             found = row.relative if gate.relative else row.difference
             interval = row.relative_interval if gate.relative else row.interval
-            low, high, bound = interval.low, interval.high, gate.bound
-            if not gate.higher_is_better:
-                low, high, bound = -high, -low, -bound
-            verdict = "passed" if low >= bound else "failed" if high < bound else "undecided"
             rows.append(
                 GateRow(
                     gate,
                     row.policy,
-                    cast("Verdict", verdict),
+                    gate.decide(interval),
                     found,
                     interval.low,
                     interval.high,

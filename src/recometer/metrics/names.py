@@ -201,19 +201,20 @@ def of_groups(metrics: Sequence[Metric], groups: Sequence[str]) -> list[Metric]:
             f"{len(groups):,} groups of items make {len(every) * len(groups):,} metrics, more than "
             f"{MAX_OF_GROUPS:,}. Hint: larger groups, for instance ranges of a number."
         )
-    return [
-        dataclasses.replace(one, group=group, label=f"{one.label}[{group}]" if one.label else "")
-        for one in every
-        for group in groups
-    ]
+    return [_in_group(one, group) for one in every for group in groups]
 
 
 def read_name(read: Callable[..., Iterable[Metric]], text: str, *more: bool) -> Iterable[Metric]:
     """Return the result of `read` for a name without its group of items, with this group."""
     plain, group = without_group(text)
-    for one in read_once(read, plain, *more):
-        label = f"{one.label}[{group}]" if one.label else ""
-        yield dataclasses.replace(one, group=group, label=label) if group else one
+    found = read_once(read, plain, *more)
+    return [_in_group(one, group) for one in found] if group else found
+
+
+def _in_group(metric: Metric, group: str) -> Metric:
+    """Return a metric restricted to a group of items, also in the name of a convention."""
+    label = f"{metric.label}[{group}]" if metric.label else ""
+    return dataclasses.replace(metric, group=group, label=label)
 
 
 def read_once(read: Callable[..., Iterable[Metric]], *asked: str | bool) -> tuple[Metric, ...]:
