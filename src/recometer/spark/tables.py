@@ -298,8 +298,15 @@ def persisted(rows: Frame) -> bool:
     """Let Spark keep computed rows; return whether it can, as serverless Spark has no cache."""
     from pyspark.errors import PySparkException
 
+    # Otherwise, cached rows always have spark.sql.shuffle.partitions partitions.
+    conf, name = rows.sparkSession.conf, "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning"
     try:
-        rows.persist()
+        before = conf.get(name)
+        conf.set(name, "true")
+        try:
+            rows.persist()
+        finally:
+            conf.set(name, before)
     except PySparkException:
         return False
     return True
