@@ -1,4 +1,4 @@
-"""Sessions that need more than the tests do: other libraries, each in an environment of its own."""
+"""The nox sessions: tests, checks, documentation, and comparisons with other libraries."""
 
 import pathlib
 
@@ -7,8 +7,8 @@ import nox
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|virtualenv"
 
-# The library's packages, in the order in which they are installed. The first of torch decides
-# which build the others get.
+# The packages that each library needs, in the order in which they are installed. Torch comes first,
+# so that the packages after it use this version.
 TORCH = "torch==2.13.0"
 RIVALS = {
     "implicit": ["implicit"],
@@ -26,10 +26,11 @@ RIVALS = {
     "sklearn": ["scikit-learn"],
     "surprise": ["scikit-surprise"],
     "torchmetrics": [TORCH, "torchmetrics"],
-    "warprec": [TORCH, "warprec"],  # from Python 3.12 on; there, lenskit is that of 2026, too
+    "warprec": [TORCH, "warprec"],  # needs Python 3.12; there, lenskit is the 2026 version too
     "xgboost": ["xgboost"],
 }
-# The libraries that docs/ has a guide from. Spark needs Java, and R needs Matrix and reticulate.
+# Libraries with a migration guide in docs/ (from_*.md). Spark needs Java, and R needs Matrix and
+# reticulate.
 GUIDES = ["implicit", "lenskit", "pyg", "pyspark", "pytrec_eval", "r", "ranx", "recommenders"]
 GUIDES += ["recometrics", "rectools", "surprise", "torchmetrics"]
 
@@ -43,14 +44,14 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def docs(session: nox.Session) -> None:
-    """Build the documentation site in site/; a warning is an error."""
+    """Build the documentation site in site/, with warnings treated as errors."""
     session.install(".[docs]")
     session.run("sphinx-build", "-W", "--keep-going", "docs", "site", *session.posargs)
 
 
 @nox.session(default=False)
 def quality(session: nox.Session) -> None:
-    """Run all checks of the code, and measure how much of it the tests reach."""
+    """Run the linters and type checkers, and measure test coverage."""
     session.install(".[quality]", "nanobind")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
@@ -68,13 +69,13 @@ def quality(session: nox.Session) -> None:
 
 
 def sources(folder: str) -> list[str]:
-    """Return the files of C++ in a folder."""
+    """Return the C++ files in a folder."""
     return [str(path) for path in sorted(pathlib.Path(folder).rglob("*.[ch]pp"))]
 
 
 @nox.session(default=False)
 def nightly(session: nox.Session) -> None:
-    """Run the tests with five times as many generated cases, others each time."""
+    """Run the tests with 200 generated cases each instead of 12, different ones every time."""
     session.install(".[test]")
     session.run("pytest", "-n", "auto", "--hypothesis-profile", "nightly", *session.posargs)
 
@@ -88,7 +89,7 @@ def live(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def audit(session: nox.Session) -> None:
-    """Look up known vulnerabilities of the pinned packages, for which it takes the internet."""
+    """Look up known vulnerabilities of the pinned packages. This needs internet access."""
     session.install("pip-audit")
     pinned = ("--disable-pip", "--require-hashes", "-r", ".ci/requirements.txt")
     session.run("pip-audit", "--strict", *pinned, *session.posargs)
@@ -96,7 +97,7 @@ def audit(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def mutation(session: nox.Session) -> None:
-    """Make mistakes in the library, and see whether its tests notice: takes hours."""
+    """Make mistakes in the library, and check that its tests notice them. This takes hours."""
     session.install("-e", ".[test]")
     session.run("python", "tests/mutation/run.py", *session.posargs)
 
@@ -104,7 +105,7 @@ def mutation(session: nox.Session) -> None:
 @nox.session(default=False)
 @nox.parametrize("library", sorted(set(RIVALS) - {"pyspark", "r"}))
 def rivals(session: nox.Session, library: str) -> None:
-    """Compare the convention and the drop-in of a library with the library, on random cases."""
+    """Compare a library's convention and drop-in with the library itself, on random cases."""
     for package in RIVALS[library]:
         session.install(package)
     session.install(".", "pytest", "pytest-xdist")
@@ -116,7 +117,7 @@ def rivals(session: nox.Session, library: str) -> None:
 @nox.session(default=False)
 @nox.parametrize("library", GUIDES)
 def guides(session: nox.Session, library: str) -> None:
-    """Run the guide from a library, and compute each line of its table by both."""
+    """Run the guide for a library, and compute each row of its table with both libraries."""
     for package in RIVALS[library]:
         session.install(package)
     session.install(".", "pytest")

@@ -1,4 +1,4 @@
-"""A small evaluation with exact scores, whose values are known on every processor."""
+"""Run a small evaluation with exact scores, which must give the same values on every processor."""
 
 import sys
 
