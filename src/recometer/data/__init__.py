@@ -1,1 +1,1 @@
-"""Input data: interactions, catalogues and ids, from frames, files, arrays and tensors."""
+"""Reads input data (interactions, catalogues, ids) from frames, files, arrays and tensors."""

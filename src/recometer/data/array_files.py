@@ -115,7 +115,7 @@ def _mapping(array: object) -> tuple[mmap.mmap, np.memmap[Any, Any] | None] | No
 
 
 class MappedFiles:
-    """The files from which arrays are mapped, and which must not change.
+    """Files that are mapped into memory as arrays, and that must not change.
 
     If a file becomes shorter, the system kills a process that reads beyond its end. A ``with``
     block checks for changes when it begins and ends, and in each call of `check`. A check takes a
@@ -127,7 +127,7 @@ class MappedFiles:
         self._files = [_MappedFile(*one) for one in found.values()]
 
     def __reduce__(self) -> tuple[type[MappedFiles], tuple[tuple[()]]]:
-        return MappedFiles, ((),)  # the arrays of a copy in another process are in memory
+        return MappedFiles, ((),)  # pickled for another process, the arrays are copied into memory
 
     def __enter__(self) -> None:
         self.check()
@@ -153,7 +153,8 @@ class _MappedFile:
     def __init__(self, mapped: mmap.mmap, known: np.memmap[Any, Any] | None) -> None:
         path = None if known is None else known.filename
         self.name = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
-        # Times are only reliable without writes through the mapping, which reach the file late.
+        # The time of the last change is unreliable if the mapping is writable: writes through it
+        # reach the file late.
         self._timed = bool(self.name) and known is not None and known.mode in ("r", "c")
         self._mapped = mapped
         self.before: tuple[int, tuple[tuple[int, int], int] | None] = sys.maxsize, None

@@ -140,7 +140,7 @@ class Catalogue:
         if not self.n_items:
             raise InputError("The catalogue has no items.")
         self._order = order
-        self.lists_all = True  # whether there are no other items
+        self.lists_all = True  # whether the catalogue has every item
 
         named = table.column(title, "title")
         self.titles: Array | None = None
@@ -176,8 +176,8 @@ class Catalogue:
             with a column of items and one of groups, an array if items are positions, or a
             `Catalogue` whose categories are the groups. None means that the item has no group.
         catalogue
-            The catalogue that gets these categories, or anything that one can be made from. Without
-            it there may be items that `item_groups` lacks.
+            The catalogue that gets these categories, or anything that `Catalogue` takes. Without
+            it, there may be items that `item_groups` lacks.
         column, item
             The columns of groups and of items in a table. By default, the only column other than
             that of the items, and the column of items with a common name.
@@ -266,7 +266,7 @@ class Catalogue:
         return None if (np.diff(codes) > 0).all() else np.argsort(codes)
 
     def _aligned(self, rows: Any, what: str) -> Any:
-        """Bring the items' rows into the order of the ids."""
+        """Put the items' rows in the order of the ids."""
         n = rows.shape[0]
         if n != self.n_items:
             raise InputError(

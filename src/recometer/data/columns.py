@@ -1,4 +1,4 @@
-"""Finds columns by the common names of what they contain: users, items, values, ..."""
+"""Finds the columns of users, items, values, and so on by common names."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Kind(NamedTuple):
         Its common names, in lower case and without punctuation: ``"user_id"``, ``"userId"`` and
         ``"USER ID"`` are the same name.
     otherwise
-        Names that count only if no column has any of `names`, because they usually mean something
-        else.
+        Names that are used only if no column has any of `names`, because they usually mean
+        something else.
     """
 
     what: str
@@ -210,7 +210,7 @@ def find_columns(
     user, item, value, time : str or None or False
         The requested column. None takes the only column with a common name, such as ``user_id``,
         ``movieId``, ``rating`` or ``timestamp`` (in any case and punctuation). Names that usually
-        mean something else count only if there is no better name: a session is taken as the user
+        mean something else are used only if there is no better name: a session is taken as the user
         if no column is named after users, and a score as the value if there is no label or rating.
         ``value=False`` and ``time=False`` mean no column, whatever the names. `user` may also be
         two names: ``["user", "session"]``.

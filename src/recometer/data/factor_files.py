@@ -69,7 +69,7 @@ def is_archive(path: str) -> bool:
 
 
 def _from_archive(path: str, note: Note) -> dict[str, Any]:
-    """Return the arrays in an archive that `Factors` takes."""
+    """Return the arrays in an archive that are arguments of `Factors`."""
     check_file(Path(path))
     try:
         check_archive(Path(path))

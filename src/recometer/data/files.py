@@ -257,12 +257,12 @@ def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
 
 
 def names_in(folder: pathlib.Path) -> list[str]:
-    """Return the sorted names in a folder; none if the folder does not exist.
+    """Return the sorted names of the files in a folder; empty if the folder does not exist.
 
     Raises
     ------
     FileError
-        If the permissions forbid listing it.
+        If permissions forbid listing the folder.
     """
     try:
         return sorted(os.listdir(folder))
@@ -351,7 +351,7 @@ def first_line_of(path: pathlib.Path) -> tuple[int, str]:
 
 
 def not_of_trec(path: pathlib.Path) -> str:
-    """Say why the first line of a file is not in TREC's format."""
+    """Explain why the first line of a file is not in TREC's format."""
     number, line = first_line_of(path)
     return (
         f"line {number} is {brief(line)} ({len(line.split())} fields), but lines of TREC runs have "
@@ -818,7 +818,7 @@ def open_text(path: pathlib.Path, *, newline: str | None = None, errors: str = "
     Raises
     ------
     FileError
-        If the file is UTF-16, or unpacks to too much.
+        If the file is UTF-16, or too large when unpacked.
     """
     with path.open("rb") as file:
         packed = file.read(len(GZIP)) == GZIP

@@ -27,7 +27,7 @@ TEXT_KINDS = "OSTU"  # NumPy kinds whose bytes are pointers, or depend on the lo
 
 @runtime_checkable
 class Piecewise(Protocol):
-    """Numbers that are not in an array, but can be read piece by piece in C order."""
+    """Numbers that are not in an array in memory, but can be read piece by piece in C order."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -57,7 +57,7 @@ def fingerprint(array: npt.ArrayLike | Piecewise, cancelled: threading.Event | N
     array
         An array of any dtype, or numbers that are read piece by piece.
     cancelled
-        Once it is set, hashing stops, and the fingerprint is invalid.
+        An event; once it is set, hashing stops, and the fingerprint is invalid.
 
     Returns
     -------
@@ -100,8 +100,9 @@ def _pieces(array: Array | Piecewise) -> Iterable[UInt8]:
 def glimpse(array: object) -> bytes:
     """Return some evenly spaced numbers of an array in memory, or all numbers of a short array.
 
-    If most of the array changes, these numbers change, too. A fingerprint would detect any change,
-    but takes too long for every call. The result is empty for anything but arrays of numbers.
+    If most of the array changes, some of these numbers change, too. A fingerprint would detect any
+    change, but takes too long to compute in every call. The result is empty for anything but arrays
+    of numbers.
     """
     if not isinstance(array, np.ndarray) or array.dtype.kind in TEXT_KINDS or lies_in_file(array):
         return b""

@@ -40,7 +40,7 @@ DUCKDB_NUMBERS = (
 
 
 class Table(NamedTuple):
-    """The columns of a table; users and items are in the types of the frame's library."""
+    """The columns of a table; users and items keep the types of the frame's library."""
 
     names: Columns
     users: Any
@@ -190,9 +190,9 @@ def flat_dict(
 ) -> tuple[list[Any], list[Any], Int64, list[Any] | None]:
     """Return the content of ``{user: [items]}`` or ``{user: {item: number}}``.
 
-    These are the users, all items, the number of items of each user, and the numbers, if there are
-    any. `refused` are types that have a length but cannot be a row. For messages, `of` names a row,
-    and `expected` lists the supported types of rows.
+    Returns the users, all items, the number of items of each user, and the numbers, if any.
+    `refused` are types that have a length but cannot be a row. For messages, `of` names a row, and
+    `expected` lists the supported types of rows.
 
     Raises
     ------
@@ -605,7 +605,7 @@ def _from_arrow(table: Any, wanted: list[str]) -> list[Any]:
 
 
 def without_structs(data: Any) -> Any:
-    """Replace such lists in a data frame by a column for each field.
+    """Replace lists of structs in a data frame by a column for each field.
 
     This happens only if the structs have a field of items, and the frame has no column of items.
     """

@@ -36,9 +36,9 @@ KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
 )
 STRINGS_PER_THREAD = 2**18  # the minimum for another thread
 MANY_STRINGS = 2**14
-# Types are named, because pandas (NA, NaT) may not be installed.
+# Types are compared by name, because pandas (NA, NaT) may not be installed.
 MISSING_TYPES = ("NoneType", "NAType", "NaTType")
-POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # kinds of object ids that Polars has
+POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # object ids with a type in Polars
 
 
 def as_ids(ids: object, what: str) -> Ids:
@@ -379,7 +379,8 @@ def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple
     series = series.cast(pl.String)
     if series.null_count():
         missing(what, int(series.is_null().arg_true()[0]))
-    # Each thread numbers the strings of a part; then the distinct strings of all parts get numbers.
+    # Each thread numbers the strings of one part; then the distinct strings of all parts are
+    # numbered.
     rows = a_part_each(len(series), STRINGS_PER_THREAD)
     codes = np.empty(len(series), dtype)
     numbers = codes.view(np.uint32) if codes.itemsize == 4 else np.empty(len(series), np.uint32)
@@ -534,7 +535,7 @@ def clusters_of(ids: Array | None) -> Int64 | None:
 
 
 def as_named_by(ids: Array, other: Array) -> Array:
-    """Return ids of users; drop their sessions if the other side has none."""
+    """Return ids of users; drop the sessions if the other side has no sessions."""
     return split_pairs(ids)[0] if are_pairs(ids) and len(other) and not are_pairs(other) else ids
 
 

@@ -73,14 +73,15 @@ class Interactions:
     user_ids : int64, uint64 or object [n_users], or None
         Sorted and distinct. None if users are positions.
     item_ids : int64, uint64 or object [n_items], or None
-        The same, for items.
+        As `user_ids`, but for items.
     duplicates : int
-        The number of rows of the data that repeated a pair of user and item and were merged.
+        The number of rows that were merged because they repeat a pair of user and item.
     copies : int64 [n] or None
         The number of rows of the data that were merged into each interaction. None means one row
         each. The rule `repeated_test` reads it.
     largest : float64 [n] or None
-        The largest value of these rows, if values were added up. The same rule reads it.
+        The largest value of the merged rows, if values were added up. The rule `repeated_test`
+        reads it, too.
     repeated : tuple
         The first few repeated pairs (user, item), as ids, or as positions if there are no ids.
     columns : Columns or None
@@ -110,7 +111,7 @@ class Interactions:
 
     @classmethod
     def _in_order(cls, value_range: tuple[float, float] | None, **fields: Any) -> Interactions:
-        """Make interactions from rows that are known to be in order, without checking the order.
+        """Make interactions from rows that are known to be in order, without checking their order.
 
         `value_range` is the range of the values, if it is known.
         """
@@ -415,7 +416,8 @@ def read_interactions(
     what
         The name of the argument, or of the file.
     warns
-        Whether to warn if a column might be values but is not read. False if values hardly matter.
+        Whether to warn if a column that might have values is not read. False if values hardly
+        matter.
     says_sums
         Whether to warn that the values of repeated pairs were summed. False if a rule decides about
         repeated pairs later.
@@ -511,7 +513,7 @@ def check_count(n: object, what: str) -> None:
 def check_positions(n: int, n_entries: int, whose: str, named: str) -> None:
     """Refuse implausibly many positions, before memory is allocated for all of them.
 
-    In the message, `whose` says whose positions they are, and `named` says what the entries are.
+    In the message, `whose` names the owner of the positions, and `named` names the entries.
     """
     if n > MANY_POSITIONS and n > POSITIONS_PER_ENTRY * n_entries:
         raise InputError(

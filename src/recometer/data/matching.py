@@ -1,4 +1,4 @@
-"""Matches the users and items of two sides by id or by position."""
+"""Matches the users and items of two data sets ("sides") by id or by position."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from recometer.errors import InputError, python_or_command, rule_text, warn
 from recometer.protocol import RelevantFrom, RepeatedTest
 from recometer.remembered import cached_property
 
-# How to give ids to a side, and how to have it read by position, for hints in messages.
+# For hints in messages: how to give ids to a side, and how to have it read by position.
 GIVEN = {
     **dict.fromkeys(("test", "train", "candidates"), "rm.Interactions.of({side}, {name}_ids=...)"),
     **dict.fromkeys(("Factors", "Scores"), "rm.{side}(..., {name}_ids=...)"),
@@ -81,7 +81,7 @@ class SourceIndex:
         return np.arange(test.n_users) if rows is None else rows
 
     def users_of(self, test: Interactions) -> Int64 | None:
-        """Return the row of each user of test, or -1 for unknown users; None if rows agree."""
+        """Return the row of each user of test, or -1 for unknown users; None if all rows agree."""
         if self.n_users is None:
             return np.zeros(test.n_users, np.int64)
         if both_have_ids("user", self.what, self.user_ids, "test", test.user_ids):
@@ -186,7 +186,7 @@ def _checked_ids(what: str, name: str, n: int, given: object) -> Array | None:
 def both_have_ids(
     name: str, one: str, one_ids: Array | None, other: str, other_ids: Array | None
 ) -> bool:
-    """Return True if two sides are matched by ids; False if by positions, because neither has ids.
+    """Return True if two sides are matched by ids, and False if neither has ids.
 
     Parameters
     ----------
@@ -370,6 +370,6 @@ def is_relevant(values: Float64, relevant_from: RelevantFrom) -> Bool:
 def check_number_of_positions(n_items: int, n_entries: int, side: str) -> None:
     """Refuse implausibly many positions of items, before memory is allocated for all of them.
 
-    `n_entries` is the number of entries on all sides that name an item; `side` has the positions.
+    `n_entries` is the number of entries with an item on all sides; `side` has the positions.
     """
     check_positions(n_items, n_entries, f"The items of {side}", "entries of all sides name one")

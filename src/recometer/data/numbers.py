@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 LARGEST_WHOLE = int(np.finfo(np.float64).max)
-EXACT_BITS = 53  # float64 represents all whole numbers of so many bits
+EXACT_BITS = 53  # float64 represents all whole numbers of this many bits
 
 
 def as_array(given: object, what: str) -> Array:
@@ -44,7 +44,7 @@ def as_array(given: object, what: str) -> Array:
 
 
 def _why(given: object, error: Exception) -> str:
-    """Say why an object is not an array."""
+    """Explain why an object is not an array."""
     rows = list(given) if isinstance(given, list | tuple) else []
     lengths = [len(row) for row in rows if hasattr(row, "__len__")]
     odd = next((row for row, length in enumerate(lengths) if length != lengths[0]), None)
@@ -106,7 +106,7 @@ def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") ->
 
 
 def extent(array: Array) -> tuple[float, float]:
-    """Return the smallest and the largest number: NaN if any is, and 1 and 1 if there are none."""
+    """Return the smallest and the largest number: NaN if any is NaN, and 1 if there are none."""
 
     def ends(rows: slice) -> tuple[float, float]:
         return float(array[rows].min()), float(array[rows].max())

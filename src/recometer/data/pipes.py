@@ -17,9 +17,9 @@ from recometer.data.files import EXTENSIONS, GZIP, kind_of, not_of_trec
 from recometer.errors import FileError
 
 STDIN = "-"
-"""What stands for standard input in place of a path."""
+"""The argument that stands for standard input in place of a path."""
 ALSO_STDIN = ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
-STREAMS = ("/dev/fd/", "/proc/self/fd/")  # what a shell writes for <(command)
+STREAMS = ("/dev/fd/", "/proc/self/fd/")  # the paths that a shell substitutes for <(command)
 
 TELLING = (*EXTENSIONS, ".npy", ".npz", ".txt")  # suffixes that show the format
 

@@ -1,4 +1,4 @@
-"""Reads rows of interactions from every kind of data."""
+"""Reads rows of interactions from any kind of data."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Options(NamedTuple):
     user_ids: object = None
     item_ids: object = None
     separator: Separator = None
-    whose: str | None = ""  # named in warnings of columns that are not read; None suppresses them
+    whose: str | None = ""  # named in warnings of unread columns; None suppresses these
     labelled: bool = True  # whether to read labelled edges, as for test
     says_sums: bool = True  # whether to warn that the values of repeated pairs were summed
 
@@ -263,7 +263,7 @@ def _from_sparse(matrix: Any, options: Options) -> Rows:
     _check_range(users, n_users, 0, "user", "entry")
     _check_range(items, n_items, 0, "item", "entry")
     if matrix.format in ("bsr", "dia"):
-        # These formats pad with zeros, which cannot be told from stored zeros.
+        # These formats pad with zeros, which cannot be distinguished from stored zeros.
         stored = entries != 0
         users, items, entries = users[stored], items[stored], entries[stored]
     return Rows(users, items, n_users, n_items, numbers(entries, what))
@@ -382,7 +382,7 @@ def ascending(indptr: Int64, items: Array, n_items: int) -> bool:
 
 
 def chosen_users(positions: npt.ArrayLike, n_users: int) -> Int64:
-    """Return positions of users, which are passed as positions or as a mask of all users.
+    """Return the positions of some users, passed as positions or as a mask of all users.
 
     Raises
     ------

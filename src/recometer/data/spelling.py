@@ -1,4 +1,4 @@
-"""Guesses how two sides write the same ids differently."""
+"""Guesses how two data sets spell the same ids differently, for hints in messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from recometer.errors import brief
 
 INVISIBLE = "\ufeff\u200b\u00a0"  # not white space, but byte order marks and the like
-FEWEST = 0.1  # the share of the unmatched ids that a guess must explain
+FEWEST = 0.1  # the smallest share of the unmatched ids that a guess must explain
 
 
 def _without_blanks(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Stores tables of users in Parquet files with a JSON header; checks what may be replaced."""
+"""Stores tables of users in Parquet files with a JSON header; refuses to overwrite other files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ WRITES |= {".html": "to_html", ".htm": "to_html"}
 OTHER_FORMATS = {*WRITES, ".tsv", ".txt", ".xlsx", ".pkl", ".pickle", ".npy", ".npz", ".gz", ".zip"}
 OTHER_FORMATS |= {".arrow", ".feather", ".jsonl", ".db"}
 
-# How object ids are converted to strings and back, by the kind of the ids.
+# Functions that convert object ids to strings and back, by the kind of the ids.
 TEXTS: dict[str, tuple[Callable[[Any], str], Callable[[str], object]]] = {
     "str": (str, str),
     "int": (str, int),
@@ -194,7 +194,7 @@ def read_frame(path: Path, file: BinaryIO) -> polars.DataFrame:
     Raises
     ------
     FileError
-        If it unpacks to far more than a file of its size can contain.
+        If it unpacks to far more data than a file of its size can contain.
     """
     import polars as pl
 
@@ -300,9 +300,9 @@ def decode_ids(series: polars.Series, kind: str | list[str]) -> Array:
 MARK = b"recometer-sha256:"  # the checksum follows
 DIGITS = 64
 PLACEHOLDER = MARK.decode() + "0" * DIGITS
-"""Stands for the checksum while the checksum is computed."""
+"""Takes the place of the checksum while the checksum is computed."""
 
-AT_END = 2**22  # the checksum is within this many last bytes of a file
+AT_END = 2**22  # the checksum is within the last bytes of a file, at most this many
 PIECE = 2**20
 
 

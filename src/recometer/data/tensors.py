@@ -27,7 +27,7 @@ def is_tensor(value: object) -> bool:
 
 
 def elsewhere(value: object) -> bool:
-    """Return whether this is a tensor on another device than the CPU.
+    """Return whether this is a tensor on a device other than the CPU.
 
     Raises
     ------

@@ -13,7 +13,7 @@ from recometer.errors import InputError, argument_text
 if TYPE_CHECKING:
     import polars as pl
 
-# Dates in which the day and the month cannot be told apart; after the year, they can.
+# Dates in which the day and the month may be confused; this cannot happen after the year.
 DAY_OR_MONTH = r"^\s*(\d{1,2})[/.-](\d{1,2})[/.-]\d"
 # The offset from UTC at the end of a time in ISO 8601; a date without a time has none.
 OFFSET = r"[T ]\d{2}(?::?\d{2}){0,2}(?:[.,]\d+)?\s*(Z|[+-]\d{2}(?::?\d{2})?)\s*$"
@@ -134,9 +134,9 @@ def unit_of_times(numbers: Array) -> int | None:
 def check_units(numbers: Array, what: str) -> None:
     """Refuse times since 1970 in different units, such as seconds and milliseconds.
 
-    Consider the numbers that are above 1985 in seconds. Times are refused if each of these is a
-    present-day time in some unit, but the units differ. A number between the ranges of the units
-    shows that the numbers have another meaning.
+    Consider the numbers that are above 1985 in seconds. Times are refused if each of these numbers
+    is a present-day time in some unit, but the units differ. A number between the ranges of the
+    units shows that the numbers have another meaning.
 
     Raises
     ------
@@ -164,7 +164,7 @@ def check_units(numbers: Array, what: str) -> None:
 
 
 def representative(numbers: Array) -> list[int]:
-    """Return the positions of a few times with the same ends, and the same `check_units`."""
+    """Return the positions of a few times with the same range and units as all of them."""
     units = [(numbers >= EARLIEST * unit) & (numbers < LATEST * unit) for unit in UNITS]
     others = (numbers >= EARLIEST) & ~np.logical_or.reduce(units)
     first = [int(some.argmax()) for some in (*units, others) if some.any()]

@@ -32,7 +32,7 @@ WIDTH = 8  # the minimum number of bytes that a value of a table takes in memory
 
 
 def check_gzip(path: Path) -> None:
-    """Raise FileError if a gzip file unpacks to too much; damaged files are not checked.
+    """Raise FileError if a gzip file is too large when unpacked; damaged files are not checked.
 
     Unless the file is small enough, it is unpacked once, piece by piece.
     """
@@ -99,7 +99,7 @@ def _bytes_of_array(file: IO[bytes]) -> int:
 
 
 def check_table(path: Path, parts: Sequence[Path | BinaryIO], n_rows: int, n_columns: int) -> None:
-    """Raise FileError if columns of Parquet files unpack to much more than files of their size."""
+    """Raise FileError if columns of Parquet files are far too large when unpacked."""
     if n_rows * n_columns * WIDTH >= _most(sum(map(_size, parts))):
         way_out = f"and its {n_rows:,} rows are right, load it into a data frame and pass that"
         _refuse(path, way_out)
@@ -108,7 +108,7 @@ def check_table(path: Path, parts: Sequence[Path | BinaryIO], n_rows: int, n_col
 def check_nested(
     path: Path, parts: Sequence[Path | BinaryIO], schema: Mapping[str, pl.DataType]
 ) -> None:
-    """Raise FileError if lists in Parquet files unpack to much more than files of their size.
+    """Raise FileError if lists in Parquet files are far too large when unpacked.
 
     The number of rows does not show this, because a row may have any number of entries.
     """

@@ -205,8 +205,9 @@ def _not_here(name: str) -> str:
 def settled(source: Source, protocol: Protocol, *, trained: bool) -> Protocol:
     """Adapt the rules to a source; refuse ``ties="input"`` if the source has no input order.
 
-    Under a convention, a source without an input order is ordered by item id. Without train,
-    `cold_start` leaves out nobody. Sources do not read the rule for scores that are all NaN.
+    Under a convention, ties in a source without an input order are broken by item id. Without
+    train, `cold_start` leaves out nobody. ``nan_scores="undefined_for_all"`` becomes "undefined",
+    because sources treat both the same.
     """
     if protocol.nan_scores == "undefined_for_all":
         protocol = protocol.replace(nan_scores="undefined")
@@ -224,7 +225,7 @@ def settled(source: Source, protocol: Protocol, *, trained: bool) -> Protocol:
 
 
 def baseline_of(baseline: object) -> Source | EvaluationRecord:
-    """Check the baseline, with whose lists metrics compare a user's list."""
+    """Check the baseline; metrics compare its lists with those of the source."""
     if isinstance(baseline, Source):
         return baseline
     if not isinstance(baseline, EvaluationRecord):
@@ -255,7 +256,7 @@ class Arguments:
     threads: int
     progress: bool | None
     chance: bool
-    as_given: Mapping[str, Any]  # unread arguments, to repeat the evaluation
+    as_given: Mapping[str, Any]  # arguments as passed, to repeat the evaluation
     by_hand: Sequence[str] = ()  # the rules that the user set, which should have an effect
     popularity: Popularity | None = None  # in the whole of train, if `train` has only some users
     expects_unknown: bool = False  # whether users of test are expected to be unknown
@@ -372,7 +373,7 @@ def _made_by(function: Callable[[Any], object], one: object, number: int) -> obj
     try:
         return function(one)
     except RecometerError:
-        raise  # it already has a good message
+        raise  # the error already has a good message
     except Exception as error:
         raise ModelError(
             f"The function that returns a source raised {type(error).__name__} for fold {number} "

@@ -1,4 +1,4 @@
-"""Case: a source, and the sides with which to evaluate it; its records; and its `Part`."""
+"""A case, which is a source and its sides; the records that it needs; and its values, a `Part`."""
 
 from __future__ import annotations
 
@@ -96,7 +96,8 @@ class Case:
             held.append(arguments.baseline.facts.n_bytes)
         if None in held or sum(filter(None, held)) > KEPT_BYTES:
             return None
-        # If the source contains test, a repetition does not need it, either.
+        # If the source contains test, a repeated evaluation does not need it as an argument,
+        # either.
         test = None if self.brings_truth else sides.given
         return {**arguments.as_given, "source": self.source, "test": test, "train": arguments.train}
 
@@ -456,7 +457,7 @@ def measure(case: Case, records: Records) -> Part:
         more |= {
             "lists": records.lists,
             "over_users": compute_for_all(listed, needs.over_users, rules),
-            # The result keeps them, so drop what is not needed.
+            # The result keeps these data, so drop the parts that it does not need.
             "list_data": dataclasses.replace(listed.data, **changes),
         }
     facts = _facts(case, records, values, reasons)
@@ -475,7 +476,7 @@ def _facts(
         n_unknown = int(np.count_nonzero(raised(users.flags, UserFlag.TRAINED) & ~known))
     undefined = {}
     for name, column in values.items():
-        # The first user nearly always decides, so the rest is not searched.
+        # Look at the first user: if it has a value, as it nearly always does, skip the search.
         if not len(column) or (math.isnan(column[0]) and all_of(np.isnan(column))):
             undefined[name] = np.bincount(reasons[name], minlength=max(Reason) + 1)
     return BlockFacts(

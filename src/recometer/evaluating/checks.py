@@ -33,7 +33,7 @@ class BlockFacts(NamedTuple):
     n_unusable: int  # of these, those with a NaN or infinite score
     n_unknown: int  # unknown users, except those that a rule leaves out
     n_early: int  # users whose lists end early
-    n_any_cutoff: int  # blocks whose candidates are rows, as in `Pairs`
+    n_any_cutoff: int  # number of blocks that allow any cut-off, as `Pairs` do
     n_compared: int  # users with a list of the baseline; `n_users` without a baseline
     depth: int  # the longest known ranking of a user
     n_candidates: int  # the largest number of candidates of a user
@@ -290,15 +290,15 @@ def check_defects(ranks: Ranks, metrics: Iterable[Metric], protocol: Protocol) -
 
 
 def _with_more_places(ranks: Ranks, metric: Metric, k: int) -> Bool:
-    """Return for which users repeats of the first item beyond the end matter: bool [n_users]."""
+    """Return a mask of users whose value changes if places beyond the end repeat the first item."""
     unknown = ranks.n_candidates < 0
     n_items = np.where(unknown, ranks.depth, ranks.n_candidates + ranks.n_excluded)
     user = ranks.user
     first = user[ranks.relevant & ((ranks.item == 0) | unknown[user])]
     changed = np.bincount(first, minlength=ranks.n_users) > 0
     if metric.definition.name == "roc_auc":
-        # More misses change nothing if all relevant items are found. More hits change nothing if no
-        # candidate is left, because items of train fill the list as misses.
+        # Further misses change nothing if all relevant items are found. Further hits change nothing
+        # if no candidate is left, because items of train then fill the list as misses.
         hits = np.bincount(user[ranks.relevant & (ranks.above >= 0)], minlength=ranks.n_users)
         missed = hits < ranks.n_relevant
         changed = missed | changed & (unknown | (ranks.depth < ranks.n_candidates))

@@ -26,7 +26,7 @@ from recometer.results.profiles import FoundByPopularity
 from recometer.ties import places_of
 from recometer.version import __version__
 
-USUAL_CUTOFF = 10  # of the items found by popularity, if no metric has a cut-off
+USUAL_CUTOFF = 10  # for counting found items by popularity, if no metric has a cut-off
 
 
 def fields_of(case: Case, records: Records, reading: float, ranking: float) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def fields_of(case: Case, records: Records, reading: float, ranking: float) -> d
 def _by_popularity(
     case: Case, ranks: Ranks, of_train: Counts, counting: _kernel.Counting
 ) -> Callable[[], FoundByPopularity]:
-    """Count the relevant items of each user, and those within a cut-off, by their popularity.
+    """Count each user's relevant items, and those within a cut-off, by popularity.
 
     If counting runs in the background, call the returned function only when it has finished.
     """

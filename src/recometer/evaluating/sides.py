@@ -27,16 +27,16 @@ from recometer.sources.candidates import Candidates, Items, SampledCandidates, r
 from recometer.tasks import any_in_blocks
 
 OF_INTERACTIONS = ("indptr", "items", "values", "user_ids", "item_ids")
-N_BANDS = 5  # of popularity
+N_BANDS = 5  # number of bands of popularity
 
 
 class Counts(NamedTuple):
     """Counts from train: the items of each user of test, and the popularity of each item."""
 
     activity: Int64  # [n_users]: number of training items
-    total: Int64  # [n_users]: sum of their numbers of training users
+    total: Int64  # [n_users]: sum of these items' numbers of training users
     band: Int8  # [n_items]: see `FoundByPopularity`
-    ranges: Int64  # [N_BANDS, 2]
+    ranges: Int64  # [N_BANDS, 2]: see `FoundByPopularity`
 
     @classmethod
     def of(cls, test: Interactions, train: Interactions, counting: Counting) -> Counts:
@@ -63,7 +63,8 @@ class Counts(NamedTuple):
     def profiles(self) -> tuple[Int64, Float64]:
         """Each user's number of training items, and the popularity of these items.
 
-        The latter is the mean number of training users of these items; NaN for users without any.
+        The latter is the mean number of training users of these items; NaN for users without
+        training items.
         """
         activity, total = self.activity, self.total
         popularity = np.divide(total, activity, out=np.full(len(total), np.nan), where=activity > 0)
@@ -84,13 +85,13 @@ class Sides:
     metrics: tuple[Metric, ...]  # with the largest gain of test, if the formula reads it
     memory: Memory = dataclasses.field(default_factory=Memory)  # stores matches with sources
     requests: dict[Protocol, Request] = dataclasses.field(default_factory=dict)  # by rules
-    # Filled by the first evaluation: fingerprints of `arrays`, and the only `Counts`, of train.
+    # Filled by the first evaluation: fingerprints of `arrays`, and one `Counts`, from train.
     fingerprints: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
     counts: list[Counts] = dataclasses.field(default_factory=list)
 
     @classmethod
     def of(cls, arguments: Arguments, given: Interactions, *, brought: bool = False) -> Sides:
-        """Check test and arguments that depend on it; `brought`: the source contains test."""
+        """Check test and arguments that depend on it; `brought` means the source contains test."""
         candidates = arguments.as_given["candidates"]
         chosen = None if candidates is None else read_candidates(candidates, given)
         metrics, protocol, catalogue = arguments.metrics, arguments.protocol, arguments.catalogue

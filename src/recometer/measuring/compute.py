@@ -36,7 +36,7 @@ class Together(typing.Protocol):
         """The work for one value: the number of places in lists, or of rows."""
 
     def users(self, chosen: Int64) -> Together:
-        """Return some users alone."""
+        """Return only some users."""
 
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
         """Return the value for all users together, at several cut-offs: float64 [n_metrics].
@@ -100,12 +100,12 @@ class Measured(abc.ABC):
 
     @classmethod
     def variant(cls, metrics: Sequence[Metric], rules: Protocol) -> Variant:
-        """Settle what does not depend on the users, for a metric at several cut-offs."""
+        """Prepare a metric at several cut-offs: everything that does not depend on the users."""
         return Variant.of(metrics, rules)
 
     @abc.abstractmethod
     def reasons(self, variant: Variant, number: int) -> tuple[UInt8, bool]:
-        """Return each user's first `Reason` for a metric, or 0, and whether there is any.
+        """Return each user's first `Reason` for a metric, or 0, and whether any user has one.
 
         Do not change the array.
         """

@@ -127,7 +127,7 @@ CORRECTABLE = (*SUMS, "roc_auc")
 
 
 def check(metrics: Sequence[Metric], protocol: Protocol, uniform: bool | None) -> None:
-    """Refuse a correction without a uniform sample, or of a metric that is not a sum over items.
+    """Refuse a correction without a uniform sample, or for a metric that is not a sum over items.
 
     `uniform` says whether each user's candidates were drawn uniformly. None means that users have
     no sets of candidates.
@@ -149,7 +149,7 @@ def check(metrics: Sequence[Metric], protocol: Protocol, uniform: bool | None) -
             f"{found} holds for candidates that were drawn uniformly, found by='popularity'."
         )
     for metric in metrics:
-        # Parameters would change the formula, which is written again here.
+        # Parameters would change the formula, which this module repeats without them.
         if metric.name not in CORRECTABLE or "(" in str(metric):
             raise InputError(
                 f"{found} does not exist for {str(metric)!r}, which is not a sum over relevant "
@@ -193,7 +193,7 @@ def compute(
     if added.first:
         places = places.take(np.flatnonzero(places.hits_before == 0))
     user, asked = places.user, cutoffs.tolist()
-    # Do all cut-offs at once: the estimate of the deepest one includes the others.
+    # Do all cut-offs at once: the estimate for the deepest cut-off includes the others.
     n = len(asked)
     estimate = estimates(
         np.tile(places.sampled_before, n),

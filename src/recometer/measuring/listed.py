@@ -1,4 +1,4 @@
-"""Measures users by their lists and side data."""
+"""Computes users' values from their lists and side data."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class Judged(Record):
 
 
 class ListedUsers(Measured):
-    """Users measured by their lists, and the side data that the metrics read.
+    """Users whose values are computed from their lists, and the side data that the metrics read.
 
-    If `judged` is None, the counts of judged items come from `data`, if that has test. If `data`
-    has only the category of a `group`, that is its name.
+    If `judged` is None, the counts of judged items come from the test data in `data`, if any.
+    `group` is the name of the group if `data` has only the category of this group.
     """
 
     record = "lists"
@@ -71,7 +71,7 @@ class ListedUsers(Measured):
         return ListedUsers(self.data.users(block), judged)
 
     def reasons(self, variant: Variant, number: int) -> tuple[UInt8, bool]:
-        """Return each user's first `Reason`, or 0, and whether there is any."""
+        """Return each user's first `Reason`, or 0, and whether any user has one."""
         metric, rules = variant.metrics[number], variant.rules
         data, definition, cutoff = self.data, metric.definition, needed(metric.cutoff)
         result = self._for_all_metrics(rules)
@@ -143,7 +143,7 @@ class ListedUsers(Measured):
         )
 
     def _for_all_metrics(self, rules: Protocol) -> UInt8:
-        """Apply the rules that do not depend on the metric."""
+        """Return the reasons that do not depend on the metric."""
         lists = self.data.lists
         result = np.zeros(self.n_users, np.uint8)
         why.mark_unknown(result, lists.known, rules)
@@ -180,7 +180,7 @@ HAS: dict[Without, tuple[Reason, Callable[[ListData, int], Bool]]] = {
     ),
     "features": (Reason.NO_FEATURES, _features),
 }
-"""Per word of `MetricDefinition.without`: the reason, and who has what is needed."""
+"""For each word of `MetricDefinition.without`: the reason, and a mask of users who have it."""
 
 
 def _has_category(data: ListData) -> Bool:

@@ -1,4 +1,4 @@
-"""Measures users by the ranks of their judged items."""
+"""Computes users' values from the ranks of their judged items."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FEW_TIED = 1 / 8  # below this share, users with ties are measured separately, w
 
 
 class RankedUsers(Measured):
-    """Users measured by the ranks of their judged items.
+    """Users whose values are computed from the ranks of their judged items.
 
     For `seed` and `user_keys`, see `recometer.ties.resolve`. If `ranks` has only the judged items
     of a group, `group` is its name.
@@ -78,7 +78,7 @@ class RankedUsers(Measured):
         return Variant.of(metrics, rules, _Reading.of(metrics, rules, reads, plain))
 
     def reasons(self, variant: Variant, number: int) -> tuple[UInt8, bool]:
-        """Return each user's first `Reason`, or 0, and whether there is any."""
+        """Return each user's first `Reason`, or 0, and whether any user has one."""
         reading = self._reading(variant)
         return self._ruled(reading).reasons(reading.facts[number])
 
@@ -196,7 +196,7 @@ class _Facts(NamedTuple):
 
 
 class _Ruling:
-    """Rules, with a single object for all equal rules."""
+    """Rules; equal rules are the same object."""
 
     def __init__(self, rules: Protocol) -> None:
         self.rules = rules
@@ -258,7 +258,7 @@ class _Rules:
         self.gains_found: dict[Property, tuple[Bool, Bool]] = {}
 
     def reasons(self, facts: _Facts) -> tuple[UInt8, bool]:
-        """Return each user's first reason, or 0, and whether there is any."""
+        """Return each user's first reason, or 0, and whether any user has one."""
         found = self.found.get(facts)
         if found is None:
             reasons = self._reasons(facts)
@@ -272,7 +272,7 @@ class _Rules:
         rules, n = self.protocol, self.ranks.n_candidates
         cutoff = facts.cutoff
         free = facts.order_free and not self.ranks.any_cutoff
-        # Usually, all users have more candidates.
+        # Skip this in the usual case: all users have more candidates than the cut-off.
         if (
             free
             and rules.deep_cutoffs != "computed"

@@ -1,4 +1,4 @@
-"""Measures users by their predicted and true ratings."""
+"""Computes users' values from their predicted and true ratings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WITHOUT = {
 
 
 class RatedUsers(Measured):
-    """Users measured by their predicted and true ratings.
+    """Users whose values are computed from their predicted and true ratings.
 
     The rules for rankings do not apply, so a single row is enough. For `seed` and `user_keys`, see
     `recometer.ties.resolve`.
@@ -58,7 +58,7 @@ class RatedUsers(Measured):
         return RankedUsers.variant(metrics, rules)
 
     def reasons(self, variant: Variant, number: int) -> tuple[UInt8, bool]:
-        """Return each user's first `Reason`, or 0, and whether there is any."""
+        """Return each user's first `Reason`, or 0, and whether any user has one."""
         rules, definition = variant.rules, variant.metrics[number].definition
         ranks, rows = self.ratings.ranks, self._rows_by(rules)
         result = np.zeros(self.n_users, np.uint8)

@@ -86,7 +86,7 @@ def settle(ranks: Ranks, how: Settling) -> Ranks:
 
 
 def with_repeated_rows(ranks: Ranks, rule: str) -> Ranks:
-    """Give repeated pairs of test separate rows, of which either all are found or none."""
+    """Give repeated pairs of test separate rows, which are all found or all missed."""
     if rule not in COUNT_EACH or ranks.copies is None:
         return ranks
     return _with_copies(ranks, ranks.copies, together=rule == "joined")

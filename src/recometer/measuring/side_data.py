@@ -267,7 +267,7 @@ def ranks_of_groups(
     for group in groups:
         among = np.zeros(items.n_items, bool)
         among[known[members(catalogue, group)]] = True
-        # An unknown item has no position, and the catalogue may know it nevertheless.
+        # An item that the source does not know has no position, even if the catalogue has it.
         of_group = ranks.rows(among[judged] & (judged >= 0))
         once = of_group.relevant
         if of_group.repeated is not None:
@@ -346,7 +346,7 @@ def _judged_items(
 
 
 class _Items:
-    """Item positions: first the items of lists, then other items in the order of arrival."""
+    """Item positions: first the items of lists, then other items in order of first use."""
 
     def __init__(self, item_ids: Array | None, n_items: int) -> None:
         self.item_ids = item_ids

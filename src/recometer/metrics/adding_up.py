@@ -1,4 +1,4 @@
-"""Metrics whose one value for all users is computed from sums over blocks of users."""
+"""Metrics with one value for all users, computed from sums over blocks of users."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class AddsUp(NamedTuple):
     """The two functions that compute a metric's one value for all users from sums over blocks.
 
     ``sums(data, cutoff, weights, **parameters)`` returns the `Summed` of some users, and
-    ``value(known, summed, cutoff, **parameters)`` returns the value for all users. `known` are
+    ``value(known, summed, cutoff, **parameters)`` returns the value for all users. `known` holds
     facts about the items that do not depend on the lists.
     """
 

@@ -36,8 +36,8 @@ CUTOFF, NUMBER = "{k}", "{x}"
 # The cut-off in a name, before or after the brackets, or before XGBoost's "-".
 AT = re.compile(r"@([\d.,]+)(?=\(|-?$)")
 OPTIONAL = re.compile(r"\[(.*?)\]")
-# Rules that hold for a whole call: rules that sources read, because a source ranks only once for
-# all metrics, and rules that do not change values.
+# These rules hold for a whole call: sources read them, and a source ranks only once for all
+# metrics, or they do not change values.
 OF_THE_CALL = {"name", "version", "defects", "shifted_ids", "interval", "confidence"}
 OF_THE_CALL |= {"relevant_from", "nan_scores", "infinite_scores", "single_precision"}
 OF_THE_CALL |= {"unranked", "unknown_items", "seen", "correction", "gamma"}
@@ -59,12 +59,12 @@ class Entry:
     says
         A sentence on unexpected behaviour.
     defect
-        The metric that the library computes if that contradicts its documentation, otherwise empty.
-        `metric` is the documented one.
+        The metric that the library actually computes, if its documentation says otherwise; else
+        empty. `metric` is the documented metric.
     defect_rules
         The rules of the convention that the defect changes.
     read
-        Whether this entry was only read from the library's source code, without comparing numbers.
+        Whether this entry was taken from the library's source code, and no numbers were compared.
     """
 
     name: str
@@ -97,7 +97,7 @@ class Entry:
 
     @property
     def some_number(self) -> str:
-        """A number that the name accepts, for inspecting the metric before any is chosen."""
+        """A number that the name accepts, to inspect the metric before the user chooses one."""
         return "5" if f"0.{NUMBER}" in self.metric else "0.5"
 
     def ours(self, cutoff: int | None, number: str | None, defects: bool) -> Metric:
@@ -116,14 +116,14 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Refused:
-    """Numbers that a library's defect changes, and that ``defects=True`` does not reproduce.
+    """Numbers changed by a library's defect that ``defects=True`` does not reproduce.
 
     Attributes
     ----------
     metrics
         The beginnings of the names of metrics, before brackets and cut-offs.
     where
-        Which users have such numbers, by a key of `recometer.evaluating.checks.DEFECTS`.
+        The users with such numbers, as a key of `recometer.evaluating.checks.DEFECTS`.
     says
         What the library does.
     way
@@ -180,7 +180,7 @@ class Convention:
         """Read names of metrics, either the library's or recometer's.
 
         One of recometer's names gets the parameters and rules of the first name in the table that
-        stands for the same metric. Parameters in brackets replace these parameters one by one.
+        stands for the same metric. Parameters in brackets override them one by one.
 
         Parameters
         ----------
@@ -240,7 +240,7 @@ class Convention:
         return found + ([refused.says] if refused is not None else [])
 
     def refused_for(self, metric: Metric) -> Refused | None:
-        """Return the numbers of a metric that ``defects=True`` refuses, or None without any."""
+        """Return `refused` if it applies to a metric, otherwise None."""
         if self.refused is None:
             return None
         entry, _ = self.entry(str(metric))
@@ -417,7 +417,7 @@ def parse_under(metrics: Metrics, protocol: Protocol) -> list[Metric]:
 
 
 def _whose(error: str, metrics: Metrics) -> str:
-    """Return a sentence about the conventions that know the name in an error message, if any."""
+    """Return a sentence on the conventions that know the name in an error message, or ""."""
     for text in map(str, names_in(metrics)):
         if repr(text) in error or repr(re.split(r"[@(]", text)[0]) in error:
             known: dict[str, list[str]] = {}
@@ -432,7 +432,7 @@ def _whose(error: str, metrics: Metrics) -> str:
 
 
 def describe(protocol: Protocol) -> str:
-    """Return the name of a protocol, and the rules that differ from what the name stands for."""
+    """Return a protocol's name, and the rules that differ from the protocol of that name."""
     convention = find(protocol.name)
     return protocol.describe(None if convention is None else convention.protocol)
 

@@ -32,7 +32,7 @@ def misplaced_cutoff(name: str, meaning: Callable[[str], str | None]) -> str:
 
 
 def cutoff_without_number(name: str) -> InputError:
-    """Return the error for a name that still has the k from a list of names as its cut-off."""
+    """Return the error for a name such as ``ndcg@k``, in which k was not replaced by a number."""
     return InputError(
         f"{name!r} has no number for its cut-off k. Hint: write {STANDS_FOR_ONE.sub('@10', name)}."
     )

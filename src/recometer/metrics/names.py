@@ -205,7 +205,7 @@ def of_groups(metrics: Sequence[Metric], groups: Sequence[str]) -> list[Metric]:
 
 
 def read_name(read: Callable[..., Iterable[Metric]], text: str, *more: bool) -> Iterable[Metric]:
-    """Return the result of `read` for a name without its group of items, with this group."""
+    """Call `read` with a name without its group of items, and put the group into the result."""
     plain, group = without_group(text)
     found = read_once(read, plain, *more)
     return [_in_group(one, group) for one in found] if group else found

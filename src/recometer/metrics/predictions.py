@@ -29,10 +29,10 @@ class Predictions:
         Best predicted first within a user.
     n_users : int
     relevant : bool [n_rows] or None
-        Whether the true rating reaches the threshold. If that is missing or -inf, whether the true
-        rating is at least 1.
+        Whether the true rating reaches the threshold. If there is no threshold, or it is -inf,
+        whether the true rating is at least 1.
     n_recommended, n_relevant : int64 [n_users] or None
-        The number of such rows of each user. None without a threshold.
+        Each user's number of recommended and of relevant rows. None without a threshold.
     ranked
         The tie groups of the relevant rows, under the rule for ties. None if no metric needs them.
     """
@@ -159,7 +159,7 @@ class Predictions:
         return concordant > 0, pairs > concordant
 
     def across(self, weights: Float64) -> tuple[float, float]:
-        """Count the pairs of a relevant and another row, of any users, like `ordered`.
+        """Count the pairs of a relevant and another row across all users; see `ordered`.
 
         `weights`, float64 [n_users], say how often each user counts. Returns the weighted number
         of pairs in order, and of all pairs.

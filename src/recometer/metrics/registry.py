@@ -23,7 +23,7 @@ from recometer.protocol import Protocol
 from recometer.remembered import cached_property
 from recometer.ties import WHOLE, Property
 
-# function(groups, cutoffs, **parameters); `metric.record` decides about the first argument.
+# function(groups, cutoffs, **parameters); `metric.record` decides what the first argument is.
 Function = Callable[..., Float64]
 # function(predictions, weights, **parameters); see `metric.over_rows`.
 OverRows = Callable[..., float]
@@ -104,8 +104,8 @@ class metric:
     other_names
         Synonyms that users may write for the name; see `canonical`.
     unclear_names
-        Names that some use for this metric and others for something else, each with what to use
-        instead. Such names are refused.
+        Ambiguous names, which some people use for this metric and others for something else, each
+        with the name to use instead. Ambiguous names are refused.
     parameters
         Parameters by name. They are keyword-only arguments of the function, which has the defaults.
     when
@@ -543,7 +543,7 @@ def rules_of(metric: Metric, protocol: Protocol) -> Protocol:
 
 
 def left_to_test(metric: Metric) -> list[str]:
-    """Return the parameters of a metric that come from test because they are not set."""
+    """Return the parameters of a metric that test determines because they are not set."""
     given, known = dict(metric.parameters), METRICS[metric.name].parameters
     return [name for name, one in known.items() if one.from_test and name not in given]
 
@@ -559,7 +559,7 @@ def with_largest_gain(metrics: Iterable[Metric], largest: float) -> list[Metric]
 
 
 def left_open(metric: Metric, asked: Metric) -> Metric:
-    """Return a metric without the parameters that come from test in the metric `asked`."""
+    """Return a metric without the parameters that test determines for the metric `asked`."""
     if metric.name != asked.name:
         return metric
     left = left_to_test(asked)

@@ -1,4 +1,4 @@
-"""The sums over tied places that several metrics share.
+"""Sums over tied places that several metrics share.
 
 A group of tied items takes the places ``start + 1 .. start + size``; `places` of them are within
 the cut-off. The expected value of a metric is a sum over these places, which can be written with

@@ -224,7 +224,7 @@ class EvaluationRecord(rendering.Printed):
         return dict(zip(names, found, strict=True)) if several else found[0]
 
     def skipped(self, metric: str | Metric) -> dict[str, int]:
-        """Return why a metric is undefined, with the number of users for each reason."""
+        """Return the reasons why a metric is undefined, and the number of users for each."""
         users = np.bincount(self.reasons[self._known(metric)], minlength=max(Reason) + 1)
         undefined = (reason for reason in Reason if reason != Reason.DEFINED and users[reason])
         return {reason.sentence: int(users[reason]) for reason in undefined}
@@ -308,7 +308,7 @@ class EvaluationRecord(rendering.Printed):
             If the number of users differs, no user has a group, or training data are needed but
             missing.
         InputTypeError
-            If the argument does not say which user is in which group.
+            If the argument does not assign groups to users.
 
         Examples
         --------
@@ -338,7 +338,7 @@ class EvaluationRecord(rendering.Printed):
         else:
             refuse_items(groups, self.inputs_kept)
             codes, names = read_groups(groups, self.user_ids, self.n_users, column, user)
-        of_ids = cluster is None or cluster is False  # ids, which `chosen` keeps
+        of_ids = cluster is None or cluster is False  # the ids of `chosen` contain them
         clusters = None if of_ids else read_clusters(cluster, self.user_ids, self.n_users)
 
         def summed_up(chosen: Int64) -> list[SummaryRow]:
@@ -501,7 +501,7 @@ class EvaluationRecord(rendering.Printed):
                 yield FlatName(row.metric, statistic), getattr(row, statistic)
 
     def read_together(self, metric: str) -> Together | None:
-        """Return the data of a metric with one value for all users, or None if not kept."""
+        """Return the data of a metric with one value for all users; None if they were not kept."""
         if metric not in self.over_users:
             return self.rated
         return None if self.list_data is None else ListedUsers(self.list_data)
@@ -575,7 +575,7 @@ class EvaluationRecord(rendering.Printed):
 
 
 def fingerprints(result: EvaluationRecord, name: str) -> dict[str, Any]:
-    """Return what identifies an input of a result or its folds; empty if there was none.
+    """Return the fingerprints of an input of a result or its folds; empty without this input.
 
     The inputs are ``"test"``, ``"train"``, ``"candidates"`` and ``"exclude"``.
     """

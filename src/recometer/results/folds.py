@@ -1,4 +1,4 @@
-"""FoldedRecord: the evaluations of several folds, and all of them pooled."""
+"""FoldedRecord: the evaluations of several folds, pooled into one."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def pool(folds: Sequence[EvaluationRecord], made: type[Folded]) -> Folded:
 
 
 def put_together(folds: Sequence[Any]) -> dict[str, Any]:
-    """Return the attributes that are merged in the same way here and in Spark."""
+    """Return the attributes that `pool` and Spark merge alike."""
     return {
         "counts": dict(sorted(_added(fold.counts for fold in folds).items())),
         "timings": _added(fold.timings for fold in folds),
@@ -120,7 +120,7 @@ def _added(numbers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 def _values(
     folds: Sequence[EvaluationRecord], places: Sequence[Int64], n_users: int, field: str
 ) -> tuple[dict[str, Float64], dict[str, UInt8]]:
-    """Average each user's values over the folds that define them; also return the reasons."""
+    """Average each user's values over the folds where they are defined; also return the reasons."""
     first = folds[0]
     values: dict[str, Float64] = {}
     reasons: dict[str, UInt8] = {}

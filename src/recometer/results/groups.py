@@ -206,7 +206,7 @@ def segments_of(
 ) -> Segments:
     """Return every metric for each group, with `codes` and `names` from `read_groups`.
 
-    `summed_up` takes positions of users, and returns a row per metric for these users.
+    `summed_up` takes positions of users, and returns the summary of these users, a row per metric.
     """
     summed = operator.attrgetter("mean", "low", "high", "counted", "method", "note")
     members = [np.flatnonzero(codes == code) for code in range(len(names))]

@@ -26,13 +26,14 @@ Ends = tuple[float, float]
 
 NO_WIDTH = "The values are the same whichever users are drawn: the interval has no width."
 TWO_FINITE = "Resampling needs two users with a finite value."
-# Numbers of resamples of users, for metrics with one value for all users; fewer for many places.
+# For metrics with one value for all users: the fewest and the most resamples of users, and about
+# how many places all resamples have together.
 RESAMPLES, PLACES_RESAMPLED = (50, 200), 10**8
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Averaging:
-    """Users' values of some metrics, and everything on which means depend; see `Evaluation`."""
+    """Users' values of some metrics, and all else on which means depend; see `Evaluation`."""
 
     metrics: Mapping[str, Metric]  # by the names in `values` and `reasons`
     values: Mapping[str, Float64]
@@ -267,7 +268,7 @@ def _weighted(values: Float64, weight: Float64) -> float:
 
 
 def of_resamples(ends: Ends, confidence: float, n: int, note: str) -> Interval:
-    """Return ends from resamples as an interval; if they are NaN, an unknown one with `note`."""
+    """Return ends from resamples as an interval; NaN gives an unknown interval with `note`."""
     if np.isnan(ends).any():
         return Interval.unknown(confidence, n, note)
     no_width = NO_WIDTH if ends[0] == ends[1] else ""

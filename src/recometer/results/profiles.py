@@ -1,4 +1,4 @@
-"""FoundByPopularity: relevant and found items of each user, by their popularity in train."""
+"""FoundByPopularity: each user's relevant and found items, by their popularity in train."""
 
 from __future__ import annotations
 

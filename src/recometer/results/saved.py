@@ -21,13 +21,13 @@ E = TypeVar("E")
 
 KIND = "evaluation"  # the kind of content, which is stored in the header
 PER_USER = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
-PROFILE = ("activity", "popularity")  # values per user, only with train
+PROFILE = ("activity", "popularity")  # values per user that exist only with train
 HEADER = (
     *("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows"),
     *("negative_gains", "binary_gains"),
 )
 NUMBER = (int, float)
-# The types of parts of the header, or mappings from names to such types.
+# The types of the parts of the header; for a dict, a mapping from its keys to their types.
 HOLDS: dict[str, Any] = {
     "seed": int,
     "counts": {"": int},
@@ -43,7 +43,7 @@ HOLDS: dict[str, Any] = {
 _chance_column = "{}: chance".format
 _reason_column = "{}: reason".format
 _band_column = "{}: popularity {}".format
-BANDED = ("relevant", "found")  # of `FoundByPopularity`: a column per band
+BANDED = ("relevant", "found")  # fields of `FoundByPopularity`, stored as a column per band
 
 
 def write(

@@ -20,13 +20,13 @@ def cell(mean: float, low: float, high: float) -> str:
         return "undefined"
     if math.isnan(low):
         return number(mean)
-    # The longer arm is informative even if the other is clipped to a bound of the metric.
+    # The longer arm is informative even if the other arm is clipped to a bound of the metric.
     far = number(max(high - mean, mean - low))
     return f"{number(mean)} ±{far.removeprefix('0')}"
 
 
 def legend(confidence: float, others: str = "") -> str:
-    """Return the sentence about `cell`, without a full stop; `others` are other kinds of values."""
+    """Return the sentence that explains `cell`, without a full stop; `others` are other values."""
     return (
         f"Mean over the users counted{others}; ± is the longer arm of the {confidence:.0%} interval"
     )

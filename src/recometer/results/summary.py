@@ -74,8 +74,8 @@ class SummaryRow:
     counted, skipped
         The numbers of users who are and are not in the mean.
     reasons
-        Why the metric is undefined, with the number of users for each reason. These users are
-        skipped, or count as the number of the rule ``undefined``.
+        The reasons why the metric is undefined, with the number of users for each reason. These
+        users are skipped, or count as the number of the rule ``undefined``.
     method
         How the interval was computed: a key of `recometer.stats.ends.METHODS`, or ``"none"``.
     note
@@ -147,7 +147,7 @@ def four_digits(value: float) -> str:
 
 
 def on_intervals(rows: Iterable[Noted], confidence: float, *, remarks: bool = True) -> list[str]:
-    """Say how the intervals of metrics were computed.
+    """Explain how the intervals of metrics were computed.
 
     Without `remarks`, there are only remarks on missing intervals.
     """
@@ -167,7 +167,7 @@ def on_intervals(rows: Iterable[Noted], confidence: float, *, remarks: bool = Tr
 
 
 def on_sessions(n_sessions: int, n_users: int) -> list[str]:
-    """Say that users have sessions."""
+    """Explain that users have sessions."""
     return [
         f"{n_sessions:,} sessions of {n_users:,} users: every session counts alike, and intervals "
         "are over users"
@@ -175,7 +175,7 @@ def on_sessions(n_sessions: int, n_users: int) -> list[str]:
 
 
 def of_rows(names: Sequence[str], means: Mapping[str, float]) -> list[str]:
-    """Say which means are over rows, and what the means over users are."""
+    """Name the means that are over rows, and give the means over users."""
     values = " ".join(f"{name} {number(means[name])}" for name in names)
     return [f"over the rows of all users: {', '.join(names)} (mean over users: {values})"]
 
@@ -185,7 +185,7 @@ def notes(
     counts: Mapping[str, int],
     protocol: Protocol,
 ) -> list[str]:
-    """Return notes on the inputs of a result, on what rules decided, and on these rules."""
+    """Return notes on the inputs of a result, on its counts, and on its rules."""
     found = [f"{name}: {described['description']}" for name, described in inputs.items()]
     found += [described["reading"] for described in inputs.values() if "reading" in described]
     found += [

@@ -1,4 +1,4 @@
-"""Reads lists of recommendations from every kind of data, perhaps those of several runs."""
+"""Reads lists of recommendations from any kind of data, including tables of several runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from recometer.tasks import ROWS_PER_TASK, a_part_each, each_block, on_all_threa
 if TYPE_CHECKING:
     import polars as pl
 
-PROBE = 4096  # rows
+PROBE = 4096  # number of rows in a sample
 MAX_POSITION = 2**31 - 2
 
 UNDERSTOOD = (
@@ -343,11 +343,11 @@ def _without_offset(array: Array, offset: int) -> Array:
 def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:
     """Return the list that each row belongs to, indptr, and the ids of the users.
 
-    If the rows of every user are adjacent, the first is None; otherwise, indptr is not set.
+    If the rows of every user are adjacent, the first result is None; otherwise, indptr is zeros.
     """
     positions = _positions(column)
     rows = column = ids.many_strings(in_memory(column)) if positions is None else positions[0]
-    # Look at a sample: in unordered rows, users come again, or all have a single row.
+    # Look at a sample first: if rows are unordered, users recur, or every user has a single row.
     probed = _grouped(rows[:PROBE], what)
     if probed is not None and 2 * len(probed[1]) <= min(len(rows), PROBE):
         grouped = _grouped(rows, what)
@@ -394,7 +394,7 @@ def _distinct(names: Array, what: str) -> bool:
 
 
 def _encode(column: Any, what: str, separator: Separator) -> tuple[Int32, Array]:
-    """Replace ids by places in an array of sorted distinct ids, which may have further ids."""
+    """Replace ids by places in an array of sorted distinct ids, which may include others."""
     column = ids.many_strings(column)
     if not hasattr(column, "dtype"):
         column = ids.as_ids(column, what)
@@ -538,9 +538,9 @@ def group(lists: Int32, n_lists: int, pieces: Iterable[Array], dtype: type) -> t
 
 
 def _group_piece(lists: Int32, values: Array, first: Int64, out: Array) -> Int64:
-    """Write some rows into their lists, starting at `first`; return where the next rows go."""
+    """Write some rows into their lists, starting at `first`; return the next free places."""
     parts, counts = _count(lists, len(first))
-    next = np.cumsum(counts, axis=0) - counts + first  # where parts begin in every list
+    next = np.cumsum(counts, axis=0) - counts + first  # where each part begins in every list
 
     def one(part: int) -> None:
         rows = parts[part]
@@ -568,7 +568,8 @@ def place(
 ) -> tuple[Int64, Int32] | None:
     """Group the rows by list, ordered by rank; this is cheaper than grouping and sorting.
 
-    Returns indptr and items, or None if the ranks of a list are not `first`, first + 1, and so on.
+    Returns indptr and items, or None if the ranks of any list are not `first`, first + 1, and so
+    on.
     """
     parts, counts = _count(lists, n_lists)
     indptr = ragged.indptr_of(counts.sum(0))
@@ -686,7 +687,7 @@ def _series(column: Any) -> pl.Series:
 
 
 def _run_column(runs: Sequence[str], user: str, fetch: Fetch) -> tuple[str | None, list[Any]]:
-    """Return the first column in which users have several values, or None; and its values."""
+    """Return the first column (or None) in which users have several values, and the values."""
     import polars as pl
 
     for name in runs:

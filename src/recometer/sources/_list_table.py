@@ -73,7 +73,7 @@ class ListTable:
         return dataclasses.replace(self, items=items, n_items=len(known), item_ids=known)
 
     def hold_items(self, lists: Int64 | None = None) -> Bool:
-        """Return a mask of the lists (all, or `lists`) that have more than padding."""
+        """Return a mask of the lists (all, or `lists`) that have any item besides padding."""
         if not self.padded:
             return ragged.lengths(self.indptr, lists) > 0
         indptr, items = self.indptr, self.items
@@ -197,7 +197,7 @@ def items_of(catalogue: Array, item_ids: Array | None, n_items: int) -> Bool:
 
 
 def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Request]:
-    """Use the union of the items of lists, test and train as the items of each."""
+    """Give lists, test and train the same items: the union of their items."""
     test, train, catalogue = request.test, request.train, request.catalogue
     sets = request.candidates if isinstance(request.candidates, Interactions) else None
     chosen = sets.item_ids if sets is not None else None

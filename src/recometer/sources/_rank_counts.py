@@ -21,7 +21,7 @@ USERS_PER_TASK = 2**10  # how many rows are sorted at a time
 def best_first(indptr: Int64, above: Int64, before: Int64 | None, threads: int) -> Int64:
     """Return the order of judged rows: each user's best first, unranked rows (-1) last.
 
-    `before` is None if nothing is tied.
+    See `Ranks` for `above` and `before`; the latter is None if nothing is tied.
     """
     order, n_users = np.empty(len(above), np.int64), len(indptr) - 1
     if n_users + len(above) <= BRIEF:
@@ -137,8 +137,8 @@ Score = Callable[[Int64, Int64, Int64], tuple[Array, Bool | None]]
 def users_to_check(judged_indptr: Int64, shown: Bool, protocol: Protocol) -> Int64:
     """Return the users whose judged items do not show whether all scores are equal.
 
-    Users without judged items need no check unless the rules give them a value, because they are
-    undefined anyway.
+    Users without judged items need no check unless the rules give them a value, because their
+    values are undefined anyway.
     """
     everybody = protocol.no_relevant == "computed"
     return np.flatnonzero(~shown & (everybody | (steps(judged_indptr) > 0)))
@@ -170,7 +170,7 @@ def constant(aligned: Aligned, users: Int64, nan_rule: NanRule, score: Score) ->
 
 
 def _between(aligned: Aligned, users: Int64, begin: int, end: int) -> tuple[Int64, Int64, Bool]:
-    """Return candidates of some users as a ragged table, and a mask of users without further ones.
+    """Return candidates of some users as a ragged table, and a mask of users with none left.
 
     These are the candidates ``begin:end`` of each user, or without sets of candidates the items
     ``begin:end`` that are not excluded.

@@ -33,7 +33,7 @@ R = TypeVar("R")
 
 
 class Prefetch(Generic[A, R]):
-    """Calls a function on each argument, one argument ahead of the results that are taken.
+    """Calls a function on each argument, staying one argument ahead of the caller.
 
     All calls come from the same thread, so the function need not be thread-safe, and may use
     thread-local state. At most one result is in memory in addition to the results in use. This is a

@@ -62,7 +62,7 @@ def as_numbers(given: Any, what: str, device: Any = None) -> Tensor:
         If numbers are complex, a tensor is not dense, or the device has no float64.
     """
     torch = sys.modules["torch"]
-    # An array may be read-only, and torch cannot share its memory then.
+    # torch cannot share the memory of a read-only array.
     tensor = given if is_tensor(given) else torch.tensor(given, device="cpu")
     device = device or tensor.device
     if tensor.layout != torch.strided or tensor.is_complex() or tensor.is_quantized:
@@ -137,7 +137,7 @@ def multiplying(device: Any, *, allow_tf32: bool) -> Iterator[None]:
         if hasattr(backends.cuda.matmul, "fp32_precision"):  # since torch 2.9
             for place in (backends.cuda.matmul, backends.mkldnn.matmul):
                 before, place.fp32_precision = place.fp32_precision, "none"
-                # If the setting was inherited, restore that.
+                # If the setting was inherited before, let it be inherited again.
                 inherited = place.fp32_precision == before
                 stack.callback(setattr, place, "fp32_precision", "none" if inherited else before)
                 place.fp32_precision = "tf32" if allow_tf32 else "ieee"
@@ -183,7 +183,7 @@ def rank_scores(
     scores : float32 or float64 tensor [n_users, n_columns]
         -inf marks items that are not candidates. Changed in place.
     columns : int64 [n_items] or None
-        The column of each item position. None if both agree.
+        The column of each item position. None if column and position agree.
     excluded_indptr, excluded
         Positions of items that are not candidates.
     who, judged
@@ -231,7 +231,7 @@ def rank_scores(
 
 
 def brought_where_drawn(scores: Any, order: TieOrder) -> Any:
-    """Return scores as an array if equal scores need a random order, which no device draws."""
+    """Return scores as an array if ties are broken at random, which only the CPU can do."""
     return to_numpy(scores) if is_tensor(scores) and order == TieOrder.RANDOM else scores
 
 

@@ -48,7 +48,7 @@ class Aligned:
 
     rows: Int64  # the source's row of each user of test, or -1 for unknown users
     n_items: int
-    item_rows: Int64 | None  # the source's row of each item position; None if both agree
+    item_rows: Int64 | None  # the source's row of each item position; None if both are equal
     judged_indptr: Int64
     # Item positions, ascending within a user; -1 if the source lacks the item or it is not a
     # candidate. Items of train are left out.
@@ -525,8 +525,8 @@ def renumbered(numbers: Int32, items: Int32) -> Int32:
     return np.where(items >= 0, numbers[items], np.int32(-1)).astype(np.int32)
 
 
-STREAM = np.uint64(0x63616E64)  # makes these draws differ from others with the same seed
-RACE = np.uint64(1 << 63)  # larger than every counter of the first draws
+STREAM = np.uint64(0x63616E64)  # makes these draws differ from other draws with the same seed
+RACE = np.uint64(1 << 63)  # a bit that makes the later draws differ from the first
 CELLS_AT_ONCE = 2**19  # how many users x draws are in memory at a time
 LOG_TERMS = 12
 

@@ -1,7 +1,7 @@
 """The base class of all sources, whose method `rank` is the only place that compares scores.
 
-A `Request` says what to rank; its `Memory` holds results of earlier requests. `Facts` hold before
-anything is ranked.
+A `Request` says what to rank; its `Memory` holds results of earlier requests. `Facts` are known
+before anything is ranked.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ class Request:
         again.
     protocol
         The rules. Sources read `relevant_from`, `nan_scores`, `single_precision`,
-        `infinite_scores` and `ties`. The last of these matters for lists, and if it is ``"input"``
-        and the data have an order.
+        `infinite_scores` and `ties`. `ties` matters for lists, and if it is ``"input"`` and the
+        data have an order.
     catalogue
         The number of items that could be recommended, or their ids from `ids.as_ids`. Sources that
         score every item do not read it.
@@ -211,7 +211,8 @@ class Facts:
     threshold
         Whether there is a threshold, which replaces the rule `relevant_from`.
     default_threshold
-        The end of the description if a default threshold applies because the rule is not set.
+        The text that ends the description if a default threshold applies because the rule is not
+        set.
     sized
         Whether the source takes only the memory of its arrays.
     of_unknown
@@ -274,12 +275,12 @@ class Source(abc.ABC):
     def top(self, request: Request, k: int) -> TopLists:
         """Return the first k places of each user's ranking; the request's `depth` is ignored.
 
-        They agree with `rank`: a judged item is at the place that the tie rule determines.
+        The lists agree with `rank`: a judged item is at the place that the tie rule determines.
 
         Raises
         ------
         InputError
-            If the source cannot provide them.
+            If the source cannot provide lists.
         """
         raise InputError(
             f"The source ({self.describe()}) gives no lists of items, so metrics of lists cannot "
@@ -295,7 +296,7 @@ class Source(abc.ABC):
 
 
 def compared(scores: Any, protocol: Protocol, *, lowest: bool = False) -> Any:
-    """Return scores as the rules say: rounded, or with infinity replaced by the largest number.
+    """Return scores as the rules compare them: rounded, or with infinity as the largest number.
 
     Parameters
     ----------

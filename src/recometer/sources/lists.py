@@ -589,7 +589,7 @@ class ListWork:
             )
 
     def _counts(self, known: Bool, catalogue: ListCatalogue, uncatalogued: Int64) -> dict[str, int]:
-        """Return how often rules decided something."""
+        """Return the numbers of users, items and entries that rules affected."""
         table, aligned = self.whole, self.aligned
         ignored = np.ones(table.n_lists, bool)
         ignored[aligned.rows[aligned.rows >= 0]] = False
@@ -608,7 +608,8 @@ class ListWork:
             rows = np.flatnonzero(strange & aligned.relevant)
             users = ragged.users_of(aligned.judged_indptr)[rows]
             pairs = ragged.pairs(users, aligned.judged[rows], table.n_items)
-            # A list may nevertheless contain such items.
+            # Do not count relevant items outside the catalogue that the user's list contains
+            # anyway.
             counts["relevant_unranked"] = int(np.count_nonzero(~ragged.among(pairs, uncatalogued)))
         return {name: count for name, count in counts.items() if count}
 
@@ -813,7 +814,7 @@ def only_candidates(table: ListTable, aligned: Aligned) -> tuple[ListTable, int]
 
 
 def has_list(table: ListTable, aligned: Aligned) -> Bool:
-    """Return a mask of users of test whose lists have an item: bool [n_users]."""
+    """Return a mask of users of test whose lists have at least one item: bool [n_users]."""
     who = _users_of_entries(table, aligned)
     has = np.zeros(aligned.n_users, bool)
     has[who[(who >= 0) & (table.items >= 0)]] = True

@@ -83,7 +83,7 @@ class Wanted(NamedTuple):
 
 
 class Call(NamedTuple):
-    """How a model's recommend(...) is called."""
+    """The way to call a model's recommend(...)."""
 
     kind: str  # "implicit", "graph", or "users"
     users: str = ""  # the parameter of the users
@@ -478,7 +478,7 @@ def for_test(
 
 
 def _is_recommender(model: Any) -> bool:
-    """Return whether only its method recommend(...) makes a model recognisable."""
+    """Return whether a model is recognised only by its method recommend(...)."""
     kind = next(wrap for recognises, _, wrap in KINDS if recognises(model))
     bare = kind is _implicit and not _has_factors(model)
     return kind is _recommender or (bare and recommends(model))

@@ -379,7 +379,7 @@ class Pairs(Source):
     def _thresholds(self, protocol: Protocol) -> Float64 | None:
         rule = protocol.relevant_from
         if self._threshold is not None:
-            # If the rule of a convention has no value, it is not about ratings.
+            # A convention's rule is not about ratings if it has no threshold.
             if rule is not None and not (protocol.version and rule in ("not_zero", -math.inf)):
                 raise InputError(
                     f"Both threshold= of Pairs and {rule_text('relevant_from', rule)} say what is "
@@ -552,7 +552,7 @@ class Entries:
     n_without: int = 0  # number of rows that `without` removed from the candidates
 
     def without(self, marked: Bool) -> Entries:
-        """Return a copy in which the marked rows are not candidates."""
+        """Return a copy in which marked rows are not candidates."""
         gone = marked & self.candidate
         n_without = int(np.count_nonzero(gone))
         if not n_without:

@@ -206,7 +206,7 @@ class Scores(ScoredInBatches):
             return super().top(request, k)
 
     def batches(self, aligned: Aligned, request: Request) -> Batches:
-        """Return how scores are requested: from a function, one batch ahead."""
+        """Return the scores in batches; a function is called one batch ahead."""
         bytes_per_batch = FUNCTION_BYTES
         if self.on_device:
             bytes_per_batch, request = _torch.BLOCK_BYTES, _torch.one_at_a_time(request)

@@ -195,7 +195,7 @@ def alpha_ndcg(data: ListData, cutoffs: Int64, *, alpha: float = 0.5) -> Float64
     user, place = np.nonzero(relevant)
     row, category = _categories_of(categories, items[relevant])
     key = pairs(user[row], category, n_categories)
-    order = np.argsort(key, kind="stable")  # each user's places are in ascending order
+    order = np.argsort(key, kind="stable")  # keeps each user's places in ascending order
     before = np.empty(len(key), np.int64)
     before[order] = _number_in_run(key[order])
     power = powers(1 - alpha, items.shape[1])[before]
@@ -237,8 +237,9 @@ def miscalibration(
 ) -> Float64:
     """How far the list's categories are from the categories of the user's history; 0 or more.
 
-    ``KL(p || (1 - a) q + a p)`` in bits, a = 0.01. An item with n categories counts 1 / n for each.
-    An item without a category does not count.
+    ``KL(p || (1 - a) q + a p)`` in bits with a = 0.01, where p and q are the shares of the
+    categories in the history and in the list. An item with n categories counts 1 / n for each. An
+    item without a category does not count.
 
     References
     ----------

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Features = Float64 | scipy.sparse.csr_array
 
 
-# How many numbers a batch of users may have, so that its arrays stay in the cache.
+# The most numbers in a batch of users, so that its arrays stay in the cache.
 BATCH = 2**18
 
 
@@ -227,8 +227,7 @@ def _sums_of_products(
 ) -> Float64:
     """Add up the inner products of all pairs, after multiplying each item's features by its scale.
 
-    This uses that the square of the sum of a list's vectors is ``sum of squares + 2 * sum of
-    products``.
+    The squared norm of the sum of a list's vectors is ``sum of squares + 2 * sum of products``.
     """
     own = _squares(features) * scale**2
     sums = np.empty((data.n_users, len(cutoffs)))

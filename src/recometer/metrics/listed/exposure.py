@@ -1,4 +1,4 @@
-"""How much of the users' attention groups of items, and single items, get."""
+"""How much of the users' attention goes to groups of items, and to single items."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _divergence(of: Float64, middle: Float64) -> Float64:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ExpectedExposure:
-    """Expected exposure of single items; each is float64 [n_users], NaN without a relevant item."""
+    """Expected exposure of single items: float64 [n_users] each, NaN without a relevant item."""
 
     disparity: Float64
     relevance: Float64

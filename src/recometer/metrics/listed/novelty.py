@@ -88,7 +88,7 @@ def _popularity(data: ListData, cutoffs: Int64, *, scale: str, unseen: str) -> F
 
 
 def _over_rows(sums_of: Callable[..., Float64]) -> dict[Value, dict[str, Any]]:
-    """Return what ``divisor="rows"`` changes; `sums_of` adds up the items of each user."""
+    """Return what ``divisor="rows"`` changes in a metric; `sums_of` adds up each user's items."""
 
     def add_up(
         data: ListData,

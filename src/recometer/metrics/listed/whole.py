@@ -1,4 +1,4 @@
-"""Metrics with one value for all users: sums over blocks of users, and the value of the sums.
+"""Metrics with one value for all users: the sums over blocks of users, and the value of the sums.
 
 The sums of all users are the sums over the blocks, item by item. Blocks can be added in any order,
 on one machine or on many.
@@ -87,7 +87,7 @@ def _counted(
 
 
 def _of_items(data: ListData, counts: Float64, of: str) -> Summed:
-    """Return how often items are listed; only items of the catalogue if the value is about it.
+    """Return how often items are listed; only catalogue items if the metric is about the catalogue.
 
     In that case, the counts of all other items are added to one total. In a padded catalogue, they
     belong to its last entry, which stands for no item.
@@ -139,7 +139,7 @@ def _served(data: ListData, cutoff: int, weights: Any, *, least: str) -> Summed:
 
 
 def first_by_second(_: Known, summed: Summed, __: int, **___: object) -> float:
-    """Divide one total by the other."""
+    """Divide the first total by the second."""
     return float(_or_nan(summed.totals[0], summed.totals[1]))
 
 

@@ -455,7 +455,7 @@ def _hits_until_relevant(groups: Groups, cutoff: int) -> Float64:
 
 
 def _possible(groups: Groups, cutoffs: Int64) -> Int64:
-    """Return the maximum of hits: min(k, R), or R without a cut-off: [n_users, n_cutoffs]."""
+    """Return the most hits possible: min(k, R), or R without a cut-off: [n_users, n_cutoffs]."""
     return np.minimum(groups.n_relevant[:, np.newaxis], cutoffs)
 
 

@@ -140,7 +140,7 @@ def _angles(deviation: Float64) -> tuple[Float64, Float64]:
 
 
 def _few(content: Float64) -> tuple[Float64, Float64]:
-    """Return few probabilities with weights, which replace all q in the sum of a smooth function.
+    """Return a few weighted probabilities that replace all q in the sum of a smooth function.
 
     If there are many distinct q, all with 1 - q within a factor of 2 are replaced by the nodes of a
     polynomial that interpolates the summand divided by q.

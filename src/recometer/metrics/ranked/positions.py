@@ -131,8 +131,8 @@ def bpref(groups: Groups, cutoffs: Int64, *, negatives: str = "judged") -> Float
 
     References
     ----------
-    Buckley & Voorhees 2004, Retrieval evaluation with incomplete information; as trec_eval
-    computes it since version 8.
+    Buckley & Voorhees 2004, Retrieval evaluation with incomplete information; as trec_eval has
+    computed it since version 8.
     """
     # A judged item is worth 1 if it is relevant and -1 if it is not.
     balance = np.rint(groups.gain * groups.size).astype(np.int64)

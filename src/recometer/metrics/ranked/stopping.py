@@ -202,7 +202,7 @@ def _place_by_place(
     first: Int64,
     most: Int64,
 ) -> Float64:
-    """Do this for small groups; only the first `most` judged items of each group matter."""
+    """Compute the contribution of small groups; only a group's first `most` judged items matter."""
     order = np.argsort(-places, kind="stable")  # groups with the fewest places come last
     start, size, relevant, places = start[order], size[order], relevant[order], places[order]
     most = most[order]
