@@ -9,9 +9,10 @@ import pytest
 from frames import FRAMES
 from hypothesis import Phase, settings
 
-# By default, Hypothesis generates the same cases in every run, and slow machines fail no test. The
-# nightly run (`nox -s nightly`, or pytest --hypothesis-profile nightly) generates more cases, and
-# different ones every time. Mutants are also tested on more cases, but failures are not shrunk.
+# By default, Hypothesis generates the same cases in every run, and tests never fail because a
+# machine is slow. The nightly run (`nox -s nightly`, or pytest --hypothesis-profile nightly)
+# generates more cases, and different ones every time. Mutation testing also uses more cases, but
+# does not shrink failures.
 settings.register_profile("recometer", deadline=None, derandomize=True, max_examples=12)
 settings.register_profile("nightly", deadline=None, max_examples=200, print_blob=True)
 settings.register_profile(

@@ -28,7 +28,7 @@ TABLE = tomllib.loads(
 PYTHON, COMMANDS = TABLE["python"], TABLE["commands"]
 CALLED = (rm.evaluate, rm.compare, rm.audit, rm.split, rm.Lists, rm.Pairs, rm.Interactions.of)
 ARGUMENTS = {name for call in CALLED for name in inspect.signature(call).parameters}
-# Do not match values of command-line options: "--rule seen=excluded" and "user=5,item=3".
+# Matches Python arguments such as k=, but not values of options: "--rule seen=excluded", "user=5".
 IN_PYTHON = re.compile(rf"\brm\.|(?<!--rule )\b({'|'.join(ARGUMENTS)})=(?!\d)")
 OPTION = re.compile(r"(?<!\w)--[a-z]")
 # Every message states what input is expected or how to fix the problem.
@@ -37,7 +37,7 @@ WAY_OUT = re.compile(r"Hint|must|expected|needs?\b|cannot|takes|[Tt]here (is|are
 
 @pytest.fixture(scope="module")
 def names(tmp_path_factory):
-    """Make the objects that the calls refer to."""
+    """Create the objects whose names appear in the calls of the TOML file."""
     made = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -47,7 +47,7 @@ def names(tmp_path_factory):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Work in a fresh folder."""
+    """Run the test in an empty folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

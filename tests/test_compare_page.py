@@ -1,4 +1,4 @@
-"""The ratios in COMPARE.md, the drop-ins and the guides match the results."""
+"""The speed ratios in COMPARE.md, docs/dropins.md and the guides match the benchmark results."""
 
 import json
 import re
@@ -11,21 +11,21 @@ ROW = re.compile(r"^\| .+ \| ([\d.]+) \| `python .+` \| (\w+\.json): (.+) \|$", 
 ROWS = ROW.findall((ROOT / "COMPARE.md").read_text(encoding="utf-8"))
 
 DROPINS = (ROOT / "docs" / "dropins.md").read_text(encoding="utf-8")
-# | library version | call, possibly with a remark | users | theirs | ours | ratio |
+# Rows of the form: | library version | call | users | time there | time here | ratio |
 CALL = re.compile(
     r"^\| [^|]+ [\d.]+ \| ([^|]+) \| [\d,]+ \| [^|]+ \| [^|]+ \| ([\d.]+) \|$", re.MULTILINE
 )
 GUIDES = sorted((ROOT / "docs").glob("from_*.md"))
-NUMBER = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.]*\d)(?! m?s\b)")  # no version numbers or seconds
+NUMBER = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.]*\d)(?! m?s\b)")  # not in versions or times
 
 
 def ratio_of(results, name):
-    """Return the ratio with this name: of a call, of two timings, or a named measure."""
+    """Return a ratio by its name in COMPARE.md: that of a call, two timings or a measure."""
     if "libraries" in results:
         library, call = name.split(": ", 1)
         return results["libraries"][library]["calls"][call]["ratio"]
     part, _, pair = name.partition(": ")
-    if part in results:  # seconds of alternating runs
+    if part in results:  # holds times in seconds
         theirs, ours = pair.split(" / ")
         return results[part][theirs] / results[part][ours]
     parts = results["cases"].values() if "cases" in results else [results]
@@ -37,12 +37,12 @@ def ratio_of(results, name):
 
 
 def round_like(value, shown):
-    """Round a value to the digits of the printed number."""
+    """Round a value to as many digits as the printed number has."""
     return float(f"{value:.{len(shown.replace('.', '').lstrip('0'))}g}")
 
 
 def all_ratios():
-    """Return every ratio in the results. Those of splits come from the tables in the README."""
+    """Return the ratios in all results files; those of splits are in benchmarks/README.md."""
     found = []
     for path in (ROOT / "benchmarks" / "results").glob("*.json"):
         results = json.loads(path.read_text(encoding="utf-8"))

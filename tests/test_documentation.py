@@ -1,4 +1,4 @@
-"""The code in the documentation gives the output that is shown."""
+"""The code in the documentation prints the output that the pages show."""
 
 import doctest
 import importlib.util
@@ -27,7 +27,7 @@ MODULES = {
 
 @pytest.fixture(autouse=True)
 def _no_metric_stays():
-    """Remove the metrics that the page added to the registry."""
+    """After each page, remove the metrics that its code added to the registry."""
     before = dict(METRICS)
     yield
     for name in METRICS.keys() - before.keys():
@@ -52,7 +52,7 @@ def test_docstrings(name):
 
 
 def test_code_that_is_not_run_is_valid_python_with_known_names():
-    """Code that needs a model or another library is only compiled here."""
+    """Code that needs a model or another library is compiled, but not run."""
     for path in (ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")):
         text = path.read_text(encoding="utf-8")
         for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):

@@ -1,4 +1,4 @@
-"""exposure(): the shares of groups of items in lists, catalogue and relevant items."""
+"""`exposure` reports each item group's share of the lists, the catalogue and the relevant items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""fairness(): attention of groups and items as single numbers, computed independently here."""
+"""`fairness` agrees with a second implementation of its formulas in this file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def ideal(relevant, items, k, d):
 
 
 def single_items(draws, items, k, d):
-    """EE-D, EE-R and EE-L."""
+    """Return EE-D, EE-R and EE-L (expected exposure), computed over single items."""
     found = []
     every = {*ITEMS, *itertools.chain.from_iterable(row for one in draws for row in one.values())}
     for user, relevant in TEST.items():
@@ -51,7 +51,7 @@ def single_items(draws, items, k, d):
 
 
 def groups_of(lists, target, k, d):
-    """Return the ratio, the difference, and attention-weighted rank fairness."""
+    """Return the exposure ratio and difference of two groups, and their rank fairness."""
     total = np.zeros(2)
     alike = []
     for shown in attention(lists, k, d).values():
@@ -171,7 +171,7 @@ def test_items_without_a_group_are_left_out():
 def test_groups_of_an_item_share_its_attention():
     groups = rm.Catalogue({"item_id": ["film", "book"], "genres": ["x|y", "x"]})
     lists, test = rm.Lists({"ann": ["film", "book"]}), {"ann": ["film"]}
-    target = {"x": 3 / 4, "y": 1 / 4}  # x and y share the attention for film
+    target = {"x": 3 / 4, "y": 1 / 4}  # half of the attention to "film" counts for each of x and y
     result = rm.fairness(lists, groups, test, k=2, discount="none", target=target)
     assert result.rank_fairness == pytest.approx(1, abs=1e-12)
 

@@ -18,12 +18,12 @@ HEAVY = ("scipy", "polars", "pandas", "pyarrow", "torch", "rich", "typer")
 SELDOM = ("concurrent.futures", "difflib", "json", "logging", "secrets", "tomllib", "uuid")
 UNNEEDED = (*SELDOM, "csv", "dataclasses", "hashlib", "inspect", "pathlib")
 
-# Modules that are run instead of imported.
+# Modules that run as scripts and are not meant to be imported.
 RUN = ("recometer.__main__", "recometer.check")
 
 
 def loaded_by(code: str) -> set[str]:
-    """Return the modules that some code loads, beyond those that Python loads at startup."""
+    """Return the modules that a piece of code loads, beyond those that Python loads at startup."""
     code = f"before = set(sys.modules); {code}; print(*(set(sys.modules) - before))"
     command = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -48,7 +48,7 @@ def test_exported_names_exist() -> None:
     for module in sorted(MODULES.keys() - set(RUN)):
         try:
             loaded = importlib.import_module(module)
-        except recometer.MissingExtraError:  # its classes derive from classes of a library
+        except recometer.MissingExtraError:  # its base classes come from another library
             assert module.startswith("recometer.integrations.")
             continue
         names = getattr(loaded, "__all__", [])
@@ -64,7 +64,7 @@ def test_public_names_match_the_imports() -> None:
     origins = {alias.name: node.module for node in froms for alias in node.names}
     public = {name for name, module in origins.items() if str(module).startswith("recometer")}
     assert recometer.__all__ == sorted(public)
-    for name in public - {"split"}:  # a package whose types are declared elsewhere
+    for name in public - {"split"}:  # a subpackage, not a function or class
         there = getattr(importlib.import_module(str(origins[name])), name)
         assert getattr(recometer, name) is there
     assert set(importlib.import_module("recometer.errors").__all__) <= public
@@ -123,5 +123,5 @@ def test_version_matches_the_installed_package() -> None:
     try:
         installed = importlib.metadata.version("recometer")
     except importlib.metadata.PackageNotFoundError:
-        return  # run from the source folder
+        return  # recometer is not installed, but on the path
     assert recometer.__version__ == installed

@@ -62,7 +62,8 @@ def test_a_group_is_evaluated_as_if_test_had_only_its_items(seed, kind, name, cu
     train = interactions((rng.random((N_USERS, N_ITEMS)) < 0.2).astype(float))
     of_group = np.array([GROUP.get(item) == "new" for item in ITEMS])
     rules = {"ties": ties, "seen": seen, "train": train, "seed": 3}
-    # Pairs with a value of 0 are judged, and tied items in test are drawn together.
+    # Leave out random ties with pairs: rows outside the group get a value of 0, which makes their
+    # items judged, and the random order of ties depends on which items are judged.
     assume((test * of_group).any() and (kind, ties) != ("pairs", "random"))
 
     def evaluated(truth, metric, **more):
@@ -135,7 +136,7 @@ def test_groups_by_position():
 
 
 def test_groups_do_not_limit_the_items_of_lists():
-    """Lists may hold items without a group, which are not unknown for that reason."""
+    """Lists may contain items without a group, and these do not count as unknown items."""
     lists = rm.Lists({"ann": ["song", "film"], "bob": ["film", "play"]})
     test = {"ann": ["film"], "bob": ["play"]}
     result = rm.evaluate(lists, test, metrics="recall@2")

@@ -1,4 +1,4 @@
-"""The notebooks in docs/examples run from start to end; the site shows their output."""
+"""The notebooks in docs/examples, whose output the site shows, run from start to end."""
 
 import re
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_published_table_is_reproduced(tmp_path, monkeypatch):
 
 
 def run(notebook):
-    """Run the cells of a notebook, and return the names that they define."""
+    """Run all cells of a notebook, and return the variables that they define."""
     cells = CELL.findall(notebook.read_text(encoding="utf-8"))
     names = {"__name__": "__main__"}
     for number, cell in enumerate(cells):

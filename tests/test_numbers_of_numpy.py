@@ -44,7 +44,7 @@ def test_rules(name) -> None:
 
 def test_largest_rating_of_a_single_precision_frame() -> None:
     rated = TEST.with_columns(rating=pl.Series([3.7, 4.1], dtype=pl.Float32))
-    largest = rated["rating"].to_numpy().max()  # not 4.1 but the next float32 number
+    largest = rated["rating"].to_numpy().max()  # the float32 number closest to 4.1
     result = rm.evaluate(SCORED, rated, metrics="rr", relevant_from=largest)
     assert np.isnan(result["rr"][0])
     assert result["rr"][1] == 1.0

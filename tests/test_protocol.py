@@ -24,7 +24,7 @@ TEST = {"ann": {"film": 4.0}, "bob": {"game": 2.0, "song": 5.0}, "eve": {"song":
 @ruled
 @dataclasses.dataclass(frozen=True)
 class Wider(Protocol):
-    """A protocol with one more rule, which is declared only here."""
+    """A protocol with an additional rule, which no other code knows."""
 
     reading: Literal["down", "up"] = rule(
         "down",
@@ -91,7 +91,7 @@ def test_declaration_is_enough_for_a_new_rule(monkeypatch: pytest.MonkeyPatch) -
     assert up.describe() == "upwards 1 reading='up'"
     with pytest.raises(rm.InputError, match=r"reading='in'.*reading is one of 'down', 'up'"):
         Wider(reading="in")
-    # The rule appears in a result and in explain.
+    # The rule appears in the protocol of a result and in explanations.
     result = rm.evaluate(rm.Lists(LISTS), TEST, metrics="rr", protocol=Wider(), reading="up")
     assert result.protocol == Wider(reading="up")
     explanation = rm.explain(result, "rr", protocol=Wider())

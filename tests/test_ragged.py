@@ -1,4 +1,4 @@
-"""Records are checked, sliced and concatenated as the declarations of their columns say."""
+"""Records of arrays check, slice and concatenate each column as its declaration says."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def same(left: Record, right: Record) -> bool:
 
 
 def every_column(ranks: Ranks) -> Ratings:
-    """Fill the optional columns with distinct numbers."""
+    """Return a record whose optional columns all contain distinct numbers."""
     n_rows, n_users = len(ranks.item), ranks.n_users
     ranks = dataclasses.replace(
         ranks,
@@ -54,7 +54,7 @@ def every_column(ranks: Ranks) -> Ratings:
 
 @pytest.mark.parametrize("kind", RECORDS)
 def test_every_array_declares_its_axis(kind: type[Record]) -> None:
-    """Slicing a record would leave a column without a declared axis unchanged."""
+    """Every array must declare its axis, because slicing ignores columns without one."""
     for field in dataclasses.fields(kind):
         text = str(field.type)
         array = any(name in text for name in ("Int64", "Float64", "Bool", "UInt32", "csr_array"))
@@ -146,5 +146,5 @@ def test_mismatched_parts() -> None:
 
 def test_tables_declare_their_row_offsets() -> None:
     for kind in RECORDS:
-        if issubclass(kind, Table) and kind is not Ratings:  # it uses the row offsets of its ranks
+        if issubclass(kind, Table) and kind is not Ratings:  # it stores its offsets in its ranks
             assert [f.name for f in dataclasses.fields(kind) if f.metadata.get("per") == "offset"]

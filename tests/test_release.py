@@ -1,4 +1,4 @@
-"""A release reads the files that earlier versions saved, and its links work."""
+"""A release can read the files that earlier versions saved, and its metadata has valid links."""
 
 import importlib.util
 import math

@@ -102,7 +102,7 @@ def test_an_unknown_format_is_an_error() -> None:
         render(make_evaluation(), "markdwon")
 
 
-# Like the cells of results, without line breaks and without digits of other scripts.
+# Characters that occur in cells of results, including all that Markdown and LaTeX interpret.
 TEXTS = st.text(st.sampled_from("aB3 &%$#_{}~^\\<>|±*`\"'-.²Ü"), max_size=12)
 
 
@@ -191,7 +191,7 @@ def test_narrow_lines_keep_names_whole(kind: str, width: int) -> None:
     assert "…" not in text
     for line in text.split("\n"):
         assert len(line) <= width or " " not in line.strip()
-    # Wrapping loses no letters: every title is there once line breaks are removed.
+    # Wrapping loses no letters: without line breaks, the text contains every column title.
     letters = re.sub(r"[\s-]", "", text)
     for table in shown.tables():
         for column in table.shown:
@@ -254,7 +254,7 @@ NASTY = [
 
 
 def test_names_stay_names_in_markdown() -> None:
-    """Every character that has a meaning in Markdown is escaped."""
+    """Every character that Markdown would interpret is escaped in names."""
     rows = [{"model": name, "rr": "0.5"} for name in NASTY]
     table = Table([Column("model"), Column("rr", number=True)], rows, NASTY, NASTY)
     text = table.to_markdown()

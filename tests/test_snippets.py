@@ -1,4 +1,4 @@
-"""Commands and snippets of pages that show no output run as written."""
+"""Commands and code blocks for which the pages show no output run as written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ METRICS = "ndcg@10 hit@10"
 
 
 def blocks(path: str, language: str, heading: str = "") -> list[str]:
-    """Return a page's code blocks in a language, without doctests; perhaps only below a heading."""
+    """Return a page's code blocks in a language, or those below a heading, without doctests."""
     text = (ROOT / path).read_text(encoding="utf-8")
     if heading:
         text = text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
@@ -30,7 +30,7 @@ def blocks(path: str, language: str, heading: str = "") -> list[str]:
 
 
 def run_commands(block: str) -> None:
-    """Run each line of a block of shell commands, with file patterns expanded."""
+    """Run the lines of a block of shell commands, and expand wildcards as a shell does."""
     for line in block.replace("\\\n", " ").strip().splitlines():
         program, *words = shlex.split(line)
         assert program == "recometer"
@@ -47,7 +47,7 @@ def run_commands(block: str) -> None:
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in an empty folder, without the chart script in pages, which only browsers need."""
+    """Run the test in an empty folder, and save time by leaving the chart script out of reports."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(page, "vega", lambda: "")
 

@@ -55,7 +55,7 @@ ORDER = (
     "check",
     "",
 )
-# Pairs of packages that must not import each other in either direction.
+# Pairs of packages of which neither may import the other.
 APART = (("sources", "metrics"), ("sources", "ties"), ("sources", "split"))
 
 
@@ -73,7 +73,7 @@ def imports(module: str) -> set[str]:
 
 
 def imports_that_run(module: str) -> set[str]:
-    """Return the same modules, except for those imported only for types."""
+    """Return the modules that a module imports when it runs, without imports only for types."""
     nodes = statements_of(MODULES[module])
     for_types = {
         part
@@ -85,7 +85,7 @@ def imports_that_run(module: str) -> set[str]:
 
 
 def imports_of(nodes: Iterable[ast.AST], module: str) -> set[str]:
-    """Return the recometer modules that these syntax nodes of a module import."""
+    """Return the recometer modules that some of the syntax nodes of a module import."""
     found = set()
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -112,7 +112,7 @@ def test_imports_follow_the_order() -> None:
 def named_in_strings(module: str) -> set[str]:
     """Return the modules that a module names in strings, which it may import by name."""
     path = MODULES[module]
-    if path.name == "__init__.py":  # a table of lazily imported names
+    if path.name == "__init__.py":  # its strings are names for lazy imports
         return set()
     return set(re.findall(r"""["'](recometer\.[\w.]+)["']""", text_of(path))) & MODULES.keys()
 
@@ -130,7 +130,7 @@ def reached_in(graph: dict[str, set[str]], module: str) -> set[str]:
 
 
 def circles_in(graph: dict[str, set[str]]) -> set[frozenset[str]]:
-    """Return the largest sets of modules that import each other, directly or indirectly."""
+    """Return the import cycles: maximal sets of modules that all reach each other by imports."""
     reached = {module: reached_in(graph, module) for module in graph}
     return {
         frozenset(other for other in reached[module] if module in reached[other])
@@ -142,7 +142,7 @@ def circles_in(graph: dict[str, set[str]]) -> set[frozenset[str]]:
 def circles() -> list[list[str]]:
     """Return the import cycles, counting imports in functions, for type checking and by name."""
     graph = {
-        # The package itself imports its modules lazily.
+        # Leave out the package itself, which imports its modules lazily.
         module: (imports(module) | named_in_strings(module)) - {module, "recometer"}
         for module in MODULES
     }

@@ -270,7 +270,7 @@ def test_no_output_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_nested_tasks_end_with_their_parent() -> None:
-    """Nested tasks, and work without a ticker of its own, notice that they should stop."""
+    """When a task fails, tasks nested in other tasks stop too, because `check_wanted` raises."""
     begun, ended = threading.Event(), []
 
     def long(_: int, ticker: Ticker) -> None:

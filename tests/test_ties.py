@@ -1,4 +1,4 @@
-"""The places that tie rules assign to tied items, and the draws of the random rule."""
+"""Tie rules assign the documented places to tied items; random places are drawn uniformly."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_given_equal_ranks_share_places(rule, places):
 
 
 def test_higher_ids_come_first_among_ties_within_the_cutoff():
-    """Items within the cut-off are in descending order, the others in ascending order."""
+    """Tied items are in descending order of id within the cut-off, and in ascending order below."""
     ranks = rank(SCORES, [NAN, 1, 2, 3, 4, 5, NAN])
     for within, gains in (
         (3, [2, 1, 3, 4, 5]),
@@ -209,7 +209,7 @@ def test_every_rule_gives_distinct_places_within_the_tie_group(case: RankingCase
 
 @pytest.mark.parametrize(
     ("n_items", "n_judged"),
-    # Groups in which most items are judged take a different code path than groups with few.
+    # Groups with many judged items take a different code path than groups with few.
     [(4, 3), (4, 4), (6, 2), (7, 3)],
 )
 def test_random_places_are_equally_likely(n_items, n_judged):

@@ -24,7 +24,7 @@ MODELS = 5
 
 @pytest.fixture(autouse=True)
 def _ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a folder with ratings.csv: the favourite items of 40 users with string ids."""
+    """Run the test in a folder with ratings.csv, which has the favourite items of 40 users."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(page, "vega", lambda: "")  # no browser opens the report
     generator = np.random.default_rng(0)
@@ -51,7 +51,7 @@ def lines_of(code: str) -> list[str]:
     return [line for line in code.splitlines() if line.strip()]
 
 
-# implicit warns about its threads and about sparse arrays, recometer about few users.
+# Ignore warnings by implicit about threads and sparse arrays, and by recometer about few users.
 @pytest.mark.filterwarnings("ignore")
 def test_tutorial_in_python(capsys: pytest.CaptureFixture[str]) -> None:
     code = "".join(blocks(IN_PYTHON, "python"))

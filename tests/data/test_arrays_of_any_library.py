@@ -9,7 +9,7 @@ import recometer.split
 
 
 class OfDlpack:
-    """An array that only has `__dlpack__`, like those of some libraries."""
+    """An array whose only protocol is `__dlpack__`, as in some libraries."""
 
     def __init__(self, numbers):
         self._numbers = np.asarray(numbers)
@@ -22,7 +22,7 @@ class OfDlpack:
 
 
 class OfNumpy:
-    """An array that only has `__array__`, like those of h5py and zarr."""
+    """An array whose only protocol is `__array__`, as in h5py and zarr."""
 
     def __init__(self, numbers):
         self._numbers = np.asarray(numbers)

@@ -1,4 +1,4 @@
-"""Cells with several items raise an error, unless `separator` says how to split them."""
+"""Cells with several items raise an error, unless `separator` splits them."""
 
 import json
 import pathlib

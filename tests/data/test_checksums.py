@@ -1,4 +1,4 @@
-"""A saved result is read exactly as it was written, or rejected."""
+"""A saved result is either read exactly as it was written, or rejected as damaged."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def result(seed: int) -> rm.Evaluation:
     rng = np.random.default_rng(seed)
     scores, test = rng.random((20, 30)), rng.random((20, 30)) < 0.1
     if seed:
-        scores[:, :20] -= 5  # few items are in any list, so coverage differs
+        scores[:, :20] -= 5  # fewer items get into lists, so coverage differs
     return rm.evaluate(rm.Scores(scores), test, metrics="rr coverage@5", seed=seed)
 
 
 def split(kind: str, seed: int, folder: pathlib.Path) -> rm.Split:
-    """Split data whose item ids identify the split."""
+    """Split interactions whose item ids contain the seed, so that tests recognise the split."""
     items = np.arange(8) + 10 * seed
     table = pl.DataFrame({"user": items // 3, "item": items, "time": items})
     if kind == "lazy":
@@ -36,7 +36,7 @@ def split(kind: str, seed: int, folder: pathlib.Path) -> rm.Split:
 
 
 def tens(made: rm.Split) -> set[int]:
-    """Return the seeds of the splits that the parts come from, read from the item ids."""
+    """Read from the item ids which seeds the parts of a split were made with."""
     of_parts = made.interactions()
     return {int(one) // 10 for part in (of_parts.train, of_parts.test) for one in part.item_ids}
 
@@ -106,7 +106,7 @@ def test_invalid_header_is_reported_as_damaged(header: str, tmp_path: pathlib.Pa
 
 
 def while_others_save(save: Callable[[int], object], look: Callable[[], None]) -> None:
-    """Call `look` repeatedly while two threads each keep saving their own version."""
+    """Call `look` repeatedly while two threads keep saving different versions."""
     ended = threading.Event()
 
     def again(number: int) -> None:

@@ -1,4 +1,4 @@
-"""How the columns of test, lists and pairs are recognised, in Python and on the command line."""
+"""Columns of test, lists and pairs are recognised by name, in Python and on the command line."""
 
 import itertools
 import warnings
@@ -18,7 +18,7 @@ LABELS = ["label", "target", "clicked", "purchased", "is_relevant", "relevant", 
 
 
 def ranker(label="label", **more):
-    """Return a ranker's output: true labels, and scores that contradict them."""
+    """Return a ranker's output with true labels, and with scores that contradict the labels."""
     rows = {"query": [1, 1, 2, 2], "doc": [1, 2, 1, 2], label: [0, 1, 1, 0]}
     return pl.DataFrame({**rows, "score": [0.9, 0.1, 0.2, 0.8], **more})
 
@@ -107,7 +107,7 @@ def test_a_column_that_could_hold_values_is_not_passed_over_in_silence(kind, col
     lists = rm.Lists({1: [1], 2: [2]})
     with pytest.warns(DataWarning, match=r"rm\.Interactions\.of\(test, value='dwell'\) reads"):
         rm.evaluate(lists, FRAMES[kind](rows), metrics="rr")
-    # Values in train do not affect relevance.
+    # Values in train cause no warning, since they do not affect relevance.
     rm.evaluate(rm.Lists({1: [2]}), {1: [2]}, train=FRAMES[kind](rows), metrics="rr")
 
 

@@ -1,4 +1,4 @@
-"""Integers beyond the range of a type, and times in mixed units, are rejected when read."""
+"""Integers that do not fit into a type, and times in mixed units, are rejected when read."""
 
 from __future__ import annotations
 
@@ -120,11 +120,11 @@ def test_two_units_in_one_column_of_times_are_refused(factor, tmp_path):
     "times",
     [
         [SECONDS, SECONDS + 10**8],
-        [0, -1, SECONDS],  # how some programs write missing entries
+        [0, -1, SECONDS],  # some programs write -1 for missing times
         [SECONDS, 253_402_300_799],  # the year 9999
         [SECONDS * 10**3, 253_402_300_799_000],
         [1, 2, 3],
-        np.arange(0, 4 * 10**12, 10**10),  # nanoseconds since the machine was started
+        np.arange(0, 4 * 10**12, 10**10),  # nanoseconds since the machine started
         [20240531, 20240601],
         [datetime.datetime(1970, 1, 20), datetime.datetime(2024, 5, 31)],
     ],

@@ -25,7 +25,7 @@ WRITERS = {
 
 @pytest.fixture(params=WRITERS)
 def write(request, tmp_path):
-    """Write a frame to a file of one of the formats, and return its path."""
+    """Write a frame to a file in the given format, and return the path."""
 
     def write(frame: pl.DataFrame) -> pathlib.Path:
         path = tmp_path / f"ratings{request.param}"

@@ -1,4 +1,4 @@
-"""Graphs of PyTorch Geometric and sparse tensors: stand-ins here, real ones in tests/live."""
+"""Stand-ins for PyTorch Geometric's graphs and sparse tensors; tests/live has real ones."""
 
 import sys
 import types
@@ -13,7 +13,7 @@ EDGES = np.array([[0, 0, 1, 2], [1, 3, 0, 2]])
 
 
 class Store(dict):
-    """A stand-in for an edge store, which is a mapping with attributes."""
+    """A stand-in for an edge store: a mapping whose entries are also attributes."""
 
     def __getattr__(self, name):
         if name not in self:
@@ -107,7 +107,7 @@ def test_a_graph_of_nodes_of_one_kind():
 
 
 class Tensor:
-    """A stand-in for sparse tensors and for the dense tensors that they consist of."""
+    """A stand-in for sparse tensors, and for the dense tensors inside them."""
 
     device = types.SimpleNamespace(type="cpu")
 

@@ -196,14 +196,16 @@ def test_encode_numbers_ids_in_their_order(ids):
     ],
 )
 def test_many_strings(make, odd, error, message):
-    """Polars reads long columns; if it rejects an id, the column is read like a short one."""
+    """Polars reads long columns. If it rejects an id, the column is read like a short one, which
+    may still succeed or give a better error.
+    """
     words = [f"{number % 997} ä" for number in range(20_000)]
     words[777] = odd
     if error is None:
         codes, distinct = encode(make(words), "user ids")
         assert distinct.tolist() == sorted(set(words))
         assert distinct[codes].tolist() == words
-    elif not (isinstance(odd, str) and make is pd.Series):  # pandas itself rejects these
+    elif not (isinstance(odd, str) and make is pd.Series):  # pandas already rejects these strings
         with pytest.raises(error, match=message):
             encode(make(words), "user ids")
 
@@ -268,7 +270,7 @@ def test_user_keys_need_an_id_per_user():
 
 
 def test_column_name_with_a_nul():
-    """Polars aborts the process if it exports such a name."""
+    """recometer must not export such a frame from Polars, which would abort the process."""
     frame = pl.DataFrame({"\0user": ["b", "a"], "item": ["x", "y"]})
     found = Interactions.of(frame, user="\0user")
     assert found.user_ids.tolist() == ["a", "b"]

@@ -27,7 +27,7 @@ SPARSE_FORMATS = ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
 
 
 def facts(interactions: Interactions) -> dict[str, object]:
-    """Return the contents of Interactions as plain values."""
+    """Return the contents of interactions as plain Python values."""
     values, times = interactions.values, interactions.times
     return {
         "indptr": interactions.indptr.tolist(),
@@ -902,7 +902,7 @@ def sparse_of(users, items, values, shape, form):
 
 @st.composite
 def triples(draw, user=None, item=None):
-    """Draw distinct pairs of positions with nonzero values, and the shape of their matrix."""
+    """Draw distinct (row, column) pairs with nonzero values, and the shape of a matrix for them."""
     n_users, n_items = draw(st.integers(1, 6)), draw(st.integers(1, 6))
     cells = st.tuples(st.integers(0, n_users - 1), st.integers(0, n_items - 1))
     pairs = draw(st.lists(cells, unique=True, max_size=20))
@@ -960,7 +960,7 @@ def test_every_format_of_ids_gives_the_same(data, user_names, item_names, librar
         "value": [row[2] for row in rows],
     }
     assert facts(Interactions.of(FRAMES[library](columns), separator=False)) == expected
-    # The same as a matrix with ids, for the users and items that have an entry.
+    # A sparse matrix with ids gives the same, if every user and every item has an entry.
     user_ids, item_ids = sorted(set(columns["user"])), sorted(set(columns["item"]))
     random.shuffle(user_ids)
     random.shuffle(item_ids)

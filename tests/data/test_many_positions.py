@@ -1,4 +1,4 @@
-"""Many positions of users, nearly all unused, are rejected before memory is allocated."""
+"""Far more user positions than users in the data are rejected before memory is allocated."""
 
 import numpy as np
 import pytest

@@ -39,7 +39,7 @@ def test_a_cell_may_hold_the_items_of_a_user(tmp_path):
     when = {**NESTED, "rating": [4.0, 3.0, 2.0], "time": [[7, 8], [9], []]}
     for data in tables(tmp_path, when):
         read = rm.Interactions.of(data)
-        assert read.values.tolist() == [4.0, 4.0, 3.0]  # of the whole row
+        assert read.values.tolist() == [4.0, 4.0, 3.0]  # each value applies to all items of its row
         assert read.times.tolist() == [7, 8, 9]
 
 

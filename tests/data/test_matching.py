@@ -11,7 +11,7 @@ from recometer.data.matching import SourceIndex, in_train, twins
 
 @st.composite
 def two_sides(draw):
-    """Draw rows of test and train, with some users and items in only one of them."""
+    """Draw rows of test and train; some users and items are in only one of the two."""
     pairs = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 8)), unique=True, max_size=30)
     test = [(f"u{user}", f"i{item}") for user, item in draw(pairs)]
     train = [(f"u{user + 2}", f"i{item + 3}") for user, item in draw(pairs)]
@@ -50,7 +50,7 @@ def test_twins_have_the_same_user_and_item(sides):
 
 
 def test_ids_on_one_side_only_have_one_wording():
-    """The error states which side lacks ids, and how to provide them."""
+    """The error says whether the source or test lacks ids, and how to provide the ids."""
     matrix = np.eye(3)
     named = rm.Interactions.of(matrix, user_ids=list("abc"), item_ids=list("xyz"))
     wording = "its users are positions, and nothing says which is which. Hint: "

@@ -1,4 +1,4 @@
-"""Tables of several Parquet files, which may differ in type and get columns from folder names."""
+"""Tables of several Parquet files: column types may differ, and folder names become columns."""
 
 import json
 import pathlib
@@ -17,7 +17,7 @@ TEST = {1: [7], 2: [7]}
 
 @pytest.fixture
 def written(tmp_path):
-    """Return a function that writes each frame to a file in a subfolder of its name."""
+    """Return a function that writes each frame to a file in a subfolder named after its keyword."""
 
     def write(**frames: pl.DataFrame) -> pathlib.Path:
         for number, (name, frame) in enumerate(frames.items()):
@@ -40,7 +40,7 @@ def mean(lists: object) -> dict[str, float]:
         (pl.Int64, pl.Int32),
         (pl.UInt16, pl.Int64),
         (pl.Int64, pl.UInt64),
-        (pl.Int64, pl.Float64),  # as pandas writes integers if some are missing
+        (pl.Int64, pl.Float64),  # pandas writes integers with gaps as float64
         (pl.Float32, pl.Int64),
     ],
 )
@@ -81,7 +81,7 @@ def test_runs_in_folders_as_hive_writes_them(written) -> None:
         }
         assert found == {"als": 1.0, "bpr": 0.5}
     with pytest.warns(rm.DataWarning, match="model"):
-        rm.Lists(folder)  # the folder has two runs
+        rm.Lists(folder)  # the folder contains two runs
 
 
 def test_runs_in_folders_on_the_command_line(written, tmp_path, monkeypatch) -> None:

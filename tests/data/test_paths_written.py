@@ -1,4 +1,4 @@
-"""Output is either written completely, or leaves the earlier file unchanged."""
+"""Output is either written completely, or the earlier file stays unchanged."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_long_name_is_written_and_a_device_is_not_replaced(
 
 
 POSIX = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes and devices of POSIX")
-# Methods that write a single file, with the extension of its name.
+# Methods that write a single file, with the file extension that they need.
 ONE_FILE: dict[str, tuple[str, Callable[[pathlib.Path], object]]] = {
     "save": ("", RESULT.save),
     "to_csv": ("", RESULT.to_csv),
@@ -99,7 +99,7 @@ def test_output_can_be_a_pipe(what: str, tmp_path: pathlib.Path) -> None:
     reader.join()
     assert path.is_fifo()
     write(plain)
-    # A report contains the time when it was written.
+    # Sizes may differ slightly, because a report contains the time when it was written.
     assert len(read[0]) == pytest.approx(plain.stat().st_size, abs=2)
 
 
@@ -125,7 +125,7 @@ def test_a_device_is_not_replaced(what: str, tmp_path: pathlib.Path) -> None:
     path = tmp_path / f"null{end}"
     try:
         os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
-    except PermissionError:  # only root can make or replace devices
+    except PermissionError:  # only root can create devices
         path.symlink_to("/dev/null")
     write(path)
     assert path.is_char_device()
@@ -220,7 +220,7 @@ def test_split_in_a_folder_name_that_is_not_utf8(kind: str, tmp_path: pathlib.Pa
 
 
 class Elsewhere:
-    """A path object with a __fspath__ that returns the given answer or raises it."""
+    """A path object whose `__fspath__` returns the given answer, or raises it if it is an error."""
 
     def __init__(self, answer: object) -> None:
         self.answer = answer

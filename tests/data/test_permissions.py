@@ -1,4 +1,4 @@
-"""Files that may not be read, and folders that may not be entered."""
+"""Files without read permission, and folders without access, give clear errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Call = Callable[[Path], object]
 
 @contextlib.contextmanager
 def unprivileged() -> Iterator[None]:
-    """Switch to an unprivileged user for a while, since root may read everything."""
+    """Switch to an unprivileged user inside the block, since root may read everything."""
     user = os.geteuid()
     if user == 0:
         os.seteuid(NOBODY)
@@ -39,7 +39,7 @@ def unprivileged() -> Iterator[None]:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Make a folder of files that every user may enter, unlike the folders that pytest makes."""
+    """Make a folder with files that every user may read, unlike pytest's temporary folders."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -129,7 +129,7 @@ def test_a_pattern_in_a_folder_that_cannot_be_listed(folder: Path) -> None:
 def test_commands_on_a_folder_without_access(folder: Path, command: list[str], match: str) -> None:
     closed = folder / "parts"
     words = [word.format(closed=closed, folder=folder) for word in command]
-    CliRunner().invoke(app, ["show", str(folder / "x.csv")])  # import everything while root
+    CliRunner().invoke(app, ["show", str(folder / "x.csv")])  # import all modules while still root
     closed.chmod(0)
     with unprivileged():
         result = CliRunner().invoke(app, words)

@@ -81,7 +81,7 @@ SCORED = FEEDBACK.with_columns(score=pl.Series([1.0, 3.0, 2.0, 2.0, 1.0]))
 
 
 def sources():
-    """Yield the same ranking and the same relevant items as each kind of source."""
+    """Yield each kind of source with its test set; rankings and relevant items are all the same."""
     lists = rm.Lists(SCORED.select("user", "item", "score"))
     matrix = np.full((2, 5), -np.inf)
     matrix[SCORED["user"].to_numpy() - 1, SCORED["item"].to_numpy()] = SCORED["score"].to_numpy()
@@ -93,7 +93,7 @@ def sources():
 
 
 def evaluated(**options):
-    """Yield the results of all sources, each evaluated at once and as a stream."""
+    """Yield the results of all sources, evaluated by one call and by a stream."""
     for source, test in sources():
         yield rm.evaluate(source, test, **options)
     lists, scores, pairs, _ = sources()
@@ -143,7 +143,8 @@ def test_libraries_keep_their_own_rules():
     for convention in rm.conventions():
         part = table[convention.name]
         stated = {**table.get(part.get("like"), part).get("rules", {}), **part.get("rules", {})}
-        # scikit-learn's areas under curves treat labels of -1 like 0, and so does the default.
+        # Only the convention of scikit-learn need not state relevant_from: like the default, its
+        # areas under curves treat labels of -1 like 0.
         assert ("relevant_from" in stated) == (convention.name != "sklearn"), convention.name
         assert convention.protocol.negative_gains == "counted"
     for name in ("rectools", "replay", "pyspark", "surprise", "pyg", "torchmetrics"):

@@ -1,4 +1,4 @@
-"""Rows are sorted by user and item, also if several threads each sort a part."""
+"""Rows are sorted by user and item, also if several threads sort one part each."""
 
 import numpy as np
 import pytest
@@ -34,6 +34,6 @@ def test_pairs_with_keys_that_would_overflow_are_sorted():
     order = interactions.order_of_pairs(users, items, n_users=2**40 + 1, n_items=2**31 - 1)
     assert order.tolist() == [3, 1, 2, 0]
     assert interactions.order_of_pairs(users[order], items[order], 2**40 + 1, 2**31 - 1) is None
-    # The largest key that fits.
+    # These users give the largest key that fits into 64 bits.
     users = np.array([2**31 + 1, 0])
     assert interactions.order_of_pairs(users, items[:2], 2**31 + 2, 2**31 - 1).tolist() == [1, 0]

@@ -54,7 +54,7 @@ def test_values_survive_to_the_bit(
 ) -> None:
     path = tmp_path_factory.mktemp("saved") / "result.parquet"
     before = evaluation({"ndcg@10": values[:, 0].tolist(), "rr": values[:, 1].tolist()})
-    with np.errstate(all="ignore"):  # the sum of huge values, in str()
+    with np.errstate(all="ignore"):  # str() may overflow when it adds up huge values
         before.save(path)
         same(before, load(path))
 

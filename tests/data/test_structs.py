@@ -24,7 +24,7 @@ Row = collections.namedtuple("Row", "movieId rating")
 
 
 def of_rows():
-    """Return named rows, like Spark's toPandas."""
+    """Return named rows, like those in frames of Spark's toPandas."""
     frame = FRAME.to_pandas()
     frame["recommendations"] = [
         [Row(**one) for one in entries] for entries in FRAME["recommendations"].to_list()

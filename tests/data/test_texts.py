@@ -1,4 +1,4 @@
-"""Text files with all byte order marks, line ends and blanks that programs write."""
+"""Text files with the byte order marks, line ends and blanks that programs write."""
 
 import gzip
 import json
@@ -119,7 +119,7 @@ def test_ids_and_groups_of_the_command_line(tmp_path, monkeypatch, form) -> None
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0, result.stderr
         model = json.loads(result.stdout)["models"]["run"]
-        # Item 9 would be first if it were a candidate.
+        # Item 9 has the best score, but is not a candidate.
         assert model["metrics"]["rr"]["mean"] == 1.0
 
 
@@ -192,7 +192,7 @@ def test_judgements_of_beir(tmp_path) -> None:
 
 
 def test_plain_text_with_a_name_of_compressed_text(tmp_path) -> None:
-    path = tmp_path / "ratings.csv.gz"  # unpacked, as browsers do
+    path = tmp_path / "ratings.csv.gz"  # some browsers unpack downloads but keep the name
     path.write_bytes(TABLE)
     assert rows(rm.Interactions.of(path)) == TEST
 

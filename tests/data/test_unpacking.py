@@ -56,7 +56,7 @@ def test_a_parquet_file(a_megabyte, tmp_path):
 
 
 def nested(path, **columns):
-    """Write a few rows; one of them holds lists with hundreds of thousands of entries."""
+    """Write two rows, the first of which contains lists of 300,000 entries."""
     many = {name: [[value] * 300_000, [value]] for name, value in columns.items()}
     ids = {name: [1, 2] for name in ("user_id", "item_id") if name not in columns}
     pl.DataFrame({**ids, **many}).write_parquet(path)
@@ -101,7 +101,7 @@ def test_footer_with_a_wrong_number_of_list_entries(a_megabyte, tmp_path):
 
 
 def varint(number):
-    """Write a number as Parquet does, seven bits to a byte."""
+    """Encode a number as Parquet does, with seven bits in each byte."""
     found = b""
     while number > 127:
         found += bytes([number & 127 | 128])

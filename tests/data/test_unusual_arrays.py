@@ -65,7 +65,7 @@ def test_byte_order_does_not_change_results() -> None:
 
 
 def test_arrays_with_entries_that_share_memory() -> None:
-    """The strides of these arrays are all 0."""
+    """Broadcast arrays have strides of 0: several rows or entries share memory."""
     users, scores = np.broadcast_to(0.5, (3, 2)), np.broadcast_to(ITEMS[:, 0], (3, 4))
     given = {"metrics": METRICS, "catalogue": 4}
     expected = rm.evaluate(rm.Factors(users.copy(), ITEMS), TEST, **given)
@@ -83,7 +83,7 @@ def test_arrays_with_entries_that_share_memory() -> None:
 
 
 def test_marks_that_cannot_be_seen_tell_ids_apart() -> None:
-    """Ids may only differ by a right-to-left mark, a zero-width space, or the form of an accent."""
+    """Ids that differ only by an invisible mark or by the encoding of an accent stay different."""
     names = ["ann", "ann\u200f", "ann\u200b", "ren\u00e9", "rene\u0301"]
     frame = pl.DataFrame({"user_id": names, "item_id": ["a", "b", "c", "d", "e"]})
     test = rm.Interactions.of(frame)

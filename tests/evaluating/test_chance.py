@@ -1,4 +1,4 @@
-"""chance=True adds the value of a random order of the same candidates."""
+"""chance=True adds the value that a random order of the same candidates would have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Users whose candidates all have the same score have no ranking, whatever test contains.
+"""A user whose candidates all have the same score has no ranking, whatever items are in test.
 
 Users 0 and 3 have one score for all candidates, user 1 does not, and user 2 has a single candidate.
 None of the test items of users 0 and 2 is a candidate, unless a test adds one.
@@ -21,7 +21,7 @@ SCORES = np.array(
         [0.0, 7.0, 7.0, 7.0, 7.0],
     ]
 )
-# The candidates are all items but 0. User 2 only has item 4.
+# Item 0 is never a candidate. The only candidate of user 2 is item 4.
 CANDIDATES = np.array([[0, 1, 1, 1, 1], [0, 1, 1, 1, 1], [0, 0, 0, 0, 1], [0, 1, 1, 1, 1]])
 TEST = {(0, 0): 1.0, (1, 0): 1.0, (1, 2): 1.0, (2, 0): 1.0, (3, 1): 1.0}
 METRICS = "rr recall@2 ndcg"
@@ -43,7 +43,7 @@ def matrix(cells):
 
 
 def candidates(how):
-    """Return options of evaluate that leave these candidates, in one of several ways."""
+    """Return options of `evaluate` that restrict the candidates to CANDIDATES in some way."""
     sets = {user: np.flatnonzero(row).tolist() for user, row in enumerate(CANDIDATES)}
     seen = {2: [1, 2, 3]}
     return {
@@ -109,7 +109,7 @@ MORE = {
 @pytest.mark.parametrize("kind", [*SOURCES, "stream"])
 def test_constant_scores_are_not_a_ranking(kind, how, more):
     test, options = TEST | more, with_ids(candidates(how))
-    if how == "train":  # items of train do not count as test items
+    if how == "train":  # test items in train would be ignored
         test = {cell: value for cell, value in test.items() if cell != (1, 0)} | {(0, 4): 1.0}
         test = {cell: value for cell, value in test.items() if cell != (2, 0)} | {(2, 4): 1.0}
     if kind == "lists":

@@ -1,4 +1,4 @@
-"""No rule is silently ignored: it changes something, raises an error or causes a warning.
+"""No rule is silently ignored: it changes the result, raises an error or causes a warning.
 
 This is tested for every rule of `Protocol`, every kind of source and every kind of metric.
 """
@@ -25,7 +25,7 @@ from recometer.protocol import Protocol
 NAN = math.nan
 NAMES = ("name", "version")  # not rules: the name of a set of rules, and its version
 
-# A value other than the default per rule. For rules missing here, the type determines it.
+# For each rule, a value other than its default. Rules that are missing here get one by their type.
 VALUES: dict[str, Any] = {
     "ties": "item_desc",
     "relevant_from": 3.0,
@@ -66,8 +66,8 @@ METRICS = {
     "lists": "epc@1 novelty@2",
     "all users": "coverage@2 user_coverage@2 personalization@2",
 }
-# The users have ties, NaN, constant scores, no train items, few candidates, only relevant items;
-# the seventh is unknown.
+# Users 0 to 5 have ties, NaN, constant scores, no train items, few candidates, and only relevant
+# items. A seventh user in test is unknown to the models.
 SCORES = np.array(
     [
         [3.0, 3, 3, 2, 1, 0],
@@ -85,7 +85,7 @@ INFINITE = np.where(SCORES == 5, math.inf, SCORES)
 TRAIN = {0: [5], 1: [5], 2: [0], 4: [0, 1, 2, 3], 5: [5], 9: [0]}
 
 
-# Rules that only take effect together with other rules, and these other rules.
+# Rules that only take effect together with another rule, with the value of that rule.
 COMPANY: dict[str, dict[str, Any]] = {
     "gamma": {"correction": "cv"},
     "defects": {"protocol": "evidently"},
@@ -113,7 +113,7 @@ def make_pairs(scores: Any = SCORES, **options: Any) -> rm.Pairs:
 
 
 def cases() -> dict[str, list[tuple[Any, dict[str, Any]]]]:
-    """Return several cases for each kind of source: the source and other arguments."""
+    """Return several cases for each kind of source; a case is a source with other arguments."""
     ids = {"user_ids": range(6), "item_ids": range(6)}
     arguments = {"test": rm.Interactions.of(TEST), "train": rm.Interactions.of(TRAIN)}
     trained = {"train": arguments["train"]}
@@ -163,12 +163,12 @@ CASES = cases()
 def outcome_without_rule(
     kind: str, number: int, family: str, company: tuple[tuple[str, Any], ...]
 ) -> Outcome:
-    """Return the outcome of a case if the tested rule has its default."""
+    """Return the outcome of a case in which the tested rule keeps its default."""
     return outcome(*CASES[kind][number], family, **dict(company))
 
 
 class Outcome:
-    """The values, reasons and means of a result, and lazily its intervals, which are slow."""
+    """The parts of a result to compare. Intervals are slow, so they are only computed if needed."""
 
     def __init__(self, result: rm.Evaluation) -> None:
         self._result = result
@@ -200,7 +200,7 @@ class Changed(Exception):
 
 
 def verdict(kind: str, number: int, family: str, rule: str, company: dict[str, Any]) -> Any:
-    """Return "refused" or "said" if a rule raises an error or warns, otherwise both outcomes.
+    """Return "refused" if a rule raises an error, "said" if it warns, otherwise both outcomes.
 
     Raises
     ------
@@ -224,9 +224,9 @@ def verdict(kind: str, number: int, family: str, rule: str, company: dict[str, A
 
 
 def is_silent(kind: str, family: str, rule: str, company: dict[str, Any]) -> bool:
-    """Whether a rule changes the values of no case, and has no effect at all in one of them."""
+    """Whether a rule changes no values in any case, and in some case neither raises nor warns."""
     try:
-        # It is enough if one case changes. Otherwise, all cases must report the rule.
+        # One case with changed values is enough. Otherwise, every case must raise an error or warn.
         found = [
             verdict(kind, number, family, rule, company)
             for number, (_, given) in enumerate(CASES[kind])

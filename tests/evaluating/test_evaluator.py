@@ -1,4 +1,4 @@
-"""An Evaluator always gives exactly the same values as `evaluate`."""
+"""An `Evaluator` always gives exactly the same values as `evaluate`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LISTED = "coverage@3 novelty@3 personalization@3 overlap@3 category_entropy@3"
 
 
 def to_dict(matrix, users=USERS, items=ITEMS):
-    """Convert the nonzero entries to a dict with ids."""
+    """Convert the nonzero entries of a matrix to a dict of dicts with ids."""
     return {
         user: {items[item]: float(row[item]) for item in np.flatnonzero(row)}
         for user, row in zip(users, matrix, strict=True)
@@ -38,7 +38,7 @@ def to_dict(matrix, users=USERS, items=ITEMS):
 
 
 class Data:
-    """Test and train data, and models that are made anew on each access."""
+    """Test and train data, and a `source` method that creates a new model on each call."""
 
     def __init__(self, seed=0):
         rng = np.random.default_rng(seed)
@@ -127,7 +127,7 @@ def _quiet():
 
 @given(st.integers(0, 2**32), st.lists(st.sampled_from(KINDS), min_size=2, max_size=3))
 def test_evaluator_matches_evaluate(seed, kinds):
-    """One evaluator evaluates models of different kinds, one after the other."""
+    """The same evaluator evaluates several models of different kinds."""
     data = Data(seed)
     options = {"train": to_dict(data.train), "metrics": "ndcg@3 recall@1..4 ap@5 rr@5 coverage@3"}
     options["catalogue"] = ITEMS
@@ -232,7 +232,7 @@ def test_evaluator_with_labelled_sources():
 
 
 def test_evaluator_sees_ids_that_change_in_place():
-    """The evaluator does not copy the caller's array, so it notices changes."""
+    """The evaluator does not copy the caller's array of ids, so it notices changes in the array."""
     data = Data()
     items = np.arange(N_ITEMS)
     test = rm.Interactions.of(sp.csr_array(data.test), user_ids=range(N_USERS), item_ids=items)
@@ -342,7 +342,7 @@ def test_evaluator_knows_its_size():
     rng = np.random.default_rng(0)
     test, train = (sp.random_array((300, 2000), density=0.05, rng=rng).tocsr() for _ in range(2))
     evaluator = rm.Evaluator(test, train=train, metrics="ndcg@10")
-    # Rows of test and train, as item and value
+    # Each entry of test and train takes 12 bytes: an item and a value.
     at_least = 12 * (test.nnz + train.nnz)
     assert at_least <= evaluator.nbytes < 2 * at_least
     evaluator.mean(rm.Factors(rng.random((300, 4)), rng.random((2000, 4))))
@@ -350,7 +350,7 @@ def test_evaluator_knows_its_size():
     assert at_least <= once < 4 * at_least
     for _ in range(3):
         evaluator(rm.Factors(rng.random((300, 4)), rng.random((2000, 4))))
-    assert evaluator.nbytes < once + 100_000  # user profiles
+    assert evaluator.nbytes < once + 100_000  # allow for user profiles
     assert "300 users: ndcg@10 (" in repr(evaluator)
     assert repr(evaluator).endswith(" MB)>")
     assert repr(rm.Evaluator(to_dict(data.test))).endswith(" kB)>")
@@ -372,7 +372,7 @@ def test_models_with_other_items_do_not_accumulate():
 
 def test_evaluator_has_the_parameters_of_evaluate():
     ours, theirs = (dict(inspect.signature(one).parameters) for one in (rm.Evaluator, rm.evaluate))
-    del theirs["source"]  # passed to the call instead
+    del theirs["source"]  # it is passed when the evaluator is called
     assert ours == theirs
 
 

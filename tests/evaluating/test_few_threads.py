@@ -1,4 +1,4 @@
-"""If the system cannot start more threads, the started ones do all the work."""
+"""If the system cannot start more threads, the threads that did start do all the work."""
 
 import threading
 

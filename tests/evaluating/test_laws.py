@@ -1,4 +1,4 @@
-"""Laws for all metrics through `evaluate`: relabelling, transformed scores, sources, shards."""
+"""Values of all metrics do not depend on labels, the scale of scores, the source or shards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ METRICS_ASKED = (
     [
         name if definition.cutoff == "none" else f"{name}@1..4,7"
         for name, definition in METRICS.items()
-        if name != "err"  # the largest gain depends on all users
+        if name != "err"  # its largest gain depends on all users
     ]
     + [
         name
@@ -145,7 +145,8 @@ def test_few_users_with_ties_have_the_same_values_alone(ties, seed, graded, last
     rng = np.random.default_rng(seed)
     shape, tied = (40, 9), rng.choice(40, int(rng.integers(1, 7)), replace=False)
     scores = np.argsort(rng.random(shape), axis=1).astype(np.float64)
-    # Ties are in groups of three, or at the end, where some metrics do not read any places.
+    # Items are tied in groups of three, or at the end of the ranking, which some metrics do not
+    # read.
     scores[tied] = scores[tied] // 3 if last is None else np.maximum(scores[tied], last)
     test = np.where(rng.random(shape) < 0.4, rng.integers(1, 4 if graded else 2, shape), 0)
     test[:, 0] = 1

@@ -1,4 +1,4 @@
-"""List metrics through evaluate: requests, side data, and values over all users."""
+"""`evaluate` with list metrics: requests to sources, side data, and values over all users."""
 
 import dataclasses
 import warnings
@@ -76,7 +76,7 @@ LISTS = [name for name, definition in METRICS.items() if definition.record == "l
 
 @pytest.mark.parametrize("name", LISTS)
 def test_missing_side_data_is_named(data, name):
-    """A metric works if all side data are given, and otherwise raises an error that names them."""
+    """A metric needs all of its side data; otherwise an error names the missing arguments."""
     result = evaluate(data, f"{name}@5")
     assert np.isfinite(result.mean()[f"{name}@5"])
     definition = parse(f"{name}@5")[0].definition
@@ -159,7 +159,7 @@ def test_evaluation_as_the_baseline(data):
     )
     np.testing.assert_array_equal(result["overlap@5"], again["overlap@5"])
     assert result.inputs["baseline"]["description"].startswith("Scores")
-    # Evaluate only some of the users of the baseline.
+    # The baseline may contain more users than the evaluation.
     few = {user: data["test"][user] for user in USERS[5:20]}
     part = rm.evaluate(
         data["other"], few, train=data["train"], metrics="overlap@5", baseline=earlier
@@ -239,7 +239,7 @@ def test_groups_of_users_have_separate_values(data):
 
 
 def test_interval_resamples_users(data):
-    """Its half width is the standard deviation over resamples, as computed by hand."""
+    """The half width of the interval follows from resamples that the test draws by hand."""
     result = evaluate(data, "coverage@5")
     lists, rng = expected_lists(data, 5), np.random.default_rng(9)
     found = [len(np.unique(lists[rng.integers(40, size=40)])) / 25 for _ in range(2000)]
@@ -250,7 +250,7 @@ def test_interval_resamples_users(data):
 
 @pytest.mark.parametrize(("percent", "most"), [(False, 1), (True, 100)])
 def test_interval_of_a_share_reaches_the_whole(percent, most):
-    """The lists contain all 4 items, but resamples of users contain fewer."""
+    """All users' lists cover all 4 items, but the lists of resampled users cover fewer."""
     lists = rm.Lists({"ann": ["a", "b"], "bob": ["b", "c"], "eve": ["d", "a"]})
     test = {"ann": ["a"], "bob": ["d"], "eve": ["d"]}
     result = rm.evaluate(lists, test, metrics="coverage@2", catalogue=4, percent=percent)
@@ -282,7 +282,7 @@ def test_ids_and_positions_do_not_mix(data):
 
 
 def test_items_that_the_source_does_not_know(data):
-    """Items in train and test that the source does not know are part of a user's history."""
+    """A user's history also contains items of train and test that the source does not know."""
     few = rm.Scores(data["scores"][:, :20], user_ids=USERS, item_ids=ITEMS[:20])
     side = {name: data[name] for name in ("train", "catalogue")}
     result = rm.evaluate(
@@ -293,7 +293,7 @@ def test_items_that_the_source_does_not_know(data):
 
 
 def test_order_of_items_in_a_source_does_not_matter(data):
-    """Nor does it matter which items of train, test, catalogue and baseline it knows."""
+    """It also does not matter which items of train, test and the catalogue the source knows."""
     names = " ".join(f"{name}@3" for name in LISTS)
     found = []
     for order in (np.arange(20), np.random.default_rng(5).permutation(20)):
@@ -358,7 +358,7 @@ def test_list_metrics_of_labelled_pairs():
     train = {"b": [3], "c": [1, 2]}
     result = rm.evaluate(pairs, metrics="epc@1 coverage@1 rmse", train=train)
     assert result.over_users == {"coverage@1": pytest.approx(1 / 3)}
-    # The best item of a is relevant. The best one of b outside train is not.
+    # User a's best item is relevant. User b's best item outside train is not.
     assert result["epc@1"][0] > 0
     assert result["epc@1"][1] == 0
 
@@ -373,10 +373,10 @@ def test_fingerprints_of_catalogue_and_baseline(data):
 
 
 def test_propensities_of_ranks(data):
-    """Metrics with propensities read train or the catalogue, or report that it is missing."""
+    """Metrics with propensities read train or the catalogue, and report if that is missing."""
     names = "ips_recall@5 snips_recall@5 ips_recall@5(propensity=given)"
     result = evaluate(data, "recall@5 " + names)
-    # All propensities are equal: the weights are 2.
+    # All propensities are 1/2, so the weights are 2.
     given = result["ips_recall@5(propensity=given)"]
     np.testing.assert_allclose(given, 2 * result["recall@5"])
     with pytest.raises(rm.InputError, match=r"'ips_recall@5' needs .* train="):
@@ -406,7 +406,7 @@ def test_list_metrics_give_no_warnings(data):
 
 @pytest.mark.parametrize("kind", ["scores", "factors", "lists", "pairs"])
 def test_candidates_per_user_define_the_catalogue(kind):
-    """The same candidates for all users, given once or per user, give the same catalogue."""
+    """The catalogue is the same for one list of candidates and for equal lists of each user."""
     items, users = list("abcdef"), ["ann", "bob"]
     scores, named = np.arange(12.0).reshape(2, 6), {"user_ids": users, "item_ids": items}
     frame = pl.DataFrame({"user": np.repeat(users, 6), "item": items * 2, "score": scores.ravel()})
@@ -449,7 +449,8 @@ def test_propensities_of_unknown_items():
     scores = np.array([[3.0, 2.0, 1.0, 0.0], [0.0, 1.0, 2.0, 3.0]])
     named = {"user_ids": ["ann", "bob"], "item_ids": list("aczy")}
     result = rm.evaluate(rm.Scores(scores, **named), test, **data)
-    # 1, 4 and 1 users have a, b and c; w = 4, 1, 4. Ann's first item is a (of {a, b}), Bob's is y.
+    # In train, 1 user has a, 4 have b and 1 has c, so their weights are 4, 1 and 4. Ann's first
+    # item is a, one of the relevant items a and b. Bob's first item is y, which is irrelevant.
     np.testing.assert_allclose(result["snips_recall@1(power=1)"], [4 / 5, 0])
     np.testing.assert_allclose(result["snips_recall@1(propensity=given)"], [2 / 6, 0])
     lists = rm.evaluate(rm.Lists({"ann": ["a"], "bob": ["c", "a"]}), test, **data)
@@ -458,7 +459,7 @@ def test_propensities_of_unknown_items():
 
 
 def test_kept_train_items_stay_in_lists_and_test():
-    """List and ranking metrics count the same relevant items."""
+    """List metrics and ranking metrics count the same relevant items, including train items."""
     lists = rm.Lists({"ann": ["a", "b", "c"], "bob": ["b", "c"]})
     test, train = {"ann": ["a", "b"], "bob": ["c"]}, {"ann": ["a"], "bob": ["d"]}
     data = {"train": train, "metrics": "epc@2", "seen": "kept_in_lists"}
@@ -487,7 +488,7 @@ def test_users_with_all_relevant_items_in_train_have_none():
 
 
 def test_resamples_without_a_value_are_left_out():
-    """Some resamples of few users contain a single user, so they have no pairs."""
+    """Resamples of few users may contain a single user, and then have no pairs to compare."""
     lists = rm.Lists({"ann": ["a", "b"], "bob": ["b", "c"], "eve": ["d", "e"]})
     test = {"ann": ["a"], "bob": ["d"], "eve": ["d"]}
     result = rm.evaluate(lists, test, metrics="personalization@2")
@@ -559,7 +560,7 @@ def test_keeping_train_items_without_train_is_reported():
         rm.evaluate(scores, test, metrics="rr", seen="kept")
     with pytest.warns(rm.DataWarning, match="seen='kept_in_lists' changes nothing.*not lists"):
         kept = rm.evaluate(scores, test, train=train, metrics="rr", seen="kept_in_lists")
-    assert kept["rr"].tolist() == [1.0]  # the train item is gone, although it has the highest score
+    assert kept["rr"].tolist() == [1.0]  # item in train left out despite its top score
 
 
 def test_padding_of_short_lists_is_not_an_item_of_the_catalogue():
@@ -606,11 +607,11 @@ def test_invented_items_do_not_enlarge_the_catalogue():
     result = rm.evaluate(rm.Lists(INVENTED), INVENTED_TEST, metrics=names, catalogue=list("wxyz"))
     mean = result.mean()
     assert mean["coverage@3"] == mean["coverage@1"] == 2 / 4  # x and z
-    assert mean["gini@3"] == pytest.approx(7 / 12)  # of 0, 0, 1 and 2
+    assert mean["gini@3"] == pytest.approx(7 / 12)  # the counts are 0, 0, 1 and 2
     assert mean["entropy@3(divisor=largest)"] == pytest.approx((np.log2(3) - 2 / 3) / 2)
     np.testing.assert_array_equal(result["unknown_items@1"], [0, 0, 1, np.nan])
     np.testing.assert_array_equal(result["unknown_items@3"], [2 / 3, 1 / 3, 1, np.nan])
-    # The catalogue has the items ranked for a user and the other items of the user's list.
+    # A user's candidates are the catalogue and the items of the user's list outside the catalogue.
     assert result.n_candidates.tolist() == [6, 5, 6, 4]
     np.testing.assert_allclose(
         result["fallout@3"], [2 / 4, 2 / 4, 3 / 5, 1]

@@ -8,7 +8,8 @@ from shared import SHARED
 
 import recometer as rm
 
-# implicit's ALS (64 factors) on MovieLens 1M in the UltraGCN split; binary, train excluded.
+# Values of implicit's ALS with 64 factors on MovieLens 1M, in the split of UltraGCN. All test items
+# are equally relevant, and train items are excluded.
 ML1M_ALS = {
     "precision@10": 0.16102624,
     "recall@10": 0.16519065,
@@ -36,7 +37,7 @@ def test_movielens_1m():
     for name, value in ML1M_ALS.items():
         assert result.mean()[name] == pytest.approx(value, abs=5e-9)
         assert not np.isnan(result[name]).any()
-    # Hits counted in the lists agree with the precision computed from ranks.
+    # Hits counted in the lists agree with the precision, which is computed from ranks.
     listed = rm.evaluate(
         rm.Factors(users, items), test, train=train, metrics="coverage@50 user_coverage@50"
     ).lists.items
@@ -95,7 +96,7 @@ TREC_EVAL_RUNS = {
 
 
 def name_of(measure):
-    """Our name of a trec_eval measure, or None if we do not have it."""
+    """Return our name for a trec_eval measure, or None if we lack it."""
     stem = measure.rstrip("0123456789")
     return TREC_EVAL[stem] + measure[len(stem) :] if stem in TREC_EVAL else None
 
@@ -174,8 +175,8 @@ def test_audit_of_movielens_100k():
         "users_without_relevant": idle.height,
     }
     assert {name: found[name].count for name in expected} == expected
-    assert expected["older_than_own_training"] == 24_450  # a random split
-    # In this split, items were held out at random, but the same share from each user.
+    assert expected["older_than_own_training"] == 24_450  # as expected in a random split
+    # The split held out random items, but the same share of the items of each user.
     for name, times in (("popularity_shift", 1.0), ("activity_shift", 0.1)):
         statistics = found[name].statistics
         ratio = statistics["total_variation"] / statistics["expected_total_variation"]

@@ -1,4 +1,4 @@
-"""Sessions are evaluated separately, use the train data of their user, and form clusters."""
+"""Sessions have separate values, share the train data of their user, and form clusters by user."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_data_of_users_applies_to_all_of_their_sessions() -> None:
         item_ids=["x", "y", "z"],
     )
     assert rm.evaluate(factors, test, metrics="rr")["rr"].tolist() == [0.5, 1, 1, 1 / 3]
-    # A train set with sessions only applies to these sessions.
+    # If train has sessions too, it only applies to the same sessions in test.
     own = rm.Interactions.of({("ann", 2): ["q"]})
     by_session = rm.evaluate(rm.Lists({("ann", 2): ["q", "z"]}), test, train=own, metrics="rr")
     assert by_session["rr"].tolist() == [0, 1, 0, 0]
@@ -85,7 +85,7 @@ def test_data_of_users_applies_to_all_of_their_sessions() -> None:
 
 @pytest.mark.parametrize("interval", ["t", "bootstrap"])
 def test_intervals_of_means_are_over_users(interval: str) -> None:
-    """Identical sessions of a user add no information."""
+    """Eight identical sessions of each user do not make the interval narrower."""
     rng = np.random.default_rng(1)
     once = {user: [f"i{rng.integers(5)}"] for user in range(60)}
     copies = {(user, number): items for user, items in once.items() for number in range(8)}

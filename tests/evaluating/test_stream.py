@@ -44,7 +44,7 @@ OF_LISTS = [
 
 
 class Case:
-    """Scores with ties, NaN and infinities, with test and train, and with or without ids."""
+    """A generated problem: scores with ties, NaN and infinities, test, train, and perhaps ids."""
 
     def __init__(self, rng: np.random.Generator, ids: str) -> None:
         self.rng, self.ids = rng, ids
@@ -62,7 +62,8 @@ class Case:
         named = {"int": lambda n, w: 3 * n, "str": lambda n, w: f"{w} {n}", "none": None}[ids]
         self.users, self.items = np.arange(self.n_users), np.arange(self.n_items)
         if named is not None:
-            # One more user and one more item than the model knows, in random order.
+            # The ids are in random order. Test also has a user and an item that the model does not
+            # know.
             self.users = np.array([named(n, "u") for n in rng.permutation(self.n_users)], object)
             self.items = np.array([named(n, "i") for n in rng.permutation(self.n_items)], object)
 
@@ -107,7 +108,7 @@ def cases(draw, ids=("int", "str", "none")):
 
 
 def check(one: rm.Evaluation, other: rm.Evaluation) -> None:
-    """Check that evaluations are equal. Lists are compared by ids, since positions may differ."""
+    """Check that evaluations are equal, with lists compared by ids, since positions may differ."""
     plain = [dataclasses.replace(each, lists=None, list_data=None) for each in (one, other)]
     assert_same(*plain)
     assert_same(*(each.summary() for each in (one, other)))
@@ -134,7 +135,7 @@ def either(whole, parts):
 
 
 def halves(stream, evaluator, add, batches, **options):
-    """Fill two streams, and merge one into the other by way of its pickled state."""
+    """Fill two streams, pickle the state of one of them, and merge it into the other."""
     other = evaluator.stream(**options)
     for n, rows in enumerate(batches):
         add(other if n % 2 else stream, rows)
@@ -246,7 +247,7 @@ def test_lists(case, kind, ties, rules, metrics, known, limits):
     flat=st.booleans(),
 )
 def test_candidates_with_the_truth(case, ties, rules, flat):
-    """Padded rows, in batches or flat, give the same results as `Pairs`."""
+    """Padded rows of labelled candidates, in batches or flat, give the same results as `Pairs`."""
     relevance = np.where(np.isnan(case.test), 0.0, case.test)
     relevance[case.rng.random(relevance.shape) < 0.2] = np.nan
     relevance[:, -1] = -1  # padding
@@ -288,7 +289,7 @@ def stream_of(*, named=False, **options):
 
 
 def trained(rows):
-    """Evaluate pairs, one of them in train."""
+    """Evaluate streamed pairs, where user a has item x in train."""
     stream = rm.Evaluator(metrics="rr", train={"a": ["x"]}).stream()
     stream.update(pl.DataFrame(rows, ["user", "item", "score", "relevance"], orient="row"))
     return stream.compute()
@@ -302,7 +303,7 @@ def test_relevance_below_1_keeps_its_precision():
 
 
 def test_memory_does_not_grow_with_items_or_batches() -> None:
-    """A stream keeps a few numbers per user, however many items, batches and ids there are."""
+    """A stream keeps a few numbers per user, for any number of items, batches and ids."""
     users = np.array([10**15, 5, 2**62])
     stream = rm.Evaluator(metrics="ndcg@10 rr").stream()
     for user in users:
@@ -347,7 +348,7 @@ def test_waiting_batches_are_ranked_first(form) -> None:
         assert form == "scores" or description == f"Lists, streamed: {n_users} lists"
         assert stream.nbytes == sizes[metrics]
     ranked, listed, both = sizes.values()
-    came = ranked + listed - both  # a flag, and an id if lists came
+    came = ranked + listed - both  # a flag per user, and an id if the batches are lists
     assert came == n_users * (1 if form == "scores" else 9)
     assert min(ranked, listed) > came
 
@@ -495,7 +496,7 @@ def untold() -> object:
 
 
 def test_merging_a_stream_with_repeated_items():
-    """After merging, repeats in one stream's lists do not affect the lists of the other."""
+    """If two streams are merged, repeated items in one do not affect the lists of the other."""
     repeating, plain = {"ann": ["a", "a", "b"]}, {"bob": ["c", "b", "a"], "cid": ["a", "b", "c"]}
     test = {"ann": ["a", "b"], "bob": ["b", "c"], "cid": ["c"]}
     evaluator = rm.Evaluator(test, metrics="recall@2 ap@3", duplicates="first")
@@ -706,7 +707,7 @@ def test_fingerprints_of_lists_depend_on_ties() -> None:
 @pytest.mark.parametrize("metrics", ["rr", "coverage@2 unknown_items@2", "rr coverage@2 gini@1"])
 @pytest.mark.parametrize("ids", [False, True])
 def test_items_that_are_not_in_the_catalogue(metrics, ids) -> None:
-    """Some batches contain such items, and so does test, even for a user in no batch."""
+    """Items outside the catalogue may occur in batches and in test, even for a user in no batch."""
     lists = {0: [0, 4], 1: [5, 4, 1], 2: [1, 0]}
     test = {0: [0, 5], 1: [4, 5], 2: [1], 3: [4]}
     if not ids:
@@ -852,7 +853,7 @@ def test_users_of_waiting_lists_are_counted() -> None:
 @pytest.mark.parametrize("most", [20, 2**18])
 @pytest.mark.parametrize("named", [False, True])
 def test_waiting_lists_of_positions(monkeypatch, most, named) -> None:
-    """Batches differ in length and dtype, and many or few lists may wait to be ranked."""
+    """Lists that wait to be ranked may come in batches of different lengths and dtypes."""
     monkeypatch.setattr("recometer.sources.streams.PENDING_ENTRIES", most)
     rng = np.random.default_rng(most)
     lists = np.argsort(rng.random((30, 12)), axis=1)[:, :5]
@@ -869,7 +870,7 @@ def test_waiting_lists_of_positions(monkeypatch, most, named) -> None:
             if number % 2:
                 items = np.asfortranarray(np.pad(items, [(0, 0), (0, 2)], constant_values=-1))
             stream.update(items=items, users=users)
-            items[:], users[:] = 0, 0  # they were copied
+            items[:], users[:] = 0, 0  # the stream must have copied them
         whole = np.full_like(lists, -1)
         whole[rows] = lists[rows]
         expected = evaluator(rm.Lists(whole, user_ids=test.user_ids))
@@ -879,7 +880,7 @@ def test_waiting_lists_of_positions(monkeypatch, most, named) -> None:
 
 @pytest.mark.parametrize("most", [6, 2**18])
 def test_lists_of_positions_in_any_order(monkeypatch, most) -> None:
-    """The buffer has room for all of the lists, or only for some of them."""
+    """Users may come in any order, whether the buffer can hold all of their lists or only some."""
     monkeypatch.setattr("recometer.sources.streams.PENDING_ENTRIES", most)
     lists = np.array([[0, 1], [1, 2], [2, 3], [3, 0]])
     evaluator = rm.Evaluator(np.eye(4), metrics="rr coverage@1", catalogue=4)
@@ -931,7 +932,7 @@ def test_only_rejected_positions_are_lost_among_waiting_positions() -> None:
     ],
 )
 def test_later_batches_are_checked_like_the_first(items, users) -> None:
-    """A later batch is accepted or rejected exactly as if it were the first."""
+    """A stream accepts or rejects a later batch exactly as if it were the first batch."""
     evaluator = rm.Evaluator(np.ones((4, 3)), metrics="rr", catalogue=3)
     found = []
     for lists in ([], [[1, 2]]):
@@ -982,7 +983,7 @@ def test_later_batches_are_checked_like_the_first(items, users) -> None:
     ],
 )
 def test_unusable_arguments_are_reported_with_the_first_batch(given, message) -> None:
-    """The first batch raises the error, even if its lists could wait for more batches."""
+    """Unusable arguments raise an error with the first batch, even if its lists could wait."""
     options = {"test": np.eye(4), "catalogue": 4} | given
     stream = rm.Evaluator(metrics="rr", **options).stream()
     with pytest.raises(RecometerError, match="^" + message):

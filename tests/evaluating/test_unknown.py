@@ -18,7 +18,8 @@ RANDOM = np.random.default_rng(5)
 USERS, ITEMS = RANDOM.normal(size=(N_USERS, 4)), RANDOM.normal(size=(N_ITEMS, 4))
 SCORES = USERS @ ITEMS.T
 BEST = np.argsort(-SCORES, axis=1)
-# Each user has her two best items and one more, so that every item occurs. Ids begin at 1.
+# Each user has the two best items of the user and a third one, so that every item occurs. Ids start
+# at 1.
 CHOSEN = np.unique(np.concatenate([BEST[:, :2] + 1, np.arange(N_USERS)[:, None] % N_ITEMS + 1], 1))
 TEST = pl.DataFrame(
     {
@@ -128,7 +129,7 @@ def test_rule_accepts_shifted_ids():
     for name, source in sources(*POSITIONS).items():
         kept = rm.evaluate(source, TEST, shifted_ids="kept")
         assert kept.counts["users_unknown"] == 1, name
-        # The protocol of such a result can be used again.
+        # The protocol of a result with shifted_ids="kept" can be reused.
         assert rm.evaluate(source, TEST, protocol=kept.protocol).mean() == kept.mean()
         again = {"source": source, "test": TEST}
         assert rm.explain(kept, "ndcg@10", protocol="trec_eval", **again).right
@@ -166,10 +167,10 @@ def test_ids_from_zero_with_gaps_in_test_are_accepted():
 def test_train_counts_like_test():
     test, train = TEST.filter(pl.col("user") < 30), TEST.filter(pl.col("user") >= 30)
     source = sources(POSITIONS[0], FROM_ONE[1])["Scores"]
-    assert rm.evaluate(source, test).mean()  # user 40 does not exist
+    assert rm.evaluate(source, test).mean()  # there is no user 40
     with pytest.raises(rm.InputError, match=WORDS):
         rm.evaluate(source, test, train=train)
-    # For pairs with labels, train decides.
+    # Pairs with labels have no test set, so ids are compared with those in train.
     frame = TEST.with_columns(pl.col("user") - 1, score=1.0, relevance=1)
     with pytest.raises(rm.InputError, match=WORDS):
         rm.evaluate(rm.Pairs(frame), train=TEST, metrics="rr")
@@ -179,7 +180,7 @@ def test_item_nodes_begin_at_the_number_of_users():
     n_users, n_items = 20, 30
     scores = SCORES[:n_users]
     nodes = pl.DataFrame({"user": range(n_users), "item": BEST[:n_users, 0] + n_users})
-    nodes = nodes.filter(pl.col("item") != n_items)  # no item has this number
+    nodes = nodes.filter(pl.col("item") != n_items)  # no item has this id
     every = pl.DataFrame({"user": [0, 1], "item": [n_users, n_users + n_items - 1]})
     source = rm.Scores(scores, user_ids=range(n_users), item_ids=range(n_items))
     with pytest.raises(rm.InputError, match=r"begin at 20, .* item_offset=n_users for nodes"):
@@ -203,7 +204,7 @@ SPELLINGS = {
 
 
 def text_ids(name, n):
-    """Return ids that are changed by this kind of spelling."""
+    """Return text ids for which the named spelling makes a difference."""
     if "zeros" in name or "decimal" in name:
         return [str(number + 1) for number in range(n)]
     return [f"h\u00e9 {number}" for number in range(n)]
@@ -244,7 +245,7 @@ def test_ids_with_another_spelling_are_named(name, kind):
 
 
 def scores_without_some_users(share):
-    """Return scores for the users and items of TEST, but without a share of the users."""
+    """Return scores for all items and users of TEST, except for a share of the users."""
     n = round(N_USERS * (1 - share))
     return rm.Scores(SCORES[:n], user_ids=FROM_ONE[0][:n], item_ids=FROM_ONE[1])
 
@@ -287,7 +288,7 @@ def test_stream_warns_about_few_users():
     by_position.update(items=BEST[:4], users=np.arange(4))
     with pytest.warns(rm.DataWarning, match=message):
         by_position.mean()
-    # No warning if the caller asked for only the known users.
+    # There is no warning if the caller requested only the known users.
     part = rm.Evaluator(TEST).of_known_users().stream(item_ids=FROM_ONE[1])
     part.update(SCORES[:4], users=FROM_ONE[0][:4])
     assert part.mean()
