@@ -17,7 +17,7 @@ constexpr std::int64_t kFewUndecided = 2;
 // With more thresholds than this, a binary search per candidate is faster than counting against
 // every group of thresholds.
 constexpr std::int64_t kFewThresholds = 512;
-constexpr int kSearched = 8;  // candidates that are searched for together
+constexpr int kSearched = 8;  // candidates whose searches are interleaved
 
 /// The thresholds (distinct scores of the judged items) of a block of users, and their counts.
 ///

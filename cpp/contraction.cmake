@@ -1,5 +1,5 @@
 # Stop the configuration if the compiler fuses multiplications and additions in spite of the flags.
-# It may take a flag and fuse all the same, or ignore the flag: the machine code of a line tells.
+# It may accept a flag and fuse anyway, or ignore the flag, so look at the machine code of one line.
 function(refuse_contraction)
   set(code "${CMAKE_CURRENT_BINARY_DIR}/contraction")
   file(WRITE "${code}.cpp" "

@@ -52,7 +52,7 @@ struct Falling {
     const std::int32_t* items;   ///< [n_items]: the item at each place; null: index order
     const std::int32_t* places;  ///< [n_items]: the place of each item
     /// [n_users] and [n_items], the latter descending. Their product is an upper bound for the
-    /// user's computed scores of the item at this place and all later items.
+    /// user's computed scores of the items at this and all later places.
     const double* user_bound;
     const double* item_bound;
 

@@ -1,4 +1,4 @@
-// Find the rows of one ragged table of users and items in another.
+// Find the rows of one ragged table of users and items in another table.
 //
 // This header depends on neither Python nor an instruction set.
 #pragma once

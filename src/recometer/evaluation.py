@@ -83,7 +83,8 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
         Whether any gain is below 0. If none is, intervals of ndcg do not go below 0 either.
     binary_gains : bool
         Whether every value of test is 0 or 1, so that the range of dcg is known. Files of older
-        versions contain neither of these two; `load` then sets them to True and False.
+        versions contain neither `negative_gains` nor `binary_gains`; `load` then sets them to True
+        and False.
     activity : int64 [n_users] or None
         The number of training items of each user. None without train.
     popularity : float64 [n_users] or None
@@ -125,14 +126,14 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
         Returns
         -------
         Evaluation
-            Its metrics are named ``recall@10[new]``. `compare`, gates and reports take it as any
-            other; it has the intervals and the rules of this evaluation.
+            Its metrics are named ``recall@10[new]``. `compare`, gates and reports accept it like
+            any other evaluation. Its rules and intervals are those of this evaluation.
 
         Raises
         ------
         InputError
-            If the result does not hold what it was computed from (it was loaded from a file, or
-            the inputs take more than 256 MB), no metric takes a group, or there are no groups.
+            If the result does not contain its inputs (because it was loaded from a file, or they
+            take more than 256 MB), no metric takes a group, or there are no groups.
 
         Examples
         --------
@@ -172,7 +173,7 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
 
 
 class FoldedEvaluation(FoldedRecord, Evaluation):
-    """Several folds, pooled: the value of a user is the mean over the folds that define it.
+    """Several folds, pooled: a user's value is the mean over the folds where it is defined.
 
     Every user counts once, no matter how many folds test the user. Intervals of means are therefore
     over users, who are independent of each other, unlike folds. Numbers of relevant items are added

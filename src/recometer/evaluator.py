@@ -428,7 +428,7 @@ class Stream:
         return self._counted
 
     def compute(self) -> Evaluation:
-        """Return the evaluation of all batches, as `evaluate` returns it for the whole.
+        """Return the evaluation of all batches, as `evaluate` does for the whole output.
 
         Users of test who are in no batch count as unknown to the source: the rule ``no_list``
         decides how, and ``counts["users_unknown"]`` is their number.
@@ -436,7 +436,7 @@ class Stream:
         Raises
         ------
         InputError
-            If there was no batch, or in the cases in which `evaluate` raises it.
+            If there was no batch, or whenever `evaluate` would raise it.
         """
         return Evaluation(**self._evaluator.fields(self._source(), time.perf_counter()))
 

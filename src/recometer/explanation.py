@@ -382,7 +382,7 @@ def _metric_steps(metric: Metric, last: Metric) -> Iterator[tuple[str, str, Metr
 
 
 def _counterpart(metric: Metric, protocol: Protocol) -> Metric:
-    """Return the metric that has this name under the other rules, or else recometer's name."""
+    """Return the metric that this name means under the other rules, or else in recometer."""
     if find(protocol.name) is None and not metric.label:
         return metric
     plain = metric.name if metric.cutoff is None else f"{metric.name}@{metric.cutoff}"

@@ -194,7 +194,7 @@ def fairness(
     ------
     InputError
         If `target` is none of these or lacks the share of a group, if several lists have different
-        users, or in the cases in which `exposure` raises it.
+        users, or whenever `exposure` would raise it.
 
     References
     ----------
@@ -282,7 +282,7 @@ def _target(
 
 
 def _aligned(lists: list[TopLists]) -> list[TopLists]:
-    """Renumber the items of several lists in the same way."""
+    """Give the items of several lists the same numbers."""
     if len(lists) == 1:
         return lists
     if len({one.n_users for one in lists}) > 1:

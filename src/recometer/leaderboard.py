@@ -272,7 +272,7 @@ class Leaderboard(Tracked, Printed):
         return [f"{legend(confidence, of)}.", *chance, *on_intervals(rows, confidence)]
 
     def _skipped(self) -> list[str]:
-        """Say why users are skipped, for which models and metrics."""
+        """Explain why users are skipped, for which models and metrics."""
         skipped: dict[tuple[str, int], list[tuple[str, str]]] = {}
         for model, of_model in self.rows.items():
             for metric, row in of_model.items():
@@ -302,7 +302,7 @@ class Leaderboard(Tracked, Printed):
         return f" ({'; '.join(parts)})"
 
     def _counts(self) -> list[str]:
-        """Say what the rules decided, and for which models."""
+        """Report the counts that rules affected, and for which models."""
         names = dict.fromkeys(name for one in self.results.values() for name in one.counts)
         return [
             f"{COUNTS.get(name, name)}: {found}"
@@ -311,7 +311,7 @@ class Leaderboard(Tracked, Printed):
         ]
 
     def _protocols(self) -> list[str]:
-        """Say which rules differ from the default, and for which models."""
+        """Name the rules that differ from the default, and their models."""
         if {describe(one.protocol) for one in self.results.values()} == {Protocol().describe()}:
             return []
         return [f"protocol: {self._by_model(lambda one: describe(one.protocol))}"]

@@ -143,7 +143,7 @@ class Record:
                 yield field, value
 
     def _table_of(self, field: dataclasses.Field[Any]) -> Table:
-        """Return the table for whose rows a field has entries."""
+        """Return the table whose rows a field describes."""
         table = getattr(self, field.metadata["of"]) if "of" in field.metadata else self
         if not isinstance(table, Table):
             raise InternalError(f"{type(self).__name__}.{field.name} belongs to rows of nothing.")
@@ -202,7 +202,7 @@ def _fields(record: Any) -> tuple[dataclasses.Field[Any], ...]:
 
 @functools.cache
 def _shaped(record: Any) -> tuple[tuple[dataclasses.Field[Any], str | None], ...]:
-    """Return the fields to check, and what each has an entry per; None means nothing."""
+    """Return the fields to check, with "row", "user" or "item" (an entry for each), or None."""
     each = ((field, field.metadata.get("per")) for field in _fields(record))
     return tuple((field, per) for field, per in each if per in ("row", "user", "item", None))
 

@@ -75,9 +75,9 @@ class Ranks(Table):
     flags : uint32 [n_users]
         `UserFlag` bits.
     counts : mapping of str to int
-        How often rules decided something, over all users: ``users_unknown``, ``items_unknown``
-        (distinct items of test), ``relevant_unranked`` (relevant rows of unknown items),
-        ``train_test_overlap`` (rows).
+        The numbers of users, items or rows that rules affected, over all users: ``users_unknown``,
+        ``items_unknown`` (distinct items of test), ``relevant_unranked`` (relevant rows of unknown
+        items), ``train_test_overlap`` (rows).
     any_cutoff : bool
         Whether every metric allows cut-offs up to the number of candidates, because the candidates
         were listed individually and are not the whole catalogue.
@@ -86,8 +86,8 @@ class Ranks(Table):
         catalogue that are in neither train nor test of the user. The unjudged candidates were taken
         from these items. None if the whole catalogue was ranked.
     n_rankable : int64 [n_users] or None
-        The number of relevant items that are candidates, if it does not follow from the ranked
-        items because lists end at `depth`.
+        The number of relevant items that are candidates. None if the ranked items show it, because
+        lists do not end at `depth`.
     score : float64 [n_judged] or None
         The score of each item, or NaN if it has none. Present only for the rule `score_above`.
     repeated : bool [n_judged] or None
@@ -160,7 +160,7 @@ class TopLists(Record):
     cut_in_ties : bool [n_users]
         Whether the end of the list splits a group of equal scores.
     counts : mapping of str to int
-        How often rules decided something, over all users, as in `Ranks`.
+        The numbers of users, items or rows that rules affected, as in `Ranks`.
     flags : uint32 [n_users]
         `UserFlag` bits. A user with a NaN or an infinite score has an empty list.
     item_ids : [n_items] or None

@@ -40,7 +40,7 @@ GROUPS = (
     "LightGBM calls group."
 )
 
-# Each entry says what to do instead. Here: Python arguments, by name.
+# Each entry says what to do instead. This table has Python arguments, by name.
 ARGUMENTS: dict[str, str] = {
     "memory": "factors and scores that are larger than memory are ranked in place in .npy files, "
     "rm.Factors('users.npy', 'items.npy') and rm.Scores('scores.npy'); lists and interactions that "

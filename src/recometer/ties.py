@@ -29,7 +29,7 @@ Property = Literal[
 
 Found = TypeVar("Found")
 PART, LONG = ROWS_OF_PART, ROWS_WITHOUT_PARTS
-"""Rows of a user: the size of a part of a long sum, and the most that are summed without parts."""
+"""The rows in a part of a long sum, and the most rows of a user that are summed without parts."""
 
 FEW = 2**12  # with fewer numbers, saving memory is not worthwhile
 SHORT_SORT = 2**11  # up to this many gains, one sort for all users is fastest

@@ -41,7 +41,7 @@ class Commands(TyperGroup):
         self.commands: Any = dict.fromkeys(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command, or None for a name that is none."""
+        """Return a command, or None if no command has this name."""
         return command_of(cmd_name) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -62,7 +62,7 @@ class Commands(TyperGroup):
             typer.echo(f"Error: {error}", err=True)
             unknown = isinstance(error, UnknownNameError)
             raise typer.Exit(ExitCode.USAGE if unknown else ExitCode.FAILED) from error
-        except PermissionError as error:  # of a parent folder of a file
+        except PermissionError as error:  # a parent folder of a file does not allow access
             where = visible(os.fsdecode(error.filename or "A file"))
             typer.echo(
                 f"Error: {where} cannot be reached: {error.strerror}. Hint: ask its owner for the "

@@ -33,7 +33,7 @@ class Part:
     make: Callable[..., Any]
     usage: str
     meaning: str
-    values: tuple[int, float] = (1, 1)  # the fewest and the most values
+    values: tuple[int, float] = (1, 1)  # minimum and maximum number of values
     read: Read | None = str  # converts a string to a value; None allows only files of ids
     ids: str | None = None  # the kind of ids in a file, if the string is not a value
     options: Mapping[str, Read] = dataclasses.field(default_factory=dict)  # NAME=VALUE

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NewType
 
 Files = NewType("Files", tuple[str, ...])
-"""What a command takes to get the paths of all files that its options name."""
+"""The type of a parameter that gets the paths of all files that the command's options name."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Reads:
     def files(self, value: str | list[str] | None) -> list[str]:
         """Return the files that the value of an option names, including the files in a folder.
 
-        If a folder cannot be listed, whoever reads it reports that.
+        A folder that cannot be listed is reported when it is read.
         """
         texts = [value] if isinstance(value, str) else value or []
         found = []

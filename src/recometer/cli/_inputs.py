@@ -185,7 +185,7 @@ class Inputs:
                 self._say(what, file, "TREC qrels")
                 found, frame = Columns("user", "item", "value", None), files.read_qrels(file)
             else:
-                # The other files may lack the named column.
+                # A named column may exist in only some of the files.
                 of_train = what == "train" and self.columns["value"] != NONE
                 named = self._present(file, "value") if of_train else self.columns
                 asked_value = named["value"] if value else NONE
@@ -421,7 +421,7 @@ class Inputs:
         return Pairs(frame, user="user", item="item", score="score", **given)
 
     def _present(self, file: Path, *options: str) -> dict[str, str | None]:
-        """Return the named columns that the file has.
+        """Return those of the named columns that the file has.
 
         If a file has no sessions, return only the column of users.
         """
@@ -459,7 +459,7 @@ ORDERS = ("rank", "score")  # columns that a run may be ranked by
 
 
 def read_found(file: Path, wanted: Mapping[str, object]) -> dict[str, Any]:
-    """Return the columns that the options of a source name or find, by option."""
+    """Return, for each option of a source, the column that it names or finds."""
     found, fetch = open_file(file, wanted)
     return {option: in_memory(fetch(option)) for option, name in found.items() if name}
 

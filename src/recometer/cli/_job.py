@@ -115,7 +115,7 @@ class Job:
                 yield dataclasses.replace(model, name=name), source
 
     def only(self, done: str) -> tuple[Model, Source]:
-        """Read the only model. The error for several runs says that one is `done` at a time."""
+        """Read the only model. The error for several runs says that one run is `done` at a time."""
         found, *others = self.sources()
         if others:
             raise typer.BadParameter(
@@ -138,7 +138,7 @@ class Job:
 
 
 def named_by(data: DataOptions, model: ModelOptions, files: Files) -> Named:
-    """Return what the options name; raise an error if options do not go together."""
+    """Return what the options name; raise an error if options contradict each other."""
     with_truth = model.pairs is not None and not (model.run or model.factors or model.baselines)
     parts, known = parts_of(data.test, data.train, data.split, needs_test=not with_truth)
     named = models(
@@ -164,9 +164,9 @@ def named_by(data: DataOptions, model: ModelOptions, files: Files) -> Named:
 
 
 def named_alone(data: DataOptions, model: ModelOptions, files: Files, done: str) -> Named:
-    """Return what the options name, which must be a single model, without folds; see `named_by`.
+    """As `named_by`, but require a single model, and no folds.
 
-    The error for several says that one is `done` at a time.
+    The error for several models says that one model is `done` at a time.
     """
     named = named_by(data, model, files)
     if len(named.models) != 1 or named.folds:
@@ -180,7 +180,7 @@ def named_alone(data: DataOptions, model: ModelOptions, files: Files, done: str)
 def _check_together(
     data: DataOptions, model: ModelOptions, named: Sequence[Model], parts: Sequence[Part]
 ) -> None:
-    """Raise an error if options do not go together."""
+    """Raise an error if options contradict each other."""
     if data.rank not in (None, NONE) and data.score not in (None, NONE):
         raise typer.BadParameter("--rank and --score: name the one to rank by.")
     if data.candidates is not None and data.negatives is not None:

@@ -37,7 +37,7 @@ class Model:
     ----------
     name
     kind
-        The option that named it, for lists, factors, scored pairs, or a model fitted here.
+        The option that named the model: of lists, factors, scored pairs, or a model fitted here.
     paths
         The files: one with lists or pairs, several with factors, none if the model is fitted here.
     """

@@ -45,7 +45,7 @@ TITLES = {
     "svd": "truncated SVD",
     "ease": "EASE",
 }
-"""What the models are called here, by their names among the baselines."""
+"""The names of the models in the demo, by their names in `recometer.baselines`."""
 
 Data = Annotated[
     Path | None,
@@ -123,7 +123,7 @@ def demo(
             except InputError as error:
                 if name != "ease":
                     raise
-                # Without the hint, which names an argument that the demo does not have.
+                # Leave out the hint, because it names an argument that the demo does not have.
                 left_out.append(f"Left out: {model}. {error.reason}")
                 continue
             fitted = perf_counter()

@@ -121,7 +121,7 @@ def evaluate(
 
 @dataclasses.dataclass(frozen=True)
 class _Written:
-    """Writer of results, which saves each result in a folder at once, if there is a folder."""
+    """Writes results; if there is a folder, saves each result in it immediately."""
 
     out: Path | None
     n_folds: int  # 0 if there are none

@@ -34,7 +34,7 @@ from recometer.sources.base import Source
 
 COMPUTED = "ndcg@10 recall@1..10 hit@10"  # metrics of models without results
 SCORED = "ndcg@{k} recall@1..{k} precision@{k} ap"  # metrics of scored pairs
-K = 10  # the cut-off, or less if no user has this many rows
+K = 10  # the cut-off; lower if no user has this many rows
 DATA = ("test", "train", "split", "user", "item", "value", "catalogue")
 FORMATS = {"html": ".html", "markdown": ".md"}
 

@@ -1,4 +1,4 @@
-"""Shared by drop-ins: evaluate under another library's convention, without warnings."""
+"""Evaluates under another library's convention, without warnings; shared by drop-ins."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from recometer.ranks import Ranks, UserFlag
 from recometer.sources.base import Facts, Request, Source
 
 LARGEST = 1e300  # if the sum of scores is smaller, all scores are finite
-MOST_TIED = 2**18  # most documents that are compared one by one to order equal scores
-MOST_PADDED = 4  # most places per document in the padded table of runs
+MOST_TIED = 2**18  # maximum number of documents with equal scores to compare one by one
+MOST_PADDED = 4  # maximum number of places per document in the padded table of runs
 
 
 class JudgedDocuments(Source):
@@ -42,7 +42,7 @@ class JudgedDocuments(Source):
     def of(
         cls, run: Mapping[str, Mapping[str, float]], judged: Mapping[str, Mapping[str, int]]
     ) -> JudgedDocuments | None:
-        """Rank the judged documents; None unless ids are strings and scores finite, rarely equal.
+        """Rank judged documents; None unless ids are strings, and scores finite and rarely equal.
 
         A grade below 0 means that a document was not judged. Such documents are left out, unless
         the query has no other documents.
@@ -183,7 +183,7 @@ def _sorted_rows(lists: Sequence[Mapping[str, float]], lengths: Int64) -> Float6
 
 
 def _single(scores: Float64 | list[float]) -> Float64:
-    """Round scores to single precision, because trec_eval compares them in it."""
+    """Round scores to single precision, in which trec_eval compares them."""
     with np.errstate(over="ignore"):
         return np.asarray(scores, np.float64).astype(np.float32).astype(np.float64)
 

@@ -13,7 +13,7 @@ from recometer.sources.base import Facts, Request, Source
 
 
 class CountedPlaces(Source):
-    """Lists in which an item counts at each of its places. -1 is not an item.
+    """Lists in which an item counts at each of its places. -1 is padding.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Make functions from rows of a table, if they only differ in name, metric and docstring."""
+"""Makes functions that differ only in name, metric and docstring, from rows of a table."""
 
 from __future__ import annotations
 

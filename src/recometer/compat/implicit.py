@@ -155,7 +155,7 @@ def _is_simple(train: Any, test: Any, k: int) -> bool:
 
 
 class RankedHere(Source):
-    """A source that remembers the positions of the judged items."""
+    """A source that keeps the positions of the judged items, for `ties_part`."""
 
     def __init__(self, source: Source) -> None:
         self.source = source

@@ -24,7 +24,7 @@ from recometer.stats.checks import check_whole
 
 Aggregation = Literal["mean", "median", "min", "max"] | Callable[[Any], Any]
 ABOVE_ZERO = 1e-300  # the least gain of a relevant item
-DENSE = 4  # most cells per pair in a padded table
+DENSE = 4  # maximum number of cells per pair in a padded table
 AVERAGED = ("RetrievalNormalizedDCG", "RetrievalAUROC")  # average over the orders of equal scores
 ACTIONS = ("neg", "pos", "skip", "error")
 # torch's median of an even number of values is the lower middle value.

@@ -72,7 +72,7 @@ class GroupedMetrics:
         protocol = self.convention if protocol is None else protocol
         self.evaluator = evaluator_of_rows(metrics, protocol, threads, rules)
         self.metrics = tuple(self.evaluator.arguments.metrics)
-        self.__name__ = self.shown(str(self.metrics[0]))  # which XGBRanker prints
+        self.__name__ = self.shown(str(self.metrics[0]))  # XGBRanker prints this name
 
     def __repr__(self) -> str:
         names = " ".join(map(str, self.metrics))

@@ -160,7 +160,7 @@ def _ends(result: Evaluation, metric: str | Metric) -> tuple[float, float]:
 
 
 def _check_direction(trial: Any, result: Evaluation, metric: str | Metric) -> None:
-    study = getattr(trial, "study", None)  # a FixedTrial has none
+    study = getattr(trial, "study", None)  # a FixedTrial has no study
     if study is None:
         return
     known = result.known_metric(metric)

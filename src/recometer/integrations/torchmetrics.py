@@ -102,7 +102,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         self._names["ignore_label"] = ignore_label
         self._stream = self._new_stream()
         self._whole: Stream | None = None  # merged from all processes, while synchronised
-        # Metrics need different states, so that a MetricCollection updates each of them.
+        # A MetricCollection updates each metric only if their states differ.
         self._identity = uuid.uuid4().bytes
         self.add_state("counted", [], dist_reduce_fx="cat", persistent=False)
 

@@ -218,7 +218,7 @@ WEIGHT = Number("a number above 0 and at most 1", lambda number: 0 < number <= 1
 @ruled
 @dataclasses.dataclass(frozen=True)
 class Protocol:
-    """The rules that a number depends on. Every result carries those it was computed by.
+    """The rules on which a number depends. Every result contains the rules of its computation.
 
     Raises
     ------

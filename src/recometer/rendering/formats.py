@@ -22,19 +22,20 @@ from recometer.errors import InputError, UnknownNameError, did_you_mean, visible
 
 WIDTH = 100  # characters per printed line
 LEFT_OUT = "Left out, as lines are narrow: {}."
-NARROWEST, NARROW = 30, 16  # least width of a broken column; if all are broken
+NARROWEST, NARROW = 30, 16  # minimum width of a broken column, and if all are broken
 # Characters with a meaning in Markdown. "_" within words has none.
 MARKDOWN = re.compile(r"[\\`*{}\[\]<|&~]|^>|(?<![^\W_])_|_(?![^\W_])|^[-+#](?= )|^-(?=-+$)")
 NUMBERED = re.compile(r"^(\d+)([.)])(?= )")
 ENTITIES = {"\\": "&#92;", "<": "&lt;", ">": "&gt;", "&": "&amp;"}  # a backslash may escape
-# Where sites that render Markdown may see a mention of a person or an issue, or a link.
+# Where sites that render Markdown may see a mention of a person, a reference to an issue, or a
+# link.
 ADDRESSES = re.compile(r"(?<!\w)@(?=\w)|@(?=[^\W\d])|(?<!\w)#(?=\w)|:(?=//)|\bwww(?=\.)")
 APART = "\u200b"  # a zero-width space, which `visible` always escapes
 # Characters that begin a formula, also in the full width of East Asian scripts.
 FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-GAP = 2  # between two columns
+GAP = 2  # spaces between two columns
 HUGE = 1e12  # larger numbers have no decimals
-MOST_LINES = 10_000  # of indented JSON
+MOST_LINES = 10_000  # maximum number of lines for which JSON is indented
 # Characters that TeX reads as a command, or shows as another one.
 LATEX = {
     **{character: "\\" + character for character in "&%$#_{}"},
@@ -118,7 +119,7 @@ def _lines(part: Fitted, width: int | None) -> list[str]:
 
 
 def wrapped(text: str, width: int | None = WIDTH) -> str:
-    """Break a text into lines if there is a width, and indent all but the first by two more."""
+    """Break a text into lines if there is a width; indent all but the first two spaces further."""
     if width is None:
         return text
     begin = text[: len(text) - len(text.lstrip())]
@@ -398,7 +399,7 @@ def to_notebook(shown: Shown) -> str:
 
 
 def to_json(shown: Shown) -> str:
-    """Return everything in JSON, undefined values as null."""
+    """Return everything in JSON; undefined values are null."""
     import json
 
     content = plain(shown.to_dict())
@@ -481,7 +482,7 @@ def _flat(value: Any) -> str:
 
 
 def _no_formula(value: Any) -> str:
-    """Return a value as a CSV field, with an apostrophe before strings that look like formulas."""
+    """Return a value as a CSV field; put an apostrophe before strings that look like formulas."""
     text = _flat(value)
     if isinstance(value, bool | int | float) or hasattr(value, "dtype"):
         return text
@@ -581,15 +582,16 @@ class Shown:
     def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return rows in CSV, undefined values empty; also write them to a path if one is given.
 
-        Texts are unchanged. Use `to_spreadsheet` for programs that would take some for formulas.
+        Texts are unchanged. Use `to_spreadsheet` for programs that might read some texts as
+        formulas.
         """
         return written(to_csv(self), path)
 
     def to_spreadsheet(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return CSV that is safe to open in a spreadsheet program; also write it to a path.
 
-        Texts that such a program would take for formulas (they begin with ``=``, ``+``, ``-`` or
-        ``@``) have an apostrophe before them. Numbers are as in `to_csv`.
+        An apostrophe is put before texts that such a program would read as formulas (they begin
+        with ``=``, ``+``, ``-`` or ``@``). Numbers are as in `to_csv`.
         """
         return written(to_spreadsheet(self), path)
 
@@ -669,11 +671,11 @@ class Table(Printed):
         return list(dict.fromkeys(name for column in self.columns for name in column.names))
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a dict of plain values per row, undefined ones as None."""
+        """Return a dict of plain values per row; undefined values are None."""
         return [{name: plain(value_of(row, name)) for name in self.fields()} for row in self.rows]
 
     def marked(self, mark: Callable[[str], str], escape: Callable[[str], str]) -> list[list[str]]:
-        """Return the escaped texts of all rows, with the best ones marked."""
+        """Return the escaped texts of all rows, with the best cells marked."""
         return [
             [
                 mark(escape(cell)) if (row, column) in self.best else escape(cell)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def output(shown: Shown, form: str = "table", *, folded: bool = True) -> None:
     """Write something to standard output, with styled tables in a terminal.
 
-    Plain text has one line per row of any length, unless `folded`.
+    In plain text, each row is one line of any length, unless `folded`.
     """
     if form != "table":
         print(render(shown, form), flush=True)

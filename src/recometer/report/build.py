@@ -25,8 +25,8 @@ from recometer.report.numbers import (
 from recometer.report.sections import Content, charts_of
 from recometer.version import __version__
 
-DEPTH, LONGEST = 10, 50  # places of a shown list, and the most for scored pairs
-MOST_AUDITED = 5_000_000  # most rows of train that are audited without audit=True
+DEPTH, LONGEST = 10, 50  # places shown of a list, and the maximum for scored pairs
+MOST_AUDITED = 5_000_000  # maximum number of rows of train that are audited without audit=True
 
 
 def build(
@@ -91,7 +91,7 @@ def build(
 
 
 def depth_of(known: Mapping[str, ListSource]) -> int:
-    """Return the length of the shown lists: `DEPTH`, or that of scored pairs within limits."""
+    """Return the length of the shown lists: `DEPTH`, or up to `LONGEST` for scored pairs."""
     if known and all(one.own for one in known.values()):
         longest = max(int(np.diff(one.test.indptr).max()) for one in known.values())
         return min(max(longest, DEPTH), LONGEST)
@@ -99,7 +99,7 @@ def depth_of(known: Mapping[str, ListSource]) -> int:
 
 
 def _audit(wanted: Audit | bool | None, known: Mapping[str, ListSource]) -> Audit | str:
-    """Return the given audit, audit train and test, or say in a string why there is no audit."""
+    """Return the passed audit, or audit train and test; a string says why there is no audit."""
     if isinstance(wanted, Audit):
         return wanted
     if wanted is not None and not isinstance(wanted, bool):

@@ -14,12 +14,12 @@ from recometer.comparing.whole import resolve_whole
 from recometer.report.inputs import Inputs
 from recometer.report.model import Headline, Standings
 
-MOST_NAMED = 6  # most metrics in a sentence
+MOST_NAMED = 6  # maximum number of metrics in a sentence
 BASELINE, CHANCE = 1, 2  # kinds of models that are listed after all others (0)
 
 
 def main_pair(given: Inputs, standings: Standings) -> tuple[str, str] | None:
-    """Return the best two models; the baseline or chance is only second if no other is left."""
+    """Return the best two models; the baseline or chance is second only if no other is left."""
     names = [place.model for place in standings.places]
     if len(names) < 2:
         return None
@@ -30,7 +30,7 @@ def main_pair(given: Inputs, standings: Standings) -> tuple[str, str] | None:
 
 
 def _stands_apart(given: Inputs, name: str) -> int:
-    """Return 0, or `BASELINE` or `CHANCE` for the baseline and for a random order."""
+    """Return `BASELINE` for the baseline, `CHANCE` for a random order, and 0 for other models."""
     baseline = given.comparison.baseline if given.comparison is not None else None
     return CHANCE if given.model(name).by_chance else BASELINE * (name == baseline)
 
@@ -146,7 +146,7 @@ def _ends(row: PairRow) -> str:
 
 
 def _on_known(given: Inputs, metric: str) -> list[str]:
-    """Say which users some models do not know, and the means without these users."""
+    """Describe the users whom some models do not know, and give the means without these users."""
     known = None if given.comparison is None else given.comparison.known_users
     return [] if known is None else known.sentences([metric])
 
@@ -156,7 +156,7 @@ def _on_direction(standings: Standings) -> list[str]:
 
 
 def _on_apart(given: Inputs, standings: Standings, pair: tuple[str, str]) -> list[str]:
-    """Say how the best model compares with the baseline and a random order of candidates."""
+    """Compare the best model with the baseline and a random order of candidates."""
     said, best = [], pair[0]
     for place in standings.places:
         kind = _stands_apart(given, place.model)
@@ -171,7 +171,7 @@ def _on_apart(given: Inputs, standings: Standings, pair: tuple[str, str]) -> lis
 
 
 def _beside(row: PairRow, name: str) -> str:
-    """Say how a model compares with another model, which `name` describes."""
+    """Compare a model with another model, which `name` describes."""
     if math.isnan(row.difference):
         return f"{row.model} and {name} cannot be compared by {row.metric}."
     way = "above" if row.difference > 0 else "below"
@@ -191,7 +191,7 @@ def _on_chance(standings: Standings, best: str) -> list[str]:
 
 
 def _on_others(given: Inputs, primary: str, pair: tuple[str, str]) -> list[str]:
-    """Say how the pair differs by the other metrics.
+    """Describe how the pair differs on the other metrics.
 
     If models were only compared with the baseline, compare the best model with the baseline.
     """

@@ -20,7 +20,7 @@ from recometer.results.groups import LEFT_OUT, quantiles, read_groups
 from recometer.stats.ends import check_confidence
 from recometer.tasks import resolve_threads
 
-N_QUANTILES = 5  # of activity and of popularity
+N_QUANTILES = 5  # number of groups by activity, and by popularity
 TITLES = {
     "activity": "the user's training items",
     "popularity": "popularity of the user's items",
@@ -106,7 +106,7 @@ def read_inputs(of: object, name: str, groups: object, threads: int | None) -> I
     """
     if isinstance(of, Compared):
         models, users, comparison = of.models, of.users, of
-        # The report is about the first primary metric.
+        # With several primary metrics, the report uses the first.
         metrics = tuple(dict.fromkeys((*of.primary, *of.metrics)))
         options = of.options
         if threads is not None:

@@ -144,7 +144,7 @@ def list_sources(given: Inputs, lists: object, data: Mapping[str, Any]) -> dict[
             )
     threads = given.options.threads
     kept = {model.name: _kept(model, data) for model in given.models}
-    # Results that only keep lists use test and train of another result on the same data.
+    # Results that only keep lists use the test and train of another result on the same data.
     beside = next((one for one in kept.values() if one.get("test") is not None), {})
     found = {}
     for model in given.models:

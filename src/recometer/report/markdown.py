@@ -10,8 +10,8 @@ from recometer.rendering import in_markdown as escape
 from recometer.report.model import Chart, Facts, Field, Inspector, ReportModel, Standings
 from recometer.report.writing import MARK
 
-MOST_ROWS = 40  # of the numbers behind a chart
-MOST_USERS = 6  # of the inspector
+MOST_ROWS = 40  # rows of numbers shown for a chart
+MOST_USERS = 6  # users shown from the inspector
 
 
 def to_markdown(model: ReportModel) -> str:

@@ -12,7 +12,7 @@ from recometer.comparing.rows import PairRow, Standing
 Key = tuple[str, ...]  # one option per choice
 Row = Mapping[str, Any]
 
-SAME = "no difference from the best shown"  # a verdict in charts, which the best model has as well
+SAME = "no difference from the best shown"  # a verdict in charts, also for the best model itself
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Headline:
     verdict
         The main sentence.
     winner
-        The best model by the primary metric.
+        The best model on the primary metric.
     certain
         Whether it is significantly better than all others. None if there are no others.
     sentences
@@ -123,7 +123,7 @@ class Headline:
 
 @dataclasses.dataclass(frozen=True)
 class Standings:
-    """All models by one metric, best first.
+    """All models on one metric, best first.
 
     Attributes
     ----------
@@ -187,7 +187,7 @@ class InspectedUser:
     kinds
         Why the user is shown: ``"most improved"``, ``"most harmed"``, ``"random"``, ``"chosen"``.
     change
-        The difference of the main pair by the primary metric; NaN if it is undefined.
+        The difference between the main pair on the primary metric; NaN if it is undefined.
     values
         The user's values by model and metric; NaN if undefined.
     history
@@ -262,7 +262,7 @@ class ReportModel:
     subtitle
         The test data and the metrics, in a line.
     models
-        The names of the models, best first by the primary metric. All charts and tables have this
+        The names of the models, best first on the primary metric. All charts and tables have this
         order.
     metrics
         The metrics, the primary metric first.

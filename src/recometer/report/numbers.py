@@ -16,12 +16,12 @@ from recometer.report.model import Row, Standings
 from recometer.stats import Interval
 from recometer.tasks import Ticker, run_tasks
 
-N_BINS = 20  # of histograms
+N_BINS = 20  # number of bins of a histogram
 
 
 @dataclasses.dataclass(frozen=True)
 class MetricNumbers:
-    """The numbers of all models by one metric.
+    """The numbers of all models on one metric.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class MetricNumbers:
 def all_numbers(
     given: Inputs, pairs: Sequence[tuple[str, str]], primary: Standings
 ) -> dict[str, MetricNumbers]:
-    """Return the numbers of every metric, given the standings by the first metric."""
+    """Return the numbers of every metric; `primary` has the standings on the first metric."""
 
     def one(metric: str, ticker: Ticker) -> MetricNumbers:
         ticker.advance()
@@ -84,7 +84,7 @@ def _numbers(
 
 
 def standings_of(given: Inputs, metric: str) -> Standings:
-    """Return all models by a metric, best first."""
+    """Return all models on a metric, best first."""
     if given.comparison is not None:
         found = list(given.comparison.standings_of(metric))
         if given.is_whole(metric):

@@ -20,7 +20,7 @@ from recometer.report.writing import MARK
 # Characters in JSON that would end a script element or a line of JavaScript.
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 MISSING = "\u2013"  # shown instead of a missing number
-DIGITS = 6  # of numbers in charts
+DIGITS = 6  # significant digits of numbers in charts
 
 
 def to_html(model: ReportModel) -> str:
@@ -161,7 +161,7 @@ def board(standings: Standings) -> dict[str, Any]:
 
 
 def matrix(model: ReportModel) -> list[dict[str, Any]]:
-    """Return a row for each model with its standings by all metrics."""
+    """Return a row for each model with its standings on all metrics."""
     return [
         {"model": name, "places": [one.place(name) for one in model.standings]}
         for name in model.models
@@ -169,7 +169,7 @@ def matrix(model: ReportModel) -> list[dict[str, Any]]:
 
 
 def included(inspector: Inspector | None) -> str:
-    """Say which users the search finds, and how to add others."""
+    """Explain which users the search finds, and how to add others."""
     if inspector is None:
         return ""
     who, n = inspector.who, len(inspector.users)

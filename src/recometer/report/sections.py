@@ -31,17 +31,17 @@ LOW, HIGH = Field("low", "low end", "number"), Field("high", "high end", "number
 USERS = Field("users", "users", "count")
 SHARE = Field("share", "share", "share")
 BIN = (Field("from", "from", "number"), Field("to", "to", "number"))
-FEWEST_CUTOFFS = 3  # for a curve
+FEWEST_CUTOFFS = 3  # minimum number of cut-offs for a curve
 LESS = "worse than the best"
 
-N_POINTS = 60  # of the popularity curve
+N_POINTS = 60  # number of points of the popularity curve
 MOST_USERS = 20_000  # number of users whose lists are requested for this curve
 TRAIN = "training data"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Content:
-    """The numbers that charts are made of.
+    """The numbers from which charts are made.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ def in_section(section: Literal["leaderboard", "users", "groups"]) -> Callable[[
 
 
 def charts_of(content: Content) -> tuple[Chart, ...]:
-    """Return all charts that are possible with the content."""
+    """Return all charts that the content allows."""
     return tuple(
         dataclasses.replace(chart, section=section)
         for section, make in MAKERS
@@ -225,7 +225,7 @@ def _points(across: Standings, up: Standings) -> list[Row]:
 
 @in_section("leaderboard")
 def repeats(content: Content) -> Iterable[Chart]:
-    """Return folds and seeds as dots."""
+    """Return a chart with a dot for each fold or seed."""
     given, order = content.given, content.order
     rows: dict[tuple[str, ...], tuple[Row, ...]] = {}
     for metric in given.metrics:

@@ -1,8 +1,8 @@
-"""Splits of interactions into train and test: who is tested x what is held out x filters.
+"""Splits interactions into train and test: choose who is tested, what is held out, and filters.
 
-``split(data, who=UsersFraction(0.1), what=Last(1), filters=[KCore(5)])`` makes one `Split`, and so
-does the package itself: ``recometer.split(data, ...)``. `folds` makes several; `all`, `separated`
-and `joined` are the three modes of recometrics.
+``split(data, who=UsersFraction(0.1), what=Last(1), filters=[KCore(5)])`` makes one `Split`. The
+package itself can be called, too: ``recometer.split(data, ...)``. `folds` makes several; `all`,
+`separated` and `joined` are the three modes of recometrics.
 """
 
 import sys

@@ -46,7 +46,7 @@ class Container:
         raise NotImplementedError
 
     def take(self, parts: UInt8, number: int, values: Array | None) -> Any:
-        """Return the rows of a part, in order; if there are `values`, these replace theirs."""
+        """Return the rows of a part, in order; `values`, if any, replace the values of all rows."""
         raise NotImplementedError
 
 

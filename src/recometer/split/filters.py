@@ -1,4 +1,4 @@
-"""Filters: they leave out interactions before the split, or from test after the split."""
+"""Filters that leave out interactions: from all data before the split, or from test after it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Filter(Named):
     """A filter that leaves out rows before the split."""
 
     def kept(self, table: Table, threads: int) -> Kept:
-        """Return which rows remain."""
+        """Return the rows that remain."""
         raise NotImplementedError
 
 

@@ -45,7 +45,7 @@ OF_SPLIT = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SplitProtocol:
-    """How a split was made: everything for repeating it on the same data.
+    """How a split was made: everything needed to repeat it on the same data.
 
     Attributes
     ----------
@@ -152,7 +152,8 @@ class Split(Shown, Generic[Part]):
                 row = {"part": name, "users": users, "items": items, "interactions": counts[name]}
                 rows.append({**row, "share": counts[name] / total if total else 0.0})
         notes = _notes(self.protocol, self.protocol.removed)
-        # For instance the later interactions of untested users in a split by time.
+        # Rows that no filter removed, for instance later interactions of untested users in a split
+        # by time.
         rest = counts["left_out"] - sum(self.protocol.removed.values())
         if rest:
             notes.append(f"in no part: {rest:,}")

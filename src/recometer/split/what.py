@@ -35,7 +35,7 @@ class Held(NamedTuple):
 class What:
     """Selects the interactions of every user to hold out; `Who` selects the tested users."""
 
-    # Whether train must not contain such rows of untested users, either.
+    # Whether these rows of untested users must also be left out of train.
     for_everybody = False
 
     def held(self, table: Table, seed: int, threads: int) -> Held:
@@ -209,7 +209,7 @@ class After(What):
             check_share("share", self.share)
 
     def held(self, table: Table, seed: int, threads: int) -> Held:
-        """Return the rows from the time on."""
+        """Return the rows at this time or later."""
         time = self._time(table)
         bounds = (self.since, self.until)
         since, until = (None if bound is None else moment(table, bound) for bound in bounds)

@@ -27,7 +27,7 @@ RULES: tuple[TieRule, ...] = (
 
 
 MOST_USERS = 8
-"""Users per case in most laws, at most: few large cases cost less than many small ones."""
+"""Maximum number of users per case in most laws: few large cases cost less than many small ones."""
 
 
 def law(*drawn: st.SearchStrategy[Any], share: float = 0.5) -> Callable[[Callable[..., None]], Law]:

@@ -29,7 +29,7 @@ ORDERED = ("item", "item_desc")  # rules that break all ties by item id
 
 @dataclasses.dataclass(frozen=True)
 class SourceCase:
-    """A source, and the data of requests to it.
+    """A source, and the data for requests to it.
 
     Attributes
     ----------
