@@ -534,11 +534,6 @@ def _with_chance(
     """Return the metrics to compare, with notes on metrics that have no value for a random order.
 
     Only comparisons of the models in `counted` count when p-values are adjusted.
-
-    Raises
-    ------
-    InputError
-        If chance is the baseline and has no value by any metric.
     """
     lacking = [
         name for name in metrics if any(not one.has(name) for one in models if one.by_chance)
@@ -561,13 +556,7 @@ def _with_chance(
 
 
 def _check_unpaired(models: Sequence[Model], test: object, interval: object, chance: bool) -> None:
-    """Refuse what needs the same users.
-
-    Raises
-    ------
-    InputError
-        If there is a paired test or its interval, a random order, or several seeds or folds.
-    """
+    """Refuse paired tests, random orders, seeds and folds, which need the same users."""
     for name, value, known in (("test", test, (None, "welch")), ("interval", interval, ("auto",))):
         if value not in known:
             raise InputError(
@@ -595,13 +584,7 @@ def _check_unpaired(models: Sequence[Model], test: object, interval: object, cha
 def _of_users(
     metrics: list[str], first: EvaluationRecord, *, chosen: bool
 ) -> tuple[list[str], list[str]]:
-    """Return the metrics that groups of different sizes can be compared by, and a note.
-
-    Raises
-    ------
-    InputError
-        If none is left, or one of the others was chosen.
-    """
+    """Return the metrics that groups of different sizes can be compared by, and a note."""
     left_out = [name for name in metrics if name in first.over_users]
     left, names = [name for name in metrics if name not in left_out], ", ".join(left_out)
     why = "they depend on the number of users, which differs between groups"
@@ -614,13 +597,7 @@ def _of_users(
 
 
 def _sample_ratio(users: Users, options: Options, ratio: object, shared: bool) -> SampleRatio:
-    """Check the sizes of the groups.
-
-    Raises
-    ------
-    InputError
-        If users, or clusters of users, are in several groups, unless that is allowed.
-    """
+    """Check the sizes of the groups, and that they share no users, or clusters, unless allowed."""
     groups = users.in_groups(options.clusters)
     units, counts = np.unique(np.concatenate([*groups.values()]), return_counts=True)
     n = int(np.count_nonzero(counts > 1))
@@ -754,4 +731,3 @@ def _check_users(rows: Sequence[PairRow]) -> None:
 
 
 documented(compare)
-__all__ = ["Comparison", "compare", "power"]

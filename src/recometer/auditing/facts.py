@@ -88,16 +88,8 @@ class Facts:
 class Whole(NamedTuple):
     """What the facts of a block of users depend on besides its rows.
 
-    Attributes
-    ----------
-    rules
-        The checks read relevant_from, min_positives and min_candidates.
-    n_items
-        The number of items of train and test together.
-    ends
-        The newest time of train and the oldest of test. None if a side has no times.
-    sessions
-        Whether train has sessions of users.
+    `ends` has the newest time of train and the oldest of test, or is None if a side has no times;
+    `sessions` says whether train has sessions of users.
     """
 
     rules: Protocol
@@ -127,14 +119,8 @@ def facts_of_block(
 ) -> OfBlock:
     """Return the facts of some users, with all of their rows.
 
-    Parameters
-    ----------
-    train, test
-    users, items
-        The positions in train of the users and of the items of test, as `matched` returns them.
-    item_seen : bool [test.n_items]
-        Which items of test have interactions in train, of any user.
-    whole
+    `users` and `items` are the results of `matched`; `item_seen`, bool [test.n_items], says which
+    items of test have interactions in train, of any user.
     """
     rules = whole.rules
     user = ragged.users_of(test.indptr)
@@ -236,12 +222,7 @@ def some(chosen: Bool, ids: Array | None) -> Some:
 def counts_of(of_train: Int64, of_test: Int64, matched: Int64) -> dict[tuple[int, int], int]:
     """Return how many users or items have as many interactions on both sides; see `Counts`.
 
-    Parameters
-    ----------
-    of_train, of_test
-        The number of interactions of each user or item on either side.
-    matched : int64 [len(of_test)]
-        The position in train of each of those of test, -1 if missing.
+    `matched`, int64 [len(of_test)], has the position in train of each of those of test, or -1.
     """
     others = matched < 0
     in_test = np.zeros_like(of_train)
@@ -277,13 +258,7 @@ def _count_items(data: Interactions) -> Int64:
 
 
 def ends_of(train: Array, test: Array) -> tuple[Any, Any]:
-    """Return the newest time of train and the oldest of test.
-
-    Raises
-    ------
-    InputError
-        If the times of both sides have different units, such as seconds and milliseconds.
-    """
+    """Return the newest time of train and the oldest of test, which must have the same unit."""
     ends = [(times.min(), times.max()) for times in (train, test)]
     for early, late in (ends, ends[::-1]):
         if late[0] > max(UNIX_TIME, FACTOR * max(abs(float(end)) for end in early)):

@@ -20,16 +20,9 @@ from recometer.sources.base import Request, Source
 class Answers:
     """The arguments of `check`, and the answers of the source.
 
-    Attributes
-    ----------
-    given
-        The arguments as `evaluate` reads them. Its test only has the users that are checked.
-    again
-        The same source; for a model with ``recommend(...)``, the lists from a second call.
-    whole
-        The test set with all users.
-    k
-        The number of places of each list to check.
+    `given` has the arguments as `evaluate` reads them, with only the users that are checked;
+    `whole` is the test set with all users. `again` is the same source, or the lists from a second
+    call of a model. `k` is the number of places of each list to check.
     """
 
     given: Case

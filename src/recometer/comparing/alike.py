@@ -30,17 +30,7 @@ MAY_DIFFER = (*INPUTS, "protocol", "users", *RULES)
 
 
 def read_allow(allow: str | Iterable[str]) -> tuple[str, ...]:
-    """Return the names of the inputs and rules that may differ.
-
-    Raises
-    ------
-    UnknownNameError
-        If a name is not one of `MAY_DIFFER`.
-    InputError
-        If a string contains no name.
-    InputTypeError
-        If it is neither a string nor several strings.
-    """
+    """Return the names of the inputs and rules that may differ."""
     if not isinstance(allow, Iterable):
         raise InputTypeError(
             f"allow names what may differ, found {brief(allow)}. Hint: "
@@ -63,13 +53,7 @@ def read_allow(allow: str | Iterable[str]) -> tuple[str, ...]:
 def check_alike(
     models: Sequence[Model], users: Users, allow: tuple[str, ...], *, paired: bool = True
 ) -> list[str]:
-    """Raise InputError for evaluations that cannot be compared; return notes for readers.
-
-    Raises
-    ------
-    InputError
-        If something differs that `allow` does not name.
-    """
+    """Raise InputError for differences that `allow` does not name; return notes for readers."""
     refused: dict[str, str] = {}
     allowed: dict[str, str] = {}
     for pair in _pairs(models, paired):

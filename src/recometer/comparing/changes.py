@@ -213,15 +213,3 @@ def profile(name: str, models: Sequence[Model], users: Users) -> Float64 | None:
         if found is not None and not np.isnan(found).any():
             break
     return found
-
-
-__all__ = [
-    "PROFILES",
-    "Changes",
-    "Segment",
-    "SegmentChanges",
-    "UserChange",
-    "changes",
-    "profile",
-    "segments",
-]

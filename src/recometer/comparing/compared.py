@@ -420,15 +420,7 @@ def leaderboard(
 
 
 def known_metric(metric: str, metrics: Sequence[str], result: EvaluationRecord) -> str:
-    """Return the name of a metric, given in any spelling.
-
-    Raises
-    ------
-    UnknownNameError
-        If it is not one of `metrics`.
-    InputError
-        If several of them match.
-    """
+    """Return the name of a metric, given in any spelling, which must be one of `metrics`."""
     known = {str(one): one for one in result.metrics if str(one) in metrics}
     try:
         return name_of(metric, known, result.protocol)

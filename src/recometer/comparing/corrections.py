@@ -28,17 +28,9 @@ def check_correction(
     primary: Sequence[str],
     together: Container[str],
 ) -> None:
-    """Raise an error for a correction that does not exist, or is not possible in this comparison.
+    """Refuse a correction that does not exist, or that these models and metrics do not allow.
 
     `together` are the metrics that have one value for all users.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no correction of that name.
-    InputError
-        If Tukey's test is combined with another test, several seeds, or a metric that has one value
-        for all users.
     """
     if correction not in KNOWN:
         hint = did_you_mean(str(correction), KNOWN)

@@ -245,15 +245,7 @@ def _shown(relative: bool, *values: float) -> str:
 
 
 def read_gate(text: str, comparison: Compared) -> Gate:
-    """Read a gate from text.
-
-    Raises
-    ------
-    InputError
-        If the text cannot be read, or its sign contradicts the direction of the metric.
-    UnknownNameError
-        If the comparison does not have the metric.
-    """
+    """Read a gate from text, for a comparison that has its metric."""
     match = WRITTEN.fullmatch(text)
     if match is None:
         raise InputError(

@@ -35,8 +35,6 @@ from recometer.stats.two_groups import TwoGroups
 from recometer.stats.two_one_sided import equivalence_over_runs
 from recometer.tasks import Ticker, run_tasks
 
-__all__ = ["Board", "Options", "Paired", "Resolved", "UserPair", "resolve"]
-
 Bounds = tuple[float, float]
 
 
@@ -75,16 +73,8 @@ class Options:
 class Board(NamedTuple):
     """The basis of the leaderboard of a metric, for the users with a value from all models.
 
-    Attributes
-    ----------
-    means : float64 [n_ranked + n_chance]
-        The means of the ranked models, followed by those of random orders.
-    p_values : float64 [n_ranked, n_ranked]
-        Unadjusted p of all pairs; 1 on the diagonal.
-    intervals : sequence of Interval
-        The intervals of the means of the ranked models.
-    n : sequence of int
-        The number of these users, for each model.
+    `means` and `n` (the number of these users) include random orders, after the ranked models.
+    `intervals` and `p_values`, unadjusted and [n_ranked, n_ranked] with 1 on the diagonal, do not.
     """
 
     means: Float64
@@ -95,14 +85,7 @@ class Board(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Resolved:
-    """A model by a metric.
-
-    Attributes
-    ----------
-    model, metric
-    users, options
-        The users and options of the comparison.
-    """
+    """A model by a metric, with the users and options of the comparison."""
 
     model: Model
     metric: str
@@ -117,18 +100,15 @@ class Resolved:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Paired(Resolved):
-    """A model by a metric with a value for each user.
+    """A model by a metric with a value for each user, as a mean over runs.
 
     Attributes
     ----------
-    column
-        The users' values, as means over runs.
-    bounds
-        The lowest and the highest value that a user can have with any of the models.
+    bounds, remark
+        The lowest and the highest value that a user can have with any of the models, or why these
+        are unknown.
     weights : float64 [n_users] or None
         The users' weights in the mean, unless all are equal or users are paired.
-    remark
-        Why the range is unknown; empty if it is known.
     """
 
     column: Column
@@ -233,13 +213,7 @@ class InGroup(Paired):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class UserPair:
-    """Two models by a metric with a value for each user.
-
-    Attributes
-    ----------
-    one, two
-        The two models, of which the second is the one to compare with.
-    """
+    """Two models by a metric with a value for each user; the second is the one to compare with."""
 
     one: Paired
     two: Paired

@@ -87,15 +87,7 @@ class Model:
 
 
 def read_models(given: Any) -> list[Model]:
-    """Read models from a mapping or a sequence of evaluations, paths, or lists of either.
-
-    Raises
-    ------
-    InputTypeError
-        If the type is not supported.
-    InputError
-        If there are fewer than two models, or two models with the same name.
-    """
+    """Read models from a mapping or a sequence of evaluations, paths, or lists of either."""
     if hasattr(given, "results") and isinstance(given.results, Mapping):  # a leaderboard
         given = given.results
     entries = named(given, "Models are compared by their evaluations", _hint())
@@ -108,12 +100,7 @@ def read_models(given: Any) -> list[Model]:
 def named(given: object, what: str, hint: str) -> dict[str, Any]:
     """Return the entries of a mapping or a sequence by the names of models.
 
-    Raises
-    ------
-    InputTypeError
-        If it is neither a mapping nor a sequence; the message begins with `what`.
-    InputError
-        If two models have the same name.
+    The message for anything else begins with `what`.
     """
     if isinstance(given, Mapping):
         entries = [(str(name), one) for name, one in given.items()]
@@ -132,15 +119,7 @@ def named(given: object, what: str, hint: str) -> dict[str, Any]:
 
 
 def check_baseline(baseline: object, models: Sequence[Model]) -> str | None:
-    """Return the name of the baseline, which must be one of the models.
-
-    Raises
-    ------
-    InputTypeError
-        If it is not a name.
-    UnknownNameError
-        If there is no such model; the message names the most similar one.
-    """
+    """Return the name of the baseline, which must be one of the models."""
     if baseline is None:
         return None
     names = [model.name for model in models]
@@ -157,13 +136,7 @@ def check_baseline(baseline: object, models: Sequence[Model]) -> str | None:
 
 
 def by_chance(models: Sequence[Model]) -> Model:
-    """Return a random order of the first model's candidates as a model.
-
-    Raises
-    ------
-    InputError
-        If that model was evaluated without ``chance=True``, or another model has this name.
-    """
+    """Return a random order of the first model's candidates as a model."""
     first = models[0]
     runs = first.once()
     if any(model.name == "chance" for model in models):
@@ -275,14 +248,7 @@ class Users:
 
     @classmethod
     def of(cls, models: Sequence[Model], *, paired: bool = True) -> Users:
-        """Find the users of some models; unless paired, positions are users of one model only.
-
-        Raises
-        ------
-        InputError, InputTypeError
-            If only some models have ids, ids have different types, or numbers of users without
-            ids differ.
-        """
+        """Find the users of some models; unless paired, positions are users of one model only."""
         runs = [(model.label(at), run) for model in models for at, run in enumerate(model.runs)]
         label, first = runs[0]
         if not paired and any(run.user_ids is None for _, run in runs):

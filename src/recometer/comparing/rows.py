@@ -9,20 +9,6 @@ from recometer.rendering import Column
 from recometer.rendering.formats import number
 from recometer.stats import Equivalence, Interval, Runs, TestResult
 
-__all__ = [
-    "NO_DIFFERENCE",
-    "PAIR",
-    "SIGNS",
-    "PairRow",
-    "Standing",
-    "difference_columns",
-    "p_text",
-    "pair_name",
-    "standing_text",
-    "user_columns",
-]
-
-
 SMALLEST_P = 1e-300  # shown
 NO_DIFFERENCE = "no difference shown"  # neither a difference nor equivalence is shown
 SIGNS = (

@@ -44,21 +44,15 @@ SAVED = (
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WholeValues:
-    """The values of two models by one metric.
+    """The values of two models by one metric: float64 [n_runs] of each, for n users.
 
     Attributes
     ----------
-    first, second : float64 [n_runs]
-        A value per run of each model.
-    n
-        The number of users.
     error, ratio_error
         Standard errors between users, of the difference and of the ratio of the mean values.
     interactions
         For each model, the variance between its runs that comes from the users, because other users
         would change the runs differently.
-    note
-        A remark that readers should know, or an empty text.
     """
 
     first: Float64
@@ -74,12 +68,7 @@ class WholeValues:
 class Whole(Resolved):
     """A model by a metric with one value for all users.
 
-    Attributes
-    ----------
-    known : dict
-        A cache: values of pairs of models, by all metrics that are resampled together.
-    names : tuple of str
-        These metrics.
+    `names` are all metrics that are resampled together, and `known` caches their values by pair.
     """
 
     known: dict[tuple[str, str], Mapping[str, WholeValues]]

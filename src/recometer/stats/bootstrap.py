@@ -12,8 +12,6 @@ from recometer.stats.saddlepoint import (
     normal_quantile_of,
 )
 
-__all__ = ["bca", "percentile"]
-
 PRECISION, STEPS = 1e-10, 200  # of the search for a saddlepoint
 SMALLEST = 1e-300
 
@@ -23,17 +21,10 @@ def percentile(values: Grouped, confidence: float) -> Interval:
 
     If users are drawn with replacement, the statistic of a resample is at most θ exactly when the
     mean of z = x - θ·y is at most 0. The saddlepoint approximation, with K(t) = n log(mean of
-    exp(t·z)) and K'(t) = 0, gives the probability of this without resampling.
-    Efron & Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13; Davison & Hinkley,
-    "Saddlepoint approximations in resampling methods", Biometrika 75, 1988.
-
-    Parameters
-    ----------
-    values
-        From `group`. With sizes, the statistic is the ratio of means Σ x / Σ y. (It is assumed that
-        the sum of a resample's sizes is positive.)
-    confidence
-        Coverage, in (0, 1).
+    exp(t·z)) and K'(t) = 0, gives the probability of this without resampling. (It is assumed that
+    the sum of a resample's sizes is positive.) Efron & Tibshirani, "An Introduction to the
+    Bootstrap", 1993, chapter 13; Davison & Hinkley, "Saddlepoint approximations in resampling
+    methods", Biometrika 75, 1988.
     """
     from scipy.special import ndtri
 

@@ -37,15 +37,7 @@ def check_whole(name: str, given: object, least: int, most: int | None = None) -
 
 
 def check_bounds(bounds: Bounds) -> Bounds:
-    """Return the lowest and the highest possible value; infinite bounds mean unknown.
-
-    Raises
-    ------
-    InputTypeError
-        If these are not two numbers.
-    InputError
-        If a bound is NaN, or their distance exceeds the range of float64.
-    """
+    """Return the lowest and the highest possible value; infinite bounds mean unknown."""
     try:
         low, high = map(float, bounds)
     except (TypeError, ValueError, OverflowError):

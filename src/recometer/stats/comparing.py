@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from recometer.arrays import Float64
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.remembered import cached_property
 from recometer.stats.checks import Bounds, check_bounds
@@ -30,21 +31,6 @@ from recometer.stats.saddlepoint import increasing_root
 from recometer.stats.sign_sums import quantile_of
 from recometer.stats.tests import TESTS, Test, TestResult, documented, smallest_p
 
-__all__ = [
-    "FEW_DIFFER",
-    "FEW_USERS",
-    "SPARSE",
-    "Difference",
-    "IntervalKind",
-    "Pairs",
-    "check_names",
-    "compare",
-    "decisive_test",
-    "difference_interval",
-    "paired_test",
-]
-
-Float64 = npt.NDArray[np.float64]
 IntervalKind = Kind | Literal["randomisation"]
 
 # If fewer users differ and most are equal, the interval by inversion covers the true difference too
@@ -108,14 +94,7 @@ class Difference:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pairs:
-    """The values of two models, and which users have both.
-
-    Attributes
-    ----------
-    one, two
-        The users' values.
-    clusters : [n_users] or None
-    """
+    """The values of two models, and which users have both; with clusters, [n_users], or None."""
 
     one: Column
     two: Column
@@ -362,15 +341,8 @@ def inverted(differences: Grouped, confidence: float) -> Interval:
     """Return all δ for which the randomisation test of the differences minus δ does not reject.
 
     The test is always approximated by the saddlepoint, even if `randomisation` is exact, because
-    differences minus δ rarely have just a few sizes. See `consistent`.
-
-    Parameters
-    ----------
-    differences
-        From `group`. With sizes (for clusters of rows), δ times the size is subtracted.
-    confidence
-        Coverage, in (0, 1). If users are so few that the test cannot reject any δ at
-        1 - confidence, the ends are infinite.
+    differences minus δ rarely have just a few sizes. See `consistent`. With sizes, δ times the size
+    is subtracted. If the test cannot reject any δ for so few users, the ends are infinite.
     """
     n = differences.n
     if not n:
@@ -436,17 +408,8 @@ def difference_interval(
 ) -> Interval:
     """Return the interval of a mean difference; see `compare`.
 
-    Parameters
-    ----------
-    differences
-        From `group`.
-    test
-        The test of the same differences. The interval that belongs to it excludes 0 exactly when
-        the test rejects.
-    bounds
-        The lowest and the highest possible value of a single model.
-    largest
-        The number of users of the largest cluster.
+    The interval that belongs to `test` excludes 0 exactly when the test rejects. `bounds` are those
+    of a single model, and `largest` is the number of users of the largest cluster.
     """
     spread = _spread(bounds)
     if kind != "auto" and kind != "gaffke" and kind != "randomisation":

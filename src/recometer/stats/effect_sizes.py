@@ -12,14 +12,6 @@ from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.gaffke import gaffke
 from recometer.stats.grouping import Grouped, column, grouped, of_counts
 
-__all__ = [
-    "Effects",
-    "effects",
-    "most_changed",
-]
-
-Float64 = npt.NDArray[np.float64]
-
 
 @dataclasses.dataclass(frozen=True)
 class Effects:

@@ -10,8 +10,6 @@ import numpy as np
 
 from recometer.errors import InputError, brief, python_or_command
 
-__all__ = ["METHODS", "Interval", "check_confidence"]
-
 METHODS = {
     "gaffke": "Gaffke's",
     "clopper-pearson": "Clopper and Pearson's",
@@ -83,13 +81,7 @@ class Interval:
 
 
 def check_confidence(confidence: float) -> float:
-    """Check that a confidence is between 0 and 1, and return it.
-
-    Raises
-    ------
-    InputError
-        If it is not.
-    """
+    """Check that a confidence is between 0 and 1, and return it."""
     if not isinstance(confidence, numbers.Real) or not 0 < confidence < 1:
         shown = brief(confidence)
         named = python_or_command(f"confidence={shown}", f"--confidence {shown}")

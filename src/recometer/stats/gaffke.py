@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
+from recometer.arrays import Float64
 from recometer.errors import InputError
 from recometer.stats.ends import Interval
 from recometer.stats.grouping import Grouped
@@ -16,9 +16,6 @@ from recometer.stats.saddlepoint import (
     normal_quantile_of,
 )
 
-__all__ = ["Point", "beyond", "gaffke", "quantile_at", "ratio_ends"]
-
-Float64 = npt.NDArray[np.float64]
 Point = tuple[float, float]
 ROUNDING = 1e-9  # of the range: values this far beyond an end count as the end
 PRECISION, STEPS = 1e-13, 100  # of the search for a saddlepoint
@@ -35,7 +32,7 @@ def beyond(values: Grouped, bounds: tuple[float, float]) -> float | None:
 
 
 def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float) -> Interval:
-    """Return Gaffke's interval of a mean.
+    """Return Gaffke's interval of a mean; the values have no sizes, and the bounds are finite.
 
     Let y be the n values and the upper bound of the range, and W a draw from the Dirichlet
     distribution with n + 1 ones. The upper end is the (1 + confidence) / 2 quantile of Σ W·y; the
@@ -44,31 +41,10 @@ def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float) -> I
     constant values the exact bound behind the rule of three. Otherwise the saddlepoint
     approximation is used, since Σ W·y ≤ c is equivalent to Σ E·(y - c) ≤ 0 with E exponential.
 
-    The interval is wider than Student's. For values near 0 or 1, the difference is a few percent
-    from 1,000 users on. For values far from the ends of the range, such as AUC, it is 31 % at 1,000
-    users and 96 % at 200.
-
-    Its coverage is conjectured never to be below the nominal one. There is no proof, but no
-    counterexample is known either.
-
-    Gaffke, "Three test statistics for a nonparametric one-sided hypothesis
-    on the mean of a nonnegative variable", Mathematical Methods of Statistics 14, 2005;
-    Learned-Miller & Thomas, "A new confidence interval for the mean of a bounded random variable",
-    2019.
-
-    Parameters
-    ----------
-    values
-        From `group`, without sizes.
-    bounds
-        The range: the lowest and the highest possible value of a user.
-    confidence
-        Coverage, in (0, 1).
-
-    Raises
-    ------
-    InputError
-        If the bounds are not a range, or a value is outside them.
+    That it covers the mean often enough is a conjecture without proof or counterexample.
+    Gaffke, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a
+    nonnegative variable", Mathematical Methods of Statistics 14, 2005; Learned-Miller & Thomas, "A
+    new confidence interval for the mean of a bounded random variable", 2019.
     """
     low, high = bounds
     if not -np.inf < low < high < np.inf:
@@ -103,20 +79,10 @@ def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float) -> I
 def ratio_ends(values: Grouped, low: Point, high: Point, confidence: float) -> tuple[float, float]:
     """Return the ends of Gaffke's interval of a ratio of means, Σ x / Σ y.
 
-    One more user is added: `low` for the lower end, and `high` for the upper end. These are the
-    least and the most favourable values (x, y) that a user can have. With E exponential, a ratio r
-    is excluded from below if P(Σ E·(x - r·y) ≤ 0), which increases with r, is at most
-    (1 - confidence) / 2. If y is 1 for all users, this is the interval of `gaffke`.
-
-    Parameters
-    ----------
-    values
-        From `group`. The sizes are those of clusters of rows, or the values of the baseline of a
-        relative difference.
-    low, high
-        The two additional users.
-    confidence
-        Coverage, in (0, 1).
+    One more user (x, y) is added: `low` for the lower end and `high` for the upper end, the least
+    and the most favourable values that a user can have. With E exponential, a ratio r is excluded
+    from below if P(Σ E·(x - r·y) ≤ 0), which increases with r, is at most (1 - confidence) / 2. If
+    y is 1 for all users, this is the interval of `gaffke`.
     """
     from scipy.special import ndtri
 
@@ -214,11 +180,10 @@ def _upper_end(y: Float64, counts: Float64, bound: float, level: float) -> float
 def _quantile(y: Float64, counts: Float64, level: float) -> float:
     """Return a quantile of Σ W·y, by saddlepoint approximation.
 
-    Let z = y - c and K(t) = -Σ log(1 - t·z). Given s = t / (1 + t·c), K'(t) = 0 has an explicit
-    solution for c: c = Σ y / (1 - s·y) ÷ Σ 1 / (1 - s·y). The quantile therefore takes a single
-    root search, for s from 0 to 1 / max(y). With max(y) = 1 and r = s / (1 - s), 1 - s·y equals
-    (1 - s) (1 + r·(1 - y)), which avoids differences of nearly equal numbers. The search is for
-    v = log(1 + r) from 0 to infinity, to which the quantile of the tail is nearly proportional.
+    Let z = y - c and K(t) = -Σ log(1 - t·z). Given s = t / (1 + t·c), K'(t) = 0 has the solution
+    c = Σ y / (1 - s·y) ÷ Σ 1 / (1 - s·y), so that one search for s, from 0 to 1 / max(y), finds
+    the quantile. With max(y) = 1 and r = s / (1 - s), 1 - s·y equals (1 - s) (1 + r·(1 - y)), which
+    avoids differences of nearly equal numbers. The search is for v = log(1 + r).
     """
     from scipy.special import ndtri
 

@@ -8,24 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import ragged
+from recometer.arrays import Float64
 from recometer.errors import InputError, InputTypeError
 from recometer.remembered import cached_property
 from recometer.tasks import check_wanted
-
-__all__ = [
-    "Column",
-    "Grouped",
-    "by_cluster",
-    "column",
-    "crossed",
-    "group",
-    "group_checked",
-    "grouped",
-    "labels_of",
-    "of_counts",
-]
-
-Float64 = npt.NDArray[np.float64]
 
 LARGEST = 1e75  # cubes of larger values may overflow when they are added up
 SORTED_UP_TO = 2_048  # number of values up to which sorting is faster than cells
@@ -134,13 +120,7 @@ def matrix(values: npt.ArrayLike, name: str) -> Float64:
 
 
 def column(values: npt.ArrayLike, name: str = "values") -> Float64:
-    """Return values as one column of numbers, with NaN for masked ones.
-
-    Raises
-    ------
-    InputError
-        If they have another shape, are not numbers, are infinite, or are too large for their cubes.
-    """
+    """Return finite values as one column of numbers, with NaN for masked ones."""
     try:
         found = np.asarray(unmasked(values), np.float64)
     except (TypeError, ValueError, OverflowError) as error:
@@ -165,13 +145,7 @@ def column(values: npt.ArrayLike, name: str = "values") -> Float64:
 
 
 def labels_of(clusters: npt.ArrayLike, n: int) -> npt.NDArray[np.generic]:
-    """Check and return the cluster of each of n rows.
-
-    Raises
-    ------
-    InputError
-        If labels are masked, or there are not n of them.
-    """
+    """Check and return the cluster of each of n rows."""
     if np.ma.is_masked(clusters):
         raise InputError(
             "clusters are a masked array that hides some: every row needs its cluster. Hint: leave "
@@ -187,24 +161,7 @@ def labels_of(clusters: npt.ArrayLike, n: int) -> npt.NDArray[np.generic]:
 
 
 def by_cluster(values: npt.ArrayLike, clusters: npt.ArrayLike) -> Float64:
-    """Return the sum of each cluster's rows, with clusters in sorted order.
-
-    Parameters
-    ----------
-    values : [n_rows]
-        The values, without NaN.
-    clusters : [n_rows]
-        Anything that NumPy can sort; rows with equal entries belong together.
-
-    Returns
-    -------
-    float64 [n_clusters]
-
-    Raises
-    ------
-    InputError
-        If the lengths differ.
-    """
+    """Return the sum of each cluster's rows, with clusters in sorted order; no value is NaN."""
     x = np.asarray(values, np.float64)
     labels = labels_of(clusters, len(x))
     try:
@@ -318,20 +275,9 @@ def grouped(values: npt.ArrayLike | Grouped) -> Grouped:
 
 
 def group(values: npt.ArrayLike, sizes: npt.ArrayLike | None = None) -> Grouped:
-    """Group the values of users.
+    """Group the values x of users, and their sizes y, whose sum is above 0; None stands for ones.
 
-    Parameters
-    ----------
-    values : [n_users]
-        x; NaN leaves a user out.
-    sizes : [n_users] or None
-        y, whose sum is above 0. None stands for ones. NaN leaves a user out.
-
-    Raises
-    ------
-    InputError
-        If arguments are not numbers, are infinite or have different lengths, or if the sum of the
-        sizes is not above 0.
+    NaN in either leaves a user out.
     """
     x = column(values)
     y = None if sizes is None else column(sizes, "sizes")

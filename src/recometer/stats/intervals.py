@@ -26,29 +26,11 @@ def bootstrap(
 ) -> list[Interval]:
     """Return percentile bootstrap intervals of the means of several metrics.
 
-    Each resample draws n of the n users with replacement. The interval contains the middle
-    `confidence` of the means of the resamples. It does not depend on the order of users, because
-    positions among the sorted values are drawn.
-    Efron & Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13.
-
-    Parameters
-    ----------
-    columns : float64 [n_users] each
-        The mean of a resample leaves out NaN.
-    confidence
-        Coverage, in (0, 1).
-    seed
-        Seed of the resamples.
-    n_resamples
-        Number of resamples, at least 1.
-    weights : float64 [n_users] for each column, or None
-        Weights of at least 0. None gives every value the same weight.
-
-    Returns
-    -------
-    list of tuple of float
-        The lower and the upper end for each column; NaN if it has an infinite value, or fewer than
-        two values.
+    Each resample draws n of the n users with replacement, and leaves out NaN. The interval contains
+    the middle `confidence` of the means of the resamples. It does not depend on the order of users,
+    because positions among the sorted values are drawn. Efron & Tibshirani, "An Introduction to the
+    Bootstrap", 1993, chapter 13. Ends are NaN if a column has an infinite value, or fewer than two
+    values. `weights`, if any, has a column of weights for each column.
     """
     if not any(map(len, columns)):
         return [UNKNOWN for _ in columns]
@@ -142,28 +124,10 @@ def resampled(
     has fewer different users, and thus fewer different items in lists.) Efron & Tibshirani, "An
     Introduction to the Bootstrap", 1993, chapters 6 and 12.
 
-    Parameters
-    ----------
-    statistic
-        A function that takes how often each user counts, int64 [n_users], and returns statistics by
-        name.
-    values
-        The statistics of the users themselves.
-    n_users
-    confidence
-        Coverage, in (0, 1).
-    seed
-        Seed of the resamples.
-    n_resamples
-        Number of resamples, at least 2.
-    clusters : int64 [n_users] or None
-        Users with equal numbers, from 0 on, are drawn together, such as sessions of a person.
-
-    Returns
-    -------
-    dict of str to tuple of float
-        The lower and the upper end; NaN for fewer than two users. Resamples without a value are
-        left out.
+    `statistic` takes how often each user counts, int64 [n_users], and returns the statistics by
+    name; `values` are those of the users themselves. Users with equal `clusters`, numbered from 0,
+    are drawn together. Ends are NaN for fewer than two users; resamples without a value do not
+    count.
     """
     each = np.arange(n_users) if clusters is None else clusters
     n_drawn = int(each.max(initial=0)) + 1

@@ -23,8 +23,6 @@ from recometer.stats.grouping import (
     group_checked,
 )
 
-__all__ = ["Kind", "in_units", "interval", "interval_of", "student"]
-
 # The bootstrap interval covers too rarely with fewer clusters of different sizes, counted as the
 # equivalent number of clusters of one size (docs/statistics.md).
 FEW_CLUSTERS = 50
@@ -180,13 +178,6 @@ def student(values: Grouped, confidence: float) -> Interval:
 
     It is estimate ± t(n - 1, (1 + confidence) / 2) · standard error (`Grouped.standard_error`).
     Student, "The probable error of a mean", Biometrika 6, 1908.
-
-    Parameters
-    ----------
-    values
-        From `group`.
-    confidence
-        Coverage, in (0, 1).
     """
     n = values.n
     if n < 2:

@@ -17,8 +17,6 @@ from recometer.stats.grouping import Grouped, grouped
 from recometer.stats.saddlepoint import increasing_root
 from recometer.stats.sign_sums import ROUNDING, multiples_of_unit, of_each_size
 
-__all__ = ["Power", "power", "power_of", "smallest_difference", "unit_of", "users_needed"]
-
 MOSTLY = 0.9  # a size of difference is the unit if this share of the differing users has it
 MANY_USERS = 2_000  # Student's t is treated as normal above this number
 MOST_USERS = 10**12

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from recometer.arrays import Float64
 from recometer.stats.bootstrap import bca, percentile
 from recometer.stats.ends import Interval
 from recometer.stats.gaffke import ratio_ends
@@ -15,19 +15,6 @@ from recometer.stats.grouping import Grouped
 from recometer.stats.runs import Moments, RunMoments, over_runs_of
 from recometer.stats.saddlepoint import increasing_root
 from recometer.stats.sign_sums import quantile_of
-
-__all__ = [
-    "NEGATIVE",
-    "NOBODY",
-    "NOT_ABOVE_0",
-    "hull",
-    "less_1",
-    "on_side_of",
-    "relative_interval",
-    "relative_over_runs",
-]
-
-Float64 = npt.NDArray[np.float64]
 
 NOBODY = "No user has both values."
 NOT_ABOVE_0 = "The mean that the difference is relative to is not above 0."
@@ -42,23 +29,13 @@ def relative_interval(
 ) -> Interval:
     """Return all θ from -1 on for which a mean of 0 is not excluded for x - (1 + θ)·y.
 
-    The method is that of the interval of the mean of x - y: the inversion of the randomisation
-    test, Gaffke's bound, Student's t (Fieller, "Some problems in interval estimation", Journal of
-    the Royal Statistical Society B 16, 1954), or the bootstrap. If the mean of y may be 0, there is
-    no upper end. If the set has gaps, its hull is returned. Each end has the same sign as the
-    corresponding end of the difference, because x - y is positive exactly if θ is.
-
-    Parameters
-    ----------
-    ratios
-        From `group`, with the users' values x (at least 0), and the values y of the baseline as
-        sizes (with a sum above 0). For clusters of users, the sums of both.
-    difference
-        The interval of the mean of x - y.
-    bounds
-        The lowest and the highest value of a user of a single model, for Gaffke's bound.
-    largest
-        The number of users of the largest cluster.
+    The method is that of `difference`, the interval of the mean of x - y: the inversion of the
+    randomisation test, Gaffke's bound, Student's t (Fieller, "Some problems in interval
+    estimation", Journal of the Royal Statistical Society B 16, 1954), or the bootstrap. If the mean
+    of y may be 0, there is no upper end. If the set has gaps, its hull is returned. Each end has
+    the same sign as the corresponding end of the difference, because x - y is positive exactly if θ
+    is. `ratios` has x (at least 0) as values and y as sizes; for clusters, the sums of both, and
+    `largest` is the number of users of the largest cluster.
     """
     method, confidence = difference.method, difference.confidence
     if method in ("none", "percentile", "bca"):
@@ -81,14 +58,7 @@ def relative_interval(
 def relative_over_runs(ratios: Grouped, runs: RunMoments, difference: Interval) -> Interval:
     """Return all θ from -1 on for which `over_runs` of x - (1 + θ)·y does not exclude 0.
 
-    Parameters
-    ----------
-    ratios
-        As for `relative_interval`, but with each user's means over runs.
-    runs
-        The mean squares of both models.
-    difference
-        The interval of the mean of x - y over users and runs.
+    `ratios` has each user's means over runs, as in `relative_interval`.
     """
     confidence, n, estimate = difference.confidence, ratios.n, ratios.estimate
     if difference.method == "none":
@@ -147,17 +117,10 @@ def hull(
 ) -> tuple[float, float]:
     """Return the least and the largest ratio whose quantile is between -target and target.
 
-    Parameters
-    ----------
-    quantile_at
-        A function that returns the quantile at a ratio. It is about 0 at the estimate, and above 0
-        below it.
-    estimate, target
-    start
-        A guess of the distance from the estimate to the ends; 0 if the ends equal the estimate.
-    alone
-        The quantiles of x alone and of y alone. If the quantile of x is below the target, the lower
-        end is 0. If the quantile of y is, there is no upper end.
+    `quantile_at` is about 0 at the estimate, and above 0 below it. `start` guesses the distance
+    from the estimate to the ends; 0 if they equal the estimate. `alone` has the quantiles of x
+    alone and of y alone: if that of x is below the target, the lower end is 0; if that of y is,
+    there is no upper end.
     """
     ends = []
     for sign, own in zip((-1.0, 1.0), alone, strict=True):

@@ -10,23 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import ragged
+from recometer.arrays import Float64
 from recometer.errors import InputError, InputTypeError
 from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.grouping import column, matrix
-
-__all__ = [
-    "Moments",
-    "RunMoments",
-    "Runs",
-    "mean_of_runs",
-    "over_folds",
-    "over_runs",
-    "over_runs_of",
-    "over_values",
-    "run_moments",
-]
-
-Float64 = npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,14 +66,8 @@ class Moments(NamedTuple):
 class RunMoments:
     """The sums over users that `over_runs` needs.
 
-    Attributes
-    ----------
-    users
-        The users' means over runs; for a comparison, their differences.
-    n_runs
-        The number of runs, for a comparison of both models.
-    squares
-        MS(runs) and MS(rest) of each model; 0 for one run.
+    `users` are the users' means over runs, or their differences between two models; `squares` has
+    MS(runs) and MS(rest) of each model, 0 for one run.
     """
 
     users: Moments
@@ -143,13 +124,10 @@ def run_moments(first: npt.ArrayLike, second: npt.ArrayLike | None = None) -> Ru
 
 
 def mean_of_runs(columns: npt.ArrayLike) -> Float64:
-    """Return each user's mean over runs, such that the mean of equal values is exactly that value.
+    """Return each user's mean over runs, float64 [n_users], from float64 [n_runs, n_users].
 
-    Otherwise, because of rounding, a model whose seeds all agree would differ from one of its runs.
-
-    Parameters
-    ----------
-    columns : float64 [n_runs, n_users]
+    The mean of equal values is exactly that value, so that a model whose seeds all agree does not
+    differ from one of its runs.
     """
     each = np.asarray(columns, np.float64)
     mean: Float64 = each[0] if len(each) == 1 else each[0] + np.mean(each - each[0], axis=0)
@@ -190,24 +168,9 @@ def over_values(
 
     The variance of the difference is the variance between users (`error` squared) plus
     (s² - i) / R for each model with R runs. Here s² is the variance of the runs' values, and i the
-    part of it that comes from the users; negative terms count as 0. Degrees of freedom are those of
-    `over_runs`. Ratios are linearised.
-
-    Parameters
-    ----------
-    first, second : [n_runs]
-        A value per run.
-    error
-        Standard error between users of the difference (or ratio) of the means over runs.
-    n
-        The number of users.
-    interactions
-        i of each model.
-    relative
-        Whether to return the ratio of the means minus 1 instead of their difference; the ratio is
-        NaN if the second mean is not above 0.
-    confidence
-        Coverage, in (0, 1).
+    part of it that comes from the users (`interactions`); negative terms count as 0. Degrees of
+    freedom are those of `over_runs`. With `relative`, it is the linearised ratio of the means
+    minus 1, with the error of that ratio; NaN if the second mean is not above 0.
     """
     check_confidence(confidence)
     tables = column(first, "first"), column(second, "second")

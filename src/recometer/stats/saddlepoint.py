@@ -8,8 +8,6 @@ import numpy as np
 
 from recometer.tasks import check_wanted
 
-__all__ = ["increasing_root", "normal_quantile_at_mean", "normal_quantile_of"]
-
 NEAR_THE_MEAN = 1e-4
 PRECISION = 1e-9  # relative to the value
 STEPS = 200
@@ -19,19 +17,10 @@ FAR = 1e18  # times the guess, where the search ends
 def normal_quantile_of(w: float, u: float, skewness: float = 0.0) -> float:
     """Return r for which the tail is Φ(r), by Barndorff-Nielsen's saddlepoint formula.
 
-    It is r = w + log(u / w) / w; close to the mean, see `normal_quantile_at_mean`.
-    Barndorff-Nielsen, "Approximate interval probabilities", Journal of the Royal Statistical
-    Society B 52, 1990; Reid, "Saddlepoint methods and statistical inference", Statistical Science
-    3, 1988.
-
-    Parameters
-    ----------
-    w
-        Signed root of twice the exponent at the saddlepoint t.
-    u
-        t · √K''(t), of the same sign.
-    skewness
-        κ3, the standardised third cumulant of the sum.
+    It is r = w + log(u / w) / w, with w the signed root of twice the exponent at the saddlepoint t,
+    and u = t · √K''(t); close to the mean, see `normal_quantile_at_mean`. Barndorff-Nielsen,
+    "Approximate interval probabilities", Journal of the Royal Statistical Society B 52, 1990; Reid,
+    "Saddlepoint methods and statistical inference", Statistical Science 3, 1988.
     """
     ratio = u / w if abs(w) > NEAR_THE_MEAN else 0.0
     return w + (float(np.log(ratio)) / w if ratio > 0 else normal_quantile_at_mean(skewness))
@@ -48,25 +37,12 @@ def normal_quantile_at_mean(skewness: float) -> float:
 def increasing_root(
     function: Callable[[float], float], target: float, start: float
 ) -> float | None:
-    """Return x > 0 at which an increasing function, close to 0 at 0, reaches a positive value.
+    """Return x > 0 at which an increasing function reaches `target` > 0; None if no x does.
 
-    The search uses secants in a bracket. (SciPy's root finders are as good if the root lies in a
-    known range, but importing them takes longer than all intervals of an evaluation.)
-
-    Parameters
-    ----------
-    function
-        A function that is nearly proportional to x. It may jump, and be infinite or NaN for large
-        x.
-    target
-        The value to reach, above 0.
-    start
-        A guess of x, above 0.
-
-    Returns
-    -------
-    float or None
-        None if no x reaches the value.
+    The function is close to 0 at 0 and nearly proportional to x; it may jump, and be infinite or
+    NaN for large x. `start` is a guess of x. The search uses secants in a bracket. (SciPy's root
+    finders are as good if the root lies in a known range, but importing them takes longer than all
+    intervals of an evaluation.)
     """
     x, below, above = start, 0.0, np.inf
     last_x = last_value = 0.0

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from recometer.arrays import Float64
 from recometer.data.numbers import flag
 from recometer.errors import InputError
 from recometer.removed import without
@@ -14,10 +15,6 @@ from recometer.stats.checks import check_bounds, check_number, check_whole
 from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.grouping import column
 from recometer.stats.saddlepoint import increasing_root
-
-__all__ = ["ConfidenceSequence"]
-
-Float64 = npt.NDArray[np.float64]
 
 LARGEST_BET = 0.75  # of the largest possible stake, which could lose all capital
 PRECISION = 1e-9  # of the distance from the mean to the previous end

@@ -9,24 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import ragged
+from recometer.arrays import Float64
 from recometer.data.numbers import flag
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.stats.checks import check_alpha, check_whole
 from recometer.stats.grouping import by_cluster, column, labels_of, matrix
 from recometer.stats.saddlepoint import increasing_root
 
-__all__ = [
-    "Correction",
-    "Ranking",
-    "Tukey",
-    "adjust",
-    "normal_range_quantile",
-    "normal_range_tail",
-    "rank_intervals",
-    "tukey",
-]
-
-Float64 = npt.NDArray[np.float64]
 Correction = Literal["holm", "benjamini-hochberg", "bonferroni", "none"]
 
 RESAMPLED_UP_TO = 100  # users who differ

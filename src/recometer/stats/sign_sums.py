@@ -5,22 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from recometer.arrays import Float64, Int64
 from recometer.stats.saddlepoint import normal_quantile_of
-
-__all__ = [
-    "Tilted",
-    "all_sums",
-    "enumerated",
-    "multiples_of_unit",
-    "of_each_size",
-    "of_multiples",
-    "quantile_of",
-]
-
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
 
 MOST_MULTIPLES = 10_000
 MOST_SIZES = 64
@@ -34,14 +21,8 @@ ROUNDING = 1e-12  # of the sum of the sizes: sums this close count as equal
 class Tilted(NamedTuple):
     """Random signs with odds e^(2·t·size) of a plus, for which the sum has a given mean.
 
-    Attributes
-    ----------
-    t
-        The parameter of the tilt.
-    exponent
-        The cost of the tilt, t·mean - K(t) with K(t) = Σ log cosh(t·size).
-    variance
-        K''(t), of the sum.
+    `exponent` is the cost of the tilt, t·mean - K(t) with K(t) = Σ log cosh(t·size); `variance` is
+    K''(t).
     """
 
     t: float
@@ -89,13 +70,7 @@ def all_sums(sizes: Float64) -> Float64:
 
 
 def multiples_of_unit(sizes: Float64) -> Int64 | None:
-    """Return the sizes as multiples of their largest common unit; None if it is too small.
-
-    Parameters
-    ----------
-    sizes
-        Increasing and above 0.
-    """
+    """Return increasing sizes as multiples of their common unit, or None if it is too small."""
     if len(sizes) > MOST_SIZES:
         return None
     off = SAME * sizes[-1]
@@ -119,21 +94,8 @@ def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None
     """Return the probability that Σ ±multiple is at least `total`, by convolution.
 
     The signs are tilted so that their mean sum is `total`. Even a far tail is then a sum of
-    probabilities that are not small, and a single Fourier transform gives all of them.
-
-    Parameters
-    ----------
-    multiples
-        Different sizes, above 0.
-    times
-        How many signs each size has.
-    total
-        A sum that can occur, above 0.
-
-    Returns
-    -------
-    float or None
-        None if that would take too much work.
+    probabilities that are not small, and a single Fourier transform gives all of them. `total` is a
+    sum that can occur, above 0. None if that would take too much work.
     """
     most = float(multiples @ times)
     total = most - 2 * round((most - total) / 2)  # all sums have the same parity as the largest one
@@ -171,13 +133,6 @@ def quantile_of(sizes: Float64, counts: Float64, total: float) -> float:
     """Return r with P(Σ ±size ≥ total) = 1 - Φ(r), by saddlepoint approximation.
 
     It uses K(t) = Σ log cosh(t·size), K'(t) = total, w = √(2 (t·total - K)) and u = t √K''(t).
-
-    Parameters
-    ----------
-    sizes, counts
-        The sizes, at least 0, and the number of each.
-    total
-        Σ ±size with the observed signs.
     """
     sign, total = float(np.sign(total)), abs(total)
     if total >= float(counts @ sizes) * (1 - ROUNDING):

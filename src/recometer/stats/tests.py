@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from recometer.arrays import Float64
 from recometer.stats.grouping import Grouped, column, grouped
 from recometer.stats.sign_sums import (
     ROUNDING,
@@ -24,25 +25,6 @@ from recometer.stats.sign_sums import (
     of_multiples,
     quantile_of,
 )
-
-__all__ = [
-    "MANY_USERS",
-    "OTHERS",
-    "TESTS",
-    "Found",
-    "PairedTest",
-    "Test",
-    "TestResult",
-    "documented",
-    "paired",
-    "paired_t",
-    "randomisation",
-    "sign",
-    "smallest_p",
-    "wilcoxon",
-]
-
-Float64 = npt.NDArray[np.float64]
 
 Test = str
 """A name of `TESTS`."""
@@ -107,16 +89,9 @@ class TestResult:
 
 
 class Found(NamedTuple):
-    """The return value of the function of a test.
+    """The return value of the function of a test: the two-sided p, its method, and a remark.
 
-    Attributes
-    ----------
-    p
-        The two-sided p-value. NaN if there is none, and `note` says why.
-    method
-        How it was computed; see `TestResult`.
-    note
-        A remark that readers should know, or an empty text.
+    p is NaN if there is none, and `note` says why; for `method`, see `TestResult`.
     """
 
     p: float

@@ -22,8 +22,6 @@ from recometer.stats.relative import NEGATIVE, NOT_ABOVE_0, hull, less_1
 from recometer.stats.tests import TestResult
 from recometer.stats.two_one_sided import Equivalence, check_margin
 
-__all__ = ["SampleRatio", "TwoGroups", "compare_groups", "sample_ratio"]
-
 Two = tuple[npt.ArrayLike | None, npt.ArrayLike | None]
 
 MISMATCH = 0.001  # the usual level for sample ratios: a mismatch casts doubt on all other results

@@ -18,8 +18,6 @@ from recometer.stats.runs import over_runs_of, run_moments
 from recometer.stats.saddlepoint import increasing_root
 from recometer.stats.tests import TestResult
 
-__all__ = ["Equivalence", "check_margin", "equivalence", "equivalence_over_runs"]
-
 LEAST_LEVEL = 1e-12  # below this level, intervals cannot be computed
 
 
@@ -126,15 +124,7 @@ def equivalence(
 def equivalence_over_runs(
     first: npt.ArrayLike, second: npt.ArrayLike, margin: float, *, alpha: float = 0.05
 ) -> Equivalence:
-    """Test equivalence if both users and runs are samples; see `over_runs`.
-
-    Parameters
-    ----------
-    first, second : [n_users, n_runs]
-        A column for each run of each model.
-    margin, alpha
-        As in `equivalence`.
-    """
+    """Test equivalence if both users and runs are samples; see `over_runs` and `equivalence`."""
     check_margin(margin, alpha)
     given = run_moments(first, second)
     whole = over_runs_of(given, confidence=1 - 2 * alpha)
