@@ -1,4 +1,4 @@
-"""The measured cases of the conventions: recorded library calls and our equivalents.
+"""Recorded calls of other libraries, and the calls of recometer that must reproduce them.
 
 A record is the output of a library's call on the shared cases. An `Ask` is the call of
 `recometer.evaluate` that must give the same value.
@@ -28,7 +28,7 @@ def load(name: str) -> Any:
 
 
 def number(value: Any) -> float | None:
-    """Read a value from the files, where NaN and infinity are text. Return None for other text."""
+    """Convert a recorded value to a number. Text other than "NaN" or an infinity gives None."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int | float):
@@ -41,7 +41,7 @@ def number(value: Any) -> float | None:
 class Ask:
     """A call of `evaluate`.
 
-    `source` and `test` are names of data that `Cases` makes.
+    `source` and `test` name data that the methods of `Cases` make.
     """
 
     protocol: str
@@ -55,12 +55,12 @@ class Ask:
 
     @property
     def call(self) -> tuple[Any, ...]:
-        """The arguments except the metric: metrics with equal ones can share an evaluation."""
+        """The arguments except the metric. Calls that only differ in the metric are made together."""
         return (self.protocol, self.source, self.test, self.rules, self.options)
 
 
 class Cases:
-    """The shared cases as sources and test sets."""
+    """The cases in `shared/conventions`, as sources and test sets."""
 
     def __init__(self) -> None:
         content = load("cases.json")
@@ -77,17 +77,17 @@ class Cases:
         return {user: facts["train"] for user, facts in self.users.items()}
 
     def in_train(self) -> np.ndarray[Any, Any]:
-        """Return features of the items: for each train user, whether the user has the item."""
+        """Return a feature of items for each train user: whether the user has the item in train."""
         table = np.zeros((self.n_items, len(self.users)))
         for column, items in enumerate(self.train().values()):
             table[items, column] = 1
         return table
 
     def test(self, kind: str) -> dict[str, dict[Any, float]]:
-        """Return the relevance labels.
+        """Return the rows of test.
 
-        judged: all rows; positive: only rows above 0; alone: all users, even those without a row
-        above 0; rated: all users with all rows.
+        The kind says which rows and users: "judged" all rows, "positive" only rows above 0,
+        "alone" all users, even those without a row above 0, and "rated" all users with all rows.
         """
         kind, _, minus = kind.partition(" without ")
         text = kind.endswith(" as text")
@@ -130,7 +130,7 @@ class Cases:
         return rm.Scores(matrix, user_ids=list(self.users), item_ids=items)
 
     def predictions(self) -> rm.Pairs:
-        """Return the rows of test with the scores from the matrix."""
+        """Return the rows of test as ratings, with scores from the matrix as predictions."""
         rows = [
             (user, item, gain, self.users[user]["score_row"][item])
             for user, of_user in self.test("rated").items()
@@ -156,7 +156,7 @@ class Cases:
 
 
 def ask_for(record: Record) -> Ask | None:
-    """Return the call that should give the record's value, or None if there is none."""
+    """Return the call that should reproduce a record, or None if no call can."""
     library = record["library"]
     return LIBRARIES[library](record) if library in LIBRARIES else None
 
@@ -195,7 +195,7 @@ def _recometrics(record: Record) -> Ask | None:
     name = record["impl"].split()[0].replace("@K", "")
     rules: tuple[tuple[str, Any], ...] = ()
     if "cumulative=True" in record["impl"] and name == "NDCG":
-        # Users with fewer candidates than the largest k are left out.
+        # recometrics leaves out users with fewer candidates than the largest k.
         name, rules = "NDCG(cumulative=True)", (("defects", True), ("min_candidates", 10))
     if "min_pos_test=4" in record["impl"]:
         rules = (("defects", True), ("min_positives", 4))
@@ -225,7 +225,7 @@ def _replay(record: Record) -> Ask | None:
     return Ask(protocol, _at(name, record), record["source"], rules=rules)
 
 
-LENSKIT = "lenskit_2025"  # the version that made the records
+LENSKIT = "lenskit_2025"  # the version that was recorded
 
 
 def _lenskit(record: Record) -> Ask | None:
@@ -246,11 +246,11 @@ def _torchmetrics(record: Record) -> Ask | None:
         name, action = found[1], found[2]
     empty = {"neg": 0.0, "pos": 1.0, "skip": "undefined"}[action]
     rules: tuple[tuple[str, Any], ...] = () if action == "neg" else (("no_relevant", empty),)
-    # Its empty_target_action is about users without irrelevant items; these cases have none.
+    # Its empty_target_action only affects users without irrelevant items, which do not occur here.
     if name == "RetrievalFallOut":
         return Ask("torchmetrics", _at(name, record), record["source"], "binary")
     test = "judged" if record["relevance"] == "graded" else "binary"
-    # The functions for one user have no empty_target_action.
+    # The functional form for a single user has no empty_target_action.
     alone = (("no_relevant", 0.0),)
     return Ask("torchmetrics", _at(name, record), record["source"], test, rules, alone=alone)
 
@@ -274,7 +274,7 @@ def _evidently(record: Record) -> Ask | None:
 def _recommenders(record: Record) -> Ask | None:
     name, _, threshold = record["impl"].partition("(by_threshold, threshold=")
     if threshold:
-        # Recommenders uses the threshold as the length of the lists.
+        # Recommenders cuts lists at the threshold.
         source = f"{record['source']} cut {threshold.rstrip(')')}"
         return Ask("recommenders", _at(name, record), source, "alone")
     name = record["impl"].replace("{'discfun_type': 'log2'}", "")
@@ -296,7 +296,7 @@ def _cornac(record: Record) -> Ask | None:
     name = record["impl"]
     if name.endswith(".compute"):
         short = name.removesuffix(".compute").partition("(")[0]
-        # Cornac's metrics do not know which items are in train.
+        # Cornac's metrics do not know the train items, and count them as misses.
         rules = (("unknown_items", "misses"),)
         return Ask(
             "cornac", _at(CORNAC.get(short, short), record), record["source"], "alone", rules
@@ -329,7 +329,7 @@ def _pyspark(record: Record) -> Ask | None:
 def _rexmex(record: Record) -> Ask | None:
     name = record["impl"].split()[0]
     if name.startswith("normalized"):
-        user = record["impl"].split()[1]  # the library was called for this user
+        user = record["impl"].split()[1]  # the name of the only user in the call
         others = " ".join(f"u{n}" for n in range(9) if f"u{n}" != user)
         return Ask("rexmex", name, "matrix", f"judged without {others}")
     if name == "mean_reciprocal_rank":
@@ -380,7 +380,7 @@ LIBRARIES: dict[str, Callable[[Record], Ask | None]] = {
 }
 
 
-# The small cases have one user, or one user per item if the record has the place of tied items.
+# The small cases have one user. Records of the places of tied items have one user per item.
 
 USER = "u"
 EQUAL_RANKS = [2, 3]
@@ -388,7 +388,7 @@ DENSE = ("recometrics", "implicit", "torchmetrics", "sklearn", "cornac", "recpac
 
 
 def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
-    """Return the evaluation and the name of the metric for a record of a small case."""
+    """Evaluate a recorded small case; return the evaluation and the name of the metric."""
     name = record["source"].removeprefix("mini:")
     if name in ("ties8", "ties40"):
         return _tied(cases.mini[name], record)
@@ -436,7 +436,7 @@ def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
 
 
 def _concordant_pairs() -> rm.Evaluation:
-    """Users a, b and c have three concordant pairs, one discordant, and one concordant pair."""
+    """Evaluate users with three concordant pairs (a), one discordant (b) and one concordant (c)."""
     rows = [
         ("a", 1, 1.0, 1.0), ("a", 2, 2.0, 2.0), ("a", 3, 3.0, 3.0),
         ("b", 1, 1.0, 2.0), ("b", 2, 2.0, 1.0),
@@ -448,7 +448,7 @@ def _concordant_pairs() -> rm.Evaluation:
 
 
 def _padded_with_minus_one() -> tuple[rm.Evaluation, str]:
-    """Two users without hits; the second user's list is short."""
+    """Evaluate two users without hits, where the second user's list is padded with -1."""
     source, metric = rm.Lists({0: [0, 1, 2], 1: [0, 1]}), "LinkPredHitRatio@3"
     test, rules = {0: [4], 1: [3]}, {"defects": True, "shifted_ids": "kept"}
     return rm.evaluate(source, test, metrics=metric, protocol="pyg", **rules), metric
@@ -523,14 +523,15 @@ def _mini_ask(record: Record) -> tuple[str, str, dict[str, Any]] | None:
     if library == "recommenders":
         ask = ask_for({**record, "impl": impl.removesuffix("{}")})
         assert ask is not None
-        # Its NDCG joins repeated rows of lists with repeated rows of test, which is a defect.
+        # A defect of its NDCG: it counts each repeated row of a list once per repeated row of test.
         repeats = record["source"] in ("mini:dup_list", "mini:dup_truth")
         return library, ask.metric, {"defects": repeats and "ndcg" in impl}
     ask = ask_for({**record, "source": "full"})
     return None if ask is None else (ask.protocol, ask.metric, dict(ask.rules))
 
 
-# How to get the place of a single relevant item: protocol, metric, and value -> place.
+# How to compute the place of a single relevant item: a protocol, a metric, and a function from the
+# value of the metric to the place.
 RANKS: dict[tuple[str, str], tuple[str, str, Callable[[float], float]]] = {
     ("pytrec_eval", "recip_rank"): ("trec_eval", "recip_rank", lambda v: 1 / v),
     ("ir_measures", "RR (pytrec_eval)"): ("ir_measures", "RR", lambda v: 1 / v),
@@ -579,7 +580,7 @@ RANKS: dict[tuple[str, str], tuple[str, str, Callable[[float], float]]] = {
 
 @dataclasses.dataclass
 class Places:
-    """The places of items under a convention, in a class with the interface of an evaluation."""
+    """Places of tied items under a convention. The tests use it like an evaluation."""
 
     protocol: rm.Protocol
     user_ids: Any
@@ -590,7 +591,7 @@ class Places:
 
 
 def _tied(case: Mapping[str, Any], record: Record) -> tuple[Any, str] | None:
-    """Evaluate one user per item, for whom only that item is relevant."""
+    """Evaluate one user per item, with this item as the only relevant one."""
     impl = record["impl"]
     if impl.startswith("PrecisionTopK"):
         return _all_relevant(case)
@@ -613,7 +614,7 @@ def _tied(case: Mapping[str, Any], record: Record) -> tuple[Any, str] | None:
         source = rm.Lists({user: dict(pairs[::-1] if reverse else pairs) for user in users})
     result = rm.evaluate(source, test, metrics=metric, protocol=protocol)
     places = {user: place_of(v) for user, v in zip(result.user_ids, result[metric], strict=True)}
-    # gdeval prints values with five digits; the records give places with three.
+    # gdeval prints values with five digits, so the recorded places are rounded to three.
     if "gdeval" in record["impl"]:
         places = {user: round(place, 3) for user, place in places.items()}
     values = {metric: np.array(list(places.values()))}
@@ -621,7 +622,7 @@ def _tied(case: Mapping[str, Any], record: Record) -> tuple[Any, str] | None:
 
 
 def _all_relevant(case: Mapping[str, Any]) -> tuple[Any, str]:
-    """Return precision at 1 to 5 if all items are relevant."""
+    """Evaluate the precision at 1 to 5 of a list in which every item is relevant."""
     source = rm.Lists({USER: dict(zip(case["items"], case["scores"], strict=True))})
     test = {USER: dict.fromkeys(case["items"], 1.0)}
     name = "PrecisionTopKMetric@1..5"
@@ -631,7 +632,7 @@ def _all_relevant(case: Mapping[str, Any]) -> tuple[Any, str]:
 
 
 def _short_last_hit() -> tuple[Any, str]:
-    """Return MAP at k for two users; one has a list of three items, with a hit at the end."""
+    """Evaluate MAP at k for two users. One has a list of three items, with a hit at the end."""
     source = rm.Lists({"a": [0, 1, 2], "b": [0, *range(3, 12)]})
     name, cutoffs = "MAPKMetric@1,3,5,10", ["1", "3", "5", "10"]
     test = {"a": {2: 1.0}, "b": {0: 1.0}}
@@ -656,7 +657,7 @@ def _unseen_positive(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] 
 
 
 def _more_places_than_items(record: Record) -> tuple[rm.Evaluation, str]:
-    """Evaluate lists with ten places, although there are only five items."""
+    """Evaluate a list with ten places in a catalogue of only five items."""
     name, positive = record["impl"].split(",")[0], int(record["impl"].split("[")[1][0])
     source = rm.Scores([[0.9, 0.8, 0.7, 0.6, 0.5]], user_ids=[USER], item_ids=np.arange(5))
     metric = f"{name}@10"
@@ -666,9 +667,10 @@ def _more_places_than_items(record: Record) -> tuple[rm.Evaluation, str]:
 
 # List metrics
 
-# If candidates run out, RecBole lists masked items and padding, in the order of torch.topk, like
-# ties. These lists are from torch 2.13.0 on the CPU, with topk=[5], [1, 3, 5, 10], [20] and [21].
-# Item 0 is the padding, so the other items are shifted by 1.
+# If a user has too few candidates, RecBole fills the list up with masked items and padding.
+# torch.topk determines their order, as for ties. These lists are from torch 2.13.0 on the CPU, with
+# topk=[5], [1, 3, 5, 10], [20] and [21]. Item 0 is the padding, so the other items are shifted by
+# 1.
 TOPK = {
     5: {"u4": [14, 9, 20, 13, 10], "u6": [13, 15, 14, 16, 12]},
     10: {
@@ -693,12 +695,12 @@ LIST_NAMES = {
     ("evidently", "coverage"): "PopularityBias.coverage",
     ("evidently", "gini"): "PopularityBias.gini",
 }
-# LensKit was run with one more interaction in train, with an item of u4's list.
+# LensKit was run with an additional interaction in train, with an item from the list of u4.
 LENSKIT_EXTRA = {"somebody": [19]}
 
 
 def of_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
-    """Return the evaluation and the name of the metric for a record of a list metric."""
+    """Evaluate a recorded list metric; return the evaluation and the name of the metric."""
     library = record["library"]
     if library == "recbole":
         return _of_filled_lists(cases, record)
@@ -721,7 +723,7 @@ def of_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
     features, kinds = cases.features, cases.categories
     call = (library, record["impl"], record["source"], record["k"])
     if library == "recommenders" and call not in cases.called:
-        features = cases.in_train()  # the second of its two diversity records uses features
+        features = cases.in_train()  # the second of two equal calls used item features
     cases.called.add(call)
     catalogue = rm.Catalogue(np.arange(cases.n_items), categories=kinds, features=features)
     metric = f"{name}@{depth}"
@@ -738,7 +740,7 @@ def of_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
 
 
 def _of_filled_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str]:
-    """Evaluate like RecBole, which fills lists up with masked items and counts items from 1."""
+    """Evaluate like RecBole, which fills lists up with masked items and numbers items from 1."""
     depth = max(json.loads(record["impl"].split("topk=")[1].split("]")[0] + "]"))
     odd = TOPK[depth]
     test = cases.test("judged" if "incl. u3" in record["impl"] else "positive")

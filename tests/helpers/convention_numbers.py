@@ -1,4 +1,4 @@
-"""Numbers printed by libraries for small cases: tests/metrics/convention_numbers.toml."""
+"""Read tests/metrics/convention_numbers.toml: numbers that libraries printed for small cases."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CASES = CONTENT.pop("cases")
 
 
 def printed_values() -> Iterator[tuple[str, str, Mapping[str, Mapping[str, float]]]]:
-    """Yield each convention and case, with the numbers per metric."""
+    """Yield the conventions and cases, each with the printed numbers of every metric."""
     for name, part in CONTENT.items():
         for convention in filter(None, (part.get("convention", name), part.get("also"))):
             yield convention, part["case"], part["numbers"]
@@ -39,12 +39,12 @@ def rules_of(convention: str | rm.Protocol) -> rm.Protocol:
 
 
 def evaluate(convention: str | rm.Protocol, case: str, metric: str) -> rm.Evaluation:
-    """Evaluate a case of the file; "binary" and "all items" are variants of "lists"."""
+    """Evaluate a case of the file, where "binary" and "all items" are variants of "lists"."""
     given: dict[str, Any] = CASES["lists" if case in ("binary", "all items") else case]
     asked: dict[str, Any] = {"metrics": metric, "protocol": convention}
     if case in ("ratings", "labels"):
         frame = pl.DataFrame({name: given[name] for name in ("user", "item", "rating", "score")})
-        # Conventions with a threshold of their own accept no other threshold.
+        # Some conventions have a fixed threshold, and then accept no other one.
         said = isinstance(rules_of(convention).relevant_from, float)
         threshold = None if said else given["threshold"]
         pairs = rm.Pairs(frame, rating="rating", score="score", threshold=threshold)
@@ -87,7 +87,7 @@ def evaluate(convention: str | rm.Protocol, case: str, metric: str) -> rm.Evalua
 
 
 def our_value(result: rm.Evaluation, metric: str, which: str) -> float:
-    """Return our value for a user, or over all users."""
+    """Return recometer's value for a user, or over all users."""
     if which == "mean":
         return result.mean()[metric]
     users = range(len(result)) if result.user_ids is None else result.user_ids.tolist()

@@ -12,8 +12,8 @@ from recometer.metrics import METRICS, Metric
 from recometer.protocol import RelevantFrom
 from recometer.testing.rankings import RankingCase, is_relevant
 
-# These metrics do not depend on the order if all candidates are within the cut-off. They are then
-# undefined.
+# If all candidates are within the cut-off, the value of these metrics does not depend on the
+# ranking, so it is undefined.
 ORDER_FREE = (
     "precision", "tprecision", "recall", "f", "hit", "hits", "fallout", "accuracy", "mcc",
     "ips_recall", "snips_recall",
@@ -22,17 +22,17 @@ ORDER_FREE = (
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """One user's candidates in one order, best first, with all that metrics need to know."""
+    """One order of a user's candidates, best first, with everything that metrics need."""
 
-    rel: Sequence[int]  # 1 or 0 for each candidate
-    gains: Sequence[float]  # of each candidate; 0 if not judged
+    rel: Sequence[int]  # 1 for each relevant candidate, otherwise 0
+    gains: Sequence[float]  # the gain of each candidate; 0 if not judged
     judged: Sequence[bool]  # whether each candidate is judged
-    all_gains: Sequence[float]  # of all judged items, including unranked ones
-    relevant_gains: Sequence[float]  # of all relevant items
-    n_relevant: int  # of all judged items, including unranked ones
-    n_excluded: int  # training items
+    all_gains: Sequence[float]  # gains of all judged items, including unranked items
+    relevant_gains: Sequence[float]  # gains of all relevant items, including unranked items
+    n_relevant: int  # number of relevant items, including unranked items
+    n_excluded: int  # number of training items
     relevant_from: RelevantFrom
-    negative_gains: str  # the rule of the same name
+    negative_gains: str  # value of this rule
     whole: bool  # whether the metric has no cut-off
 
     @property
@@ -58,7 +58,7 @@ def by_definition(
     negative_gains: str = "zero",
     n_excluded: int = 0,
 ) -> float:
-    """Compute a metric for one order of the candidates, by its definition.
+    """Compute a metric by its definition, for one order of the candidates.
 
     Parameters
     ----------
@@ -101,13 +101,13 @@ def by_definition(
         return math.nan
     parameters = {name: one.default for name, one in METRICS[metric.name].parameters.items()}
     parameters |= dict(metric.parameters)
-    # Without a cut-off, unranked items follow at the end.
+    # Without a cut-off, metrics read all candidates and the unranked items after them.
     k = one.n + len(gains) if metric.cutoff is None else metric.cutoff
     return float(DEFINITIONS[metric.name](one, k, **parameters))
 
 
 def judged_gains(case: RankingCase, user: int) -> dict[int, float]:
-    """Return the gains of a user's judged items, by item."""
+    """Return a dict of the gains of a user's judged items."""
     return {
         item: float(gain)
         for item, gain in enumerate(case.gains[user])
@@ -116,7 +116,7 @@ def judged_gains(case: RankingCase, user: int) -> dict[int, float]:
 
 
 def mean_over_orders(metric: Metric, case: RankingCase, user: int, **rules: Any) -> float:
-    """Average `by_definition` over all orders of the tied items."""
+    """Average `by_definition` over all possible orders of tied items."""
     judged = judged_gains(case, user)
     n_excluded = int(case.excluded[user].sum())
     orders = _distinct_orders(case, user)
@@ -127,9 +127,9 @@ def mean_over_orders(metric: Metric, case: RankingCase, user: int, **rules: Any)
     return math.fsum(values) / sum(n for _, n in orders)
 
 
-@functools.lru_cache(maxsize=16)  # called once per metric
+@functools.lru_cache(maxsize=16)  # it is called again for each metric
 def _distinct_orders(case: RankingCase, user: int) -> list[tuple[list[int], int]]:
-    """Return one of each set of equivalent orders of the tied items, and the size of the set.
+    """Return one order for each set of equivalent orders of tied items, with the size of the set.
 
     Orders are equivalent if they only differ by swapping items with the same gain.
     """
@@ -202,12 +202,12 @@ def _precision_sum(one: Order, k: int) -> float:
 
 
 def _missing(one: Order, k: int) -> int:
-    """Return the number of places missing up to k, which repeat the value of the last place."""
+    """Return by how many places the ranking is shorter than k."""
     return 0 if one.whole else max(k - one.n, 0)
 
 
 def _ap(one: Order, k: int, denominator: str, repeat_last: bool, by_place: bool) -> float:
-    # In a single order, no two items share a place.
+    # `by_place` makes no difference here: in a single order, no two items share a place.
     of = {
         "relevant": one.n_relevant,
         "min": min(k, one.n_relevant),
@@ -368,7 +368,7 @@ def _log2(value: float) -> float:
 
 
 def _gains(one: Order, kind: str) -> tuple[list[float], list[float]]:
-    """Return the gains in ranked order, and the gains of all judged items."""
+    """Return the gains in the order of the ranking, and the gains of all judged items."""
     ranked = [
         _gain(one, kind, value, bool(rel)) if judged else 0.0
         for value, rel, judged in zip(one.gains, one.rel, one.judged, strict=True)
@@ -429,7 +429,7 @@ def _err(one: Order, k: int, max_gain: float) -> float:
 
 def _weights(gains: Iterable[float], propensity: str, power: float | None) -> list[float]:
     exponent = (0.5 if propensity == "popularity" else 1.0) if power is None else power
-    # `observed` gives an item the propensity 1 / (1 + abs(gain)).
+    # The generated cases define the propensity of an item as 1 / (1 + abs(gain)).
     return [(1 + abs(gain)) ** exponent for gain in gains]
 
 

@@ -1,4 +1,4 @@
-"""A strategy that draws ranking metrics."""
+"""A Hypothesis strategy that draws ranking metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write stubs for editors, for the drop-ins that make their functions from tables."""
+"""Write the stubs through which editors find the functions that drop-ins make from tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def names() -> list[str]:
 
 
 def stub_of(name: str) -> str:
-    """Return the stub of a drop-in: signatures and docstrings of its public functions."""
+    """Return the stub of a drop-in, with signatures and docstrings of its public functions."""
     module = importlib.import_module(f"recometer.compat.{name}")
     tree = ast.parse(inspect.getsource(module))
     functions = [_shown(tree, public, getattr(module, public)) for public in module.__all__]

@@ -4,5 +4,5 @@ from hypothesis import settings
 
 
 def examples(share: float) -> settings:
-    """Return settings with a multiple of the profile's number of cases; see `conftest.py`."""
+    """Return settings that multiply the number of cases of the profile (see `conftest.py`)."""
     return settings(max_examples=max(round(share * settings.default.max_examples), 1))

@@ -1,6 +1,6 @@
 """Data frames of every supported library, made from a dict of columns.
 
-The libraries take long to load. They are only loaded for tests that make such frames.
+The libraries take long to import, so each one is only imported by tests that use its frames.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["FRAMES", "ArrowStream"]
 
 
 class ArrowStream:
-    """An object with nothing but an Arrow stream."""
+    """A table that only offers the Arrow stream protocol."""
 
     def __init__(self, table: Any) -> None:
         self.table = table
@@ -23,7 +23,7 @@ class ArrowStream:
 
 
 class PlainColumns:
-    """A data frame of an unknown library, which only gives its columns."""
+    """A data frame of an unknown library, which only offers access to its columns."""
 
     def __init__(self, columns: dict[str, list[object]]) -> None:
         self.columns = list(columns)
@@ -34,7 +34,7 @@ class PlainColumns:
 
 
 def polars_categories(data: dict[str, Any]) -> Any:
-    """Return a Polars frame; string ids, in its first two columns, become categories."""
+    """Return a Polars frame in which string ids (the first two columns) are categories."""
     import polars as pl
 
     frame = pl.DataFrame(data)

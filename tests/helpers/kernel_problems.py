@@ -1,7 +1,7 @@
-"""The problems that `recometer check` passes to the kernel, and the results of the twin.
+"""The problems on which `recometer check` tests the kernel, with the results of its NumPy twin.
 
-``python tests/helpers/kernel_problems.py`` writes them to the file in the package. Scores are sums
-of small integers, which are exact with and without fused multiply-add.
+``python tests/helpers/kernel_problems.py`` writes both to a file in the package. Scores are sums of
+small integers, which are exact with and without fused multiply-add.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ class Draws:
         self.seeds = itertools.count()
 
     def __call__(self, low: int, high: int, *shape: int) -> Array:
-        """Return numbers from low to high."""
+        """Return random integers from low to high."""
         bits = mix(np.arange(np.prod(shape), dtype=np.uint64) + np.uint64(next(self.seeds) << 32))
         return (bits % np.uint64(high - low + 1)).astype(np.int64).reshape(shape) + low
 
     def order(self, *shape: int) -> Array:
-        """Return permutations of the last axis."""
+        """Return random permutations along the last axis."""
         return np.argsort(self(0, 2**62, *shape), axis=-1)
 
 
 def problems() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return functions of the kernel and their arguments."""
+    """Yield the name of a kernel function and its arguments, for all problems."""
     draw = Draws()
     for number, (shape, dtype) in enumerate(itertools.product(SHAPES, (np.float32, np.float64))):
         yield from of_vectors(draw, number, *shape, dtype)
@@ -54,15 +54,15 @@ def problems() -> Iterator[tuple[str, dict[str, Any]]]:
 def of_vectors(
     draw: Draws, number: int, n_users: int, n_items: int, n_factors: int, dtype: npt.DTypeLike
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return problems for the functions that are compiled per instruction set."""
+    """Yield problems for the functions that are compiled for each instruction set."""
     rule, order = NanRule(number % 3), TieOrder(number % 3)
     users, items = (draw(-4, 4, n, n_factors).astype(dtype) for n in (n_users, n_items))
-    if number % 4 > 1:  # every user has scores that are not finite
+    if number % 4 > 1:  # gives every user scores that are not finite
         items[draw(0, n_items - 1, 3), 0] = np.nan, np.inf, -np.inf
     own: dict[str, Any] = {"users": users, "items": items, "bias": None, "rows": None}
     if number % 2:
         own |= {"bias": draw(-4, 4, n_items).astype(dtype), "rows": draw.order(n_items)}
-    picked = draw.order(n_users, n_items)[:, :4].astype(np.int32)  # two excluded, two judged
+    picked = draw.order(n_users, n_items)[:, :4].astype(np.int32)  # 2 excluded, 2 judged
     excluded, judged = (np.sort(part, axis=1).ravel() for part in (picked[:, :2], picked[:, 2:]))
     indptr = np.arange(0, 2 * n_users + 1, 2)
     common = {"excluded_indptr": indptr, "excluded": excluded, "nan_rule": rule}
@@ -101,7 +101,7 @@ def of_vectors(
 
 
 def of_rows(draw: Draws) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return problems for lists, sorting, sums and hashing."""
+    """Yield problems for lists, sorting, sums and hashing."""
     n_users, n_items, n = 5, 12, 60
     indptr, judged = np.arange(0, n + 1, n // n_users), draw(-1, n_items - 1, n_users)
     scores = draw(0, 4, n).astype(float)
@@ -135,7 +135,7 @@ def of_rows(draw: Draws) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def solved() -> Iterator[Call]:
-    """Return the problems with their arrays as filled by the twin."""
+    """Yield the problems, and their arrays after a call of the twin."""
     for name, given in problems():
         after = {key: value.copy() for key, value in given.items() if isinstance(value, np.ndarray)}
         with np.errstate(invalid="ignore"):
@@ -144,7 +144,7 @@ def solved() -> Iterator[Call]:
 
 
 def content() -> bytes:
-    """Return the uncompressed contents of the file: all calls, and each distinct array once."""
+    """Return the uncompressed contents of the file: all calls, with equal arrays stored once."""
     arrays: dict[str, int] = {}
 
     def named(value: object) -> object:

@@ -1,4 +1,4 @@
-"""The kernel's twin in NumPy: slow, obvious, and the reference for tests of the native functions.
+"""The kernel's twin in NumPy: a slow and simple reference for tests of the native functions.
 
 The functions have the same arguments as the native ones, except for the instruction set; see the
 headers in cpp/. NumPy has no fused multiply-add: scores agree to the last bit if they are exact
@@ -48,7 +48,7 @@ def score_items(
     listed: Int32,
     scores: Array,
 ) -> None:
-    """Write the scores of listed items; `listed` has a row per user."""
+    """Write the scores of the listed items of each user."""
     for user in range(len(users)):
         for j in range(indptr[user], indptr[user + 1]):
             row = listed[j] if rows is None else rows[listed[j]]
@@ -84,7 +84,7 @@ def rank_factors(
     flags: UInt32,
     finished: UInt8,
 ) -> int:
-    """Add the counts of the items at places [first, last), for all users to the end."""
+    """Count the items at places [first, last), for every user and without stopping early."""
     scores = _all_scores(users, items, bias, rows)
     here = slice(first, last) if by_place is None else by_place[first:last]
     candidates = _candidates(len(users), scores.shape[1], excluded_indptr, excluded, here)
@@ -113,7 +113,7 @@ def rank_scores(
     flags: UInt32,
     no_candidates: Int64,
 ) -> int:
-    """Add the counts of all items with given scores; -inf marks items that are not candidates."""
+    """Count all items by the given scores; -inf marks items that are not candidates."""
     scores = scores.copy() if columns is None else scores[:, columns]
     candidates = _candidates(len(scores), scores.shape[1], excluded_indptr, excluded)
     no_candidates += (candidates & np.isneginf(scores)).sum(1)
@@ -149,7 +149,7 @@ def top_factors(
     flags: UInt32,
     finished: UInt8,
 ) -> None:
-    """Add the items at places [first, last) to the top lists, for all users to the end."""
+    """Add the items at places [first, last) to every user's top list, without stopping early."""
     scores = _all_scores(users, items, bias, rows)
     here = slice(first, last) if by_place is None else by_place[first:last]
     candidates = _candidates(len(users), scores.shape[1], excluded_indptr, excluded, here)
@@ -175,7 +175,7 @@ def top_scores(
     flags: UInt32,
     no_candidates: Int64,
 ) -> None:
-    """Add all items to the top lists by given scores; -inf marks items that are not candidates."""
+    """Add all items to the top lists by their scores; -inf marks items that are not candidates."""
     scores = scores.copy() if columns is None else scores[:, columns]
     candidates = _candidates(len(scores), scores.shape[1], excluded_indptr, excluded)
     no_candidates += (candidates & np.isneginf(scores)).sum(1)
@@ -213,7 +213,7 @@ def rank_lists(
     """Find the judged items in given lists, and the top items; see `cpp/lists.hpp`."""
     for user in range(len(begin)):
         train = set(excluded[excluded_indptr[user] : excluded_indptr[user + 1]].tolist())
-        # The best score of each item, and the entry with that score.
+        # For each item, its best score and the entry of the list with this score.
         kept: dict[int, tuple[float, int]] = {}
         given[user] = removed[user] = repeated[user] = 0
         for entry in range(begin[user], end[user]):
@@ -286,7 +286,7 @@ def _candidates(
 
 
 def _tie_break(items: npt.NDArray[np.integer], order: TieOrder, key: np.uint64) -> Array:
-    """Return the keys that sort items with equal scores."""
+    """Return the keys by which items with equal scores are sorted."""
     if order == TieOrder.RANDOM:
         return mix(key ^ items.astype(np.uint64))
     return items if order == TieOrder.ITEM else -items.astype(np.int64)
@@ -303,7 +303,7 @@ def _keep_best(
     n: Int64,
     left: Int64,
 ) -> None:
-    """Merge all candidates with a score into the user's list, and keep the best."""
+    """Merge all candidates that have a score into a user's list, and keep the best of them."""
     k = top_scores.shape[1]
     more = np.flatnonzero(candidate & ~np.isnan(scores))
     items = np.concatenate([top_items[user, : n[user]], more])
@@ -319,7 +319,7 @@ def _keep_best(
 
 
 def _settle(scores: Array, candidate: Bool, nan_rule: NanRule) -> int:
-    """Apply the NaN rule in place, and return the user's score flags."""
+    """Apply the rule for NaN to a user's scores in place, and return the flags of the user."""
     nan = candidate & np.isnan(scores)
     flags = ScoreFlag.INFINITE_SCORE if (candidate & np.isinf(scores)).any() else 0
     if nan_rule == NanRule.UNDEFINED:
@@ -348,7 +348,7 @@ def _count(
 
 
 def count_rows(list: Int32, counts: Int64) -> bool:
-    """Count the rows of each list; False if a row belongs to no list."""
+    """Count the rows of each list; return False if a row belongs to no list."""
     if len(list) and not 0 <= list.min() <= list.max() < len(counts):
         return False
     counts += np.bincount(list, minlength=len(counts))
@@ -356,7 +356,7 @@ def count_rows(list: Int32, counts: Int64) -> bool:
 
 
 def group_rows(list: Int32, values: Array, next: Int64, grouped: Array) -> None:
-    """Write a column of the rows into their lists, in input order."""
+    """Write a column of rows into the lists that they belong to, in input order."""
     for at, value in zip(list, values, strict=True):
         grouped[next[at]] = value
         next[at] += 1
@@ -365,7 +365,7 @@ def group_rows(list: Int32, values: Array, next: Int64, grouped: Array) -> None:
 def place_rows(
     *, list: Int32, items: Int32, places: Int32, first: int, indptr: Int64, sorted_items: Int32
 ) -> bool:
-    """Write rows to given places of their lists; False if a place is outside its list."""
+    """Write rows to the given places of lists; return False if a place is outside of its list."""
     to = indptr[list] + (places.astype(np.int64) - first)
     if ((to < indptr[list]) | (to >= indptr[list + 1])).any():
         return False
@@ -462,7 +462,7 @@ def best_first(indptr: Int64, above: Int64, before: Int64 | None, order: Int64) 
 
 
 def longest_first(lengths: Float64, order: Int32, bounds: Float64) -> None:
-    """Write the order by descending rounded length, and the largest length from each place on."""
+    """Write the items by descending rounded length, and the largest length from each place on."""
     largest = lengths.max(initial=0.0, where=np.isfinite(lengths))
     shares = np.minimum(lengths, largest) / largest if largest > 0 else np.zeros(len(lengths))
     order[:] = np.argsort(-np.floor((2**16 - 1) * shares), kind="stable")
@@ -530,7 +530,7 @@ def hold_first(
     sizes: Int64,
     held: UInt8,
 ) -> bool:
-    """Mark the first rows of each user in a range of users."""
+    """Mark the first rows of each user, for a range of users."""
     arguments = (users, items, user_draws, item_draws, times, float_times, values, order)
     for user, size in enumerate(sizes):
         rows, _ = _in_order(first + user, *arguments)
@@ -572,7 +572,7 @@ def _in_order(
     values: Array | None,
     order: RowOrder,
 ) -> tuple[Int64, Bool]:
-    """Return a user's rows in order, and mark the rows at which places restart from 0."""
+    """Return a user's rows in order, and mark the rows where the numbering restarts from 0."""
     rows = np.flatnonzero(users == user)
     item = item_draws[items[rows]]
     draw = mix(user_draws[user] ^ item)
@@ -580,7 +580,8 @@ def _in_order(
     if float_times:
         time = time.view(np.float64)
     value = np.zeros(len(rows)) if values is None else values[rows]
-    # lexsort's last key counts most. Later rows come first among equals, hence the reversals.
+    # The last key of lexsort has priority. The order is reversed below, since the latest rows come
+    # first.
     later = [rows, value, time]
     if order == RowOrder.LATEST:
         keys = [rows, value, ~item, ~draw, time]
@@ -607,12 +608,12 @@ def hold_below(
     limit: int,
     held: UInt8,
 ) -> None:
-    """Mark the rows whose draw is below a limit."""
+    """Mark the rows with a random draw below a limit."""
     held[:] = mix(user_draws[users] ^ item_draws[items]) < np.uint64(limit)
 
 
 def count_codes(codes: UInt32, counts: Int64) -> None:
-    """Add the number of rows of each code."""
+    """Add the number of rows with each code to the counts."""
     counts += np.bincount(codes, minlength=len(counts))
 
 
@@ -627,7 +628,7 @@ def trim_core(
     backwards: bool,
     kept: UInt8,
 ) -> int:
-    """Remove the rows of users and items that have too few rows, all at once."""
+    """Remove, in a single step, the rows of all users and items with too few rows."""
     enough = (user_counts[users] >= least_user) & (item_counts[items] >= least_item)
     gone = (kept == 1) & ~enough
     kept[gone] = 0
@@ -681,7 +682,7 @@ def add_discounted(
 
 
 def count_within(indptr: Int64, place: Int64, limits: Int64, counts: Int64) -> None:
-    """Count the rows of each user whose place is below the user's limit; see `cpp/sums.hpp`."""
+    """Count each user's rows at places below the user's limit; see `cpp/sums.hpp`."""
     for user, (begin, end) in enumerate(itertools.pairwise(indptr)):
         counts[user] = (place[begin:end] < limits[user]).sum()
 
@@ -700,7 +701,7 @@ def count_in_bands(
     counts: Int32,
     within: Float32,
 ) -> None:
-    """Count the items of each user per band; see `cpp/popularity.hpp`."""
+    """Count each user's items in every popularity band; see `cpp/popularity.hpp`."""
     of_item = np.full(n_items, counts.shape[1] - 1)
     of_item[banded] = band
     bands = of_item[item]
@@ -713,7 +714,7 @@ def count_in_bands(
 
 
 def _sum(terms: list[float]) -> float:
-    """Add numbers one by one; sum long inputs in parts."""
+    """Add numbers in order, like the kernel; long inputs are summed in parts."""
     if len(terms) > ROWS_WITHOUT_PARTS:
         begins = range(0, len(terms), ROWS_OF_PART)
         return _sum([_sum(terms[begin : begin + ROWS_OF_PART]) for begin in begins])

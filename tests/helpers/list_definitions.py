@@ -1,4 +1,4 @@
-"""The definitions of the list metrics, computed directly for one user or for all users."""
+"""Direct implementations of the definitions of all list metrics."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _user_coverage(case: ListCase, k: int, least: str) -> float:
 
 
 def _catalogued(case: ListCase, found: dict[int, float], of: str) -> dict[int, float]:
-    """Return the counts of items in the catalogue; a padded one adds up all others as item -1."""
+    """Return the counts of items in the catalogue; "padded" adds the other items up as item -1."""
     if of not in ("catalogue", "padded"):
         return found
     inside = {item: x for item, x in found.items() if item not in case.uncatalogued}
@@ -101,7 +101,8 @@ def _gini(
     n, total = len(found), math.fsum(found)
     if not total:
         return math.nan
-    # Half the mean absolute difference between two items, divided by the mean.
+    # Half of the mean absolute difference between the counts of two items, divided by the mean
+    # count.
     apart = math.fsum(abs(x - y) for x in found for y in found)
     below = max(n - 1, 1) if divisor == "others" else n
     index = apart / (2 * below * total)
@@ -181,7 +182,7 @@ def _novelty(
                 return 0.0
             rarest = min([n for n in map(case.count, range(case.n_items)) if n], default=total)
             count = rarest if unseen == "largest" else 1
-        # Count at most 1, since 1e-10 more users would give a negative value.
+        # The added 1e-10 can make this slightly negative, hence the clipping at 0 below.
         bits = math.log2(total / count)
         return bits / math.log2(users) if normalised and users > 1 else bits
 
@@ -426,7 +427,7 @@ def _expectedness(case: ListCase, user: int, k: int, place: int, expected: str) 
     if expected == "similarity":
         known = [
             x for x in case.train[user] if not math.isnan(case.features[x][0])
-        ]  # items without features have distance 1 to all others
+        ]  # items without features have distance 1 to all items
         alike = [1 - _distance(case, item, other, "cosine") for other in known]
         return math.fsum(alike) / len(case.train[user])
     n = case.n_catalogue
@@ -455,7 +456,7 @@ def _serendipity(
 
 
 def _hits_of(case: ListCase, user: int, k: int, repeated: bool) -> float:
-    """Return the share of hits in the user's train items (repeated) or outside them (new)."""
+    """Return the share of hits that are in the user's train items (repeated) or not (new)."""
     hits = [item for item in case.lists[user][:k] if item in relevant_items(case, user)]
     known = [item for item in hits if (item in case.train[user]) == repeated]
     return len(known) / len(hits) if hits else math.nan

@@ -25,7 +25,7 @@ def tables(excluded, judged, judged_scores):
 
 
 def rank_biases(instruction_set, scores, judged, own, counts, *, check=False, limit=None):
-    """Rank for one user with factors without columns, so that the biases are the scores."""
+    """Rank for one user without factors, so that the biases are the scores."""
     nothing = np.zeros((len(scores), 0), scores.dtype)
     return _kernel.rank_factors(
         instruction_set=instruction_set,

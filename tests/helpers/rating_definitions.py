@@ -1,4 +1,4 @@
-"""The definitions of the rating metrics, written out for one order of the rows."""
+"""Direct implementations of the definitions of all rating metrics, for one order of the rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def rating_by_definition(
     predicted, actual
         The ratings of one user's rows, highest predicted first.
     threshold
-        Rows with a true rating from here on are relevant, with a predicted one recommended.
+        Rows with a true rating of at least this value are relevant; rows with such a predicted
+        rating are recommended.
 
     Returns
     -------
@@ -50,7 +51,7 @@ def rating_mean_over_orders(metric: Metric, case: RatingCase, user: int) -> floa
 
 
 def in_order(case: RatingCase, user: int, order: Sequence[int]) -> tuple[list[float], list[float]]:
-    """Return the predicted and the true ratings of a user's rows in this order."""
+    """Return the predicted and the true ratings of a user's rows in the given order."""
     return case.predicted[user, order].tolist(), case.actual[user, order].tolist()
 
 

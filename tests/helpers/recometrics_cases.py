@@ -10,18 +10,18 @@ METRICS = (*TOP, "ndcg", "hit", "rr", "roc_auc", "pr_auc")
 
 
 def request_only(*names):
-    """Return arguments that request only these metrics."""
+    """Return the arguments of calc_reco_metrics that request only these metrics."""
     return {name: name in names for name in METRICS}
 
 
 def random_user(rng, kind, n_items, k):
-    """Draw disjoint training and test items of a user of this kind."""
+    """Draw disjoint training and test items for a user of the given kind."""
     items = rng.permutation(n_items)
     if kind == "nothing":
         return items[:0], items[:0]
     if kind == "no test":
         return items[: rng.integers(1, n_items)], items[:0]
-    # The number of items to rank is close to k, or includes most of the items.
+    # Depending on the kind, the user has about k candidates, or at least half of the items.
     around_k = int(np.clip(k + rng.integers(-1, 2), 1, n_items))
     n_candidates = {"tight": around_k, "tight full": around_k, "cold": n_items}.get(
         kind, int(rng.integers(max(1, n_items // 2), n_items + 1))
@@ -106,13 +106,13 @@ def random_factors(rng, n_users, n_items, scores, dtype):
 
 
 def random_metrics(rng):
-    """Draw metrics to request with which recometrics does not read uninitialised memory."""
+    """Draw requested metrics, avoiding requests that make recometrics read uninitialised memory."""
     if rng.random() < 0.3:
         return {"all_metrics": True}
     wanted = {name: bool(rng.random() < 0.4) for name in METRICS}
     if not any(wanted[name] for name in (*TOP, "ndcg")):
         wanted[str(rng.choice(["precision", "average_precision", "ndcg"]))] = True
-    # recometrics rejects requests without these as empty, even if they have other metrics.
+    # recometrics rejects requests without any of these metrics as empty, even if they name others.
     if not any(wanted[name] for name in ("precision", "average_precision", "ndcg", "roc_auc")):
         wanted["roc_auc"] = True
     wanted["roc_auc"] |= wanted["pr_auc"]
@@ -163,7 +163,7 @@ def random_case(seed):
         "nthreads": 1,
         "seed": int(rng.integers(1, 100)),
     }
-    # At k = 1, recometrics does not handle equal scores correctly without noise.
+    # At k = 1, recometrics only handles equal scores correctly if it adds noise.
     options["break_ties_with_noise"] |= k == 1
     if users is not None and rng.random() < 0.3:
         spoil_some_scores(rng, users, items, noise=options["break_ties_with_noise"])
@@ -173,7 +173,7 @@ def random_case(seed):
 
 
 def six_items():
-    """Return three users with 2, 1 and 3 of six items in test, and five distinct scores each."""
+    """Return three users with 2, 1 and 3 of six items in test. Each has five distinct scores."""
     test = sp.csr_array(
         np.array([[1, 0, 2, 0, 0, 0], [0, 0, 0, 1, 0, 0], [0, 3, 0, 0, 1, 1]], dtype=float)
     )

@@ -1,4 +1,4 @@
-"""Evaluations made by hand."""
+"""Evaluations that tests build from given values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recometer.protocol import Protocol
 
 
 def evaluation(values: dict[str, list[float]], **changes: object) -> Evaluation:
-    """Return an evaluation with these values per user; NaN values get a reason."""
+    """Return an evaluation with the given values per user, and a reason for NaN values."""
     n_users = len(next(iter(values.values())))
     columns = {name: np.array(column, dtype=np.float64) for name, column in values.items()}
     fields: dict[str, object] = {
@@ -38,7 +38,7 @@ def evaluation(values: dict[str, list[float]], **changes: object) -> Evaluation:
     return Evaluation(**(fields | changes))  # type: ignore[arg-type]
 
 
-# Fields that depend on the form of the source, the time or kept inputs, and cached intervals.
+# Fields that depend on the form of the source, the elapsed time or the kept inputs, and caches.
 OF_THE_CALL = ("inputs", "inputs_kept", "timings", "_intervals")
 
 

@@ -1,4 +1,4 @@
-"""Rows of items for tests that count them in the kernel."""
+"""Tables of items for tests of the kernel's popularity counts."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ def indptr_of(lengths):
 
 
 def counting(rng, lengths, n_items=9, n_bands=5, *, same_users=False):
-    """A table of items, some of them popular, and output arrays for the counts."""
+    """Return a table of items, some of them popular, and output arrays for the counts."""
     chance = rng.dirichlet(np.full(n_items, 0.3))
     n_users = len(lengths) if same_users else (12 if lengths else 0)
     return {

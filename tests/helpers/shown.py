@@ -1,4 +1,4 @@
-"""Lists with grouped items, and the attention that each place gets."""
+"""Lists of items with groups, and the attention that each place in a list gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases for Spark tests, and comparisons with results of a single machine."""
+"""Cases for Spark tests, and functions that compare results with those of a single machine."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ CUT = "ndcg@5,10 recall@5 precision@3 ap@10 rr@10 hit@5"
 
 
 def data(seed=0, ids=str):
-    """Return the columns of test and train, and ids of users and items."""
+    """Return the columns of test and train, and the ids of all users and items."""
     rng = np.random.default_rng(seed)
     users = [ids(f"u{n}" if ids is str else 1000 + 7 * n) for n in range(N_USERS)]
     items = [ids(f"i{n}" if ids is str else 500 - 3 * n) for n in range(N_ITEMS)]
@@ -43,7 +43,7 @@ def schema_of(ids):
 
 
 def assert_same(result, expected, *, mean=1e-12):
-    """Assert equal values to the last bit, and equal means, counts and reasons."""
+    """Assert that values are equal to the last bit, and so are means, counts and reasons."""
     found = result.collect()
     assert list(found.values) == list(expected.values)
     assert found.user_ids.tolist() == expected.user_ids.tolist()
@@ -82,7 +82,7 @@ def factors(rng, dtype, users, items):
 
 
 def both_factors(table, rng, dtype, users, items, known=slice(None)):
-    """Return the factors of the `known` users as a source on Spark and as a local source."""
+    """Return factors of the `known` users, as a source on Spark and as a local source."""
     of_users, of_items = factors(rng, dtype, users, items)
     number = {"float32": "float", "float64": "double"}[dtype]
     kind = f"id {'string' if isinstance(users[0], str) else 'bigint'}, features array<{number}>"

@@ -17,7 +17,7 @@ SETTINGS = {
     "spark.driver.bindAddress": HOST,
     "spark.driver.host": HOST,
     "spark.executor.memory": "1g",
-    "spark.sql.shuffle.partitions": "2000",  # results must not depend on it
+    "spark.sql.shuffle.partitions": "2000",  # results must not depend on this number
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
@@ -47,7 +47,7 @@ def cluster(folder, environments=({}, {})):
 
 
 def session(address, **settings):
-    """Return a session on a cluster."""
+    """Start a Spark session on a cluster."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(address)
@@ -59,7 +59,7 @@ def session(address, **settings):
 
 
 def _start(stack, log, environment, name, *options):
-    import pyspark  # only imported here, since it may be missing
+    import pyspark  # PySpark may be missing
 
     home = pathlib.Path(pyspark.__file__).parent
     command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}"]
