@@ -742,7 +742,7 @@ def _rows(users: object, score: Array) -> Array | None:
 
 
 def came_twice(user: str, where: str) -> InputError:
-    """Return the error for a user who occurs twice; `where` says in which two places."""
+    """Return the error for a user who occurs twice; `where` names the two places."""
     return InputError(
         f"The user {user} came in {where}. Hint: every user may come once; if a sampler repeats "
         "some, as DistributedSampler does, evaluator.stream(repeated='first') keeps what came "

@@ -43,7 +43,7 @@ class Side:
     rules
         Sentences about the rules that differ from recometer's defaults.
     mean
-        The mean on the data at hand.
+        The mean on the user's data.
     counted
         The number of users in this mean.
     """
@@ -89,7 +89,7 @@ COLUMNS = (
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Printed):
-    """Why two definitions of a metric give different numbers; see `explain`.
+    """An explanation of why two definitions of a metric give different numbers; see `explain`.
 
     Attributes
     ----------

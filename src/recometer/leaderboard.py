@@ -100,7 +100,7 @@ class Leaderboard(Tracked, Printed):
 
     @cached_property
     def rows(self) -> dict[str, dict[str, SummaryRow]]:
-        """For each model, best first, the rows of its summary by the names of metrics."""
+        """For each model, best first, the rows of its summary by metric name."""
         summaries = {
             model: {row.metric: row for row in result.summary()}
             for model, result in self.results.items()
@@ -287,7 +287,7 @@ class Leaderboard(Tracked, Printed):
         ]
 
     def _scope(self, where: Sequence[tuple[str, str]]) -> str:
-        """Name the models and metrics for which something holds; empty if it holds for all."""
+        """Name the models and metrics that a note applies to; empty if it applies to all."""
         if len(where) == len(self.rows) * len(self._metrics):
             return ""
         by_models: dict[tuple[str, ...], list[str]] = {}

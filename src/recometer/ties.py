@@ -150,7 +150,7 @@ class Reach:
 
     rows: Int64 | slice  # the groups that begin within the deepest cut-off
     parted: Int64  # the groups that each cut-off splits, one cut-off after another
-    places: Int64  # how many of their places are within the cut-off
+    places: Int64  # the number of their places within the cut-off
     # For each cut-off: the positions in `rows` of the groups within it, their users, the groups
     # among them that it splits, and the slice of `parted` with these.
     cutoffs: Sequence[tuple[Int64 | slice, Int64, Int64, slice]]
@@ -213,7 +213,8 @@ def sum_by_user(user: Int64, values: Float64, n_users: int) -> Float64:
     Up to `LONG` adjacent rows of a user are added one by one. Longer runs are first summed in parts
     of `PART` rows, which limits the rounding error to the logarithm of their length.
     """
-    # A long run includes two consecutive samples. Usually, there is no long run.
+    # A run longer than `LONG` contains two consecutive samples, so equal samples reveal long runs.
+    # Usually there are none.
     if len(user) > PART and any_of(user[:-PART:PART] == user[PART::PART]):
         run = np.flatnonzero(begins(user))
         length = np.diff(run, append=len(user))

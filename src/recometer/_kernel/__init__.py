@@ -43,9 +43,9 @@ def instruction_set() -> str:
 
 
 def users_at_once(instruction_set: str) -> int:
-    """Return how many users are scored at a time.
+    """Return the number of users that are scored at a time.
 
-    Use multiples of this as sizes of tasks; other numbers take as long as the next multiple.
+    Make the sizes of tasks multiples of this number; other sizes take as long as the next multiple.
     """
     return _available()[instruction_set]
 

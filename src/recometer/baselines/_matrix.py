@@ -29,7 +29,7 @@ def training_interactions(train: Any) -> Interactions:
 
 
 def scores_of(function: Callable[[Int64], Float64], train: Interactions, name: str) -> Scores:
-    """Return the scores of a function for the users and items of train, under a name."""
+    """Wrap a function in `Scores` for the users and items of train; messages show `name`."""
     function.__qualname__ = name
     return Scores(
         function,

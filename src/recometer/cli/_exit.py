@@ -38,7 +38,7 @@ def epilog() -> str:
 
 
 def known_name(name: str, known: Collection[str], what: str = "", option: str | None = None) -> str:
-    """Return one of the known names; the error for any other name begins with `what` they name."""
+    """Return a name if it is known; otherwise raise an error about `what` it should name."""
     if name not in known:
         raise typer.BadParameter(
             f"there is no {what}{name!r}. {did_you_mean(name, known)}", param_hint=option

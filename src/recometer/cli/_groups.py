@@ -39,8 +39,9 @@ class Reads:
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """Let a command take groups of options, and `Files`.
 
-    Typer sees every option of the groups as a parameter of its own. The function is called with
-    groups that have the values. A parameter of type `Files` gets the files that the options name.
+    Typer sees every option of a group as a separate parameter. The function is called with the
+    groups, filled with the values. A parameter of type `Files` gets the files that the options
+    name.
     """
     signature = inspect.signature(function, eval_str=True)
     groups: dict[str, Any] = {}

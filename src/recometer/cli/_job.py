@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Part(NamedTuple):
-    """The files of test and train, of which one may be missing, and the folder of a split."""
+    """The files of test and train, one of which may be missing, and the folder of a split."""
 
     test: str | None
     train: str | None

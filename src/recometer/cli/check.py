@@ -28,7 +28,7 @@ Strict = Annotated[
     bool,
     options.rule_option("--strict", help=f"Exit with {ExitCode.VERDICT:d} if there is a problem."),
 ]
-# Options that a check does not read, by their group.
+# The options that a check does not read, for each group of options.
 UNREAD = {
     "data": ("categories", "features", "propensity"),
     "model": ("baseline",),

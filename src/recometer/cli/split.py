@@ -150,7 +150,7 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True)
 class Filters:
-    """The filters, in the order in which they apply."""
+    """The filters, in the order in which they are applied."""
 
     from_value: FromValue = None
     duplicates: Duplicates = None

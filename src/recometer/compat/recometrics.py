@@ -100,10 +100,10 @@ def calc_reco_metrics(
 ) -> pd.DataFrame | dict[str, Any]:
     r"""Calculate metrics of recommendations per user, as ``recometrics.calc_reco_metrics`` does.
 
-    The score of item j for user i is ``A[i] @ B[j] + item_biases[j]``. The items in
-    ``X_train`` are left out of a user's ranking, those in ``X_test`` (stored zeros too) are
-    relevant. With T the relevant items, :math:`r_j` 1 if the item at rank j is relevant and
-    :math:`c_j` its value in ``X_test``:
+    The score of item j for user i is ``A[i] @ B[j] + item_biases[j]``. The items in ``X_train`` are
+    left out of a user's ranking, and those in ``X_test`` (including stored zeros) are relevant. Let
+    T be the relevant items, :math:`r_j` be 1 if the item at rank j is relevant and 0 otherwise, and
+    :math:`c_j` be its value in ``X_test``:
 
     ======== ====================================================================
     P@K      :math:`\sum_{j \le k} r_j / k`

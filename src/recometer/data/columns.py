@@ -361,7 +361,7 @@ def _last_words(name: str) -> set[str]:
 
 
 def warn_of_unread(names: Iterable[str], whose: str = "") -> None:
-    """Warn that all rows count alike if columns of numbers or bools are not read.
+    """Warn that columns of numbers or bools are not read, so that all rows count alike.
 
     `names` are these columns. `whose` is the argument that contains the table, if that call has no
     options for columns.

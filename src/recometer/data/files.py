@@ -685,7 +685,7 @@ def _floats(text: pl.Series, path: pathlib.Path, option: str) -> pl.Series:
     return parsed
 
 
-MAX_RELEVANCE_DIGITS = 5  # limit in the first line, by which qrels are recognised
+MAX_RELEVANCE_DIGITS = 5  # qrels are recognised by at most this many digits
 FIELD = r"[ \t]+(\S+)"
 RUN = rf"^[ \t]*(\S+)[ \t]+\S+{FIELD}[ \t]+\S+{FIELD}[ \t]+\S"
 QRELS = rf"^[ \t]*(\S+)[ \t]+\S+{FIELD}{FIELD}[ \t]*$"

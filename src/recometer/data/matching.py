@@ -229,7 +229,7 @@ def _same(one: Array, other: Array) -> bool:
 
 
 def _warn_of_strangers(users: Int64, data: Interactions, test: Interactions, what: str) -> None:
-    """Warn if `data` has none of the users of test, whose places in `data` are `users`."""
+    """Warn if `data` has none of the users of test; `users` are their places in `data`."""
     if len(data) and (users < 0).all() and data.user_ids is not None and test.user_ids is not None:
         warn(
             f"{what} has none of the {test.n_users:,} users of test. Hint: are its user ids, "

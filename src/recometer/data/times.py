@@ -13,7 +13,7 @@ from recometer.errors import InputError, argument_text
 if TYPE_CHECKING:
     import polars as pl
 
-# Dates in which the day and the month may be confused; this cannot happen after the year.
+# Dates that may begin with the day or the month; dates that begin with the year are clear.
 DAY_OR_MONTH = r"^\s*(\d{1,2})[/.-](\d{1,2})[/.-]\d"
 # The offset from UTC at the end of a time in ISO 8601; a date without a time has none.
 OFFSET = r"[T ]\d{2}(?::?\d{2}){0,2}(?:[.,]\d+)?\s*(Z|[+-]\d{2}(?::?\d{2})?)\s*$"

@@ -1,4 +1,4 @@
-"""A case, which is a source and its sides; the records that it needs; and its values, a `Part`."""
+"""Measures a case (a source and its sides): requests its records, and computes its `Part`."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def find_records(case: Case) -> Records:
 
 
 def measured_by(case: Case, records: Records) -> dict[str, Measured]:
-    """Return the users to measure, by the kind of record and, for groups of items, their names."""
+    """Return the users to measure, by kind of record or, for groups of items, by group."""
     found: dict[str, Measured] = {}
     sides, needs = case.sides, case.requirements
     arguments, test = sides.arguments, sides.test

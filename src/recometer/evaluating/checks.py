@@ -382,7 +382,7 @@ def _below(value_range: tuple[float, float] | None, relevant_from: RelevantFrom)
 KINDS: tuple[Kind, ...] = ("user", "item")
 MANY = 0.1  # above this share of unknown users or relevant rows, there is a warning
 EXAMPLES = 3
-ASKED = 1000  # number of unknown ids for which another spelling is searched
+ASKED = 1000  # number of unknown ids to try in other spellings
 BY_CHANCE = 10  # with fewer users or items, ids may start at 0 or 1 by chance
 
 
@@ -639,7 +639,7 @@ def said_of_shifted(
     has
         A function that returns whether test or train has an id.
     n_users
-        For items: possible numbers of users, after which items of a graph are numbered.
+        For items: possible numbers of users, because a graph numbers its items after its users.
     """
     low, high = ends
     nodes = low in n_users and n <= high < low + n

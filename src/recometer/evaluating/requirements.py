@@ -38,7 +38,7 @@ class Requirements(NamedTuple):
     negative_gains: bool  # whether a metric counts gains below 0
     at_random: bool  # whether the order of tied items is drawn
     for_source: Protocol  # the rules for the source, from the protocol or from all metrics
-    groups: tuple[str, ...]  # of items, to which metrics of rankings are restricted
+    groups: tuple[str, ...]  # groups of items to which metrics of rankings are restricted
     groups_of_lists: tuple[str, ...]
     leaves_out: bool  # whether unranked items may be left out of test
 

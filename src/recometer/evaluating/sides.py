@@ -221,14 +221,14 @@ def definitions_of(metrics: Sequence[Metric]) -> dict[str, dict[str, str]]:
 
 
 def number_below_0(data: Interactions) -> int:
-    """Return how many values are below 0."""
+    """Return the number of values below 0."""
     if data.values is None or data.value_range[0] >= 0:
         return 0
     return int(np.count_nonzero(data.values < 0))
 
 
 def number_of_zeros(data: Interactions) -> int:
-    """Return how many values are 0."""
+    """Return the number of values that are 0."""
     if data.values is None or data.value_range[0] > 0:
         return 0
     return len(data) - int(np.count_nonzero(data.values))

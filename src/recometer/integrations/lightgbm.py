@@ -56,8 +56,8 @@ class RankingMetrics(GroupedMetrics):
         Raises
         ------
         InputError
-            If LightGBM has gains of its own (``label_gain``), which ``ndcg`` of the convention
-            lacks. Otherwise as for `of_ranker`.
+            If LightGBM uses its own table of gains (``label_gain``), which ``ndcg`` of the
+            convention does not. Otherwise as for `of_ranker`.
         """
         if not hasattr(data, "get_group"):
             raise InputTypeError(

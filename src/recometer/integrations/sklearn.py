@@ -169,7 +169,7 @@ def ranking_scorer(
 
 
 def _methods(response: object) -> tuple[str, ...]:
-    """Return the names of the methods of which one is called."""
+    """Return the names of the methods; the first that the estimator has is called."""
     found: Any = (response,) if isinstance(response, str) else response
     if not isinstance(found, Sequence) or not all(isinstance(one, str) for one in found):
         raise InputTypeError(

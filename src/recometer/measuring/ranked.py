@@ -149,7 +149,7 @@ class RankedUsers(Measured):
 
     @cached_property
     def _parts(self) -> tuple[Int64, RankedUsers, RankedUsers] | None:
-        """Return a view without ties, and the few users with ties; None if there are many."""
+        """Return the users with ties, a view without ties, and these users alone; None if many."""
         ranks = self.ranks
         if not any_of(ranks.tied):
             return None
@@ -330,7 +330,7 @@ class _Rules:
 
     @cached_property
     def all_relevant(self) -> Bool | None:
-        """Whether all of a user's candidates are relevant: bool [n_users]; None if never."""
+        """A mask of users whose candidates are all relevant: bool [n_users]; None if no user."""
         ranks = self.ranks
         if ranks.n_rankable is not None:
             all_relevant = self.counted & (ranks.n_rankable >= ranks.n_candidates)

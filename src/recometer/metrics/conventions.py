@@ -1,4 +1,4 @@
-"""Other libraries' definitions, as data: which metrics of recometer their names stand for.
+"""Other libraries' definitions, as data: the recometer metric that each of their names means.
 
 The table is conventions.toml. A convention needs no code of its own: each of its names becomes a
 `Metric` with parameters, and may change rules of the `Protocol`.
@@ -149,7 +149,7 @@ class Convention:
     protocol
         The rules that hold for all of its metrics.
     entries
-        Its metrics, under the names of the library.
+        Its metrics, by the library's names.
     notes
         Further notes, for instance on what cannot be reproduced.
     float32
@@ -302,8 +302,8 @@ class Convention:
         Raises
         ------
         UnknownNameError
-            If several metrics are possible: names of the library that differ only in capitals, or
-            the meaning of the name elsewhere.
+            If the name is ambiguous: several names of the library differ from it only in capitals,
+            or it means something else elsewhere.
         """
         name = re.split(r"[@(]", text)[0]
         if name in METRICS:

@@ -149,12 +149,12 @@ class Predictions:
 
     @cached_property
     def pairs(self) -> tuple[Int64, Int64]:
-        """Number of pairs of rows that differ in `a`, and how many `p` orders the same way."""
+        """Number of pairs that differ in `a`, and number of these that `p` orders correctly."""
         return _ordered_pairs(self)
 
     @cached_property
     def having_pairs(self) -> tuple[Bool, Bool]:
-        """Whether each user has pairs in order, and whether it has other pairs; see `pairs`."""
+        """Masks of the users who have pairs in order, and who have other pairs; see `pairs`."""
         pairs, concordant = self.pairs
         return concordant > 0, pairs > concordant
 
@@ -268,7 +268,7 @@ def ordered(
 
 
 def _ordered_pairs(predictions: Predictions) -> tuple[Int64, Int64]:
-    """Count pairs of rows that differ in `actual`, and how many `predicted` orders the same way.
+    """Count the pairs of rows that differ in `actual`, and those that `predicted` orders correctly.
 
     The rows are sorted by prediction, best first, and true ratings are numbered by size. A pair is
     in order if the higher number comes first. This depends on the highest bit in which the two

@@ -1,4 +1,4 @@
-"""Metrics of predicted ratings: their errors, and the order in which they put rows.
+"""Metrics of predicted ratings: their errors, and how well they order rows.
 
 For one user, `p` are the predicted and `a` the true ratings of its n rows. With a threshold t,
 a row is relevant if ``a >= t``, and recommended if ``p >= t``.

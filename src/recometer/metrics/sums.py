@@ -20,7 +20,7 @@ from recometer.ties import Groups, sum_by_user
 
 FACTOR = 2.8853900817779268, 4.0710547481862066e-17  # 2 / log(2), as the sum of two numbers
 SMALLEST = 2**12  # the last number in the smallest table
-BLOCK = 2**14  # so many numbers that temporary arrays fit into the caches of a processor
+BLOCK = 2**14  # size of a block whose temporary arrays fit into the caches of a processor
 UPPER_HALF = np.int64(-(2**29))  # the first 24 of the 53 bits of a number
 
 

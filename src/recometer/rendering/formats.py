@@ -27,8 +27,7 @@ NARROWEST, NARROW = 30, 16  # minimum width of a broken column, and if all are b
 MARKDOWN = re.compile(r"[\\`*{}\[\]<|&~]|^>|(?<![^\W_])_|_(?![^\W_])|^[-+#](?= )|^-(?=-+$)")
 NUMBERED = re.compile(r"^(\d+)([.)])(?= )")
 ENTITIES = {"\\": "&#92;", "<": "&lt;", ">": "&gt;", "&": "&amp;"}  # a backslash may escape
-# Where sites that render Markdown may see a mention of a person, a reference to an issue, or a
-# link.
+# Characters that sites may turn into a mention of a person, a reference to an issue, or a link.
 ADDRESSES = re.compile(r"(?<!\w)@(?=\w)|@(?=[^\W\d])|(?<!\w)#(?=\w)|:(?=//)|\bwww(?=\.)")
 APART = "\u200b"  # a zero-width space, which `visible` always escapes
 # Characters that begin a formula, also in the full width of East Asian scripts.
@@ -432,7 +431,7 @@ def to_csv(shown: Shown, field: Callable[[Any], str] | None = None) -> str:
 
 
 def to_spreadsheet(shown: Shown) -> str:
-    """Return rows in CSV in which spreadsheet programs see no formulas, for example in ids."""
+    """Return rows in CSV that spreadsheet programs do not read as formulas, for example ids."""
     return to_csv(shown, _no_formula)
 
 

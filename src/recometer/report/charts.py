@@ -396,7 +396,7 @@ def _in_two_lines(at: str) -> str:
 
 @drawing("by_group")
 def _by_group(chart: Chart) -> Spec:
-    """Draw a point for each model in each group, on lines of their own."""
+    """Draw a point for each model in each group, each on a separate line."""
     color, _, shape = _by_model(chart)
     y = {
         "field": "group",

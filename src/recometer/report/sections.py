@@ -549,7 +549,7 @@ def _listed(
 
 
 def _in_train(items: Int64, item_ids: Array | None, train: Interactions) -> tuple[Int64, int]:
-    """Return the items' positions in train, or -1, and how many different items train lacks."""
+    """Return the items' positions in train (or -1), and the number of items that train lacks."""
     if item_ids is None or train.item_ids is None:
         codes = np.where(items < train.n_items, items, -1)
     else:

@@ -144,7 +144,7 @@ def write_flat(values: Mapping[str, object], path: str | os.PathLike[str]) -> No
 
 
 def _written(text: str) -> str:
-    """Return a text in the characters of flat names."""
+    """Write a text with only the characters that flat names allow."""
     short = _escaped(text.removesuffix(")"), literal="_")
     # If the short form would be read as something else, spell out every sign. Also test it with the
     # ending "_low", which may complete a word at the end of the text.

@@ -88,7 +88,7 @@ def pool(folds: Sequence[EvaluationRecord], made: type[Folded]) -> Folded:
 
 
 def put_together(folds: Sequence[Any]) -> dict[str, Any]:
-    """Return the attributes that `pool` and Spark merge alike."""
+    """Return the attributes that `pool` and Spark merge in the same way."""
     return {
         "counts": dict(sorted(_added(fold.counts for fold in folds).items())),
         "timings": _added(fold.timings for fold in folds),

@@ -26,8 +26,8 @@ Ends = tuple[float, float]
 
 NO_WIDTH = "The values are the same whichever users are drawn: the interval has no width."
 TWO_FINITE = "Resampling needs two users with a finite value."
-# For metrics with one value for all users: the fewest and the most resamples of users, and about
-# how many places all resamples have together.
+# For metrics with one value for all users: the minimum and the maximum number of resamples of
+# users, and the approximate number of places in all resamples.
 RESAMPLES, PLACES_RESAMPLED = (50, 200), 10**8
 
 

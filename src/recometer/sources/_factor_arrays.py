@@ -18,7 +18,7 @@ from recometer.errors import InputError, InputTypeError, brief, warn
 from recometer.ranks import UserFlag
 from recometer.sources import _torch
 
-PIECE = 2**20  # how many bytes are converted at a time when all rows are read
+PIECE = 2**20  # number of bytes to convert at a time when all rows are read
 
 
 class Converted:

@@ -705,7 +705,7 @@ def _several(values: Sequence[Any]) -> str:
 
 
 def _repeated_ranks(indptr: Int64, scores: Float64) -> tuple[int, int, float] | None:
-    """Return how many rows repeat a rank of their list, the first such list, and the rank.
+    """Count the rows that repeat a rank of their list; also return the first such list and rank.
 
     The scores are negative ranks. If every rank matches the number of earlier rows (1, 2, 2, 4),
     ties are intended, and the result is None.

@@ -168,8 +168,8 @@ class ListCatalogue(NamedTuple):
     """The items that could have been recommended."""
 
     n_items: int | None  # None if unknown
-    inside: Bool | None = None  # whether it has each item; None if unknown
-    lacking: Int64 | None = None  # the listed items that it lacks; None if unknown
+    inside: Bool | None = None  # whether the catalogue has each item; None if unknown
+    lacking: Int64 | None = None  # the listed items that the catalogue lacks; None if unknown
 
 
 def catalogue_of(table: ListTable, request: Request) -> ListCatalogue:

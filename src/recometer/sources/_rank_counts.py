@@ -15,7 +15,7 @@ from recometer.ranks import Ranks, UserFlag
 from recometer.sources.alignment import Aligned
 from recometer.tasks import BRIEF, Ticker, run_tasks
 
-USERS_PER_TASK = 2**10  # how many rows are sorted at a time
+USERS_PER_TASK = 2**10  # number of users whose rows are sorted at a time
 
 
 def best_first(indptr: Int64, above: Int64, before: Int64 | None, threads: int) -> Int64:

@@ -36,7 +36,7 @@ Tensor = Any
 
 # Memory on the device for a block's scores, at 8 bytes each, and for a comparison.
 BLOCK_BYTES = 64 * 2**20
-PIECE = 2**25  # how many bytes a fingerprint copies from the device at a time
+PIECE = 2**25  # number of bytes that a fingerprint copies from the device at a time
 
 # The precision of products is a setting of the process, so only one thread at a time may change it.
 _setting = threading.Lock()

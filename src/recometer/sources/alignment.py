@@ -182,7 +182,7 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
 
 
 def _aligned(index: SourceIndex, request: Request, catalogue: Bool | None) -> Aligned:
-    """Match test and train with the source, without looking into the memory."""
+    """Match test and train with the source, without using the memory."""
     test = request.test
     rows = index.places_of_users(test)
     item_rows, sorted_ids = index.sorted_items
@@ -445,7 +445,7 @@ def draw(
     known = np.flatnonzero(has_row)
     forbidden = np.sort(np.concatenate([own, _excluded(aligned)]))
     user, item = np.divmod(forbidden, aligned.n_items)
-    # The draw numbers users by their places in `known`, so number the pairs in the same way.
+    # Draws identify users by their places in `known`, so use these places in the pairs, too.
     row = np.cumsum(has_row) - 1
     forbidden = pairs(row[user], item, aligned.n_items)[has_row[user]]
     drawn = draw_items(
@@ -527,7 +527,7 @@ def renumbered(numbers: Int32, items: Int32) -> Int32:
 
 STREAM = np.uint64(0x63616E64)  # makes these draws differ from other draws with the same seed
 RACE = np.uint64(1 << 63)  # a bit that makes the later draws differ from the first
-CELLS_AT_ONCE = 2**19  # how many users x draws are in memory at a time
+CELLS_AT_ONCE = 2**19  # maximum number of cells (users x draws) in memory at a time
 LOG_TERMS = 12
 
 
@@ -613,7 +613,7 @@ def _first_of_its_kind(rows: Int64) -> Bool:
 
 
 def _in_pool(numbers: Int64, users: Int64, pool: Int32, n_items: int) -> tuple[Int64, Int64]:
-    """Return the positions in `users` and `pool` of the pairs whose parts are in both.
+    """Find the pairs with a user in `users` and an item in `pool`; return their positions there.
 
     `users` and `pool` must be sorted.
     """

@@ -258,7 +258,7 @@ JUDGED_PER_TASK = 25_000
 TIMES_WITH_DEPTH = 2
 FACTOR_BYTES_PER_TASK = 4 * 2**20
 CANDIDATES_PER_TASK = 2**18
-# How many items of a file are converted at once, if the kernel cannot read them in place.
+# The number of items of a file to convert at once, if the kernel cannot read them in place.
 CONVERTED_AT_ONCE = 2**14
 # Calls of the kernel are short, so that Ctrl-C takes effect and the progress bar moves.
 SECONDS_PER_CALL = 0.1

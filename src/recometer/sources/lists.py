@@ -637,7 +637,7 @@ class ListWork:
 class Repeats:
     """The repeated items in some lists."""
 
-    table: ListTable  # the lists, with every repeat replaced by an item of its own
+    table: ListTable  # the lists, with every repeat replaced by a new item
     user: Int64  # the list of each repeat
     item: Int64  # the repeated item
     own: Int64  # the item that replaces it

@@ -88,7 +88,7 @@ class Call(NamedTuple):
     kind: str  # "implicit", "graph", or "users"
     users: str = ""  # the parameter of the users
     length: str = ""  # the parameter of the lists' length
-    one: bool | None = None  # whether it takes one user at a time
+    one: bool | None = None  # whether recommend(...) takes one user at a time
 
 
 def recommends(model: object) -> bool:
@@ -314,7 +314,7 @@ class Options(NamedTuple):
     user_items: Any = None
 
     def only(self, what: str, *names: str) -> None:
-        """Raise an error if an option does not apply to such a model."""
+        """Raise an error if an option does not apply to this kind of model."""
         for name, value in self._asdict().items():
             if value is not None and name not in names:
                 raise InputError(f"{name}= does not apply to {what}. Hint: leave it out.")

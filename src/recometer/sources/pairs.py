@@ -72,8 +72,8 @@ class Pairs(Source):
     rating
         Column of the true rating, which `score` predicts. The metrics of ratings (rmse,
         rated_precision@k, ...) need it. By default, a column with a common name for relevance or
-        rating is used. With ``relevance=False, rating=False``, there is neither, and you pass test
-        to `evaluate` as usual.
+        rating is used. With ``relevance=False, rating=False``, the rows have no truth, and you pass
+        test to `evaluate` as usual.
     threshold
         A row is relevant if its truth is at least this number, and recommended if its score is. It
         may be a number, a dict with a number for each user, or ``"user_mean"``, the mean of the
@@ -393,7 +393,7 @@ class Pairs(Source):
     def top(self, request: Request, k: int) -> TopLists:
         """Return the items of each user's best k rows; see `TopLists`."""
         once = self
-        if self.n_repeated:  # lists have each item once
+        if self.n_repeated:  # a list has each item only once
             removed = request.protocol.replace(duplicates="removed")
             once = self._once(dataclasses.replace(request, protocol=removed))
         return _top_lists.lists(once, request, k, once._best)

@@ -84,7 +84,7 @@ class Streamed(abc.ABC):
 
     @abc.abstractmethod
     def merge(self, state: Mapping[str, Any]) -> None:
-        """Add the state of another stream; users of both keep the counts of this one."""
+        """Add the state of another stream; users in both keep the counts of this one."""
 
 
 class OfTest(Streamed, Source):
@@ -149,7 +149,7 @@ class OfTest(Streamed, Source):
         return both
 
     def merge(self, state: Mapping[str, Any]) -> None:
-        """Add the state of another stream; users of both keep the counts of this one."""
+        """Add the state of another stream; users in both keep the counts of this one."""
         self.came[state["users"]] = True
         for user_ids in state["strangers"]:
             self.add_strangers(user_ids)
@@ -280,7 +280,7 @@ class StreamedScores(OfTest):
         return super().state() | {"kind": self._kind, "counted": counted}
 
     def merge(self, state: Mapping[str, Any]) -> None:
-        """Add the state of another stream; users of both keep the counts of this one."""
+        """Add the state of another stream; users in both keep the counts of this one."""
         users = state["users"]
         is_new, taken = ~self.came[users], np.zeros(len(self.came), bool)
         taken[users[is_new]] = True
@@ -656,7 +656,7 @@ class StreamedLists(OfTest):
         """Return ranks whose items are numbered as in test, with the counts of lists."""
         item, own = ranks.item, self._asked.test.item_ids
         if own is not None:
-            assert ranks.item_ids is not None  # lists know the items of test
+            assert ranks.item_ids is not None  # Lists include the item ids of test
             item = ids.match(ranks.item_ids, own, "item ids of Lists", "item ids of test")[item]
         counts = _counts_of_lists(ranks.counts)
         return dataclasses.replace(ranks, item=item, item_ids=None, counts=counts)
@@ -695,7 +695,7 @@ class StreamedLists(OfTest):
         ranks = self._ranked.merged(*map(self._of_items_of_test, more)).users(order)
         item, item_ids, own = ranks.item, base.item_ids, request.test.item_ids
         if own is not None:
-            assert item_ids is not None  # lists know the items of test
+            assert item_ids is not None  # Lists include the item ids of test
             _, item_ids = self._items.sorted_with(item_ids.tolist())
             item = ids.match(own, item_ids, "item ids of test")[item]
         counts = self._counts(base.counts, ranks.counts)
@@ -775,7 +775,7 @@ class StreamedLists(OfTest):
         }
 
     def merge(self, state: Mapping[str, Any]) -> None:
-        """Add the state of another stream; users of both keep the counts of this one."""
+        """Add the state of another stream; users in both keep the counts of this one."""
         self._keep_all()
         theirs = np.concatenate(state["ids"]) if state["ids"] else self._user_ids[:0]
         new = np.flatnonzero(ids.match(theirs, self._recorded_users, "user ids", "user ids") < 0)
@@ -998,7 +998,7 @@ class StreamedPairs(Streamed):
         return np.zeros(0, np.int64) if isinstance(users, int) else users[self.came(users)]
 
     def merge(self, state: Mapping[str, Any]) -> None:
-        """Add the state of another stream; users of both keep the counts of this one."""
+        """Add the state of another stream; users in both keep the counts of this one."""
         users = state["users"]
         if isinstance(users, int):
             new = np.arange(users)

@@ -2,7 +2,7 @@
 
 A row's draw depends on the seed and the ids of user and item. In every order, rows with the same
 user, item and time are sorted by value, the largest first, and only then by their place in the
-data, so that shuffled data are split in the same way.
+data, so that shuffling the data does not change the split.
 """
 
 from __future__ import annotations

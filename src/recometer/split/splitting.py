@@ -189,7 +189,7 @@ def parts_of_some_users(
     """Return the part of each row of some users, uint8 [n_rows]; others are split elsewhere.
 
     The parts are `TRAIN`, `TEST`, `REMAINDER` and `LEFT_OUT`, as in `split`, or in one `fold` of
-    `folds`. Unlike there, it is not an error if no user is tested.
+    `folds`. Unlike in `split`, it is not an error if no user is tested.
     """
     work = _Work(data, columns, (), untested, min_train, min_test, seed, 1)
     if fold is None:

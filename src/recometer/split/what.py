@@ -375,7 +375,7 @@ class ColdItems(What):
 
 
 def holdout_sizes(n_interactions: npt.ArrayLike, fraction: float) -> Int64:
-    """Return how many interactions a share in (0, 1) is, rounded half away from zero."""
+    """Return a share in (0, 1) as a number of interactions, rounded half away from zero."""
     exact = np.asarray(n_interactions) * check_share("fraction", fraction)
     below = np.floor(exact)
     return (below + (exact - below >= 0.5)).astype(np.int64)

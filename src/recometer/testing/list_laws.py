@@ -61,7 +61,7 @@ class ListCase:
     features
         A row of numbers for each item; all NaN if its features are unknown.
     n_catalogue
-        How many items could have been recommended.
+        The number of items that could have been recommended.
     uncatalogued
         The listed items that the catalogue lacks.
     """

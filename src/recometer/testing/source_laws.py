@@ -462,7 +462,7 @@ def _by_pair(ranks: Ranks, test: Interactions | None = None) -> dict[tuple[Any, 
     if test is not None:
         users = _names(test.user_ids, users_of(ranks.indptr))
     items = _names(ranks.item_ids, ranks.item)
-    # Number items without a position, and rows that repeat a pair, in their order.
+    # Give items without a position, and repeats of a pair, keys of their own.
     found: dict[tuple[Any, Any], Any] = {}
     columns = (ranks.above, ranks.tied, ranks.before, ranks.gain, ranks.relevant)
     for row, values in enumerate(zip(*(column.tolist() for column in columns), strict=True)):

@@ -41,7 +41,7 @@ DIVISOR = Parameter(
 def _novelty(
     data: ListData, cutoffs: Int64, *, probability: str, unseen: str, normalised: bool
 ) -> Float64:
-    """Add up the bits of the listed items: float64 [n_users, n_cutoffs]."""
+    """Add up the self-information of the listed items, in bits: float64 [n_users, n_cutoffs]."""
 
     def of_items() -> Float64:
         count = needed(data.item_users).astype(np.float64)

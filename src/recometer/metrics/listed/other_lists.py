@@ -264,10 +264,10 @@ def _expectedness(data: ListData, expected: str) -> Float64:
 
 
 def _new_in_common(data: ListData, counted: Bool | None = None) -> Int64:
-    """Count the common items of the first d places of both lists that are new at place d.
+    """Count the items that both lists have in their first d places, but not in their first d - 1.
 
-    Returns int64 [n_users, width of the wider lists]. If `counted` is passed, only these places of
-    the lists count.
+    Returns int64 [n_users, width of the wider lists]. `counted` is a mask of the places to count;
+    by default, all places with an item.
     """
     items, others = data.lists.items, needed(data.baseline).items
     width = max(items.shape[1], others.shape[1])

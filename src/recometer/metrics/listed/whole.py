@@ -89,8 +89,8 @@ def _counted(
 def _of_items(data: ListData, counts: Float64, of: str) -> Summed:
     """Return how often items are listed; only catalogue items if the metric is about the catalogue.
 
-    In that case, the counts of all other items are added to one total. In a padded catalogue, they
-    belong to its last entry, which stands for no item.
+    In that case, the counts of all other items are added to one total. In a padded catalogue, this
+    total goes to its last entry, which stands for no item.
     """
     if of not in ("catalogue", "padded"):
         return Summed(counts, NO_TOTALS)

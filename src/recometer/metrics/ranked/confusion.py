@@ -105,7 +105,7 @@ def mcc(groups: Groups, cutoffs: Int64, *, unbounded: bool = False) -> Float64:
 
 
 def _table(groups: Groups, cutoffs: Int64, unbounded: bool = False) -> tuple[Int64, Int64]:
-    """Return how many candidates are in the first k places and are relevant; 0 if unknown."""
+    """Count the candidates in the first k places, and the relevant candidates; 0 if unknown."""
     if unbounded:
         listed = np.repeat(cutoffs[np.newaxis], groups.n_users, axis=0)
         return listed, groups.n_relevant[:, np.newaxis]

@@ -111,7 +111,7 @@ def roc_auc(
     else:
         hits = whole_sum(groups, groups.relevant)
         before = whole_sum(groups, groups.relevant * (2 * groups.start + groups.size - 1))
-    # This also counted the pairs of two relevant items, so subtract them.
+    # The sum also contains the pairs of two relevant items, so subtract them.
     wrong = before - hits * (hits - 1)
     right = 2 * hits * others - wrong
     value = ratio(right.astype(np.float64), 2 * groups.n_relevant * others)

@@ -115,7 +115,7 @@ def _given_the_hits(groups: Groups, cutoff: int, parted: Int64) -> Float64:
 
 
 def last_places(groups: Groups, cutoffs: Int64) -> Int64:
-    """Return how many places shorter than k each list is: int64 [n_users, n_cutoffs]."""
+    """Return the number of places that each list lacks to k: int64 [n_users, n_cutoffs]."""
     return np.maximum(np.where(cutoffs == WHOLE, 0, cutoffs) - groups.depth[:, np.newaxis], 0)
 
 
