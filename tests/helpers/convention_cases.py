@@ -55,7 +55,7 @@ class Ask:
 
     @property
     def call(self) -> tuple[Any, ...]:
-        """The arguments except the metric. Calls that only differ in the metric are made at once."""
+        """The arguments except the metric. Calls that only differ in the metric are merged."""
         return (self.protocol, self.source, self.test, self.rules, self.options)
 
 
