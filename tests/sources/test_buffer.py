@@ -1,4 +1,4 @@
-"""The packed arrays of streams hold the same numbers in less memory."""
+"""The packed arrays of streams store the same numbers in less memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from recometer.sources.streams import pack, unpack
         ([-1.0, 2.0, 100.0], 2),
         ([1.0, 2.0, 300.0], 2),
         ([1.0, 2.0**15 - 1], 2),
-        ([1.0, 2.0**15], 4),  # too large for a short integer
+        ([1.0, 2.0**15], 4),  # too large for a 16-bit integer
         ([-(2.0**15), 1.0], 4),
         ([0.5, 1.0], 4),
         ([-0.0, 1.0], 4),

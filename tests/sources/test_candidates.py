@@ -128,7 +128,7 @@ def test_lists_of_everything_agree_with_scores(ties, problem, as_ids):
         lists = rm.Lists(order)
         if ties != "item":
             return
-    # An ordered list has no ties, so its scores are never constant.
+    # Turn the rule for constant scores off, since ordered lists have no scores.
     options = {"train": train, "metrics": METRICS, "ties": ties, "constant_scores": "ties"}
     for limits in (
         {"candidates": listed},
@@ -151,7 +151,7 @@ def test_lists_of_everything_agree_with_scores(ties, problem, as_ids):
 @given(ties=st.sampled_from(["expected", "pessimistic", "item", "item_desc"]), problem=problems())
 @examples(0.5)
 def test_pairs_of_everything_agree_with_scores(ties, problem):
-    """Relevance is either a column of the pairs or comes from test."""
+    """Pairs of all users and items agree with scores, with relevance in a column or from test."""
     scores, test, train, chosen = problem
     n_users, n_items = scores.shape
     ids = {"user_ids": range(n_users), "item_ids": range(100, 100 + n_items)}
@@ -164,7 +164,7 @@ def test_pairs_of_everything_agree_with_scores(ties, problem):
     rows = {"user": users, "item": items + 100, "score": scores.ravel()}
     beside = rm.Pairs(pl.DataFrame(rows | {"relevance": truth.ravel()}))
     metrics = "ap rr roc_auc pr_auc ndcg"
-    # Scores only notices constant scores if one of the items is judged.
+    # Turn this rule off: Scores only detects constant scores if one of the items is judged.
     options = {"train": train, "metrics": metrics, "ties": ties, "constant_scores": "ties"}
     for limits in (
         {"candidates": np.flatnonzero(chosen[0]) + 100},
@@ -192,7 +192,7 @@ def test_pairs_are_narrowed_by_their_items():
     pairs = rm.Pairs(pl.DataFrame(frame))
     with pytest.raises(InputError, match="names items, but these Pairs have none"):
         rm.evaluate(rm.Pairs.of([1, 0], [0.5, 0.2]), exclude=[0], metrics="rr")
-    # The remaining rows have predictions of 1 and 2 for ratings of 3 and 4.
+    # Without item 3, the predictions are 1 and 2, and the true ratings are 3 and 4.
     assert rm.evaluate(pairs, exclude=[3], metrics="rmse").mean() == {"rmse": 2}
 
 
@@ -202,7 +202,7 @@ def test_short_lists_among_candidates():
     result = rm.evaluate(lists, test, exclude=["x", "y"], metrics="rr@3 recall@1")
     assert result["rr@3"].tolist() == [0.5, 0, 0]
     assert result.n_candidates.tolist() == [-1, -1, -1]
-    # Now the number of candidates is known. Bob still counts, although his list becomes empty.
+    # With `candidates`, the number of candidates is known. Bob still counts, with an empty list.
     with pytest.warns(rm.DataWarning, match="beyond every list, the longest of which has 3 items"):
         result = rm.evaluate(lists, test, candidates=list("abcde"), metrics="rr@3 recall@5")
     assert result["rr@3"].tolist() == [0.5, 0, 0]
@@ -259,7 +259,7 @@ def test_order_and_duplicates_of_a_whitelist_change_nothing(case):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_blocks_and_threads_change_nothing(case, dtype, monkeypatch):
-    """Sets differ widely in size. A set of all items gives the same results as no sets."""
+    """Results do not change, even if the users' sets of candidates differ widely in size."""
     users, items, test, train = case
     factors = rm.Factors(users.astype(dtype), items.astype(dtype), item_bias=np.arange(300) / 300)
     rng = np.random.default_rng(2)
@@ -293,7 +293,7 @@ COLUMNS = {
 
 
 def narrowed(items):
-    """Return how many candidates `items` leaves as candidates, exclude and catalogue."""
+    """Return the numbers of candidates if `items` is passed as candidates, exclude or catalogue."""
     among = rm.Scores([[1.0, 5.0, 0.0]], user_ids=["ann"], item_ids=["a", "b", "c"])
     test, lists = {"ann": ["a"]}, rm.Lists({"ann": ["a", "b"]})
     results = (
@@ -504,7 +504,7 @@ def test_a_draw_does_not_depend_on_other_users(case, by):
     together, _ = drawn(50, by, test=test, train=train, user_ids=ids)
     chosen = np.array([3, 11, 40])
     some = sp.csr_array(test.toarray()[chosen])
-    # Draws by popularity read all of train, so only uniform ones are the same for some rows.
+    # Draws by popularity depend on all of train, so only uniform draws are the same for some users.
     if by == "uniform":
         alone, _ = drawn(
             50, by, test=some, train=sp.csr_array(train.toarray()[chosen]), user_ids=ids[chosen]
@@ -521,7 +521,10 @@ def test_a_draw_does_not_depend_on_other_users(case, by):
 
 
 def test_draws_with_given_popularity_counts():
-    """Some users can be evaluated with counts over all; unknown items and order do not matter."""
+    """With counts over all users, some users alone get the same draws as in a full evaluation.
+
+    The order of the counts does not matter, nor do items that the model does not know.
+    """
     names = [f"i{number}" for number in range(9)]
     scores = rm.Scores(np.random.default_rng(1).random((20, 9)), item_ids=names)
     test = rm.Interactions.of(np.eye(20, 9, 3), item_ids=names)
@@ -555,14 +558,15 @@ def test_draws_never_change():
     popular = np.vstack([np.tile(np.arange(40) % 7 == 0, (2, 1)), np.arange(40) % 3 == 0]) * 1.0
     expected = [[3, 18, 27, 36], [1, 3, 6, 12, 36], [2, 7, 14, 28, 35]]
     assert items(4, "popularity", 9, popular) == expected
-    # With so many items, the race draws some of them. These are the items that are not drawn.
+    # 33 of 40 items are too many to draw one by one, so a race draws the last ones. The expected
+    # lists contain the items that are not drawn.
     left_out = [sorted({*range(40)} - {*row}) for row in items(33, "uniform", 0, train)]
     assert left_out == [
         [6, 9, 20, 22, 28, 39],
         [6, 9, 13, 21, 32, 38],
         [11, 21, 22, 26, 34, 37],
     ]
-    # With so many users, the race compares times that are nearly equal.
+    # Among so many users, some race times are nearly equal.
     test = np.tile(np.eye(40), (25, 1))
     train = (np.arange(1000)[:, None] % np.arange(1, 41) ** 2 == 1) * 1.0
     for by, known in (("uniform", 713900790), ("popularity", 3922416098)):
@@ -597,7 +601,7 @@ def test_draws_by_popularity_are_successive_draws(n):
     train = np.zeros((100, 6))
     for item, weight in enumerate(weights):
         train[:weight, item] = 1
-    # Train and test have different users, so both need ids.
+    # Train and test have different users, so users need ids.
     train = rm.Interactions.of(train, user_ids=range(n_users, n_users + 100))
     request = Request(
         rm.Interactions.of(test, user_ids=range(n_users)),
@@ -742,11 +746,11 @@ def test_messages(case):
         rm.evaluate(named, with_ids, exclude=[1], metrics="rr")
 
 
-# Negatives alone
+# Candidates that list only the negatives
 
 
 def negatives_alone(n_users=40, n_items=60, n=20):
-    """Return scores of a good model, one test item per user, and sampled negatives."""
+    """Return scores of a good model, a test set with one item per user, and sampled negatives."""
     rng = np.random.default_rng(2)
     scores = rng.normal(size=(n_users, n_items))
     test = np.zeros((n_users, n_items))
@@ -892,7 +896,7 @@ def test_no_warning_about_other_columns_of_candidates():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_at_cutoffs_do_not_depend_on_other_metrics(kind):
-    """For some users, the numbers of relevant items and of candidates agree, but not the items."""
+    """Some users have as many relevant items as candidates, but the items differ."""
     scores = np.random.default_rng(3).random((30, 9))
     test = np.random.default_rng(4).random((30, 9)) < 0.6
     candidates = np.random.default_rng(5).random((30, 9)) < 0.4
@@ -910,7 +914,7 @@ def test_values_at_cutoffs_do_not_depend_on_other_metrics(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_users_with_only_relevant_candidates_at_cutoffs(kind):
-    """It does not matter where these candidates rank, or how many there are."""
+    """Values do not depend on the order or the number of candidates that are all relevant."""
     scores = np.random.default_rng(6).random((4, 5))
     test = np.array([[1, 1, 1, 1, 1], [1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 1, 1, 1, 1]])
     for chosen in (None, [0, 1], [0]):
@@ -922,7 +926,7 @@ def test_users_with_only_relevant_candidates_at_cutoffs(kind):
 
 
 def test_pool_lacks_items_that_the_model_masks():
-    """The pool lacks items with a score of -inf, and items of test and train."""
+    """The pool of negatives lacks a user's test and train items, and those with a score of -inf."""
     generator = np.random.default_rng(8)
     scores = generator.random((6, 30))
     scores[:, 10:20] = -np.inf
@@ -931,7 +935,7 @@ def test_pool_lacks_items_that_the_model_masks():
     scores[:, 0] = -np.inf
     data = rm.Interactions.of(test), rm.Interactions.of(train), rm.Protocol()
     wanted = rm.SampledCandidates(5)
-    # Of 30 items, two are in test, two in train, and eight others have no score. Excluding these
+    # Of 30 items, two are in test, two in train, and eight others are masked. Excluding such items
     # changes nothing.
     for exclude, left in ((None, 18), ([2, 13, 14], 17), ([0, 1, 12], 18)):
         left_out = None if exclude is None else Items("exclude", np.array(exclude))

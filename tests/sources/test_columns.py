@@ -1,4 +1,4 @@
-"""Long columns are processed in blocks and parts, with the same results as NumPy gives."""
+"""Long columns are processed in blocks, with the same results as a single NumPy call."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def splitmix64(value: int) -> int:
 def one_by_one(
     n: int, seed: int, user: int, refused: set[int], pool: list[int], weights: list[int]
 ) -> list[int]:
-    """Draw items by weight, skipping drawn or refused ones; draw the rest by a race."""
+    """Draw items by weight, skipping refused or repeated items; a race decides about the rest."""
     key = splitmix64(splitmix64(seed ^ int(STREAM)) ^ user)
     ends = list(accumulate(weights))
     found: list[int] = []

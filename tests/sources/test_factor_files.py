@@ -1,4 +1,4 @@
-"""Factors in files are ranked in place or converted in blocks, with the same results."""
+"""Factors in files are used in place or converted in blocks, with the same results."""
 
 import contextlib
 import dataclasses
@@ -63,7 +63,7 @@ def interactions(rng, n_users, n_items, share, named):
 
 
 def found(source, request, k):
-    """Return the ranks and lists of a source, ordering items by length where that is possible."""
+    """Return the ranks and lists of a source, with items ordered by length if possible."""
     with small_blocks():
         ranks = source.rank(dataclasses.replace(request, depth=k))
         lists = source.top(request, k or 3)
@@ -72,7 +72,7 @@ def found(source, request, k):
 
 @contextlib.contextmanager
 def small_blocks():
-    """Order items by length for problems of any size, and convert only a few items at a time."""
+    """Make small problems order items by length, and convert only a few items at a time."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         for name in ("LEAST_ITEMS", "LEAST_USERS"):
             patch.setattr(factor_source, name, 0)
@@ -204,7 +204,7 @@ def test_files_are_ranked_in_place_or_converted_where_they_are_read(
 @pytest.mark.filterwarnings("ignore:items of Factors were converted:UserWarning")
 def test_finished_users_do_not_stop_others(folder):
     items = np.zeros((900, 8), np.float16)
-    items[:10, 0] = items[-3:, 1] = 2  # in the first block, and in the last
+    items[:10, 0] = items[-3:, 1] = 2  # a tie between the first and the last block
     items[400] = 1
     judged = np.zeros((2, len(items)))
     judged[:, 400] = 1
@@ -228,7 +228,7 @@ def test_nan_scores_are_noticed_beyond_the_depth(folder):
 
 
 def written(folder, name):
-    """Write a file of a kind that is not read as an array; return its path."""
+    """Write a file that cannot be read as factors; return its path."""
     path = folder / name
     if name == "archive.npz":
         np.savez(path, users=np.eye(3))
@@ -280,7 +280,7 @@ def written_anew(path):
 
 
 def written_elsewhere_in_time(path):
-    """Replace the contents with as many other bytes."""
+    """Overwrite a file with zeros of the same size, and a newer time of modification."""
     stat = path.stat()
     path.write_bytes(bytes(stat.st_size))
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))

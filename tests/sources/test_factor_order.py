@@ -27,7 +27,7 @@ def drawn(rng, kind, n, n_factors, dtype):
         rows = rng.integers(-1, 2, rows.shape)
     elif kind == "skewed":
         rows *= np.exp(2 * rng.standard_normal((n, 1)))
-    elif kind == "parallel":  # scores reach the bounds and differ by roundings
+    elif kind == "parallel":  # scores nearly equal their bounds
         rows = np.ones((n, 1)) * rows[:1] * (1 + rng.integers(-2, 3, (n, 1)) * float(limits.eps))
     elif kind == "repeated":
         rows = rows[rng.integers(0, max(n // 3, 1), n)]
@@ -123,7 +123,7 @@ def test_no_score_is_above_its_bound(seed, kinds, bias, dtype, n_factors, aligne
     rng = np.random.default_rng(seed)
     users = drawn(rng, kinds[0], 6, n_factors, dtype)
     items = drawn(rng, kinds[1], 50, n_factors, dtype)
-    if aligned and n_factors:  # scores reach the bounds up to rounding
+    if aligned and n_factors:  # scores nearly equal their bounds
         items[:25] = users[0] * rng.choice([1, 1 / 3, 7, 1 - float(np.finfo(dtype).eps)], (25, 1))
     own = drawn_bias(rng, bias, 50, dtype)
     more = 0.0 if own is None else np.maximum(own, 0).astype(np.float64)
@@ -146,7 +146,7 @@ def test_no_score_is_above_its_bound(seed, kinds, bias, dtype, n_factors, aligne
 
 
 def test_users_finish_early_if_lengths_fall(monkeypatch):
-    """All users are finished after the first call of the kernel, for ranks and for lists."""
+    """If lengths fall quickly, one call of the kernel finishes all users, for ranks and lists."""
     rng = np.random.default_rng(3)
     lengths = 1 / np.arange(1, 20_001)
     items = (np.abs(rng.standard_normal((20_000, 8))) * lengths[:, np.newaxis]).astype(np.float32)
@@ -198,7 +198,7 @@ def test_similar_lengths_keep_their_order(spread):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_users_who_finish_early_do_not_stop_others(dtype):
-    """Items are ranked 2,048 at a time. Only half of the users need all of them."""
+    """Items are scored 2,048 at a time, and only half of the users need the scores of all items."""
     rng = np.random.default_rng(2)
     items = rng.integers(1, 8, (9000, 2)).astype(dtype)
     items[:30] *= 1000

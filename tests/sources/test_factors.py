@@ -1,4 +1,4 @@
-"""Factors: exact ranks, whatever the layout, ids, threads and blocks."""
+"""Factors give exact ranks, whatever the memory layout, ids, threads and blocks."""
 
 import dataclasses
 import os
@@ -162,7 +162,7 @@ def test_threads_and_blocks_change_nothing(whole, monkeypatch):
 def test_instruction_sets_change_nothing(whole, monkeypatch):
     data = Data(n_users=50, n_items=3000, n_factors=33, whole=whole)
     sets = _kernel.instruction_sets()
-    # Without fused multiply-add, only exact scores need to agree.
+    # Instruction sets without fused multiply-add only need to agree on exact scores.
     results = []
     for name in sets if whole else [s for s in sets if s != "plain"]:
         monkeypatch.setenv("RECOMETER_INSTRUCTION_SET", name)
@@ -187,7 +187,7 @@ def test_biases(data):
 
 
 def relabelled(data, users, items):
-    """Frames with ids instead of positions, rows shuffled, and the factors to match."""
+    """Return the data as shuffled frames with ids instead of positions, and factors with ids."""
     import polars as pl
 
     def frame(matrix, seed):
@@ -268,7 +268,7 @@ def test_strangers_are_counted_and_follow_their_rules():
 @given(st.integers(0, 2**31), st.sampled_from(["expected", "item", "item_desc", "pessimistic"]))
 @examples(0.75)
 def test_exact_scores_agree_with_plain_sorting(seed, ties):
-    """Integer factors give many ties. If ties are broken by item, sorting gives the ranks."""
+    """Ranks of integer factors, which give many ties, agree with a sort by score and item."""
     data = Data(seed, n_users=6, n_items=40, n_factors=2, whole=True)
     result = rm.evaluate(
         rm.Factors(data.users, data.items), data.test, train=data.train, metrics="rr", ties=ties
@@ -306,7 +306,7 @@ def test_an_unknown_item_is_tied_with_nothing():
     ranks = source.rank(Request(test))
     assert ranks.above.tolist() == [1, -1]
     assert ranks.tied.tolist() == ranks.before.tolist() == [0, 0]
-    # The scores of the two candidates differ, so they are not constant.
+    # The rule for constant scores does not apply, since the scores of the two candidates differ.
     assert rm.evaluate(source, test, metrics="rr").mean() == {"rr": 0.5}
 
 
@@ -425,7 +425,7 @@ def test_a_judged_item_with_nan_has_no_rank():
 
 
 def test_judged_item_that_misses_its_own_score(data, monkeypatch):
-    """Simulate a compiler that adds products in a different order."""
+    """Simulate a compiler that rounds the scores of judged items in a different way."""
     native = _kernel.score_items
 
     def score_items(*, scores, **options):
@@ -577,7 +577,7 @@ def test_ctrl_c_stops_and_leaves_nothing_running():
         process.send_signal(signal.SIGINT)
         sent = time.monotonic()
         assert process.stdout.readline() == "interrupted 1\n"
-        # The promise is 0.5 s, but busy machines need more.
+        # The documentation promises 0.5 s, but busy machines need more.
         assert time.monotonic() - sent < 5
 
 

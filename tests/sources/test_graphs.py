@@ -16,7 +16,7 @@ def graph(seed, n_users=30, n_items=25):
 
 
 def from_adjacency(user_emb, item_emb, edge_index, training, k):
-    """Return the R-precision, precision and recall at k of every user, computed from the matrix."""
+    """Compute every user's R-precision, precision and recall at k from the adjacency matrix."""
     n_users, n_items = len(user_emb), len(item_emb)
     adjacency = np.zeros((2, n_users, n_items), bool)
     for (user, node), trains in zip(edge_index.T, training, strict=True):

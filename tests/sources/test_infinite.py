@@ -1,4 +1,4 @@
-"""The rule infinite_scores can rank infinity like a number above or below all others."""
+"""The rule `infinite_scores` can rank infinite scores like numbers above or below all others."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_infinite_scores_are_undefined_by_default() -> None:
     ("protocol", "place"), [("recpack", 1), ("torchmetrics", 1), ("ranx", 3), ("recommenders", 3)]
 )
 def test_rank_of_nan_under_conventions(protocol: str, place: int) -> None:
-    """As in recpack 0.3.6, torchmetrics 1.9.0, ranx 0.3.21 and recommenders 1.2.1."""
+    """The places match recpack 0.3.6, torchmetrics 1.9.0, ranx 0.3.21 and recommenders 1.2.1."""
     lists = rm.Lists({0: {1: math.nan, 2: 3.0, 3: 1.0}, 1: {1: 3.0, 2: 2.0, 3: 1.0}})
     test = {0: {1: 1.0}, 1: {1: 1.0}}
     result = rm.evaluate(lists, test, metrics="hits@1 hits@3", protocol=protocol)

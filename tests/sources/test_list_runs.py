@@ -62,9 +62,9 @@ def test_warning_about_repeated_ranks_without_a_column_of_runs():
 def test_no_warning_without_mixed_runs():
     frame = pl.DataFrame(ROWS)
     rm.Lists(frame.filter(algorithm="als"))
-    # Each user gets the list of one of two models.
+    # Two models each provide the lists of some users.
     rm.Lists(frame.filter((pl.col("user") == "ann") == (pl.col("algorithm") == "als")))
-    # Ties share a rank, and the next ranks are skipped, as in sports.
+    # Two items share rank 2, and rank 3 is skipped.
     ties = {"user": [1] * 4 + [2] * 4, "item": [1, 2, 3, 4] * 2, "rank": [1, 2, 2, 4] * 2}
     assert rm.Lists(pl.DataFrame(ties)).describe() == "Lists: 2 lists, 8 entries, up to 4 each"
 
@@ -77,7 +77,7 @@ def test_runs_with_numbers_are_shown_and_taken_apart_like_others(n_runs, shown):
     columns = {"user": ["ann"] * len(runs), "item": ["x", "y"] * n_runs, "run": runs}
     with pytest.warns(DataWarning, match=f"several runs, as column 'run' says {shown}"):
         rm.Lists(pl.DataFrame(columns), score=False)
-    apart = rm.Lists.each(pl.DataFrame(columns), by="run")  # without a warning about other numbers
+    apart = rm.Lists.each(pl.DataFrame(columns), by="run")  # no warning
     assert list(apart) == list(range(n_runs))
     assert all("2 entries" in lists.describe() for lists in apart.values())
 

@@ -1,4 +1,4 @@
-"""Lists: every kind of data, and every rule about what lists leave open."""
+"""Lists from every kind of data, with every rule about missing and repeated items."""
 
 import itertools
 import warnings
@@ -25,7 +25,7 @@ USERS = ["ann", "ann", "bob", "bob", "bob"]
 ITEMS = ["x", "y", "z", "x", "w"]
 SCORES = [0.9, 0.5, 0.8, 0.7, 0.1]
 TEST = {"ann": ["y"], "bob": ["w", "z"], "cat": ["x"]}
-# Ann has y second. Bob has z first and w third. Cat has no list.
+# In Ann's list, y is second. In Bob's, z is first and w is third. Cat has no list.
 EXPECTED = [1 / 2, 1.0, 0.0]
 
 
@@ -178,7 +178,7 @@ def test_dict_of_something_else():
         rm.InputTypeError, match=r"pairs .* as \('b', 0\.5\)\. Hint: write \{user: \{"
     ):
         rm.Lists({"ann": [("b", 0.5)]})
-    # Ids with two parts.
+    # Tuples can also be ids with two parts.
     assert "2 entries" in repr(rm.Lists({"ann": [("b", 1), ("b", 2)]}))
 
 
@@ -238,7 +238,8 @@ def test_array_with_ids():
     lists = rm.Lists(ARRAY, user_ids=["bob", "ann", "zoe"], item_ids=["z", "y", "x", "w"])
     # bob: z y; ann: x z w
     assert rr(lists, {"ann": ["w"], "bob": ["y"]}) == [1 / 3, 1 / 2]
-    # Item a, which no list has, sorts first and renumbers the others. Bob still has two items.
+    # Item a is in no list. It sorts first, so all other items get a new number; Bob still has two
+    # items.
     assert rr(lists, {"bob": ["a", "w", "x"]}) == [0]
     lists = rm.Lists(ARRAY, user_ids=["bob", "ann", "zoe"], item_ids=["w", "z", "x", "y"])
     assert rr(lists, {"ann": ["y"], "bob": ["z"]}) == [1 / 3, 1 / 2]
@@ -247,7 +248,7 @@ def test_array_with_ids():
 def test_user_ids_alone():
     test = rm.Interactions.of(ARRAY_TEST, user_ids=["a", "b", "c"])
     assert rr(rm.Lists(ARRAY, user_ids=["a", "b", "c"]), test) == EXPECTED
-    # Rows of users who are not in test are ignored; rows with an item are counted.
+    # Lists of users who are not in test are ignored. The result counts those that contain items.
     result = rm.evaluate(rm.Lists(ARRAY, user_ids=["a", "x", "y"]), test, metrics="rr")
     assert result["rr"].tolist() == [1 / 2, 0, 0]
     assert result.counts == {"list_users_ignored": 1, "users_unknown": 2}
@@ -271,7 +272,7 @@ def test_indices_beyond_the_items():
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int8])
 def test_nodes_of_a_graph(dtype):
-    """Items follow the 3 users."""
+    """The nodes of items are numbered after those of the 3 users."""
     nodes = np.where(ARRAY >= 0, ARRAY + 3, -1).astype(dtype)
     assert rr(rm.Lists(nodes, item_offset=3), ARRAY_TEST) == EXPECTED
     with_ids = rm.Lists(nodes, item_offset=3, user_ids=["bob", "ann", "zoe"], item_ids=list("zyxw"))
@@ -291,7 +292,7 @@ def test_lists_and_test_that_share_no_item():
         assert rr(lists, test) == [0, 0]
     with pytest.warns(rm.DataWarning, match=message):
         rr(lists, test, train={"b": [5]})
-    # Train, or the catalogue, shows that the ids are right.
+    # There is no warning if train or the catalogue contains the items of the lists.
     assert rr(lists, test, train={"b": [104]}) == [0, 0]
     assert rr(lists, test, catalogue=range(200)) == [0, 0]
 
@@ -411,7 +412,7 @@ def test_dates_and_uuids_are_ids():
 
 
 def test_lists_in_cells():
-    """Users are in any order. Items are in order, best first, or have ranks or scores."""
+    """A cell has a user's items, best first, or in any order if there are ranks or scores."""
     frame = pl.DataFrame({"user": [3, 9, 5], "item": [["x", "y"], ["w", "z"], ["z", "x", "w"]]})
     test = {3: ["y"], 9: ["z"], 5: ["x"]}
     assert rr(rm.Lists(frame), test) == [1 / 2, 1 / 2, 1 / 2]
@@ -427,7 +428,7 @@ def test_lists_in_cells():
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_low_scores_of_a_frame(order):
-    """score_above reads scores, even if the order of rows gives the same ranking."""
+    """`score_above` uses the scores, even if rows are already in the order of the scores."""
     lists = rm.Lists(pl.DataFrame(columns(ORDERS[order])))
     assert rr(lists, score_above=0.3) == [1 / 2, 1, 0]
     assert rr(lists, {"ann": ["y"], "bob": ["w"]}, score_above=0.3) == [1 / 2, 0]
@@ -527,7 +528,7 @@ def test_infinite_scores():
     lists = rm.Lists({"ann": {"x": 1.0, "y": np.inf}, "bob": {"x": 1.0, "y": -np.inf, "z": 0.5}})
     result = rm.evaluate(lists, {"ann": ["x"], "bob": ["z", "y"]}, metrics="rr recall@2")
     assert result.reasons["rr"].tolist() == [Reason.INFINITE_SCORE, Reason.DEFINED]
-    # Items with minus infinity are masked: they are not recommended and take no place.
+    # Items with a score of -inf are masked: they are not recommended and take no place in the list.
     assert result["rr"][1] == 1 / 2
     assert result["recall@2"][1] == 1 / 2
 
@@ -607,7 +608,7 @@ def test_relevant_items_outside_the_candidates_do_not_count_as_repeated():
     ids=["exclude", "candidates", "sets of candidates", "size of a catalogue", "catalogue"],
 )
 def test_repetitions_are_recommended_where_their_item_may_be(duplicates, options):
-    """Excluding an item is the same as leaving it out of lists, even if it is repeated."""
+    """Excluding an item is the same as removing all of its repetitions from the lists."""
     test = {"ann": ["b"], "bob": ["a", "b"]}
     options |= {"metrics": "rr ap recall@3 precision@4", "duplicates": duplicates}
     with_x = rm.Lists({"ann": ["x", "x", *"aabb"], "bob": ["b", "b", "x", "a", "x"]})
@@ -686,7 +687,8 @@ def test_test_items_in_train_leave_test_even_where_no_list_has_them():
 def test_without_a_catalogue_the_number_of_candidates_is_unknown():
     lists, test = rm.Lists({"ann": ["a", "b"]}), {"ann": ["a", "b"]}
     result = rm.evaluate(lists, test, metrics="precision@2 precision recall ap", min_candidates=9)
-    # Values are defined even if all listed items are relevant and no list exceeds the cut-off.
+    # All items in the list are relevant, and the list is not longer than the cut-off. Values are
+    # still defined, since other items may be candidates too.
     assert result.mean() == dict.fromkeys(["precision@2", "precision", "recall", "ap"], 1.0)
     assert result.n_candidates.tolist() == [-1]
     constant = rm.Lists({"ann": {"a": 1.0, "b": 1.0}})
@@ -836,7 +838,7 @@ def test_metrics_of_the_whole_ranking(metric):
         rm.evaluate(lists, test, metrics=metric)
     with pytest.raises(rm.InputError, match="user 'ann' ends after 2 of 3 items"):
         rm.evaluate(lists, test, metrics=metric, catalogue=3)
-    # A user without a list only has misses. The complete list ranks every item.
+    # Ann has no list, so all of her relevant items are misses. Bob's list ranks every item.
     complete = rm.Lists({"bob": ["b", "a", "c"]})
     result = rm.evaluate(complete, test, metrics=metric, catalogue=3)
     worst = {"mean_rank": 4.0, "percentile_rank": 1.0}.get(metric, 0.0)
@@ -878,7 +880,7 @@ def test_depth_within_ties(ties, expected):
         rm.evaluate(lists, {"u": [i]}, metrics="recall", ties=ties)["recall"][0] for i in "abc"
     ]
     assert found == expected
-    # Places are the same as in a list that was never longer.
+    # The places are the same as those in a list that was not cut.
     places = [rr(lists, {"u": [item]}, ties=ties)[0] for item in "abc"]
     assert sorted(places) == [0.0, 1 / 2, 1.0]
 
@@ -1010,8 +1012,8 @@ def test_listed_items_outside_of_the_catalogue_are_counted():
 
 @pytest.mark.parametrize("n_again", [0, 1])
 def test_users_with_a_later_row_after_many_rows(n_again):
-    """The first rows are grouped by user, but the last row may not be."""
-    n_users = PROBE // 2 + 1  # of three rows each
+    """Many rows are grouped by user, but a last row may belong to the first user again."""
+    n_users = PROBE // 2 + 1  # with three rows each
     users = np.append(np.repeat(np.arange(n_users), 3), np.zeros(n_again, int))
     items = np.append(np.tile([5, 6, 7], n_users), np.full(n_again, 8))
     lists = rm.Lists(pl.DataFrame({"user": users, "item": items}))

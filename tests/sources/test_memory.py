@@ -1,4 +1,4 @@
-"""The cache of sources: results for equal inputs are reused, and never mixed up with others."""
+"""The cache of sources reuses results for equal inputs, and never confuses different inputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from recometer.sources.base import Memory
 
 
 def made() -> tuple[list[int], Callable[[], int]]:
-    """Return the list of numbers made so far, and a function that makes the next number."""
+    """Return a function that creates the next number, and the list of numbers created so far."""
     numbers: list[int] = []
 
     def make() -> int:

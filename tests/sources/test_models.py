@@ -20,7 +20,7 @@ TEST = np.random.default_rng(7).random((N_USERS, N_ITEMS)) < 0.15
 
 
 def of(module, name, *bases, **attributes):
-    """Return an instance of a class that claims to be defined in a module."""
+    """Return an instance of a class that pretends to come from the named module."""
     return type(name, bases, {"__module__": module, **attributes})()
 
 
@@ -136,7 +136,7 @@ class PredictionImpossible(Exception):
 
 
 class Estimates:
-    """A stand-in for Surprise, whose estimates are numbers, may have details or be impossible."""
+    """A stand-in for Surprise's models, whose estimates are numbers, tuples or errors."""
 
     def fit(self):
         self.trainset = types.SimpleNamespace(
@@ -315,12 +315,12 @@ def test_unknown_models():
     assert "Hint: wrap it by hand: rm.Factors(user_factors, item_factors)" in str(error.value)
     with pytest.raises(InputTypeError, match=r"LightFM is a class\. Hint"):
         rm.from_model(type(of("lightfm.lightfm", "LightFM")))
-    # The name of this module only begins like a known one.
+    # The name of this module merely begins with the name of a known one.
     with pytest.raises(InputTypeError, match="not recognised"):
         rm.from_model(of("implicitly.mine", "Model"))
 
 
-# Models that are only recognised by their method recommend
+# Models that are recognised by their method `recommend`
 
 KINDS_OF_IDS = {"positions": (0, 0), "ids": (100, 1000)}
 
@@ -331,7 +331,7 @@ SCORES = np.linspace(1, 0, N_ITEMS)
 
 
 def many(form):
-    """Return a model that takes all users at once; `form` converts its items [n_users, k]."""
+    """Return a model that takes all users at once. `form` converts its items [n_users, k]."""
 
     def recommend(self, user_ids, k=10):
         rows = np.asarray(user_ids) % 100
@@ -362,7 +362,7 @@ FORMS = {
 @pytest.mark.parametrize(
     ("form", "kind"),
     [(form, "ids") for form in FORMS]
-    # Items with ids are not an array of positions.
+    # A dict or a frame contains ids, not positions.
     + [(form, "positions") for form in FORMS if form not in ("dict", "frame")],
 )
 def test_a_model_that_recommends(form, kind):
@@ -428,7 +428,7 @@ def test_an_array_of_ids_is_padded_with_minus_one_and_lists_are_not():
 
 def test_model_that_recommends_train_items():
     train = np.zeros_like(TEST)
-    np.put_along_axis(train, LISTS[:, :4], True, axis=1)  # only its first recommendations
+    np.put_along_axis(train, LISTS[:, :4], True, axis=1)  # its first four recommendations
     model = of("their.library", "Model", recommend=FORMS["array"], first_item=0)
     options = {"train": train, "metrics": "recall@3"}
     found = rm.evaluate(model, TEST & ~train, **options)

@@ -75,7 +75,7 @@ def test_nothing_recommended_and_nothing_relevant(undefined, value):
 
 
 def test_cutoffs_up_to_the_number_of_rows_and_beyond():
-    """Recall at the number of rows can be requested, although it is always 1."""
+    """Metrics can be requested at the number of rows, although recall is then always 1."""
     pairs = rm.Pairs.of([1, 0, 1], [3, 2, 1])
     assert means(pairs, "recall@3 precision@3 hit@3 tprecision@3") == {
         "recall@3": 1.0,
@@ -151,7 +151,7 @@ def test_the_order_of_rows_makes_no_difference():
 
 
 def test_the_order_of_rows_of_a_single_item_makes_no_difference():
-    """Rows of the same item with equal predictions are ordered by their ratings."""
+    """Rows with the same item and the same prediction are ordered by their ratings."""
     for rows in itertools.permutations([(5.0, 3.0), (1.0, 3.0), (5.0, 3.0), (1.0, 2.0)]):
         frame = pl.DataFrame(
             {"user": 1, "item": 7, "rating": [row[0] for row in rows]}
@@ -187,7 +187,7 @@ def test_repeated_rows_agree_with_lists_and_test(duplicates, repeated_test):
         lists = rm.Lists(frame.select("user", "item", "score"))
         given = {"candidates": {u: range(5) for u in range(3)}, "deep_cutoffs": "computed"}
         rules |= {"no_relevant": 0, "min_candidates": 0}
-        # Lists have more candidates, but the additional ones rank after the listed items.
+        # With lists, all five items are candidates, but unlisted ones rank after the listed items.
         expected = rm.evaluate(
             lists, frame.select("user", "item", "label"), catalogue=5, **given, **rules
         )
@@ -319,7 +319,7 @@ def test_missing_scores_follow_the_rule_for_nan(frame):
     assert (first["rr"][0], last["rr"][0]) == (1, 1)
     np.testing.assert_array_equal(first["rated_precision@1,2"][0], [1, 1])
     assert last.reasons["rated_precision@1"][0] == Reason.NOTHING_RECOMMENDED
-    # A missing prediction has no error.
+    # Metrics of errors ignore rows with missing predictions.
     assert first.reasons["mae"][0] == last.reasons["mae"][0] == Reason.NAN_SCORE
 
 
@@ -391,7 +391,7 @@ def test_thresholds():
         return np.column_stack(list(result.values.values())).tolist()
 
     np.testing.assert_array_equal(found(threshold=4), [[1, 1], [np.nan, 0]])
-    # Ratings are relevant from 3.5 for a, and from 3.75 for b.
+    # The means, and hence the thresholds, are 3.5 for user a and 3.75 for user b.
     assert found(threshold="user_mean") == [[2 / 3, 1], [1, 1 / 2]]
     assert found(threshold={"b": 3.75, "a": 3.5, "c": 1}) == found(threshold="user_mean")
     np.testing.assert_array_equal(found(relevant_from=4), found(threshold=4))
@@ -411,7 +411,7 @@ def test_thresholds():
 
 
 def test_mean_of_equal_ratings_is_exact():
-    ratings = np.repeat([3.3, 0.7, 1.1, 0.1], 3)  # some sums are rounded down, some up
+    ratings = np.repeat([3.3, 0.7, 1.1, 0.1], 3)  # sums are rounded up or down
     predictions = [Prediction(i // 3, i, r, r, {}) for i, r in enumerate(ratings)]
     result = rm.evaluate(
         rm.Pairs(predictions, threshold="user_mean"), metrics="rated_precision@3 rated_recall@3"
@@ -449,7 +449,7 @@ def test_surprise_predictions():
 
 @pytest.mark.parametrize("ties", ["expected", "optimistic", "pessimistic"])
 def test_tied_predictions(ties):
-    """The value with ties is the mean over all orders of the tied rows."""
+    """The value with tied predictions is the mean over all orders of the tied rows."""
     est, true = np.array([4, 4, 4, 4, 3, 3]), np.array([5, 1, 4, 1, 5, 1])
     precision, recall = [], []
     for order in itertools.permutations(range(6)):
@@ -606,8 +606,8 @@ def test_train_items_are_not_candidates():
 def test_items_outside_the_candidates_are_misses():
     frame = pl.DataFrame({"user": [1, 1, 2], "item": [1, 2, 1], "score": [1, 2, 3]})
     result = rm.evaluate(rm.Pairs(frame), {1: [1, 7], 3: [1], 2: [2]}, metrics="recall@2 rr")
-    assert result.counts["relevant_not_candidates"] == 1  # of user 2
-    assert result.counts["relevant_unranked"] == 1  # the item 7
+    assert result.counts["relevant_not_candidates"] == 1  # an item of user 2
+    assert result.counts["relevant_unranked"] == 1  # this is item 7
     assert result.counts["users_unknown"] == 1
     np.testing.assert_array_equal(result["rr"], [1 / 2, np.nan, 0])  # user 2 has too few candidates
     assert result["recall@2"][0] == 1 / 2
@@ -617,7 +617,7 @@ def test_items_outside_the_candidates_are_misses():
 
 
 def test_ratings_of_candidates():
-    """Items that are not candidates have no error and are never recommended, but stay relevant."""
+    """Items outside the candidates have no error and are never recommended, but stay relevant."""
     frame = pl.DataFrame(EXAMPLE)
     asked = "rated_precision@2 rated_recall@2 mae fcp rr"
     for options in ({"exclude": ["5", "7"]}, {"candidates": ["10", "2", "2b", "1"]}):
@@ -679,7 +679,7 @@ def test_a_source_without_ratings(metric):
 
 
 def test_pairs_of_some_users_only_read_named_columns():
-    """Spark names all columns, so other columns are ignored even if they have common names."""
+    """The caller names all columns, so other columns are ignored, even those with usual names."""
     frame = pl.DataFrame(EXAMPLE).with_columns(relevance=pl.lit(7.0), weight=pl.lit(1.0))
     columns = {"user": "user", "item": "item", "score": "prediction", "rating": "rating"}
     found = rm.Pairs.of_some_users(frame, **columns, threshold=3.5)
@@ -696,7 +696,7 @@ def test_nan_is_ranked_by_the_rule(nan_scores, expected):
 
 
 def test_rows_that_are_left_out_are_not_in_train():
-    """The last item of the user before is in train, which must not affect the next user."""
+    """Ann's item d is in train, which must not affect Bob's rows after a row is left out."""
     columns = {"user": ["ann"] * 3 + ["bob"] * 3, "item": list("acdbcd")}
     frame = pl.DataFrame(
         {**columns, "score": [3.0, 1, 2, 5, 4, 3], "relevance": [1, 0, 0, 0, 1, 0]}
@@ -756,7 +756,7 @@ def test_description_states_what_is_relevant(threshold, described):
 
 
 def test_low_scores_are_not_hits():
-    """Rows of relevant items are before and after other rows."""
+    """`score_above` turns hits with low scores into misses, wherever their rows are."""
     columns = {"user": ["ann"] * 3, "item": list("xyz"), "score": [0.5, 3.0, 2.0]}
     frame = pl.DataFrame(columns)
     for above, expected in ((0, 2 / 2), (1, 1 / 2), (2.5, 0)):

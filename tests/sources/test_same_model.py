@@ -23,12 +23,12 @@ def problems(draw):
     test = np.where(rng.random(shape) < 0.4, rng.integers(1, 4, shape), 0)
     test[0, 0] = 1
     train = rng.random(shape) > draw(st.sampled_from([0.7, 1.0]))
-    train[:, -1] = False  # one candidate at least
+    train[:, -1] = False  # leave at least one candidate
     return scores, test, train
 
 
 def narrowed(draw_from, shape):
-    """Return options of evaluate that leave some items out, for all users or per user."""
+    """Return options of `evaluate` that leave out some items, for all users or for each user."""
     items = list(range(shape[1]))
     kind = draw_from.choice(["all", "whitelist", "sets", "exclude"])
     if kind == "whitelist":
@@ -51,7 +51,7 @@ def test_all_sources_agree(ties, problem, random):
         options["candidates"] = sorted({0, *options["candidates"]})
     ids = {"user_ids": range(n_users), "item_ids": range(n_items)}
     test, train = (rm.Interactions.of(data, **ids) for data in (test, train))
-    if options:  # constant scores are only noticed at judged candidates
+    if options:  # sources differ in detecting constant scores
         options["constant_scores"] = "ties"
     users, items = np.indices(scores.shape).reshape(2, -1)
     rows = pl.DataFrame({"user": users, "item": items, "score": scores.ravel()})
@@ -59,7 +59,7 @@ def test_all_sources_agree(ties, problem, random):
     def evaluated(source, metrics, test=test, **more):
         return rm.evaluate(source, test, train=train, metrics=metrics, ties=ties, **options, **more)
 
-    # With Pairs, cut-offs may not exceed the number of candidates.
+    # Pairs reject cut-offs beyond the number of candidates.
     most = evaluated(rm.Scores(scores, **ids), "rr").n_candidates.max()
     asked = []
     known = reading("ranks", side=False)
@@ -72,18 +72,18 @@ def test_all_sources_agree(ties, problem, random):
     same(evaluated(rm.Factors(scores, np.eye(n_items), **ids), asked), expected)
     same(evaluated(rm.Lists(rows), asked, catalogue=n_items), expected)
     same(evaluated(rm.Pairs(rows), asked), expected, rule_5_off=True)
-    if ties != "random":  # random places depend on which items are judged
+    if ties != "random":  # random ties depend on which items are judged
         truth = test.to_csr().toarray()[users, items]
         beside = rm.Pairs(rows.with_columns(relevance=truth))
         same(evaluated(beside, asked, None), expected, rule_5_off=True, more_judged=True)
 
 
 def same(result, expected, rule_5_off=False, more_judged=False):
-    """Assert equal values, except where only Pairs have one: if the cut-off has all candidates."""
+    """Assert equal values. Only Pairs define values if all candidates are within the cut-off."""
     for name in ("n_candidates", "n_excluded", "n_relevant"):
         np.testing.assert_array_equal(getattr(result, name), getattr(expected, name), name)
     for name, values in expected.values.items():
-        if more_judged and name == "bpref":  # it reads judged irrelevant items
+        if more_judged and name == "bpref":  # it counts judged irrelevant items
             continue
         there = np.ones(len(values), bool)
         if rule_5_off:

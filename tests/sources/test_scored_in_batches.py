@@ -13,7 +13,7 @@ sparse = pytest.importorskip("scipy.sparse")
 
 
 class SparseScores(ScoredInBatches):
-    """Scores in a SciPy matrix [n_users, n_items]; entries not stored are not candidates."""
+    """Scores in a sparse matrix [n_users, n_items]; the stored entries are the candidates."""
 
     def __init__(self, matrix, *, user_ids=None, item_ids=None):
         self.matrix = matrix.tocsr()

@@ -1,4 +1,4 @@
-"""Scores, as a matrix or a function, gives the same results as Factors of the same model."""
+"""`Scores`, as a matrix or a function, gives the same results as `Factors` of the same model."""
 
 import functools
 import re

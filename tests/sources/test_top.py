@@ -35,7 +35,7 @@ class Case:
         self.item_ids = [f"item {i}" for i in rng.permutation(self.n_items)]
         users = [f"user {i}" for i in range(self.n_users + 1)]
         items = [f"item {i}" for i in range(self.n_items + 1)]
-        # The sources know at least one item of test and of train.
+        # Make sure that the sources know at least one item of test and one of train.
         self.test = {user: self.some(items) for user in users}
         self.test[self.user_ids[0]] = [self.item_ids[0]]
         self.train = {user: self.some(items, 0.2) for user in users}
@@ -85,7 +85,7 @@ class Case:
 
 
 def check_law(source, request, k):
-    """Check that each judged item is at the place that the tie rule determines."""
+    """Check that each judged item is in the list at the place that the tie rule assigns."""
     ranks, lists = source.rank(request), source.top(request, k)
     user = np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))
     place = ranks.above + ranks.before
@@ -138,7 +138,7 @@ def test_judged_items_are_listed_at_their_ranks(ties, seed, k, data):
     }
     for name, source in case.sources().items():
         if candidates == "sampled" and name.startswith("lists"):
-            continue  # lists sample from the catalogue
+            continue  # lists sample from a different pool
         check_law(source, case.request(ties, **options), k)
 
 
@@ -217,7 +217,7 @@ def test_constant_scores_are_flagged(seed, sets):
         expected.append(len(found) > 1 and len(set(found)) == 1)
     for name, source in case.sources().items():
         if "lists" in name or "cut" in name:
-            continue  # the number of candidates is unknown, and a cut list may have a single item
+            continue  # lists do not know all candidates, so this flag can differ
         request = case.request("item", train=False, candidates=case.sets if sets else None)
         flags = source.top(request, 2).flags & rm.UserFlag.CONSTANT_SCORES
         assert (flags != 0).tolist() == expected, name
@@ -243,7 +243,7 @@ def test_threads_and_the_rest_of_test_change_nothing(ties):
 
 
 def test_random_lists_are_drawn_evenly():
-    """All items of a tie group are equally likely to come first, judged or not."""
+    """All tied items are equally likely to come first, whether they are judged or not."""
     n_users, n_items = 6000, 6
     source = rm.Scores(np.zeros((n_users, n_items)))
     test = rm.Interactions.of(np.tile([1, 0, 0, 0, 1, 0], (n_users, 1)))

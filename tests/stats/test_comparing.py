@@ -42,7 +42,7 @@ def enumerated(differences: Float64) -> float:
 
 
 def models(n: int, seed: int = 0, share: float = 0.4, gain: float = 0.0) -> tuple[Float64, Float64]:
-    """Return values like NDCG for two models, the first of which is better by `gain`."""
+    """Return values like those of NDCG for two models; the first model is better by `gain`."""
     generator = np.random.default_rng(seed)
     common = generator.random(n)
     found = []
@@ -96,7 +96,7 @@ def test_the_saddlepoint_is_near_to_enumeration(monkeypatch: pytest.MonkeyPatch,
 
 @pytest.mark.parametrize(("n", "shift"), [(400, 0.02), (1_000, 0.03), (1_000, 0.002)])
 def test_exact_and_approximate_p_agree_for_many_users(n: int, shift: float) -> None:
-    """Multiples of a unit have an exact p; with a little noise, p is approximated."""
+    """If differences are multiples of a unit, p is exact; a little noise makes p approximate."""
     generator = np.random.default_rng(n)
     differences = np.round(generator.normal(shift, 0.3, n), 1)
     exact = randomisation(differences)
@@ -112,7 +112,7 @@ def test_one_unit_is_the_binomial_far_into_the_tail() -> None:
     assert found.method == "binomial"
     assert expected < 1e-150
     assert found.p_value == pytest.approx(expected, rel=1e-9)
-    # Two differences of two units need a convolution: they add -4, 0 or 4 to the binomial sum.
+    # Two more differences, of two units each, need a convolution: they add -4, 0 or 4 to the sum.
     nearly = randomisation(np.append(differences, [0.2, -0.2]))
     assert nearly.method == "convolution"
     assert nearly.p_value == pytest.approx(
@@ -122,7 +122,7 @@ def test_one_unit_is_the_binomial_far_into_the_tail() -> None:
 
 @pytest.mark.filterwarnings("ignore:overflow encountered in scalar power")  # SciPy with NumPy 1
 def test_resampling_agrees_on_users_of_several_thousands() -> None:
-    """SciPy draws 1,000 sign assignments; the tolerance is 3 standard errors."""
+    """Our p is within 3 standard errors of SciPy's p from 1,000 drawn sign assignments."""
     first, second = models(5_000, gain=0.008)
     found = compare(first, second, bounds=UNIT)
     drawn = scipy.stats.permutation_test(
@@ -163,7 +163,7 @@ def test_p_of_skewed_differences_moved_by_an_end_is_the_level(clusters: Float64)
 
 
 def test_interval_excludes_0_if_p_equals_the_level() -> None:
-    """Five users who all differ in the same direction have p = 1/16."""
+    """Five users with differences in the same direction have p = 1/16, which is the level here."""
     found = compare([0.1, 0.4, 0.2, 0.7, 0.3], np.zeros(5), confidence=15 / 16)
     assert found.test.p_value == 1 / 16
     assert 0 < found.interval.low < found.difference < found.interval.high < np.inf
@@ -310,7 +310,7 @@ def test_the_relative_difference_is_a_ratio_of_means() -> None:
 
 
 def test_ratio_with_a_divisor_from_one_user_has_no_upper_end() -> None:
-    """Resamples may lack the one user who makes up the divisor."""
+    """Resamples may lack the only user with a divisor other than 0, so the ratio has no bound."""
     second = np.zeros(20)
     second[0] = 1.0
     compared = compare(np.ones(20), second)
@@ -339,7 +339,7 @@ def test_effects_by_definition() -> None:
 
 
 def test_clusters_change_signs_together() -> None:
-    """Copies of a user's row in the same cluster add no information."""
+    """Three copies of each user in one cluster give the same p and interval as the user alone."""
     first, second = models(40, gain=0.2, share=0.9)
     once = compare(first, second, bounds=UNIT)
     clusters = np.tile(np.arange(40), 3)
@@ -436,7 +436,7 @@ def test_codes_give_the_values_of_a_column(levels: list[float]) -> None:
     assert column.levels is not None
     assert column.codes is not None
     assert np.array_equal(column.levels[column.codes], values)
-    for late in (-9.0, 0.1234, 9.0):  # a value that does not occur before
+    for late in (-9.0, 0.1234, 9.0):  # a value that has not occurred yet
         assert Column.of(np.append(values, late)).coded().codes is None
 
 
@@ -474,7 +474,8 @@ def test_comparison_without_users_has_notes(test) -> None:
 
 def test_constant_differences() -> None:
     found = compare(np.full(40, 0.75), np.full(40, 0.5), bounds=UNIT)
-    # p is from Gaffke's bound, like the interval: one more user at -1 could outweigh 40 at 0.25.
+    # Like the interval, p comes from Gaffke's bound: another user with -1 could outweigh 40 with
+    # 0.25.
     assert found.test.p_value == pytest.approx(2 * 1.25**-40)
     assert found.interval.low < 0.25 < found.interval.high
     assert "exact bound" in found.interval.note
@@ -549,21 +550,21 @@ def test_most_changed_users() -> None:
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("rounding", [0.0, 5e-13, -5e-13])
 def test_differences_in_one_direction_have_one_sign_assignment(sign: int, rounding: float) -> None:
-    """Only one of the 2^30 sign assignments gives this sum; zeros have no sign."""
+    """Only one of the 2^30 sign assignments gives this sum, since differences of 0 have no sign."""
     sizes, counts = np.array([0.0, 1.0, 2.0, 4.0]), np.array([7.0, 10.0, 10.0, 10.0])
     found = quantile_of(sizes, counts, sign * 70.0 * (1 + rounding))
     assert found == pytest.approx(-sign * scipy.stats.norm.ppf(2.0**-30), rel=1e-12)
 
 
 def test_p_is_at_most_1_where_chances_are_rounded() -> None:
-    """The sum of an odd number of ±1 is at least 1 with probability 1/2, so p is 1."""
+    """The sum of an odd number of ±1 is never 0, so p = P(|sum| >= 1) is 1, except for rounding."""
     for n in range(1, 60, 2):
         assert 1 - 1e-12 < randomisation((-1.0) ** np.arange(n)).p_value <= 1
 
 
 @pytest.mark.parametrize("total", [1.0, 3.0, 5.0, 7.0])
 def test_the_chance_of_a_sum_of_multiples(total: float) -> None:
-    """Compare with all 16 sums ±1 ±1 ±2 ±3."""
+    """Compare with the 16 possible sums of ±1 ±1 ±2 ±3."""
     sums = np.array([sum(one) for one in itertools.product((1, -1), (1, -1), (2, -2), (3, -3))])
     found = of_multiples(np.array([1, 2, 3]), np.array([2.0, 1.0, 1.0]), total)
     assert found == pytest.approx(np.mean(sums >= total))
@@ -575,10 +576,10 @@ def test_the_chance_of_a_sum_of_multiples(total: float) -> None:
         ([0.2], [1]),
         ([0.1, 0.3], [1, 3]),
         ([1 / 3, 0.5, 1.0], [2, 3, 6]),
-        ([0.1, 0.1 + 1e-5], None),  # the unit is too small to help
+        ([0.1, 0.1 + 1e-5], None),  # the common unit would be too small
         ([1e-5, 1.0], None),
         ([1e-5, 2e-5, 1.0], None),
-        ([3 + 9e-8, 151 + 45e-7, 200.0], None),  # 151 is too far off
+        ([3 + 9e-8, 151 + 45e-7, 200.0], None),  # the middle value is too far from a multiple
         ([1.0, math.pi], None),
         ([0.1 + 1e-11, 0.3, 0.7 - 1e-11], [1, 3, 7]),  # multiples up to rounding
         ([0.1 + 1e-7, 0.3, 0.7], None),

@@ -47,7 +47,7 @@ def test_adjusted_p_values_match_statsmodels(correction) -> None:
 
 @given(st.lists(st.floats(0, 1), max_size=12), st.floats(0.001, 0.999))
 def test_holm_rejects_step_by_step(p_values: list[float], alpha: float) -> None:
-    """Holm rejects in ascending order of p while p ≤ alpha / (number of p-values left)."""
+    """Holm's method rejects in ascending order of p, while p ≤ alpha / (number of p left)."""
     adjusted = adjust(p_values)
     rejected = np.zeros(len(p_values), bool)
     for step, place in enumerate(np.argsort(p_values, kind="stable")):
@@ -109,9 +109,9 @@ def test_larger_differences_have_more_power(n: int, alpha: float) -> None:
 def test_power_is_continuous_at_the_normal_approximation() -> None:
     below, above = (power_of(0.06, 1.0, n) for n in (2_000, 2_001))
     assert above - below == pytest.approx(0.0002, abs=0.0002)
-    # scipy.stats.nct 1.17 with 2,000 degrees of freedom; both tails matter here.
+    # The value is from scipy.stats.nct 1.17 with 2,000 degrees of freedom, and includes both tails.
     assert power_of(0.01, 1.0, 2_001, alpha=0.3) == pytest.approx(0.3468187, abs=8e-5)
-    # scipy.stats.nct 1.17 with 4,999 degrees of freedom, and with one.
+    # The values are from scipy.stats.nct 1.17 with 4,999 degrees of freedom and with 1.
     assert power_of(2.5 / np.sqrt(5_000), 1.0, 5_000) == pytest.approx(0.705252, abs=1e-4)
     assert power_of(31 / np.sqrt(2), 1.0, 2) == pytest.approx(0.98499, abs=0.01)
 
@@ -129,7 +129,8 @@ def test_users_and_differences_that_are_needed() -> None:
         assert enough is not None
         assert power_of(0.02, 0.3, enough) >= wanted > power_of(0.02, 0.3, enough - 1)
     assert users_needed(1e-9, 1.0) is None
-    # (1.96 + 0.84)² / effect² users are needed: 5e11 here, and then more than the limit of 1e12.
+    # The number of users needed is (1.96 + 0.84)² / effect². It is 5e11 in the first call, and
+    # above the limit of 1e12 in the second.
     assert users_needed(4e-6, 1.0) == pytest.approx(2.8016**2 / 1.6e-11, rel=1e-3)
     assert users_needed(2.6e-6, 1.0) is None
     assert power_of(0.0, 1.0, 50) == pytest.approx(0.05)
@@ -141,7 +142,7 @@ def test_users_and_differences_that_are_needed() -> None:
 
 
 def test_power_matches_simulated_rejections() -> None:
-    """The power over 600 samples has a standard error of 2 %."""
+    """The share of rejected samples, with a standard error of 2 %, matches the computed power."""
     generator = np.random.default_rng(0)
     samples = generator.random((600, 120)) * generator.choice([-1.0, 0.0, 1.0, 1.0], (600, 120))
     plan = power(samples.ravel(), 1 / 8)
@@ -153,11 +154,11 @@ def test_power_matches_simulated_rejections() -> None:
 @pytest.mark.parametrize(("n", "differ"), [(50, 0.4), (100, 0.16), (200, 0.16), (1_000, 0.05)])
 @pytest.mark.parametrize("effect", [1.0, 2.0, 3.0])
 def test_power_of_hits_matches_the_exact_test(n: int, differ: float, effect: float) -> None:
-    """The number of users who differ is binomial, and so is the number of better users."""
+    """Compute the power exactly, from binomial numbers of differing users and of better users."""
     difference = effect * np.sqrt(differ / (n + effect**2))
     up = (1 + difference / differ) / 2
     n_differ = np.arange(n + 1)
-    # The test rejects if at most this many users are better, or at most this many are worse.
+    # The test rejects if the number of better users, or of worse users, is at most `most`.
     most = scipy.stats.binom.ppf(0.025, n_differ, 0.5)
     most -= 2 * scipy.stats.binom.cdf(most, n_differ, 0.5) > 0.05
     rejected = scipy.stats.binom.cdf(most, n_differ, up) + scipy.stats.binom.sf(
@@ -208,7 +209,7 @@ def test_the_plan_of_a_comparison() -> None:
 
 def test_equivalence_is_two_one_sided_tests() -> None:
     differences = np.random.default_rng(2).normal(0.01, 0.1, 200)
-    for margin in (0.005, 0.03):  # the first is smaller than the mean
+    for margin in (0.005, 0.03):  # the mean is between these margins
         found = equivalence(differences, margin, test="t")
         sides = [
             scipy.stats.ttest_1samp(differences, -margin, alternative="greater").pvalue,
@@ -238,7 +239,7 @@ def test_models_are_equivalent_if_the_interval_is_within_the_margins(
 
 @pytest.mark.parametrize("test", ["randomisation", "t"])
 def test_equivalence_keeps_clusters_together(test) -> None:
-    """Copies of users in the same cluster add no information."""
+    """Three copies of each user in one cluster give the same p as the user alone."""
     differences = np.random.default_rng(2).normal(0.01, 0.1, 60)
     once = equivalence(differences, 0.03, test=test)
     thrice = equivalence(
@@ -274,7 +275,7 @@ def test_equivalence_over_runs_counts_their_variance() -> None:
     assert found.equivalent == (inside.low > -0.05 and inside.high < 0.05)
     assert tuple(found.interval) == tuple(inside)
     assert found.p_value > equivalence((one - two).mean(axis=1), 0.05).p_value
-    far = over_runs(one + 0.3 - 0.05, two)  # beyond the margin, so one side has p near 1
+    far = over_runs(one + 0.3 - 0.05, two)  # mean above the margin, so p is near 1
     p = equivalence_over_runs(one + 0.3, two, 0.05).p_value
     assert p == pytest.approx(1 - far.p_value / 2)
     tight = max(abs(end) for end in inside)
@@ -312,8 +313,8 @@ def test_the_range_of_normal_numbers_is_scipys(n: int) -> None:
         scipy.stats.studentized_range.ppf(0.95, n, np.inf), rel=1e-4
     )
     np.testing.assert_allclose(normal_range_tail([0.0, 30.0], n)[1], normal_range_tail(30.0, n))
-    assert normal_range_tail(0.0, n) == 1  # even if rounding adds to it
-    # Some quantiles are below 1: the median distance of two normal numbers is.
+    assert normal_range_tail(0.0, n) == 1  # despite rounding errors
+    # Quantiles may be below 1, such as the median distance of two normal numbers.
     near = normal_range_quantile(0.5, 2)
     assert near == pytest.approx(np.sqrt(2) * scipy.stats.norm.ppf(0.75), rel=1e-6)
     two = normal_range_tail(np.array([20.0]), 2)
@@ -325,7 +326,7 @@ def test_tukey_of_two_models_is_the_randomisation_test() -> None:
     found = tukey(values)
     assert found.method == "studentised range"
     expected = randomisation(values[:, 0] - values[:, 1]).p_value
-    # Both use the same variance, but Tukey's test omits small terms of higher order.
+    # Both tests use the same variance, but Tukey's test omits small terms of higher order.
     assert found.p_values[0, 1] == pytest.approx(expected, rel=0.05)
 
 
@@ -411,7 +412,10 @@ def test_ranks_follow_from_adjusted_pairs() -> None:
 
 
 def test_users_needed_from_a_pilot_are_a_range() -> None:
-    """The range is right for about 95 of 100 pilots with 100 users, a fifth of whom differ."""
+    """About 95 of 100 pilots give a range that contains the number of users that is needed.
+
+    Each pilot has 100 users, and the models differ for about a fifth of them.
+    """
     generator, held = np.random.default_rng(7), 0
     needed = users_needed(0.03, np.sqrt(0.2 * (0.1**2 + 0.4**2) - 0.02**2))
     for _ in range(100):

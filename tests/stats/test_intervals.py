@@ -60,14 +60,14 @@ def test_bootstrap_does_not_depend_on_the_order_of_users(seed: int) -> None:
 def test_users_of_several_blocks_are_drawn_with_replacement(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Every resample draws as many users as there are, and all users are equally likely."""
+    """Every resample draws as many users as the data have, and all users are equally likely."""
     monkeypatch.setattr(intervals, "DRAWS_AT_ONCE", 4_000 * 7)
-    n, n_resamples = 20, 4_000  # blocks of 7, 7 and 6 users
+    n, n_resamples = 20, 4_000  # blocks of 7, 7 and 6
     sums = intervals._resampled_sums([np.ones(n), *np.eye(n)], 5, n_resamples)
     assert (sums[0] == n).all()
     times = sums[1:]
     assert (times.sum(axis=0) == n).all()
-    # Counts are Binomial(n, 1/n) with covariance -1/n; allow 5 standard errors.
+    # The counts follow Binomial(n, 1/n), with covariances of -1/n. Allow 5 standard errors.
     assert times.mean(axis=1) == pytest.approx(1, abs=5 / np.sqrt(n_resamples))
     covariance = np.cov(times)
     assert np.diag(covariance) == pytest.approx(1 - 1 / n, abs=0.15)
@@ -76,10 +76,10 @@ def test_users_of_several_blocks_are_drawn_with_replacement(
 
 
 def test_sums_of_resamples_are_exact_in_any_order() -> None:
-    """Values are first rounded to 2^-38 of the largest one, so that sums are exact."""
+    """Sums are exact because values are first rounded to multiples of 2^-38 times the largest."""
     generator = np.random.default_rng(5)
     values = generator.normal(size=(4, 1_000)) * [[1], [1e-300], [1e300], [0]]
-    values[3] = 1 - generator.random(1_000) / 50  # their sums need nearly all bits of a double
+    values[3] = 1 - generator.random(1_000) / 50  # sums use nearly all bits of a double
     together = intervals._resampled_sums(list(values), 1, 40)
     for row, column in zip(together, values, strict=True):
         (alone,) = intervals._resampled_sums([column], 1, 40)
@@ -145,7 +145,7 @@ def test_bootstrap_of_several_metrics_equals_each_alone() -> None:
     assert together == [bootstrap([column], seed=3)[0] for column in columns]
     assert together == bootstrap(columns, seed=3)
     assert together != bootstrap(columns, seed=4)
-    # All metrics share the resamples, so a shifted metric has the shifted interval.
+    # All metrics use the same resamples, so shifting the values shifts the interval.
     shifted = bootstrap([columns[0] + 1], seed=3)[0]
     assert shifted == pytest.approx(np.add(together[0], 1))
 
@@ -200,7 +200,7 @@ def test_a_value_of_all_users_is_resampled_from_two_users_on() -> None:
 
 
 def test_few_clusters_of_different_sizes_have_gaffkes_bound() -> None:
-    """Gaffke's bound adds a cluster of the largest size, 6, with a sum of 0 or 6."""
+    """Gaffke's bound adds a cluster with the largest size, 6, and a sum of 0 or 6."""
     sizes = np.array([1, 2, 6, 3, 1, 2, 4, 1])
     clusters = np.repeat(np.arange(8), sizes)
     values = np.random.default_rng(0).random(len(clusters)) < 0.3
@@ -212,7 +212,7 @@ def test_few_clusters_of_different_sizes_have_gaffkes_bound() -> None:
     for end, bound, level in ((found.low, 0, 0.025), (found.high, 1, 0.975)):
         drawn = (weights @ [*sums, 6 * bound]) / (weights @ [*sizes, 6])
         assert np.mean(drawn <= end) == pytest.approx(level, abs=0.002)
-    # The bootstrap is used without a range, and for many clusters.
+    # The default is the bootstrap if the range is unknown or if there are many clusters.
     assert interval(values, clusters=clusters).method == "bca"
     many = np.tile(values, 12), np.repeat(np.arange(12 * 8), np.tile(sizes, 12))
     assert interval(many[0], bounds=(0, 1), clusters=many[1]).method == "bca"
@@ -220,7 +220,7 @@ def test_few_clusters_of_different_sizes_have_gaffkes_bound() -> None:
 
 @pytest.mark.parametrize("n", [10, 20])
 def test_means_of_few_unequal_clusters_are_covered(n: int) -> None:
-    """Users in a cluster are correlated. BCa would only cover the mean in 90% of 300 samples."""
+    """Users in a cluster are correlated. BCa would only cover 90% of the means of 300 samples."""
     generator, covered = np.random.default_rng(n), 0
     for _ in range(300):
         clusters = np.repeat(np.arange(n), generator.geometric(0.2, n))

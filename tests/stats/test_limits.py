@@ -53,7 +53,7 @@ def test_gaffkes_interval_is_a_quantile_of_random_weights(
 
 
 def test_bca_moves_the_levels_by_a_sixth_of_the_skewness() -> None:
-    """Both constants of Efron (1987) are a sixth of the mean's skewness."""
+    """The two constants of Efron (1987) are both a sixth of the skewness of the mean."""
     values = np.random.default_rng(11).random(25) ** 3
     deviations = values - values.mean()
     sixth = (deviations**3).sum() / (deviations**2).sum() ** 1.5 / 6
@@ -119,7 +119,7 @@ def test_the_same_ratio_of_all_users_has_no_width() -> None:
 
 @pytest.mark.parametrize(("n", "alpha", "centre"), [(3, 1e-4, 31.0), (10, 1e-9, 35.0)])
 def test_power_of_few_users_with_large_differences(n: int, alpha: float, centre: float) -> None:
-    """Here, a normal distribution approximates the noncentral t."""
+    """A normal distribution approximates the noncentral t for effects as large as these."""
     found = power_of(centre / np.sqrt(n), 1.0, n, alpha=alpha)
     expected = scipy.stats.nct.sf(scipy.stats.t.isf(alpha / 2, n - 1), n - 1, centre)
     assert found == pytest.approx(expected, abs=0.01)
@@ -188,7 +188,7 @@ def test_p_is_1_next_to_a_mean_of_0() -> None:
 
 @pytest.mark.parametrize("margin", [0.0055, 0.006, 0.008, 0.02])
 def test_the_interval_at_p_reaches_the_margin(margin: float) -> None:
-    """Since few users differ, p comes from Gaffke's intervals."""
+    """With few differing users, p comes from Gaffke's intervals: the one at level p ends there."""
     differences = np.zeros(400)
     differences[:4] = [1.0, -0.5, 0.75, 0.1]
     found = equivalence(differences, margin, bounds=UNIT)
@@ -305,7 +305,7 @@ def test_many_equal_values_are_one_group(most: float) -> None:
 
 
 def test_only_the_interval_of_its_own_test_agrees_with_p() -> None:
-    """The exact p of 1/16 does not reject, although intervals of approximate tests exclude 0."""
+    """The exact p is 1/16, so its interval contains 0; those of approximate tests exclude 0."""
     differences = [0.75, 0.0, 0.75, 0.5, 1.0, 0.25]
     lows = {
         test: compare(differences, np.zeros(6), test=test, interval="randomisation").interval.low

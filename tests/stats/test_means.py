@@ -76,7 +76,7 @@ def test_zeros_and_ones_have_clopper_and_pearsons_interval(k: int, n: int) -> No
 
 
 def test_the_approximation_is_close_where_the_exact_form_is_known() -> None:
-    """With a value close to 0, the method changes but the interval hardly does."""
+    """Changing a 0 to 1e-6 makes the method approximate, but hardly changes the interval."""
     values = np.repeat([0.0, 1.0], [997, 3])
     exact = interval(values, bounds=UNIT)
     values[0] = 1e-6
@@ -103,7 +103,7 @@ def test_constants_have_the_exact_bound_of_the_rule_of_three() -> None:
 def test_gaffke_moves_with_the_values(
     values: list[float], scale: float, shift: float, random
 ) -> None:
-    """The interval scales with the unit of the values, and does not depend on their order."""
+    """The interval scales and shifts with the values, and does not depend on their order."""
     low, high = interval(values, "gaffke", bounds=UNIT)
     assert 0 <= low <= np.mean(values) + 1e-12
     assert np.mean(values) - 1e-12 <= high <= 1
@@ -192,7 +192,8 @@ def test_cells_change_nothing(monkeypatch: pytest.MonkeyPatch, kind, what: str) 
         assert found.exact == (what != "continuous")
         if what == "few kinds":
             np.testing.assert_array_equal(found.values, np.unique(one))
-        # Grouping into cells loses little variance, even relative to that of the inner users.
+        # Grouping users into cells loses little variance, even compared with that of the inner
+        # users.
         inner = np.clip(one, *np.sort(one)[[FAR_USERS, -1 - FAR_USERS]]) - found.estimate
         assert found.sum_of_squares - found.counts @ found.residuals**2 <= 2e-6 * inner @ inner
     monkeypatch.setattr("recometer.stats.grouping.SORTED_UP_TO", n)
@@ -256,7 +257,7 @@ def test_without_a_range_there_is_the_bootstrap(bounds) -> None:
     found = interval([0.1, 0.4, 1.0], bounds=bounds)
     assert found.method == "bca"
     assert "has no known range" in found.note
-    # Such bounds do not limit the interval of values beyond them either.
+    # The interval of values outside of such bounds is the same as without bounds.
     assert tuple(interval([-0.4, 0.5, 1.4], bounds=bounds)) == tuple(interval([-0.4, 0.5, 1.4]))
 
 
@@ -280,7 +281,8 @@ def test_resampled_means_of_symmetric_values_are_normal(kind, confidence: float)
 def test_the_middle_of_resampled_means_of_skewed_values_is_below_their_mean() -> None:
     low, high = interval([0.0] * 19 + [1.0], "percentile", confidence=0.01)
     assert 0.03 < low < high < 0.05
-    # The median is κ3 / 6 = 0.154 deviations below the mean of 0.05. This end is only 0.011 below.
+    # The median is κ3 / 6 = 0.154 standard deviations below the mean of 0.05, and this end is only
+    # 0.011 standard deviations below it.
     assert 0.049 < interval([0.0] * 19 + [1.0], "percentile", confidence=0.1137).high < 0.0499
 
 
@@ -321,7 +323,7 @@ def test_groups_leave_out_users_without_a_value_or_size() -> None:
     found = group([0.5, np.nan, 0.25, 1.0], [2.0, 1.0, np.nan, 1.0])
     assert found.n == 2
     assert found.estimate == 0.5
-    assert (found.n_above, found.n_below) == (0, 0)  # not counted for users with sizes
+    assert (found.n_above, found.n_below) == (0, 0)  # users with sizes are not counted
     assert group([0.5, np.nan, 1.0]).estimate == 0.75
 
 
@@ -349,11 +351,11 @@ def test_a_value_beyond_the_range_is_named() -> None:
     found = interval(values, bounds=UNIT)
     assert found.method == "bca"
     assert "1.5 lies outside" in found.note
-    # If a value is outside the range, the range does not limit the interval.
+    # If a value is outside the range, the interval ignores the range.
     for values, bounds in (([0.0, 5.0, 15.0, 2.0], UNIT), ([0.0, 0.0, 2.0], (1.0, 5.0))):
         assert tuple(interval(values, "bca", bounds=bounds)) == tuple(interval(values, "bca"))
     assert interval([0.0, 0.5, 1 + 1e-12], bounds=UNIT).method == "gaffke"
-    # The tolerance for rounding is relative to the width of the range, not to its values.
+    # Rounding errors are tolerated relative to the width of the range, not to the values.
     assert interval([-5.0, -4.5, -4 + 1e-12], bounds=(-5, -4)).method == "gaffke"
     assert interval([1000.0, 1000.5, 1001 + 1e-7], bounds=(1000, 1001)).method == "bca"
 
@@ -376,7 +378,7 @@ def test_invalid_arguments_are_rejected() -> None:
 
 
 def test_an_end_without_bound_is_explained() -> None:
-    """In many resamples, all weights are 0."""
+    """An interval has no upper end if all weights are 0 in many resamples, and a note says so."""
     weights = np.zeros(60)
     weights[:2] = 1.0
     values = np.zeros(60)

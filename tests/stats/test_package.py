@@ -1,4 +1,4 @@
-"""The names of the package, and what importing it loads."""
+"""The names that the statistics package exports, and the modules that importing it loads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of statistics for bad arguments, and their notes on extreme data."""
+"""Statistical functions reject bad arguments, and add notes to results for extreme data."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_no_rows_have_no_clusters() -> None:
 
 
 def test_sequence_counts_the_users_read() -> None:
-    """The population includes users without a value if `some_undefined` is set."""
+    """With `some_undefined`, users without a value count as read members of the population."""
     sequence = ConfidenceSequence((-1.0, 3.0), population=10, some_undefined=True)
     assert math.isnan(sequence.mean)
     sequence.update([0.0, np.nan, 1.0, 2.5])

@@ -20,9 +20,9 @@ UNIT = (0.0, 1.0)
 
 
 def excluded(x: Float64, m: float, alpha: float, population: int | None = None) -> bool:
-    """Return whether the mean m was ever excluded, computed step by step as in the article."""
+    """Return whether a confidence sequence ever excluded m, computed step by step as published."""
     goals = np.array([16.0 * 4**k for k in range(12) if 16 * 4**k <= (population or 10**8)])
-    plus = minus = np.ones(len(goals))  # a player per goal
+    plus = minus = np.ones(len(goals))  # the capital of one player per goal
     total, squares = 0.0, 0.0
     for t, value in enumerate(x.tolist(), start=1):
         drift, rest = 1.0, m
@@ -74,9 +74,9 @@ def test_units_and_direction() -> None:
 
 
 def test_false_alarms_over_a_hundred_looks_stay_below_5_percent() -> None:
-    """In 200 experiments, differences have mean 0 and many are 0.
+    """Simulate 200 experiments with differences of mean 0, many of which are 0.
 
-    If inspected as often, Student's interval raises a false alarm in more than a fifth of them.
+    Student's interval, inspected as often, raises a false alarm in more than a fifth of them.
     """
     generator = np.random.default_rng(3)
     alarms, naive = 0, 0
@@ -133,7 +133,7 @@ def test_one_run_has_students_interval_and_a_note() -> None:
 
 
 def test_tiny_values_of_runs_have_an_interval_without_width() -> None:
-    """Doubles can hold these variances, but their squares underflow."""
+    """The variances of such tiny values fit into doubles, but their squares underflow."""
     found = over_runs((crossed(50, 3, 0) - 0.5) * 1e-100)
     assert tuple(found.interval) == (found.mean, found.mean)
     assert "the interval has no width" in found.note + found.interval.note
@@ -163,7 +163,7 @@ def test_runs_that_differ_by_noise_alone_leave_users() -> None:
 
 @pytest.mark.parametrize("compared", [False, True])
 def test_intervals_over_users_and_runs_cover(compared: bool) -> None:
-    """Over 300 experiments, coverage has a standard error of 1.3 %.
+    """The coverage in 300 experiments is near 95 %, with a standard error of 1.3 %.
 
     Intervals over users alone cover the mean far too rarely.
     """
@@ -171,7 +171,7 @@ def test_intervals_over_users_and_runs_cover(compared: bool) -> None:
     for seed in range(300):
         first = second = crossed(60, 4, seed)
         if compared:
-            # Both models have the same users but other runs, so the effects of users cancel.
+            # The two models have the same users but separate runs, so the effects of users cancel.
             generator = np.random.default_rng(10_000 + seed)
             user = generator.normal(0, 0.2, (60, 1))
             first, second = (
@@ -199,7 +199,7 @@ def test_a_difference_over_runs_pairs_users() -> None:
     swapped = over_runs(second, first)
     np.testing.assert_allclose(tuple(swapped.interval), (-found.interval.high, -found.interval.low))
     assert swapped.deviation_runs == found.deviation_runs[::-1]
-    # Users without a value from every run of both models are left out.
+    # Users need a value from every run of both models, and are otherwise left out.
     first[:2], second[2:5, 0] = np.nan, np.nan
     assert over_runs(first, second) == over_runs(first[5:], second[5:])
 
@@ -209,7 +209,8 @@ def test_folds_with_users_of_their_own() -> None:
     means = 0.5 + np.array([-0.2, -0.1, 0.0, 0.1, 0.2])
     folds = [generator.normal(mean, 0.1, 400) for mean in means]
     found = over_folds(folds)
-    # Folds differ far more than their users explain, so this is nearly a t interval of 5 means.
+    # Folds differ far more than the variance over users explains, so the interval is nearly a t
+    # interval of the 5 means.
     of_means = np.array([fold.mean() for fold in folds])
     np.testing.assert_allclose(tuple(found.interval), tuple(interval(of_means, "t")), atol=1e-3)
     assert found.deviation_runs[0] == pytest.approx(of_means.std(ddof=1), rel=0.02)
@@ -218,10 +219,10 @@ def test_folds_with_users_of_their_own() -> None:
     error = scipy.stats.t.ppf(0.975, 4) * 0.1 / np.sqrt(2_000)
     assert alike.interval.width >= 2 * error * 0.95
     assert over_folds([[0.5, 0.5], [0.5, 0.5]]).interval.width == 0
-    # The first fold has no variance within. The variance between folds is the variance of the means
-    # minus the mean variance within.
+    # The first fold has no variance over users. The variance between folds is the variance of their
+    # means, less the mean variance that users explain.
     apart = over_folds([[0.5, 0.5], [0.1, 0.3], [0.9, 0.7]])
-    within = (0 + 0.01 + 0.01) / 3  # variances of the folds' means: 0.02 / 2 users
+    within = (0 + 0.01 + 0.01) / 3  # 0.02 / 2 users each
     assert apart.deviation_runs[0] == pytest.approx(
         np.sqrt(np.var([0.5, 0.2, 0.8], ddof=1) - within)
     )
@@ -258,7 +259,7 @@ def test_folds_have_the_interval_of_hartung_and_knapp(spread: float) -> None:
         half = scipy.stats.t.ppf(0.975, 3) * math.sqrt(max(variance, least))
         found = over_folds(folds).interval
         np.testing.assert_allclose(tuple(found), (mean - half, mean + half), rtol=1e-9)
-    assert floors or not spread  # folds that differ, but are close by chance
+    assert floors or not spread  # some drawn folds hit the minimum variance
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.05, -0.3])
@@ -275,7 +276,7 @@ def test_the_p_value_of_folds_is_where_their_interval_ends_at_0(shift: float) ->
 
 
 def by_hand(tables: list[NDArray[np.float64]], confidence: float) -> tuple[float, ...]:
-    """Return the interval, p and deviations of the mean of one table or of the difference of two.
+    """Return interval, p and deviations for the mean of one table, or the difference of two.
 
     The squared error of the mean is a sum of mean squares. Its degrees of freedom follow Welch and
     Satterthwaite.
@@ -341,7 +342,8 @@ def test_values_of_runs_vary_as_means_of_users_do() -> None:
     assert found.share_of_runs == pytest.approx(expected.share_of_runs)
     ratio = over_values(*means, error / 0.4, 300, relative=True)
     assert ratio.mean == pytest.approx(means[0].mean() / means[1].mean() - 1)
-    # Linearise the ratio of independent means; Satterthwaite gives the degrees of freedom.
+    # The expected interval linearises the ratio of independent means. Satterthwaite's formula gives
+    # the degrees of freedom.
     one, two = np.array([0.5, 0.6, 0.8]), np.array([2.0, 2.5])
     parts = [
         (one.var(ddof=1) / two.mean() ** 2 / 3, 2),
@@ -363,7 +365,7 @@ def test_values_of_runs_vary_as_means_of_users_do() -> None:
         half = scipy.stats.t.ppf(0.975, degrees) * np.sqrt(variance)
         assert few.interval.width / 2 == pytest.approx(half)
         assert few.deviation_users == pytest.approx(error * np.sqrt(n))
-    # With one run each, only the error between users is known.
+    # With a single run of each model, only the error over users is known.
     alone = over_values([0.5], [0.4], 0.01, 10**6)
     assert tuple(alone.interval) == pytest.approx((0.1 - 0.0196, 0.1 + 0.0196), abs=1e-5)
     assert "only one seed" in alone.note

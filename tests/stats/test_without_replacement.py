@@ -15,12 +15,12 @@ UNIT = (0.0, 1.0)
 
 
 def excluded(x: Float64, m: float, alpha: float, n_all: int) -> bool:
-    """Return whether the mean m was ever excluded, tracking the capital after each user."""
+    """Return whether a confidence sequence ever excluded m, by tracking its capital."""
     level = 2 * math.log(2 / alpha)
     goals = [16 * 4**k for k in range(12) if 16 * 4**k <= n_all]
     capital = {sign: [1.0] * len(goals) for sign in (1, -1)}
     values: list[float] = []
-    means: list[float] = []  # shrunk towards 0.5
+    means: list[float] = []  # running means, shrunk towards 0.5
     for place, value in enumerate(x.tolist()):
         known = len(values)
         spread = 0.25 + sum((v - c) ** 2 for v, c in zip(values, means, strict=True))
@@ -68,7 +68,7 @@ def test_p_values_agree_with_the_interval() -> None:
     at_once = ConfidenceSequence((-1, 1), 0.95, 600)
     at_once.update(x)
     assert at_once.p_value() == pytest.approx(p)
-    for end in found:  # the end itself is barely excluded
+    for end in found:  # the ends are just excluded
         assert 0.05 * (1 - 1e-3) < at_once.p_value(end) <= 0.05
     assert at_once.p_value(-1.5) == 0
 
@@ -144,7 +144,7 @@ def test_interval_that_missed_the_mean_stays_valid() -> None:
         assert found.low <= found.high
     assert 150 / 400 in sequence.update(np.zeros(4))
     assert tuple(sequence.update(np.zeros(1))) == (150 / 400, 150 / 400)
-    # Without a population, later intervals stay within earlier ones.
+    # If the size of the population is unknown, later intervals still stay within earlier ones.
     endless = ConfidenceSequence(UNIT)
     low, high = endless.update(np.ones(100))
     found = endless.update(np.zeros(300))
