@@ -299,13 +299,14 @@ def sums_of(numbers: npt.NDArray[np.integer], values: Float64, n: int) -> Float6
     power of two and a small remainder. Sums of up to 2^26 multiples are exact, and the rounding
     errors of the remainders are negligible relative to the largest value.
     """
-    largest = np.abs(values).max(initial=0.0)
+    largest = max(values.max(initial=0.0), -values.min(initial=0.0))
     if not np.isfinite(largest) or largest < SMALLEST_CUT:
         return np.bincount(numbers, weights=values, minlength=n).astype(np.float64, copy=False)
     unit = np.ldexp(1.0, int(np.frexp(largest)[1]) - BITS_OF_CUT)
-    multiples = np.rint(values / unit) * unit
-    sums = np.bincount(numbers, weights=multiples, minlength=n)
-    rests = np.bincount(numbers, weights=values - multiples, minlength=n)
+    parts = np.divide(values, unit)
+    np.multiply(np.rint(parts, out=parts), unit, out=parts)
+    sums = np.bincount(numbers, weights=parts, minlength=n)
+    rests = np.bincount(numbers, weights=np.subtract(values, parts, out=parts), minlength=n)
     return (sums + rests).astype(np.float64, copy=False)
 
 

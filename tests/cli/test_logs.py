@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pathlib
 
@@ -12,6 +13,7 @@ from command_line import CliRunner, Result
 
 import recometer as rm
 from recometer.cli._app import app
+from recometer.comparing.gates import junit
 
 LOGGING = np.array([0.4, 0.3, 0.2, 0.1])
 ITEM = np.random.default_rng(3).choice(4, 900, p=LOGGING)
@@ -50,7 +52,7 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_tables_are_those_of_python(file: str) -> None:
     result = logs(file, *POLICIES)
     assert result.exit_code == 0, result.output
-    assert result.stdout == f"{values()}\n\n{values().compare()}\n"
+    assert result.stdout == f"{values().compare()}\n"
 
 
 def test_gates_decide_the_exit_code() -> None:
@@ -61,6 +63,24 @@ def test_gates_decide_the_exit_code() -> None:
     result = logs("log.csv", *POLICIES, "--costs", "--baseline", "logged", "--gate", "ips <= 0")
     assert result.exit_code == 1
     assert "good: ips <= 0: failed" in result.stdout
+
+
+def test_undecided_gates_and_junit_are_those_of_compare() -> None:
+    only = ("--policy", "good=good", "--estimators", "snips", "--baseline", "logged")
+    gate = ("--gate", "snips >= 40%", "--junit", "gates.xml")
+    for mapping, code in ((), 3), (("--undecided", "pass"), 0), (("--undecided", "fail"), 1):
+        result = logs("log.csv", *only, *gate, *mapping)
+        assert result.exit_code == code, result.output
+        assert "good: snips >= 40%: undecided" in result.stderr
+        assert "users in all would decide it" in result.stderr
+        report = values().compare(baseline="logged").gate("snips >= 40%", *mapping[1:])  # type: ignore[arg-type]
+        only_good = dataclasses.replace(report, rows=report.rows[:1])
+        assert pathlib.Path("gates.xml").read_text("utf-8") == junit(only_good) + "\n"
+    result = logs("log.csv", *only, "--junit", "gates.xml")
+    assert (result.exit_code, "it also needs the option --gate" in result.stderr) == (2, True)
+    result = logs("log.csv", *only, *gate[:2], "--junit", "log.csv")
+    assert result.exit_code == 1
+    assert "log.csv is an input, and would be replaced" in result.stderr
 
 
 def test_json_has_everything() -> None:

@@ -158,7 +158,7 @@ def test_the_logged_policy_has_weights_of_one_and_the_mean_reward() -> None:
     for estimator in values.estimators:
         assert values["same", estimator].value == pytest.approx(frame["click"].mean())
     (row, *_) = values.compare(baseline="logged").rows
-    assert (row.difference, row.verdict) == (0.0, "undecided")
+    assert (row.difference, row.verdict) == (0.0, "no difference shown")
 
 
 def test_weights_come_first_and_wrong_propensities_are_reported() -> None:
@@ -196,16 +196,14 @@ def test_comparison_and_gate_agree() -> None:
     log = rm.Impressions(drawn(), **COLUMNS)
     values = log.evaluate({"good": "good", "bad": "bad"}, estimators="snips ips")
     pairs = values.compare()
-    assert [(row.policy, row.other) for row in pairs.rows[:3]] == [
+    assert [(row.model, row.other) for row in pairs.rows[:3]] == [
         ("good", "logged"), ("bad", "logged"), ("bad", "good"),
     ]  # fmt: skip
     for row in pairs.rows:
-        difference = (
-            values[row.policy, row.estimator].value - values[row.other, row.estimator].value
-        )
+        difference = values[row.model, row.metric].value - values[row.other, row.metric].value
         assert row.difference == pytest.approx(difference)
         assert (0.0 in row.interval) == (row.p_value > 0.05)
-        assert math.isnan(row.adjusted_p) == (row.estimator != "snips")
+        assert math.isnan(row.adjusted_p) == (row.metric != "snips")
     assert [row.verdict for row in pairs.rows[:3]] == ["better", "worse", "worse"]
     versus = values.compare(baseline="logged")
     gates = versus.gate(["snips >= 0%", "ips >= 0"])

@@ -17,7 +17,6 @@ from recometer.cli._results import Flat, check_flat, loaded, named_results, of_u
 from recometer.comparing.corrections import KNOWN
 from recometer.comparing.gates import GateReport, Undecided, read_gate
 from recometer.comparing.gates import junit as write_junit
-from recometer.comparison import Comparison
 from recometer.comparison import compare as run_comparison
 from recometer.data.storage import check_replaced
 from recometer.rendering import Shown, Table, output
@@ -31,10 +30,9 @@ gate_option = functools.partial(typer.Option, rich_help_panel="Gates")  # a pane
 class WithGates(Shown):
     """The verdicts of gates, and the comparison below."""
 
-    def __init__(self, comparison: Comparison, report: GateReport, every: bool) -> None:
+    def __init__(self, comparison: Shown, report: GateReport) -> None:
         self.comparison = comparison
         self.report = report
-        self.shown = comparison.full() if every else comparison
 
     def table(self) -> Table:
         """Return the gates."""
@@ -44,7 +42,7 @@ class WithGates(Shown):
         """Return the tables of the gates and of the comparison."""
         gates = self.report.table()
         gates = dataclasses.replace(gates, head=[self.report.summary(), *gates.head])
-        return [gates, *self.shown.tables(width)]
+        return [gates, *self.comparison.tables(width)]
 
     def data(self) -> Table:
         """Return a row per gate and model."""
@@ -191,9 +189,7 @@ def compare(
     Models are compared user by user. With --gate, the command fails if a model is worse than
     the baseline by more than the bound, and ends with 3 if the users are too few to tell.
     """
-    _check_gates(gate, baseline, undecided, junit)
-    if junit is not None:
-        check_replaced([junit], lambda path: path.suffix == ".xml", files)
+    check_gates(gate, baseline, undecided, junit, files)
     check_flat(flat, files)
     named = named_results(results, several=True)
     models = {name: [loaded(path) for path in paths] for name, paths in named.items()}
@@ -218,23 +214,25 @@ def compare(
     )
     if flat is not None:
         comparison.flat(flat)
-    if not gate:
-        output(comparison.full() if every else comparison, form)
-        return
-    with usage_of("--gate"):
-        gates = [read_gate(text, comparison) for text in gate]
-    report = comparison.gate(gates, undecided)  # type: ignore[arg-type]
-    _conclude(WithGates(comparison, report, every), report, form, junit)
+    report = gates_of(comparison, gate, undecided)
+    conclude(comparison.full() if every else comparison, report, form, junit)
 
 
-def _check_gates(
-    gate: list[str] | None, baseline: str | None, undecided: str | None, junit: Path | None
+def check_gates(
+    gate: list[str] | None,
+    baseline: str | None,
+    undecided: str | None,
+    junit: Path | None,
+    files: Files,
 ) -> None:
+    """Check that options of gates have what they need, and that --junit replaces no other file."""
     if gate and baseline is None:
         raise typer.BadParameter("a gate needs --baseline NAME.", param_hint="--gate")
     without_gate = {"--undecided": undecided is not None, "--junit": junit is not None}
     for option in (name for name, given in without_gate.items() if given and not gate):
         raise typer.BadParameter("it also needs the option --gate.", param_hint=option)
+    if junit is not None:
+        check_replaced([junit], lambda path: path.suffix == ".xml", files)
 
 
 def _margins(texts: Sequence[str]) -> float | dict[str, float] | None:
@@ -259,11 +257,27 @@ def _margins(texts: Sequence[str]) -> float | dict[str, float] | None:
     return found.get("", found or None)
 
 
-def _conclude(shown: WithGates, report: GateReport, form: str, junit: Path | None) -> None:
-    """Print the verdicts and the comparison, write the gates to a file if requested, and exit."""
+def gates_of(comparison: Any, gate: list[str] | None, undecided: str | None) -> GateReport | None:
+    """Check gates for a comparison, if there are any."""
+    if not gate:
+        return None
+    with usage_of("--gate"):
+        gates = [read_gate(text, comparison) for text in gate]
+    found: GateReport = comparison.gate(gates, undecided)
+    return found
+
+
+def conclude(comparison: Shown, report: GateReport | None, form: str, junit: Path | None) -> None:
+    """Print a comparison, with the verdicts of gates if there are any, which decide the exit code.
+
+    The gates are also written to a file if one is given.
+    """
+    if report is None:
+        output(comparison, form)
+        return
     if junit is not None:  # done before printing, because it may fail
         write_junit(report, junit)
-    output(shown, form)
+    output(WithGates(comparison, report), form)
     for row in report.rows:
         if row.verdict != "passed":
             typer.echo(" ".join(row.sentences()), err=True)

@@ -8,16 +8,13 @@ from typing import Annotated, Any, get_args
 import typer
 
 from recometer.cli import _options as options
-from recometer.cli._exit import usage_of
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._models import files_of_model, split_name
-from recometer.cli.compare import EXIT, gate_option
-from recometer.comparing.gates import GateReport
+from recometer.cli.compare import Junit, UndecidedAs, check_gates, conclude, gate_option, gates_of
 from recometer.data.files import column_names, read_columns
-from recometer.logs import Impressions, PolicyComparison, PolicyValues
-from recometer.logs.sums import Slates
+from recometer.logs import Impressions
+from recometer.logs.impressions import Slates
 from recometer.logs.values import ESTIMATORS
-from recometer.rendering import Shown, Table, output
 
 Log = Annotated[
     str,
@@ -38,9 +35,6 @@ Policy = Annotated[
     ),
     Reads(files_of_model),
 ]
-User = Annotated[str, options.column_option(help="Column of users.")]
-Item = Annotated[str, options.column_option(help="Column of items.")]
-Reward = Annotated[str, options.column_option(help="Column of rewards or costs.")]
 Propensity = Annotated[
     str, options.column_option(help="Column of the probability that this item was shown.")
 ]
@@ -70,6 +64,9 @@ Costs = Annotated[bool, options.rule_option("--costs", help="Rewards are costs: 
 Confidence = Annotated[
     float, options.rule_option(metavar="SHARE", help="Coverage of the intervals.")
 ]
+MinEffective = Annotated[
+    float, options.rule_option(metavar="N", help="Refuse policies with fewer effective users.")
+]
 Gate = Annotated[
     list[str] | None,
     gate_option(
@@ -78,33 +75,18 @@ Gate = Annotated[
         "repeated.",
     ),
 ]
-MinEffective = Annotated[
-    float,
-    options.rule_option(metavar="N", help="Refuse policies with fewer effective users."),
-]
 
 
 @dataclasses.dataclass(frozen=True)
-class Decision(Shown):
-    """The values of policies, their comparison, and the verdicts of gates."""
+class Columns:
+    """The columns of a log."""
 
-    values: PolicyValues
-    comparison: PolicyComparison
-    gates: GateReport | None
-
-    def table(self) -> Table:
-        """Return the values."""
-        return self.values.table()
-
-    def tables(self, width: int | None = None) -> list[Table]:
-        """Return the tables of all."""
-        gates = [] if self.gates is None else [self.gates.table()]
-        return [*self.values.tables(width), self.comparison.table(), *gates]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all as plain values (for JSON)."""
-        gates = {} if self.gates is None else {"gates": self.gates.to_dict()}
-        return {**self.values.to_dict(), "comparison": self.comparison.to_dict(), **gates}
+    user: Annotated[str, options.column_option(help="Column of users.")] = "user_id"
+    item: Annotated[str, options.column_option(help="Column of items.")] = "item_id"
+    reward: Annotated[str, options.column_option(help="Column of rewards or costs.")] = "reward"
+    propensity: Propensity = "propensity"
+    position: Position = None
+    slate: Slate = None
 
 
 @command
@@ -112,12 +94,7 @@ def logs(
     files: Files,
     log: Log,
     policy: Policy,
-    user: User = "user_id",
-    item: Item = "item_id",
-    reward: Reward = "reward",
-    propensity: Propensity = "propensity",
-    position: Position = None,
-    slate: Slate = None,
+    columns: Columns,
     slates: SlatesAre = None,
     estimators: Estimators = None,
     clip: Clip = None,
@@ -126,6 +103,8 @@ def logs(
     confidence: Confidence = 0.95,
     baseline: options.ComparedWith = None,
     gate: Gate = None,
+    undecided: UndecidedAs = None,
+    junit: Junit = None,
     form: options.Form = "table",
 ) -> None:
     """Estimate from a log with propensities how good other policies would have been.
@@ -134,8 +113,7 @@ def logs(
     weight, which should be 1. The policy that wrote the log is called logged. With --gate, the
     command fails if a policy is worse than the baseline by more than the bound.
     """
-    if gate and baseline is None:
-        raise typer.BadParameter("a gate needs --baseline NAME.", param_hint="--gate")
+    check_gates(gate, baseline, undecided, junit, files)
     named: dict[str, Any] = {}
     known = column_names(log)
     for text in policy:
@@ -148,15 +126,7 @@ def logs(
         # A path has a dot; the name of a column may have one too.
         is_column = source in known or "." not in source
         named[name] = source if is_column else read_columns(source)
-    values = Impressions(
-        log,
-        user=user,
-        item=item,
-        reward=reward,
-        propensity=propensity,
-        position=position,
-        slate=slate,
-    ).evaluate(
+    values = Impressions(log, **dataclasses.asdict(columns)).evaluate(
         named,
         estimators=" ".join(estimators) if estimators else None,
         slates=slates,  # type: ignore[arg-type]
@@ -166,10 +136,4 @@ def logs(
         confidence=confidence,
     )
     comparison = values.compare(baseline=baseline)
-    report = None
-    if gate:
-        with usage_of("--gate"):
-            report = comparison.gate(gate)
-    output(Decision(values, comparison, report), form)
-    if report is not None:
-        raise typer.Exit(EXIT[report.counted(report.verdict)])
+    conclude(comparison, gates_of(comparison, gate, undecided), form, junit)

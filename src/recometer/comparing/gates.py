@@ -305,11 +305,12 @@ def check_gates(
     if not some:
         raise InputError("No gate was given. Hint: 'ndcg@10 >= -5%'.")
     gates = [_gate_of(gate, comparison) for gate in some]
+    chance = [model.name for model in comparison.models if model.by_chance]
     rows = [
         _check(comparison, gate, row)
         for gate in gates
         for row in comparison.rows
-        if row.metric == gate.metric and not comparison.model(row.model).by_chance
+        if row.metric == gate.metric and row.model not in chance
     ]
     known = comparison.known_users
     said = () if known is None else tuple(known.sentences(gate.metric for gate in gates))
@@ -356,7 +357,7 @@ def _needed(
         remark = "Its difference is not known."
     elif not math.isfinite(interval.width):
         remark = "Its interval is not known, or has no end."
-    elif row.for_all_users:
+    elif row.for_all_users and row.test.test != "t":  # t tests, of policies, are over users
         remark = "Such a metric is no mean over users: how many would decide it is not known."
     elif row.test.test == "random effects":
         remark = "The interval is also over seeds, so more users alone may not decide it."

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
+from recometer import ragged
 from recometer.arrays import Array, Float64, Int64
 from recometer.data.columns import check_column
 from recometer.data.ids import as_ids, encode, show
-from recometer.errors import InputError, InputTypeError, argument_text
+from recometer.errors import InputError, InputTypeError, UnknownNameError, argument_text
 from recometer.logs.policies import LogColumns, Policy, finite, first_of, opened, read_policy
-from recometer.logs.sums import Slates, UserSums, check_slates, sums_of
-from recometer.logs.values import LOGGED, PolicyValues
+from recometer.logs.sums import LARGEST, PolicySums, UserSums
+from recometer.logs.values import ESTIMATORS, LOGGED, PolicyValues, known
+from recometer.stats.checks import check_number
+from recometer.tasks import on_all_threads
+
+Slates = Literal["independent", "cascade"]
+BY_DEFAULT = ("dr", "snips", "clipped_ips", "ips", "direct")
+NEED_PREDICTIONS = ("direct", "dr")
+BLOCK = 1_024
 
 
 class Impressions:
@@ -223,25 +231,69 @@ class Impressions:
                 f"A policy cannot be called {LOGGED!r}, the name of the policy that wrote the log. "
                 "Hint: another name."
             )
-        check_slates(slates, self._slates is not None)
+        has_slates = self._slates is not None
+        check_slates(slates, has_slates)
+        columns = LogColumns(self.propensity, self._items, self._column)
+        read = {name: read_policy(columns, name, given) for name, given in policies.items()}
         if slates == "cascade":
             self._check_cumulative(self.propensity, "propensities")
-        columns = LogColumns(self.propensity, self._items, self._column)
-        read: dict[str, Policy] = {}
-        for name, given in policies.items():
-            read[name] = read_policy(columns, name, given)
-            if slates == "cascade":
-                if read[name].from_candidates:
+            for name, policy in read.items():
+                if policy.from_candidates:
                     raise InputError(
                         f"{name}: candidates have the probability of an item at a position, but a "
                         "cascade needs that of the item and all items above it. Hint: a frame with "
                         "target_probability, a row for each impression."
                     )
-                self._check_cumulative(read[name].probability, f"target probabilities of {name}")
-        return sums_of(
-            self._users, self.user_ids, self.reward, self.propensity, read, self._slates,
-            estimators, clip,
-        )  # fmt: skip
+                self._check_cumulative(policy.probability, f"target probabilities of {name}")
+        names = estimators_of(estimators, read, clip, has_slates)
+        of_policies = on_all_threads(
+            lambda policy: self._policy_sums(policy, names, clip), [*read.values()]
+        )
+        impressions = self._of_users()
+        return UserSums(
+            self.user_ids,
+            np.zeros(1) if self._slates is None else self._slates[0],
+            impressions,
+            self._of_users(self.reward),
+            impressions[0] if self._slates is None else self._slates[2],
+            (float(self.reward.min()), float(self.reward.max())),
+            dict(zip(read, of_policies, strict=True)),
+            names,
+            None if clip is None else float(clip),
+            has_slates,
+        )
+
+    def _policy_sums(
+        self, policy: Policy, names: tuple[str, ...], clip: float | None
+    ) -> PolicySums:
+        """Return the sums of a policy for these estimators; all need the weights."""
+        weight = policy.probability / self.propensity
+        found = PolicySums({}, float(weight @ weight), largest_of(weight))
+        found.columns["weight"] = self._of_users(weight)
+        if "ips" in names or "snips" in names:
+            found.columns["ips"] = self._of_users(weight * self.reward)
+        if "clipped_ips" in names and clip is not None:
+            found.columns["clipped_ips"] = self._of_users(np.minimum(weight, clip) * self.reward)
+        if "direct" in names and policy.value is not None:
+            found.columns["direct"] = self._of_users(policy.value)
+        if "dr" in names and policy.value is not None and policy.predicted is not None:
+            weight *= self.reward - policy.predicted
+            weight += policy.value
+            found.columns["dr"] = self._of_users(weight)
+        if policy.unsupported is not None:
+            found.columns["unsupported"] = self._of_users(policy.unsupported)
+        return found
+
+    def _of_users(self, values: Float64 | None = None) -> Float64:
+        """Return the sums of users, or their numbers of rows: float64 [n_positions, n_users]."""
+        n, cells = self.n_users, self._users
+        if self._slates is not None:
+            n, cells = n * len(self._slates[0]), cells + self._slates[1] * n
+        if values is None:
+            sums = np.bincount(cells, minlength=n).astype(np.float64)
+        else:
+            sums = ragged.sums_of(cells, values, n)
+        return sums.reshape(-1, self.n_users)
 
     def _column(self, name: str, what: str) -> Float64:
         """Return a column of the log as finite numbers."""
@@ -308,3 +360,75 @@ class Impressions:
                 f"{argument_text('slates', 'independent')} takes marginal ones, whose products are "
                 "not the probability of a slate."
             )
+
+
+def check_slates(slates: object, has_slates: bool) -> None:
+    """Raise unless slates are stated exactly for a log that has some."""
+    known = get_args(Slates)
+    if slates is not None and slates not in known:
+        raise UnknownNameError(
+            f"{argument_text('slates', slates)} must be independent or cascade. Hint: a product "
+            "of marginal propensities is not the probability of a slate, whose items depend on "
+            "each other; independent takes marginal propensities one by one."
+        )
+    if has_slates and slates is None:
+        raise InputError(
+            "The log has slates, and its propensities may be marginal or cumulative. Hint: state "
+            f"{argument_text('slates', 'independent')} (the probability of an item at its "
+            f"position) or {argument_text('slates', 'cascade')} (that of an item and all items "
+            "above it)."
+        )
+    if slates is not None and not has_slates:
+        raise InputError(
+            f"{argument_text('slates', slates)} has no effect. Hint: {argument_text('slate')} "
+            "names the column of slates."
+        )
+
+
+def estimators_of(
+    given: str | Sequence[str] | None,
+    policies: Mapping[str, Policy],
+    clip: float | None,
+    has_slates: bool,
+) -> tuple[str, ...]:
+    """Return the estimators to compute, the first of which is the primary one."""
+    if clip is not None:
+        check_number("clip", clip)
+        if not clip > 0:
+            raise InputError(
+                f"{argument_text('clip', clip)} must be above 0. Hint: it is the largest weight."
+            )
+    without = [name for name, policy in policies.items() if policy.predicted is None]
+    if given is None:
+        predicted = not without and not has_slates
+        left_out = {*(() if predicted else NEED_PREDICTIONS), *(() if clip else ("clipped_ips",))}
+        return tuple(name for name in BY_DEFAULT if name not in left_out)
+    names = tuple(
+        dict.fromkeys(given.replace(",", " ").split() if isinstance(given, str) else given)
+    )
+    if not names:
+        raise InputError(f"There are no estimators. Hint: {', '.join(ESTIMATORS)}.")
+    for name in names:
+        known("There is no estimator", name, ESTIMATORS)
+        if name in NEED_PREDICTIONS and has_slates:
+            raise InputError(f"{name} is not for slates. Hint: snips or ips.")
+        if name in NEED_PREDICTIONS and without:
+            raise InputError(
+                f"{name} needs predicted_reward and policy_value, which {without[0]!r} does not "
+                "have. Hint: pass a frame with both, or a table of candidates with "
+                "predicted_reward."
+            )
+    if ("clipped_ips" in names) != (clip is not None):
+        raise InputError(
+            f"clipped_ips needs {argument_text('clip')}, the largest weight, and only it does. "
+            f"Hint: {argument_text('clip', 10)}."
+        )
+    return names
+
+
+def largest_of(values: Float64) -> tuple[float, ...]:
+    """Return the largest values, decreasing; they lie in the blocks with the largest maxima."""
+    starts = np.arange(0, len(values), BLOCK)
+    first = np.argsort(np.maximum.reduceat(values, starts))[-LARGEST:]
+    near = np.concatenate([values[starts[one] : starts[one] + BLOCK] for one in first])
+    return tuple(np.sort(near)[: -LARGEST - 1 : -1].tolist())

@@ -58,7 +58,6 @@ class LogColumns:
 
 def read_policy(log: LogColumns, name: str, given: Any) -> Policy:
     """Read a policy in any form that `Impressions.evaluate` takes."""
-    n = len(log.propensity)
     if isinstance(given, str) or is_column(given) or is_array(given) or isinstance(given, list):
         return Policy(_probabilities(_column(log, TARGET, given, name), name))
     if not isinstance(given, Mapping) and not is_frame(given):
@@ -67,16 +66,16 @@ def read_policy(log: LogColumns, name: str, given: Any) -> Policy:
             f"an array of probabilities, or a frame with {TARGET}."
         )
     names, fetch = opened(given)
-    if "impression" in names:
-        return _from_candidates(log, name, names, fetch)
-    known = (TARGET, PREDICTED, VALUE)
+    known = CANDIDATES if "impression" in names else (TARGET, PREDICTED, VALUE, "impression")
     for one in names:
         if one not in known:
             raise ColumnError(
                 f"The policy {name!r} has a column {one!r}, which has no meaning. "
-                f"{did_you_mean(one, known)} A table of candidates also has 'impression'."
+                f"{did_you_mean(one, known)}"
             )
     check_column("column", TARGET, names)
+    if "impression" in names:
+        return _from_candidates(log, name, names, fetch)
     if (PREDICTED in names) != (VALUE in names):
         raise ColumnError(
             f"The policy {name!r} has only one of {PREDICTED} and {VALUE}. Hint: direct and doubly "
@@ -87,7 +86,6 @@ def read_policy(log: LogColumns, name: str, given: Any) -> Policy:
         for one in names
     }
     probability = _probabilities(columns[TARGET], name)
-    assert len(probability) == n
     return Policy(probability, columns.get(PREDICTED), columns.get(VALUE))
 
 
@@ -120,14 +118,7 @@ def _from_candidates(
     log: LogColumns, name: str, names: list[str], fetch: Callable[[list[str]], list[Any]]
 ) -> Policy:
     """Return a policy from the probabilities (and predictions) of all candidates."""
-    for one in names:
-        if one not in CANDIDATES:
-            raise ColumnError(
-                f"The candidates of {name!r} have a column {one!r}, which has no meaning. "
-                f"{did_you_mean(one, CANDIDATES)}"
-            )
-    for one in ("item", TARGET):
-        check_column("column", one, names)
+    check_column("column", "item", names)
     n = len(log.propensity)
     rows = finite(fetch(["impression"])[0], f"impressions of the candidates of {name}")
     wrong = (rows < 0) | (rows >= n) | (rows % 1 != 0)
@@ -144,7 +135,7 @@ def _from_candidates(
             f"of type {kind(offered)}. Hint: they must be the same ids."
         )
     codes, ids = encode(np.concatenate([logged, offered]), "item ids")
-    keys = impression * len(ids) + codes[n:]
+    keys = ragged.pairs(impression, codes[n:], len(ids))
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     twice = np.flatnonzero(ordered[1:] == ordered[:-1])
@@ -154,28 +145,27 @@ def _from_candidates(
             f"The candidates of {name} have the item {show(ids, codes[n + at])} twice in "
             f"impression {impression[at]}. Hint: each item must be in one row of an impression."
         )
-    columns = {
-        one: finite(fetch([one])[0], f"{one} of the candidates of {name}")
-        for one in names
-        if one not in ("impression", "item")
-    }
-    wanted = np.arange(n) * len(ids) + codes[:n]
-    place = np.minimum(np.searchsorted(ordered, wanted), max(0, len(ordered) - 1))
-    there = ordered[place] == wanted if len(ordered) else np.zeros(n, np.bool_)
+    wanted = ragged.pairs(np.arange(n), codes[:n], len(ids))
+    place = np.searchsorted(ordered, wanted)
+    there = ragged.among(wanted, ordered)
 
-    def of_logged(one: str) -> Float64:
-        return np.where(there, columns[one][order[place]], 0.0)
+    def column(one: str, *, probabilities: bool = True) -> tuple[Float64, Float64]:
+        """Return a column, and its values for the logged items."""
+        values = finite(fetch([one])[0], f"{one} of the candidates of {name}")
+        if probabilities:
+            _probabilities(values, name, f"{one} of the candidates")
+            _check_sums(ragged.sums_of(impression, values, n), one, name)
+        of_logged = np.zeros(n)
+        of_logged[there] = values[order[place[there]]]
+        return values, of_logged
 
-    target = _probabilities(columns[TARGET], name, f"{TARGET} of the candidates")
-    _check_sums(ragged.sums_of(impression, target, n), TARGET, name)
+    target, probability = column(TARGET)
     predicted = value = unsupported = None
-    if PREDICTED in columns:
-        predicted = of_logged(PREDICTED)
-        value = ragged.sums_of(impression, target * columns[PREDICTED], n)
-    if "logging_probability" in columns:
-        logging = _probabilities(columns["logging_probability"], name, "logging_probability")
-        _check_sums(ragged.sums_of(impression, logging, n), "logging_probability", name)
-        found = of_logged("logging_probability")
+    if PREDICTED in names:
+        predictions, predicted = column(PREDICTED, probabilities=False)
+        value = ragged.sums_of(impression, target * predictions, n)
+    if "logging_probability" in names:
+        logging, found = column("logging_probability")
         off = np.abs(found - log.propensity) > SUM_OF_PROBABILITIES * np.maximum(found, 1e-3)
         if off.any():
             row, own = first_of(off, found)
@@ -185,7 +175,7 @@ def _from_candidates(
                 f"{log.propensity[row]:g}. Hint: they must be equal."
             )
         unsupported = ragged.sums_of(impression, np.where(logging > 0, 0.0, target), n)
-    return Policy(of_logged(TARGET), predicted, value, unsupported, from_candidates=True)
+    return Policy(probability, predicted, value, unsupported, from_candidates=True)
 
 
 def _check_sums(sums: Float64, what: str, name: str) -> None:

@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Literal, get_args
 
 import numpy as np
 
 from recometer import ragged
-from recometer.arrays import Array, Float64, Int64
+from recometer.arrays import Array, Float64
 from recometer.data.ids import as_ids, encode
-from recometer.errors import InputError, UnknownNameError, argument_text, brief, did_you_mean
-from recometer.logs.policies import Policy
-from recometer.logs.values import (
-    ESTIMATORS,
-    LOGGED,
-    Estimate,
-    PolicyValues,
-    Weights,
-    bernstein,
-    effective,
-    student_of,
-)
+from recometer.errors import InputError, argument_text, brief
+from recometer.logs.values import LOGGED, Estimate, PolicyValues, Weights
+from recometer.stats import Interval
 from recometer.stats.checks import check_bounds, check_number
 from recometer.stats.ends import check_confidence
+from recometer.stats.grouping import group
+from recometer.stats.means import student
+from recometer.tasks import on_all_threads
 
-Slates = Literal["independent", "cascade"]
-BY_DEFAULT = ("dr", "snips", "clipped_ips", "ips", "direct")
-NEED_PREDICTIONS = ("direct", "dr")
 LARGEST = 3  # the number of largest weights to keep
-BLOCK = 1_024
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -95,20 +83,16 @@ class UserSums:
             If policies, estimators, clip or slates differ.
         """
         for what in ("policies", "estimators", "clip", "has_slates"):
-            mine, theirs = (
-                [*value] if isinstance(value := getattr(one, what), dict) else value
-                for one in (self, other)
-            )
+            mine, theirs = (getattr(one, what) for one in (self, other))
+            if what == "policies":
+                mine, theirs = [*mine], [*theirs]
             if mine != theirs:
                 raise InputError(
                     f"The blocks must have the same {what}, found {mine} and {theirs}. Hint: pass "
                     "the same arguments for each block."
                 )
-        codes, ids = encode(
-            np.concatenate([as_ids(self.user_ids, "users"), as_ids(other.user_ids, "users")]),
-            "users",
-        )
-
+        both = [as_ids(one.user_ids, "users") for one in (self, other)]
+        codes, ids = encode(np.concatenate(both), "users")
         positions = np.union1d(self.positions, other.positions)
         n = len(self.user_ids)
 
@@ -119,31 +103,25 @@ class UserSums:
             return found
 
         policies = {}
-        for name, mine in self.policies.items():
-            theirs = other.policies[name]
+        for name, one in self.policies.items():
+            two = other.policies[name]
+            # The unsupported probability may be known of one block only.
+            names = [what for what in one.columns if what in two.columns]
             policies[name] = PolicySums(
-                {
-                    what: added(column, theirs.columns[what])
-                    for what, column in mine.columns.items()
-                    if what in theirs.columns  # unsupported mass may be known of one block only
-                },
-                mine.squares + theirs.squares,
-                tuple(sorted((*mine.largest, *theirs.largest), reverse=True)[:LARGEST]),
+                {what: added(one.columns[what], two.columns[what]) for what in names},
+                one.squares + two.squares,
+                tuple(sorted((*one.largest, *two.largest), reverse=True)[:LARGEST]),
             )
-        return UserSums(
-            ids,
-            positions,
-            added(self.impressions, other.impressions),
-            added(self.rewards, other.rewards),
-            ragged.sums_of(codes, np.concatenate([self.units, other.units]), len(ids)),
-            (
-                min(self.reward_ends[0], other.reward_ends[0]),
-                max(self.reward_ends[1], other.reward_ends[1]),
-            ),
-            policies,
-            self.estimators,
-            self.clip,
-            self.has_slates,
+        lows, highs = zip(self.reward_ends, other.reward_ends, strict=True)
+        return dataclasses.replace(
+            self,
+            user_ids=ids,
+            positions=positions,
+            impressions=added(self.impressions, other.impressions),
+            rewards=added(self.rewards, other.rewards),
+            units=ragged.sums_of(codes, np.concatenate([self.units, other.units]), len(ids)),
+            reward_ends=(min(lows), max(highs)),
+            policies=policies,
         )
 
     def values(
@@ -164,33 +142,30 @@ class UserSums:
                 "not independent. Hint: there must be at least two users; if sessions or days are "
                 f"independent, {argument_text('user')} may name their column."
             )
-        ends = self._clipped_ends(reward_range)
-        weights, estimates = {}, {}
-        for name, policy in self.policies.items():
-            weights[name] = self._weights(policy, confidence)
-            if weights[name].effective_users < min_effective and self.estimators != ("direct",):
+        ends = None if reward_range is None else self._clipped_ends(reward_range)
+        each = on_all_threads(lambda one: self._weights(one, confidence), [*self.policies.values()])
+        weights = dict(zip(self.policies, each, strict=True))
+        for name, of in weights.items():
+            if of.effective_users < min_effective and self.estimators != ("direct",):
                 raise InputError(
-                    f"The policy {name!r} has an effective sample of "
-                    f"{weights[name].effective_users:.1f} of {n_users:,} users, fewer than "
+                    f"The policy {name!r} has an effective sample of {of.effective_users:.1f} of "
+                    f"{n_users:,} users, fewer than "
                     f"{argument_text('min_effective', min_effective)}: a few impressions would "
                     "decide its value. Hint: a policy closer to the logged one, or a longer log."
                 )
-        for estimator in self.estimators:
-            for name in (LOGGED, *self.policies):
-                per_user = self._per_user(name, estimator)
-                interval = student_of(per_user, confidence)
-                if ends is not None and estimator == "clipped_ips" and name != LOGGED:
-                    interval = bernstein(
-                        self.policies[name].columns["clipped_ips"][0],
-                        self.impressions[0],
-                        ends,
-                        confidence,
-                    )
-                estimates[name, estimator] = Estimate(
-                    name, estimator, float(per_user.mean()), interval, per_user
-                )
+
+        def estimate(of: tuple[str, str]) -> Estimate:
+            per_user = self._per_user(*of)
+            if ends is not None and of[1] == "clipped_ips" and of[0] != LOGGED:
+                sums = self.policies[of[0]].columns["clipped_ips"][0]
+                interval = bernstein(sums, self.impressions[0], ends, confidence)
+            else:
+                interval = student(group(per_user), confidence)
+            return Estimate(*of, float(per_user.mean()), interval, per_user)
+
+        keys = [(name, one) for one in self.estimators for name in (LOGGED, *self.policies)]
         return PolicyValues(
-            estimates=estimates,
+            estimates=dict(zip(keys, on_all_threads(estimate, keys), strict=True)),
             weights=weights,
             n_impressions=int(self.impressions.sum()),
             n_users=n_users,
@@ -203,11 +178,7 @@ class UserSums:
         )
 
     def _per_user(self, name: str, estimator: str) -> Float64:
-        """Return linearised values of users, whose mean is the estimate.
-
-        An estimate is a ratio of sums over users, f = A / B, and its delta method is that of the
-        mean of f + U (a - f b) / B over the U users.
-        """
+        """Return linearised values of users, whose mean is the estimate."""
         if name == LOGGED:
             return _linear(self.rewards.sum(axis=0), self.units)
         columns = self.policies[name].columns
@@ -225,24 +196,25 @@ class UserSums:
         return found
 
     def _weights(self, policy: PolicySums, confidence: float) -> Weights:
-        weight = policy.columns["weight"].sum(axis=0)
-        total = float(weight.sum())
+        weight, rows = (one.sum(axis=0) for one in (policy.columns["weight"], self.impressions))
+        total, n = float(weight.sum()), float(rows.sum())
         unsupported = policy.columns.get("unsupported")
-        n = float(self.impressions.sum())
+
+        def effective(squares: float) -> float:
+            return total**2 / squares if squares > 0 else 0.0
+
         return Weights(
-            effective_users=effective(weight),
-            effective_impressions=total**2 / policy.squares if policy.squares > 0 else 0.0,
+            effective_users=effective(float(weight @ weight)),
+            effective_impressions=effective(policy.squares),
             largest=policy.largest,
             largest_share=policy.largest[0] / total if total > 0 else np.nan,
             mean=total / n,
-            mean_interval=student_of(_linear(weight, self.impressions.sum(axis=0)), confidence),
+            mean_interval=student(group(_linear(weight, rows)), confidence),
             unsupported=np.nan if unsupported is None else float(unsupported.sum()) / n,
         )
 
-    def _clipped_ends(self, reward_range: tuple[float, float] | None) -> tuple[float, float] | None:
+    def _clipped_ends(self, reward_range: tuple[float, float]) -> tuple[float, float]:
         """Return the lowest and highest value of clipped weight x reward."""
-        if reward_range is None:
-            return None
         if "clipped_ips" not in self.estimators or self.clip is None or self.has_slates:
             raise InputError(
                 "reward_range= gives the empirical Bernstein interval of clipped_ips, without "
@@ -261,141 +233,38 @@ class UserSums:
 
 
 def _linear(values: Float64, sizes: Float64) -> Float64:
+    """Return values of users with the mean A / B, the ratio of the sums of values and sizes.
+
+    By the delta method, they are A / B + U (a - b A / B) / B over the U users.
+    """
     total = sizes.sum()
     ratio = values.sum() / total
     return np.asarray(ratio + len(values) * (values - ratio * sizes) / total)
 
 
-def check_slates(slates: object, has_slates: bool) -> None:
-    """Raise unless slates are stated exactly for a log that has some."""
-    known = get_args(Slates)
-    if slates is not None and slates not in known:
-        raise UnknownNameError(
-            f"{argument_text('slates', slates)} must be independent or cascade. Hint: a product "
-            "of marginal propensities is not the probability of a slate, whose items depend on "
-            "each other; independent takes marginal propensities one by one."
-        )
-    if has_slates and slates is None:
-        raise InputError(
-            "The log has slates, and its propensities may be marginal or cumulative. Hint: state "
-            f"{argument_text('slates', 'independent')} (the probability of an item at its "
-            f"position) or {argument_text('slates', 'cascade')} (that of an item and all items "
-            "above it)."
-        )
-    if slates is not None and not has_slates:
-        raise InputError(
-            f"{argument_text('slates', slates)} has no effect. Hint: {argument_text('slate')} "
-            "names the column of slates."
-        )
+def bernstein(
+    sums: Float64, sizes: Float64, ends: tuple[float, float], confidence: float
+) -> Interval:
+    """Return the empirical Bernstein interval of a mean of rows, over users.
 
-
-def estimators_of(given: str | Sequence[str] | None, policies: Mapping[str, Policy],
-                  clip: float | None, has_slates: bool) -> tuple[str, ...]:  # fmt: skip
-    """Return the estimators to compute, the first of which is the primary one."""
-    without = [name for name, policy in policies.items() if policy.predicted is None]
-    if given is None:
-        predicted = not without and not has_slates
-        left_out = {*(() if predicted else NEED_PREDICTIONS), *(() if clip else ("clipped_ips",))}
-        return tuple(name for name in BY_DEFAULT if name not in left_out)
-    names = tuple(
-        dict.fromkeys(given.replace(",", " ").split() if isinstance(given, str) else given)
-    )
-    if not names:
-        raise InputError(f"There are no estimators. Hint: {', '.join(ESTIMATORS)}.")
-    for name in names:
-        if name not in ESTIMATORS:
-            raise UnknownNameError(
-                f"There is no estimator {brief(name)}. {did_you_mean(str(name), ESTIMATORS)}"
-            )
-        if name in NEED_PREDICTIONS and has_slates:
-            raise InputError(f"{name} is not for slates. Hint: snips or ips.")
-        if name in NEED_PREDICTIONS and without:
-            raise InputError(
-                f"{name} needs predicted_reward and policy_value, which {without[0]!r} does not "
-                "have. Hint: pass a frame with both, or a table of candidates with "
-                "predicted_reward."
-            )
-    if ("clipped_ips" in names) != (clip is not None):
-        raise InputError(
-            f"clipped_ips needs {argument_text('clip')}, the largest weight, and only it does. "
-            f"Hint: {argument_text('clip', 10)}."
-        )
-    return names
-
-
-def sums_of(
-    users: Int64,
-    user_ids: Array,
-    reward: Float64,
-    propensity: Float64,
-    policies: Mapping[str, Policy],
-    slates: tuple[Float64, Int64, Float64] | None,
-    estimators: str | Sequence[str] | None,
-    clip: float | None,
-) -> UserSums:
-    """Return the sums of the users of a block of impressions.
-
-    `slates` are the positions, the number of the position of each impression, and the number of
-    slates of each user; None without slates.
+    All θ for which the mean of z = sums - θ sizes is at most √(2 V L / U) + 7 B L / (3 (U - 1))
+    from 0, with L = log(4 / (1 - confidence)). V is the variance of z over U users, and B the
+    largest size times the range of a row. Maurer & Pontil 2009, theorem 4, for both sides.
     """
-    if clip is not None:
-        check_number("clip", clip)
-        if not clip > 0:
-            raise InputError(
-                f"{argument_text('clip', clip)} must be above 0. Hint: it is the largest weight."
-            )
-    names = estimators_of(estimators, policies, clip, slates is not None)
+    n = len(sums)
+    scale = np.log(4 / (1 - confidence))
+    add = 7 * float(sizes.max()) * (ends[1] - ends[0]) * scale / (3 * (n - 1))
+    x, y = float(sums.mean()), float(sizes.mean())
+    (xx, xy), (_, yy) = np.cov(sums, sizes) * (2 * scale / n)
 
-    positions, n_users = np.zeros(1) if slates is None else slates[0], len(user_ids)
-    cells = users if slates is None else slates[1] * n_users + users
+    def end(side: int) -> float:
+        # side (θ y - x) - add = √(xx - 2 θ xy + θ² yy), squared; the root beyond (x ± add) / y.
+        shift = x + side * add
+        a, b, c = y**2 - yy, -2 * (y * shift - xy), shift**2 - xx
+        if a <= 0:
+            return side * np.inf
+        root = np.sqrt(max(0.0, b**2 - 4 * a * c))
+        return float((-b + side * root) / (2 * a))
 
-    def of_users(values: Float64 | None = None) -> Float64:
-        n_cells = len(positions) * n_users
-        sums = (
-            np.bincount(cells, minlength=n_cells)
-            if values is None
-            else (ragged.sums_of(cells, values, n_cells))
-        )
-        return sums.astype(np.float64, copy=False).reshape(len(positions), n_users)
-
-    found = {}
-    for name, policy in policies.items():
-        weight = policy.probability / propensity
-        columns = {"weight": of_users(weight)}
-        largest = largest_of(weight)
-        squares = float(weight @ weight)
-        if "ips" in names or "snips" in names:
-            columns["ips"] = of_users(weight * reward)
-        if "clipped_ips" in names and clip is not None:
-            columns["clipped_ips"] = of_users(np.minimum(weight, clip) * reward)
-        if policy.value is not None and policy.predicted is not None:
-            if "direct" in names:
-                columns["direct"] = of_users(policy.value)
-            if "dr" in names:
-                weight *= reward - policy.predicted
-                weight += policy.value
-                columns["dr"] = of_users(weight)
-        if policy.unsupported is not None:
-            columns["unsupported"] = of_users(policy.unsupported)
-        found[name] = PolicySums(columns, squares, largest)
-    impressions = of_users()
-    return UserSums(
-        user_ids,
-        positions,
-        impressions,
-        of_users(reward),
-        impressions[0] if slates is None else slates[2],
-        (float(reward.min()), float(reward.max())),
-        found,
-        names,
-        None if clip is None else float(clip),
-        slates is not None,
-    )
-
-
-def largest_of(values: Float64) -> tuple[float, ...]:
-    """Return the largest values, decreasing; they lie in the blocks with the largest maxima."""
-    starts = np.arange(0, len(values), BLOCK)
-    first = np.argsort(np.maximum.reduceat(values, starts))[-LARGEST:]
-    near = np.concatenate([values[starts[one] : starts[one] + BLOCK] for one in first])
-    return tuple(np.sort(near)[: -LARGEST - 1 : -1].tolist())
+    found = Interval(end(-1), end(1), "bernstein", confidence, n)
+    return found.within(ends)
