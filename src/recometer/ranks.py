@@ -14,7 +14,7 @@ from dataclasses import field
 
 import numpy as np
 
-from recometer.arrays import Array, Bool, Float64, Int64, UInt32
+from recometer.arrays import Array, Bool, Float64, Int64, UInt8, UInt32
 from recometer.errors import InternalError
 from recometer.ragged import COUNTS, OFFSETS, PER_ROW, PER_USER, Record, Table, per_user
 from recometer.remembered import cached_property
@@ -142,6 +142,9 @@ class Ranks(Table):
         return known & early
 
 
+REMOVED_REPEAT, KEPT_REPEAT = 1, 2  # see `TopLists.repeats`
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class TopLists(Record):
     """The first places of each user's ranking.
@@ -170,6 +173,10 @@ class TopLists(Record):
     uncatalogued : int64 [n_uncatalogued] or None
         Positions of the listed items that the catalogue lacks, ascending. None if it is unknown
         which items are in the catalogue.
+    repeats : uint8 [n_users, any]
+        Which places of the lists, before repeats were removed, repeat an earlier item of the list:
+        `REMOVED_REPEAT` if `items` lack the place, so that later items moved up, `KEPT_REPEAT` if
+        `items` have an item of its own for it; 0 for all other places. By default, no place.
     """
 
     items: Int64 = field(metadata=per_user(absent=-1))
@@ -182,6 +189,7 @@ class TopLists(Record):
     item_ids: Array | None = None
     n_catalogue: int | None = None
     uncatalogued: Array | None = None
+    repeats: UInt8 = field(default=None, metadata=PER_USER)  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
         if self.items.ndim != 2 or self.items.dtype != np.int64:
@@ -189,6 +197,8 @@ class TopLists(Record):
         if self.flags is None:
             known = np.where(self.known, UserFlag.KNOWN, 0).astype(np.uint32)
             object.__setattr__(self, "flags", known)
+        if self.repeats is None:
+            object.__setattr__(self, "repeats", np.zeros((self.n_users, 0), np.uint8))
         self.check_shapes()
         if not -1 <= self.items.min(initial=-1) <= self.items.max(initial=-1) < self.n_items:
             raise InternalError(f"TopLists.items must be -1 or below n_items={self.n_items}.")

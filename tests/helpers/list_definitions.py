@@ -34,7 +34,7 @@ def list_by_definition(metric: Metric, case: ListCase, user: int | None = None) 
     k = metric.cutoff or 0
     if user is None:
         return float(OVER_USERS[metric.name](case, k, **parameters))
-    if not case.lists[user]:
+    if not case.lists[user] and metric.name not in OF_EMPTY_LISTS:
         return math.nan
     return float(PER_USER[metric.name](case, user, k, **parameters))
 
@@ -466,6 +466,16 @@ def _unknown_items(case: ListCase, user: int, k: int) -> float:
     return _mean([float(item in case.uncatalogued) for item in case.lists[user][:k]])
 
 
+def _repeated_items(case: ListCase, user: int, k: int) -> float:
+    return _mean([float(item is None) for item in case.as_returned(user)[:k]])
+
+
+def _valid(case: ListCase, user: int, k: int) -> float:
+    places = case.as_returned(user)[:k]
+    return sum(item is not None and item not in case.uncatalogued for item in places) / k
+
+
+OF_EMPTY_LISTS = ("valid",)
 OVER_USERS: dict[str, Callable[..., float]] = {
     "coverage": _coverage,
     "user_coverage": _user_coverage,
@@ -493,4 +503,6 @@ PER_USER: dict[str, Callable[..., Any]] = {
     "repeated_hits": lambda case, user, k: _hits_of(case, user, k, True),
     "new_hits": lambda case, user, k: _hits_of(case, user, k, False),
     "unknown_items": _unknown_items,
+    "repeated_items": _repeated_items,
+    "valid": _valid,
 }

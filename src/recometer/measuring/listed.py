@@ -78,7 +78,8 @@ class ListedUsers(Measured):
         if "relevant" in definition.without:
             why.mark_none(result, self.judged.n_relevant, rules)
             why.mark_few(result, self.judged.n_relevant, rules)
-        mark(result, ~_any(data.lists.items >= 0), Reason.NO_LIST)
+        if not definition.of_empty_lists:
+            mark(result, ~_any(data.lists.items >= 0), Reason.NO_LIST)
         for without in definition.without:
             if without != "relevant":
                 reason, has = HAS[without]

@@ -170,6 +170,8 @@ class metric:
         How to compute the value from sums over parts of the users. None if it needs all lists.
     takes_group
         Whether it can be restricted to a group of items, as in ``recall@10[new]``.
+    of_empty_lists
+        Whether a metric of lists has a value for a user with an empty list.
     """
 
     formula: str
@@ -203,6 +205,7 @@ class metric:
     over_users: bool = False
     adds_up: AddsUp | None = None
     takes_group: bool = False
+    of_empty_lists: bool = False
 
     def __call__(self, function: AnyFunction) -> AnyFunction:
         """Register a function.

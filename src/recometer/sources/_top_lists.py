@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from recometer import _kernel, ragged
 from recometer._kernel import TieOrder
-from recometer.arrays import Array, Bool, Int32, Int64, UInt64
+from recometer.arrays import Array, Bool, Int32, Int64, UInt8, UInt64
 from recometer.data import ids
 from recometer.draws import drawn_places, mix, mixed_seed
-from recometer.ranks import Ranks, TopLists, UserFlag
+from recometer.ranks import REMOVED_REPEAT, Ranks, TopLists, UserFlag
 from recometer.sources.alignment import Aligned
 from recometer.sources.base import Request, Source
 
@@ -127,11 +127,18 @@ def cut_at_random(
     are drawn for the judged items; the other items fill the free places, ordered by id.
     """
     test = request.test
-    kept = best(request, depth, Rule(TieOrder.ITEM, np.zeros(test.n_users, np.uint64)))
+    kept = best(request, max(k, depth), Rule(TieOrder.ITEM, np.zeros(test.n_users, np.uint64)))
     ranks = source.rank(dataclasses.replace(request, depth=None))
     keys = ids.user_keys(test.user_ids, test.n_users)
     items = put_judged(without_judged(kept, ranks), ranks, request.seed, keys)
     return dataclasses.replace(kept, items=items[:, : min(k, depth)])
+
+
+def repeats_within(repeats: UInt8, depth: int) -> UInt8:
+    """Return `TopLists.repeats` of lists that are cut at `depth` items."""
+    removed = repeats == REMOVED_REPEAT
+    listed = np.cumsum(~removed, axis=1)
+    return np.where(listed + removed <= depth, repeats, np.uint8(0))
 
 
 def put_judged(others: Int64, ranks: Ranks, seed: int, user_keys: UInt64) -> Int64:
@@ -183,14 +190,14 @@ def only_unjudged(aligned: Aligned) -> Aligned:
     return dataclasses.replace(aligned, **changes)
 
 
-def first_of_lists(*, begin: Int64, **call: Any) -> None:
+def first_of_lists(*, begin: Int64, input_order: bool = False, **call: Any) -> None:
     """Find the first places of lists, of which no item is judged; see `_kernel.rank_lists`."""
     none, spare = np.zeros(0, np.int64), np.zeros(len(begin), np.int64)
     counts: dict[str, Any] = dict.fromkeys(("given", "listed", "removed", "repeated"), spare)
     _kernel.rank_lists(
         begin=begin,
         **call,
-        input_order=False,
+        input_order=input_order,
         judged_indptr=np.zeros(len(begin) + 1, np.int64),
         judged=none.astype(np.int32),
         above=none,

@@ -10,14 +10,14 @@ import numpy as np
 
 from recometer import _kernel, ragged
 from recometer._kernel import NanRule, TieOrder
-from recometer.arrays import Array, Bool, Int32, Int64, slices
+from recometer.arrays import Array, Bool, Int32, Int64, UInt8, slices
 from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex, both_have_ids
 from recometer.data.rows import MAX_NUMBER
 from recometer.errors import InputError, argument_text, brief, rule_text, warn
 from recometer.protocol import Protocol
-from recometer.ranks import Ranks, TopLists, UserFlag
+from recometer.ranks import REMOVED_REPEAT, Ranks, TopLists, UserFlag
 from recometer.remembered import cached_property
 from recometer.removed import without
 from recometer.sources import _top_lists
@@ -31,7 +31,7 @@ from recometer.sources._list_table import (
     with_all_items,
 )
 from recometer.sources._rank_counts import assemble, best_first, spread
-from recometer.sources._top_lists import Best, Rule, Shelf, first_of_lists
+from recometer.sources._top_lists import Best, Rule, Shelf, first_of_lists, repeats_within
 from recometer.sources.alignment import Aligned, align
 from recometer.sources.base import Facts, Request, Source, compared, rounded
 from recometer.sources.candidates import Items, SampledCandidates
@@ -313,7 +313,7 @@ class Lists(Source):
     def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
         table, request = with_all_items(self._table, _as_listed(request))
         work, catalogue = self._prepare(table, request, rule)
-        work.places(k if self._depth is None else min(k, self._depth), rule)
+        work.places(k, rule, self._depth)
         work.run_all(request)
         return work.lists(k, catalogue)
 
@@ -379,7 +379,7 @@ class ListWork:
         names = ("given", "listed", "removed", "repeated")
         self.users = {name: np.empty(n_users, np.int64) for name in names}
         self.shelf = Shelf.of(np.zeros(n_users, np.uint64), 0, np.float64)
-        self.order = TieOrder.ITEM
+        self.order, self.widths = TieOrder.ITEM, (0, 0)
 
     def _read(self, table: ListTable) -> None:
         """Store a table of lists, and where each user's list begins and ends."""
@@ -388,11 +388,12 @@ class ListWork:
         self.begin = table.indptr[rows]
         self.end = self.begin + ragged.lengths(table.indptr, self.aligned.rows)
 
-    def places(self, k: int, rule: Rule) -> None:
+    def places(self, k: int, rule: Rule, depth: int | None) -> None:
         """Make `run` also keep the first places of the lists."""
-        longest = int((self.end - self.begin).max(initial=0))
-        self.shelf = Shelf.of(rule.keys, min(k, longest), np.float64)
-        self.order = rule.order
+        k = min(k, int((self.end - self.begin).max(initial=0)))
+        depth = k if depth is None else depth
+        self.shelf = Shelf.of(rule.keys, min(k, depth), np.float64)
+        self.order, self.widths = rule.order, (k, depth)
 
     def run_all(self, request: Request) -> None:
         """Read the lists of all users, on several threads."""
@@ -468,7 +469,57 @@ class ListWork:
         lists = _top_lists.finished(
             self.aligned, best, k, known=known, counts=counts, n_catalogue=catalogue.n_items
         )
-        return dataclasses.replace(lists, uncatalogued=catalogue.lacking)
+        return dataclasses.replace(
+            lists, uncatalogued=catalogue.lacking, repeats=self._repeats(known)
+        )
+
+    def _repeats(self, known: Bool) -> UInt8:
+        """Return which of the first places of `places` repeat an item; see `TopLists.repeats`."""
+        aligned, (width, depth) = self.aligned, self.widths
+        if not self.users["repeated"].any():
+            return np.zeros((aligned.n_users, 0), np.uint8)
+        # The lists of these users without excluded items and padding.
+        indptr, entries = ragged.take(self.table.indptr, np.where(known, aligned.rows, -1))
+        items, n_items = self.table.items[entries], self.table.n_items
+        excluded = ragged.numbered(aligned.excluded_indptr, aligned.excluded, n_items)
+        stays = (items >= 0) & ~ragged.among(ragged.numbered(indptr, items, n_items), excluded)
+        scores = self.table.scores
+        table = dataclasses.replace(
+            self.table,
+            indptr=ragged.offsets(stays, indptr),
+            items=items[stays],
+            scores=None if scores is None else scores[entries][stays],
+            given=None,
+        )
+        repeats = Repeats.of(table, None)
+        assert repeats is not None
+        places = np.full((aligned.n_users, width), -1, np.int32)
+        first_of_lists(
+            items=repeats.table.items,
+            scores=table.scores,
+            begin=table.indptr[:-1],
+            end=table.indptr[1:],
+            n_items=repeats.table.n_items,
+            input_order=self.input_order,
+            excluded_indptr=np.zeros(aligned.n_users + 1, np.int64),
+            excluded=np.zeros(0, np.int32),
+            nan_rule=self.nan_rule,
+            flags=np.zeros(aligned.n_users, np.uint32),
+            order=self.order,
+            keys=self.shelf.keys,
+            top=places,
+            left=np.zeros(aligned.n_users, np.int64),
+        )
+        user, place = np.nonzero(places >= repeats.first_own)
+        own = ragged.pairs(repeats.user, repeats.own, repeats.table.n_items)
+        wanted = ragged.pairs(user, places[user, place], repeats.table.n_items)
+        places[user, place] = repeats.item[np.searchsorted(own, wanted)]
+        order = np.argsort(places, axis=1, kind="stable")
+        ordered = np.take_along_axis(places, order, axis=1)
+        again = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
+        found = np.zeros(places.shape, np.uint8)
+        np.put_along_axis(found, order[:, 1:], REMOVED_REPEAT * again.astype(np.uint8), axis=1)
+        return repeats_within(found, depth)
 
     def facts(self, catalogue: ListCatalogue, known: Bool) -> ListFacts:
         """Return facts that do not depend on the order of lists; `known` is from `known()`."""

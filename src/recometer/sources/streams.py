@@ -667,6 +667,9 @@ class StreamedLists(OfTest):
         assert self._k is not None
         items = np.full((lists.n_users, self._k), -1)
         items[:, : lists.depth] = lists.items
+        repeats = np.zeros((lists.n_users, self._k), np.uint8)
+        width = min(lists.repeats.shape[1], self._k)
+        repeats[:, :width] = lists.repeats[:, :width]
         if lists.item_ids is not None:
             distinct, inverse = np.unique(items, return_inverse=True)
             codes = np.full(len(distinct), -1)
@@ -679,6 +682,7 @@ class StreamedLists(OfTest):
             n_catalogue=None,
             item_ids=None,
             uncatalogued=None,
+            repeats=repeats,
             counts=_counts_of_lists(lists.counts),
         )
 

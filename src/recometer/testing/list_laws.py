@@ -6,6 +6,7 @@ They are checked on small lists with all side data that list metrics read.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import typing
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
-from recometer.arrays import Bool, Float64, Int64
+from recometer.arrays import Bool, Float64, Int64, UInt8
 from recometer.measuring.compute import compute, compute_for_all
 from recometer.measuring.listed import ListedUsers
 from recometer.metrics import ListData, Metric, Side
@@ -27,6 +28,7 @@ from recometer.testing._checks import MOST_USERS, Law, holds, law, near, within_
 Key = TypeVar("Key", bound=Hashable)
 
 SLACK = 1e-9
+LENGTH = 5  # longest list without its repeats
 # Metrics in which item ids decide between equally good items: alpha_ndcg in the best order, and
 # others in the tail, if that is a number of items.
 BY_ITEM_ID = ("alpha_ndcg", "tail_share")
@@ -64,6 +66,8 @@ class ListCase:
         The number of items that could have been recommended.
     uncatalogued
         The listed items that the catalogue lacks.
+    repeats
+        How many removed repeats follow each item of a list, by its place.
     """
 
     n_items: int
@@ -77,6 +81,7 @@ class ListCase:
     features: Sequence[Sequence[float]]
     n_catalogue: int
     uncatalogued: frozenset[int] = frozenset()
+    repeats: Sequence[int] = ()
 
     @property
     def n_users(self) -> int:
@@ -145,7 +150,9 @@ class ListCase:
         inside[sorted(self.uncatalogued)] = False
         listed = np.unique(lists.items[lists.items >= 0])
         return ListData(
-            lists=dataclasses.replace(lists, uncatalogued=listed[~inside[listed]]),
+            lists=dataclasses.replace(
+                lists, uncatalogued=listed[~inside[listed]], repeats=self._repeated_places()
+            ),
             n_catalogue=self.n_catalogue,
             train=_side(self.train),
             n_train_users=self.n_train_users,
@@ -158,6 +165,18 @@ class ListCase:
             features=scipy.sparse.csr_array(features) if sparse else features,
             in_catalogue=inside,
         )
+
+    def as_returned(self, user: int) -> list[int | None]:
+        """Return a user's list before repeats were removed; None stands for a repeat."""
+        pairs = itertools.zip_longest(self.lists[user], self.repeats[: len(self.lists[user])])
+        return [place for item, n in pairs for place in (item, *[None] * (n or 0))]
+
+    def _repeated_places(self) -> UInt8:
+        found = np.zeros((self.n_users, 2 * LENGTH), np.uint8)
+        for user in range(self.n_users):
+            again = [place is None for place in self.as_returned(user)]
+            found[user, : len(again)] = again
+        return found
 
 
 @st.composite
@@ -191,8 +210,8 @@ def list_cases(
     uncatalogued = draw(st.one_of(st.just(frozenset()), some_items))
     return ListCase(
         n_items=n_items,
-        lists=per_user(some(n_items, 5)),
-        baseline=per_user(some(n_items + 2, 5)),
+        lists=per_user(some(n_items, LENGTH)),
+        baseline=per_user(some(n_items + 2, LENGTH)),
         train=[dict.fromkeys(items, 1.0) for items in per_user(some(n_items, 4))],
         test=[{item: draw(gains) for item in items} for items in per_user(some(n_items, 5))],
         others=draw(st.lists(some(n_items, 4), max_size=3)),
@@ -201,6 +220,7 @@ def list_cases(
         features=draw(st.lists(vectors, min_size=n_items, max_size=n_items)),
         n_catalogue=n_items - len(uncatalogued) + draw(st.sampled_from([0, 2])),
         uncatalogued=uncatalogued,
+        repeats=draw(st.lists(st.integers(0, 1), min_size=LENGTH, max_size=LENGTH)),
     )
 
 
@@ -277,8 +297,9 @@ def order_within_the_cutoff_does_not_matter_where_so_declared(
     metrics = [metric for metric in metrics if metric.definition.order_free]
     for k, some in _by(metrics, lambda metric: metric.cutoff or 0):
         rows = [[*row[:k][::-1], *row[k:]] for row in case.lists]
-        turned = dataclasses.replace(case, lists=rows)
-        holds(some, near(_values(turned.data(), some), _values(case.data(), some), SLACK))
+        once = dataclasses.replace(case, repeats=())
+        turned = dataclasses.replace(once, lists=rows)
+        holds(some, near(_values(turned.data(), some), _values(once.data(), some), SLACK))
 
 
 @law(list_cases(max_users=MOST_USERS))
