@@ -257,7 +257,7 @@ def test_bad_groups(tmp_path):
     with pytest.raises(InputError, match="None of the metrics"):
         example(metrics="coverage@5").by_items(GROUP)
     result.save(tmp_path / "result.parquet")
-    with pytest.raises(InputError, match="does not hold what it was computed from"):
+    with pytest.raises(InputError, match="does not contain its inputs"):
         rm.load(tmp_path / "result.parquet").by_items(GROUP)
 
 

@@ -148,7 +148,7 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
         given = self.inputs_kept
         if given is None:
             raise InputError(
-                "This result does not hold what it was computed from: it was loaded from a file, "
+                "This result does not contain its inputs: it was loaded from a file, "
                 "or the inputs are large. Hint: rm.evaluate(..., metrics='recall@10[new]', "
                 "catalogue=rm.Catalogue(frame, categories='age')) evaluates a group at once."
             )

@@ -404,7 +404,7 @@ class Stream:
             if not isinstance(self._counted, kind):
                 raise InputError(
                     f"This batch holds {KINDS[kind]}, those before held "
-                    f"{KINDS[type(self._counted)]}. Hint: a stream for each."
+                    f"{KINDS[type(self._counted)]}. Hint: use a separate stream for each."
                 )
             return self._counted
         if kind is StreamedPairs:
@@ -506,7 +506,7 @@ class Stream:
         differs = difference(self._identity, state["of"])
         if differs:
             raise InputError(
-                f"The streams are of different evaluators: they differ in {differs}. Hint: all "
+                f"The streams belong to different evaluators: they differ in {differs}. Hint: all "
                 "processes, and those that load a state, make the same evaluator."
             )
         if state["kind"] is None:

@@ -163,7 +163,7 @@ class Explanation(Printed):
         unfelt = " ".join(step.change for step in idle)
         notes = [f"Without effect on these data: {unfelt}"] if idle else []
         if not felt:
-            notes.insert(0, "Every user has the same value by both.")
+            notes.insert(0, "Every user has the same value under both.")
         return Table(COLUMNS, [first, *felt], [*notes, *self.notes], list(self.head()))
 
     def tables(self, width: int | None = None) -> list[Table]:
@@ -281,7 +281,7 @@ def explain(
         given = {"source": source, "test": test, **options}
     elif given is None:
         raise InputError(
-            "This result does not hold what it was computed from: it was loaded from a file, or "
+            "This result does not contain its inputs: it was loaded from a file, or "
             "the inputs are large. Hint: rm.explain(result, metric, protocol=..., source=source, "
             "test=test, train=train) passes them again."
         )

@@ -79,7 +79,7 @@ class Leaderboard(Tracked, Printed):
             isinstance(result, Evaluation) for result in results.values()
         ):
             raise InputTypeError(
-                "A leaderboard is made of evaluations by the names of their models. Hint: "
+                "A leaderboard takes a dict from the names of models to evaluations. Hint: "
                 'rm.Leaderboard({"als": result, "bpr": other}).'
             )
         if not results:

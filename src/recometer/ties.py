@@ -441,7 +441,7 @@ def worth_of(
     if by in ("inverse_popularity", "inverse_propensity"):
         chance = ranks.popularity if by == "inverse_popularity" else ranks.propensity
         if chance is None:
-            raise InternalError(f"A metric of the {by} was asked for without it.")
+            raise InternalError(f"A metric of the {by} was requested without it.")
         return relevant, np.divide(1, chance, out=np.zeros(len(chance)), where=relevant)
     if by == "exponential":
         worth = two_to_less_one(gain)

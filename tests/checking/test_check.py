@@ -320,7 +320,7 @@ def test_a_split_brings_train() -> None:
     made = rm.split.split(frame, rm.split.Fraction(0.3))
     found = rm.check(good(), made)
     assert found["train_items_scored"].share == 1
-    with pytest.raises(rm.InputError, match="Split brings its own"):
+    with pytest.raises(rm.InputError, match="Split contains its own"):
         rm.check(good(), made, train=TRAIN)
     with pytest.raises(rm.InputError, match="one at a time"):
         rm.check(good(), rm.split.folds(frame, rm.split.KFold(2)))

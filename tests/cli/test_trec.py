@@ -216,7 +216,7 @@ def test_standard_input(files, compressed: bool) -> None:
         (("--test", "qrels.test", "--run", "qrels.test"), "qrels.test looks like TREC qrels"),
         (("--test", "qrels.test", "--run", "broken"), "line 2 is '301 Q0 A'"),
         (("--test", "prose", "--run", "run.txt"), "prose has an extension that is not read"),
-        (("--test", "qrels.test", "--run", "other"), "are users written alike in both files?"),
+        (("--test", "qrels.test", "--run", "other"), "user ids spelled the same in both files?"),
     ],
 )
 def test_wrong_files(files, arguments: tuple[str, ...], message: str) -> None:

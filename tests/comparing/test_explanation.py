@@ -141,7 +141,7 @@ def test_inputs_given_once_more(tmp_path: pathlib.Path) -> None:
     result.save(tmp_path / "run.parquet")
     loaded = rm.load(tmp_path / "run.parquet")
     assert loaded.inputs_kept is None
-    with pytest.raises(rm.InputError, match="does not hold what it was computed from"):
+    with pytest.raises(rm.InputError, match="does not contain its inputs"):
         rm.explain(loaded, "ndcg@3", protocol="lenskit")
     once_more = rm.explain(
         loaded, "ndcg@3", protocol="lenskit", source=rm.Lists(LISTS), test=TEST, train=None
@@ -286,7 +286,7 @@ def test_printed_explanation_fits_100_columns() -> None:
 
 
 def test_equal_definitions_are_reported() -> None:
-    assert "Every user has the same value by both." in str(
+    assert "Every user has the same value under both." in str(
         rm.explain(evaluated(), "recall@1", protocol=rm.Protocol())
     )
 

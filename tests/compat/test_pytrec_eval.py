@@ -98,7 +98,7 @@ def test_files() -> None:
     run = pytrec_eval.parse_run(["q1 Q0 d1 1 2.5 me\n", "q1 Q0 d2 2 1.5 me\n"])
     assert run == {"q1": {"d1": 2.5, "d2": 1.5}}
     assert pytrec_eval.parse_qrel(["q1 0 d1 2\n"]) == {"q1": {"d1": 2}}
-    with pytest.raises(rm.InputError, match="Line 2: 'd1' is there twice"):
+    with pytest.raises(rm.InputError, match="Line 2: 'd1' occurs twice"):
         pytrec_eval.parse_qrel(["q1 0 d1 2\n", "q1 0 d1 1\n"])
     with pytest.raises(rm.InputError, match="Line 1 has 3 fields, and must have 4"):
         pytrec_eval.parse_qrel(["q1 0 d1\n"])

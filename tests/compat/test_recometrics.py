@@ -249,7 +249,7 @@ def test_inputs_are_not_modified(example):
         ({"item_biases": np.ones(5)}, "item_biases has 5 items, and X_test has 6"),
         ({"X_test": sp.csr_array((3, 6))}, "X_test is empty"),
         ({"X_train": sp.csr_array((2, 6))}, "X_train has 2 users, and X_test has 3"),
-        (request_only(), "No metric was asked for. Hint"),
+        (request_only(), "No metric was requested. Hint"),
     ],
 )
 def test_same_value_errors_as_recometrics(example, change, message):

@@ -183,7 +183,7 @@ def test_other_interactions_are_converted(convert):
     [
         ((5, 4), {"min_pos_test": 4}, "min_pos_test=4 must be below the number of items, 4"),
         ((5, 4), {"min_items_pool": 9}, "min_items_pool=9 must be below the number of items, 4"),
-        ((1, 4), {}, "X has 1 user, and must have two"),
+        ((1, 4), {}, "X has 1 user, but drawing needs at least two"),
         ((0, 4), {"split_type": "all"}, r"X is empty: it has the shape \(0, 4\)"),
     ],
 )

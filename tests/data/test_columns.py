@@ -169,5 +169,5 @@ def test_arguments_of_other_calls_are_pointed_out(name, call):
 
 
 def test_differently_spelled_ids_are_shown():
-    with pytest.raises(rm.InputError, match=r"written alike in both\? The source has 'ann'"):
+    with pytest.raises(rm.InputError, match=r"spelled the same in both\? The source has 'ann'"):
         rm.evaluate(rm.Lists({"ann": [1]}), {"Ann": [1]})

@@ -264,9 +264,9 @@ def test_ids_for_a_matrix_put_its_rows_in_their_order():
 def test_ids_that_do_not_fit_a_matrix():
     with pytest.raises(InputError, match="There are 2 users, but 3 user_ids"):
         Interactions.of(np.eye(2), user_ids=[1, 2, 3])
-    with pytest.raises(InputError, match="item_ids must be distinct, but 'x' is there twice"):
+    with pytest.raises(InputError, match="item_ids must be distinct, but 'x' occurs twice"):
         Interactions.of(np.eye(2), item_ids=["x", "x"])
-    with pytest.raises(InputError, match="user_ids must be distinct, but 7 is there twice"):
+    with pytest.raises(InputError, match="user_ids must be distinct, but 7 occurs twice"):
         Interactions.of(np.eye(2), user_ids=[7, 7])
     with pytest.raises(InputError, match="user_ids= does not apply to data with ids"):
         Interactions.of({"a": ["x"]}, user_ids=["a"])

@@ -319,7 +319,7 @@ def test_evaluator_takes_train_from_a_split():
     split = rm.split(frame, rm.split.Last(1))
     source = rm.baselines.most_popular(split.train)
     assert equal_results(rm.Evaluator(split)(source), rm.evaluate(source, split))
-    with pytest.raises(rm.InputError, match="brings its own"):
+    with pytest.raises(rm.InputError, match="contains its own"):
         rm.Evaluator(split, train=split.train)
     with pytest.raises(rm.InputTypeError, match="has several splits"):
         rm.Evaluator([split, split])

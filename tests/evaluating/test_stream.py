@@ -609,7 +609,7 @@ def test_repeated_items_of_users_outside_test_are_counted_once(test):
                 .stream()
                 .update(items=[[1]], users=[0])
             ),
-            "sets of each user",
+            "a set for each user",
         ),
     ],
 )

@@ -133,7 +133,7 @@ def test_foreign_names_are_rejected_by_name(name):
 def test_names_of_no_value_are_rejected():
     with pytest.raises(InputError, match=r"no statistic 'lo'.*'low'"):
         FlatName("ndcg@10", "lo")
-    with pytest.raises(InputError, match="model is not given"):
+    with pytest.raises(InputError, match="model is missing"):
         FlatName("ndcg@10", other="als")
 
 

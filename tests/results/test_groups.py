@@ -173,7 +173,7 @@ def test_display_of_segments() -> None:
             rm.ColumnError,
             "There is no column 'c'",
         ),
-        (pl.DataFrame({"user": [1, 1], "a": [1, 2]}), {}, rm.InputError, "1 is there twice"),
+        (pl.DataFrame({"user": [1, 1], "a": [1, 2]}), {}, rm.InputError, "1 occurs twice"),
         ({1000: "x"}, {}, rm.InputError, "None of the 24 users has a group"),
     ],
 )

@@ -113,7 +113,7 @@ def test_values_of_users() -> None:
 
 
 def test_results_that_cannot_be_compared() -> None:
-    with pytest.raises(rm.InputTypeError, match="evaluations by the names of their models"):
+    with pytest.raises(rm.InputTypeError, match="a dict from the names of models to evaluations"):
         rm.Leaderboard([evaluation({"rr": [1.0]})])  # type: ignore[arg-type]
     with pytest.raises(rm.InputError, match="at least one"):
         rm.Leaderboard({})

@@ -502,7 +502,7 @@ def test_messages_of_the_constructor(data):
         ((users, items), {"item_bias": np.ones(3)}, InputError, "item_bias of Factors has 3"),
         ((users, items), {"user_bias": np.ones((3, 3))}, InputError, "expected one dimension"),
         ((users, items), {"item_ids": [1, 2]}, InputError, "300 items, but 2 item_ids"),
-        ((users, items), {"user_ids": [1] * 60}, InputError, "distinct, 1 is there twice"),
+        ((users, items), {"user_ids": [1] * 60}, InputError, "distinct, but 1 occurs twice"),
         ((np.array([["x"]]), items), {}, InputTypeError, "dtype <U1, expected float32"),
         ((users, sp.csr_array(items)), {}, InputTypeError, r"are sparse.*\.toarray\(\)"),
         ((np.ma.array(users), items), {}, InputTypeError, r"masked array.*\.filled"),

@@ -503,9 +503,9 @@ def test_implicit_with_the_factors_of_one_side_is_known_by_its_lists(has):
 
 def test_arguments_needed_for_neighbours_of_implicit():
     model = implicit_model([])
-    with pytest.raises(rm.InputError, match="recommends by what users have already"):
+    with pytest.raises(rm.InputError, match="recommends based on what users already have"):
         rm.from_model(model, n=5)
-    with pytest.raises(rm.InputError, match="n=None is how long the lists"):
+    with pytest.raises(rm.InputError, match="n=None must be the length of the lists"):
         rm.from_model(model, user_items=scipy.sparse.csr_array(TEST.astype(float)))
     with pytest.raises(rm.InputTypeError, match="has no user_factors and item_factors"):
         rm.from_model(model)
@@ -595,7 +595,7 @@ def test_lists_that_cannot_be_read(returned, error, says):
 def test_arguments_needed_for_models_with_recommend():
     model = of("their.library", "Model", recommend=FORMS["array"], first_item=0)
     with pytest.raises(
-        InputError, match=r"n=None is how long the lists of Model\.recommend\(user_ids"
+        InputError, match=r"n=None must be the length of the lists of Model\.recommend\(user_ids"
     ):
         rm.from_model(model, n_users=3)
     with pytest.raises(InputError, match=r"Whose lists .* user_ids=.*n_users="):

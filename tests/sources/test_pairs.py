@@ -575,7 +575,7 @@ def test_arguments_that_do_not_match(make, error, says):
 
 def test_a_test_is_needed_once():
     frame = pl.DataFrame({"user": [1, 1], "item": [1, 2], "score": [1, 2], "relevance": [1, 0]})
-    with pytest.raises(rm.InputError, match=r"test was given, but the source .* brings the truth"):
+    with pytest.raises(rm.InputError, match=r"test was passed, but .* contains the truth"):
         rm.evaluate(rm.Pairs(frame), {1: [1]})
     bare = rm.Pairs(frame, relevance=False)
     assert rm.evaluate(bare, {1: [1]}, metrics="rr")["rr"] == [1 / 2]

@@ -127,7 +127,7 @@ def test_what_does_not_fit_is_refused(table):
     vectors = table(
         {"id": ["i1", "i1"], "features": [[1.0], [2.0]]}, "id string, features array<double>"
     )
-    with pytest.raises(InputError, match="must be distinct, 'i1' is there twice"):
+    with pytest.raises(InputError, match="must be distinct, but 'i1' occurs twice"):
         rs.evaluate(rs.Factors(vectors, vectors), frame)
     with pytest.raises(InputError, match="keeps the order in which items were given"):
         rs.evaluate(lists, frame, ties="input")

@@ -89,9 +89,9 @@ def test_a_split_brings_its_train_and_its_columns(spark, rows):
         same, rm.split(pl.DataFrame(renamed), Fraction(0.3), **columns), metrics="ndcg@5"
     )
     assert_same(rs.evaluate(lists, made, metrics="ndcg@5"), expected)
-    with pytest.raises(rm.InputError, match="but SparkSplit brings its own"):
+    with pytest.raises(rm.InputError, match="but SparkSplit contains its own"):
         rs.evaluate(lists, made, train=made.train)
-    with pytest.raises(rm.InputTypeError, match="with an output of a model for each, found one of"):
+    with pytest.raises(rm.InputTypeError, match="need a model output for each fold, found one"):
         rs.evaluate(lists, [made, made])
     with pytest.raises(rm.InputError, match="There are 1 sources for 2 folds"):
         rs.evaluate([lists], [made, made])

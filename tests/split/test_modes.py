@@ -99,7 +99,7 @@ def test_no_user_qualifies(mode):
         MODES[mode](matrix(density=0.02), min_pos_test=20)
     with pytest.raises(RuntimeError):
         MODES[mode](sp.csr_array(np.ones((5, 4))), users_test_fraction=0.5)
-    with pytest.raises(InputError, match="There is 1 user, and there must be two"):
+    with pytest.raises(InputError, match="There is 1 user, but drawing needs at least two"):
         MODES[mode](sp.csr_array(np.ones((1, 4))))
     with pytest.raises(InputError, match="min_pos_test=60 must be below the number of items, 60"):
         MODES[mode](matrix(), min_pos_test=60)

@@ -728,7 +728,7 @@ def test_split_is_evaluated():
         np.testing.assert_array_equal(
             found[name], rm.evaluate(source, result.interactions(), metrics=name, ties="item")[name]
         )
-    with pytest.raises(InputError, match="Split brings its own"):
+    with pytest.raises(InputError, match="Split contains its own"):
         rm.evaluate(source, result, train=train)
 
 

@@ -261,7 +261,7 @@ def _parse(lines: Iterable[str], n_fields: int, value: int, kind: type) -> dict[
             raise InputError(f"Line {number} has {len(fields)} fields, and must have {n_fields}.")
         query, document = fields[0], fields[2]
         if document in found.setdefault(query, {}):
-            raise InputError(f"Line {number}: {document!r} is there twice for query {query!r}.")
+            raise InputError(f"Line {number}: {document!r} occurs twice for query {query!r}.")
         try:
             found[query][document] = kind(fields[value])
         except ValueError:

@@ -195,7 +195,7 @@ def calc_reco_metrics(
     wanted = zip(METRIC_OF, asked_for, strict=True)
     labels = [label for label, asked in wanted if asked or all_metrics]
     if not labels:
-        raise InputError("No metric was asked for. Hint: pass all_metrics=True, for instance.")
+        raise InputError("No metric was requested. Hint: pass all_metrics=True, for instance.")
     if names not in get_args(Names):
         raise UnknownNameError(
             f"There are no names {names!r}. {did_you_mean(str(names), get_args(Names))}"
@@ -540,7 +540,7 @@ def split_reco_train_test(
         return tuple(_to_scipy(part, matrix.dtype) for part in (made.train, made.test))
     if n_users < 2:
         raise InputError(
-            f"X has {n_users} user, and must have two to draw from. Hint: split_type='all'."
+            f"X has {n_users} user, but drawing needs at least two. Hint: split_type='all'."
         )
     mode = modes.separated if split_type == "separated" else modes.joined
     made = mode(interactions, items_test_fraction=items_test_fraction, seed=seed, **options)

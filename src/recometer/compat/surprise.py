@@ -117,7 +117,7 @@ def _read(predictions: Sequence[Any], *, by_user: bool) -> Predictions:
     try:
         user = np.fromiter(rows, np.int64, len(actual))
     except TypeError as error:
-        raise InputTypeError(f"A user cannot be told from others: {error}.") from None
+        raise InputTypeError(f"Users cannot be distinguished: {error}.") from None
     order = np.lexsort((-estimate, user))
     return Predictions(user[order], estimate[order], actual[order], len(numbers))
 

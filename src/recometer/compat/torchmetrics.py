@@ -175,7 +175,7 @@ class RetrievalMetric:
     def update(self, preds: Any, target: Any, indexes: Any) -> None:
         """Add pairs, as tensors of one shape; `indexes` has the number of each pair's query."""
         if indexes is None:
-            raise InputError("indexes=None: whose are the pairs? Each needs its query.")
+            raise InputError("indexes=None: every pair needs the index of its query.")
         named = {"preds": preds, "target": target, "indexes": indexes}
         arrays = [np.ravel(as_array(one, name)) for name, one in named.items()]
         if len({len(array) for array in arrays}) > 1:

@@ -141,7 +141,7 @@ class MappedFiles:
             if one.state() != one.before:
                 raise FileError(
                     f"{one.name or 'A file'} was written to, or became shorter, after it was "
-                    "mapped into memory: its numbers are not those that were there. Hint: make the "
+                    "mapped into memory: its numbers have changed. Hint: make the "
                     "source again. Save a new model under a new name, or delete the old file "
                     "first: the system keeps its numbers for those who still use them."
                 )

@@ -223,7 +223,7 @@ def match(
     index = {value: position for position, value in enumerate(values)}
     if len(index) < len(values):
         repeated = next(v for position, v in enumerate(values) if index[v] != position)
-        raise InputError(f"The {onto_what} must be distinct, but {repeated!r} is there twice.")
+        raise InputError(f"The {onto_what} must be distinct, but {repeated!r} occurs twice.")
     return np.fromiter(map(index.get, left.tolist(), itertools.repeat(-1)), np.int64, len(left))
 
 
@@ -451,7 +451,7 @@ def _match_integers(ids: Ids, onto: Ids, onto_what: str) -> Int64:
         repeated = onto[1:] == onto[:-1]
         if repeated.any():
             twice = onto[repeated.argmax()]
-            raise InputError(f"The {onto_what} must be distinct, but {twice} is there twice.")
+            raise InputError(f"The {onto_what} must be distinct, but {twice} occurs twice.")
     places = np.minimum(np.searchsorted(onto, ids), len(onto) - 1)
     found = (onto[places] == ids) & comparable
     return np.where(found, places if order is None else order[places], -1)

@@ -179,7 +179,7 @@ def _checked_ids(what: str, name: str, n: int, given: object) -> Array | None:
     codes, distinct = ids.encode(array, f"{name} ids of {what}")
     if len(distinct) != n:
         twice = array.tolist()[int(np.flatnonzero(np.bincount(codes)[codes] > 1)[0])]
-        raise InputError(f"{name}_ids of {what} must be distinct, {twice!r} is there twice.")
+        raise InputError(f"{name}_ids of {what} must be distinct, but {twice!r} occurs twice.")
     return array
 
 

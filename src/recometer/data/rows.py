@@ -452,7 +452,7 @@ def _sorted_ids(ids: object, n: int, what: str) -> tuple[Int64, Array]:
         raise InputError(f"There are {n:,} {what}s, but {len(codes):,} {what}_ids.")
     if len(distinct) < n:
         twice = show(distinct, int(np.argmax(np.bincount(codes) > 1)))
-        raise InputError(f"The {what}_ids must be distinct, but {twice} is there twice.")
+        raise InputError(f"The {what}_ids must be distinct, but {twice} occurs twice.")
     return codes, distinct
 
 

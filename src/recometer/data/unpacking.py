@@ -208,7 +208,7 @@ def _values_of_chunk(file: BinaryIO, chunk: Mapping[int, Any]) -> int:
             page = content.struct()
         found += page.get(DATA, page.get(DATA_2, {})).get(N_VALUES, 0)
         if page[PAGE_SIZE] < 0:
-            raise ValueError("a page of less than no bytes")
+            raise ValueError("a page with a negative size")
         at += content.at + page[PAGE_SIZE]
     return found
 

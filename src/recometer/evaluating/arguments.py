@@ -117,12 +117,12 @@ def truth_beside(source: Source, *, given: bool) -> Interactions | None:
     beside = source.facts.truth
     if not given and beside is None:
         raise InputError(
-            f"There is no test, and the source ({source.describe()}) has no truth of its own. "
-            "Hint: rm.evaluate(source, test); rm.Pairs(frame, relevance=...) brings its own."
+            f"There is no test, and the source ({source.describe()}) does not contain the truth. "
+            "Hint: rm.evaluate(source, test); rm.Pairs(frame, relevance=...) contains it."
         )
     if given and beside is not None:
         raise InputError(
-            f"test was given, but the source ({source.describe()}) brings the truth itself. Hint: "
+            f"test was passed, but the source ({source.describe()}) contains the truth. Hint: "
             "leave test out, or give Pairs relevance=False, rating=False."
         )
     return beside
@@ -327,7 +327,7 @@ def check_no_train(made: object, train: object) -> None:
     """Refuse train if test is a split, which contains its own training data."""
     if train is not None:
         raise InputError(
-            f"train was given, but {type(made).__name__} brings its own. Hint: leave train out."
+            f"train was passed, but {type(made).__name__} contains its own. Hint: leave train out."
         )
 
 
@@ -356,7 +356,7 @@ def each_fold(source: object, made: Any) -> Iterator[tuple[object, Any]]:
         return
     if not isinstance(source, list | tuple):
         raise InputTypeError(
-            "Folds are evaluated with an output of a model for each, found one of type "
+            "Folds need a model output for each fold, found one of type "
             f"{type(source).__name__}. Hint: give a list, or a function that is called with "
             "each split and returns a source."
         )

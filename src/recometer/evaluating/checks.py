@@ -134,8 +134,9 @@ def check_known(
         )
         if isinstance(named, np.ndarray) and len(named):
             alike = python_or_command(
-                "are users written alike in both?",
-                "does --user name the users' column, and are users written alike in both files?",
+                "are user ids spelled the same in both?",
+                "does --user name the users' column, and are user ids spelled the same in both "
+                "files?",
             )
             hint = f"{alike} The source has {', '.join(map(repr, named[:3].tolist()))}."
         raise InputError(
@@ -614,8 +615,8 @@ def _said_of_positions(source: Source, kind: Kind, n: int) -> str:
     return (
         f"The {kind}s of test and train are 0 to {n - 1:,}, but those of the source "
         f"({source.describe()}) are 1 to {n:,}: positions seem to stand for ids, so that each "
-        f"{kind} would be taken for another. Hint: name the {kind}s of both sides by the same ids; "
-        f"{rule_text('shifted_ids', 'kept')} says that the numbers are ids on both sides."
+        f"{kind} would be mistaken for another. Hint: name the {kind}s of both sides by the same "
+        f"ids; {rule_text('shifted_ids', 'kept')} says that the numbers are ids on both sides."
     )
 
 
@@ -655,8 +656,8 @@ def said_of_shifted(
     whose = "items of test and train" if nodes else "test and train"
     return (
         f"The {kind}s of the source ({source.describe()}) are 0 to {n - 1:,}, but {whose} {found}: "
-        f"positions seem to stand for ids, so that each {kind} would be taken for another. Hint: "
-        f"name the {kind}s by their ids, in the order of the positions{by}; "
+        f"positions seem to stand for ids, so that each {kind} would be mistaken for another. "
+        f"Hint: name the {kind}s by their ids, in the order of the positions{by}; "
         f"{rule_text('shifted_ids', 'kept')} says that the numbers are ids on both sides."
     )
 

@@ -227,7 +227,7 @@ def _reading(every: Sequence[Measured], metrics: Sequence[Metric]) -> Iterable[l
     for metric in metrics:
         record = metric.definition.record
         if (record, metric.group) not in reading:
-            raise InternalError(f"The metric {str(metric)!r} was asked for without {record}.")
+            raise InternalError(f"The metric {str(metric)!r} was requested without {record}.")
         reading[record, metric.group].append(metric)
     return reading.values()
 

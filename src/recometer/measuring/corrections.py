@@ -152,8 +152,8 @@ def check(metrics: Sequence[Metric], protocol: Protocol, uniform: bool | None) -
         # Parameters would change the formula, which this module repeats without them.
         if metric.name not in CORRECTABLE or "(" in str(metric):
             raise InputError(
-                f"{found} does not exist for {str(metric)!r}, which is not a sum over relevant "
-                "items of a function of their rank that is known here. Those that are: "
+                f"{found} does not exist for {str(metric)!r}, because only metrics that add up a "
+                "known function of the relevant items' ranks can be corrected: "
                 f"{', '.join(CORRECTABLE)}."
             )
 

@@ -78,7 +78,7 @@ def parse(metrics: Metrics) -> list[Metric]:
     for one in names_in(metrics):
         found.update(dict.fromkeys([one] if isinstance(one, Metric) else read_name(_read, one)))
     if not found:
-        raise InputError("No metric was asked for. Hint: name one or more, such as 'ndcg@10'.")
+        raise InputError("No metric was requested. Hint: name one or more, such as 'ndcg@10'.")
     return list(found)
 
 
@@ -116,7 +116,8 @@ def _with_cutoffs(name: object, cutoffs: object) -> Iterator[str]:
         raise _not_a_name(name)
     if "@" in name or len(NAMES.findall(name)) != 1:
         raise InputError(
-            f"{name!r} stands before cut-offs, so it must be one name without any. Hint: write "
+            f"{name!r} is a key with cut-offs, so it must be a single name without cut-offs. "
+            "Hint: write "
             "metrics={'ndcg': [5, 10], 'rr': None}, or "
             f"{argument_text('metrics', 'ndcg@5,10 rr')}."
         )

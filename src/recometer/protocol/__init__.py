@@ -295,8 +295,8 @@ class Protocol:
         "undefined",
         {
             "undefined": "A user with a score of NaN is undefined.",
-            "undefined_for_all": "A user with a score of NaN is undefined, and if that holds for "
-            "all users, means are undefined instead of refused.",
+            "undefined_for_all": "A user with a score of NaN is undefined; if all users are, the "
+            "means are undefined, without an error.",
             "first": "A score of NaN ranks first.",
             "last": "A score of NaN ranks last.",
         },
@@ -328,11 +328,12 @@ class Protocol:
         rule(
             "test",
             {
-                "test": "The mean is over all users of test; one without a list has only misses.",
+                "test": "The mean is over all users of test; a user without a list has only "
+                "misses.",
                 "all": "The mean is over all users, including those who have nothing in test.",
                 "known": "The mean is over the users of test with a list.",
-                "relevant": "The mean is over the users with a relevant item; one without a list "
-                "has only misses.",
+                "relevant": "The mean is over the users with a relevant item; a user without a "
+                "list has only misses.",
                 "known_relevant": "The mean is over the users with a list and a relevant item.",
                 "listed": "The mean is over all users with a list, including those not in test.",
                 "positive": "The mean is over the users with a value above 0.",
@@ -427,7 +428,7 @@ class Protocol:
             "matter.",
             "undefined_below": "A user with fewer candidates than k is undefined, and one with "
             "exactly k if the order does not matter.",
-            "computed": "A user with no more candidates than k has a value even so.",
+            "computed": "A user with no more candidates than k still has a value.",
         },
         step="undefined values",
     )
@@ -437,7 +438,7 @@ class Protocol:
             "undefined": "A user whose candidates are all relevant is undefined.",
             "undefined_beyond": "A user whose candidates are all relevant is undefined if they "
             "are more than k.",
-            "computed": "A user whose candidates are all relevant has a value even so.",
+            "computed": "A user whose candidates are all relevant still has a value.",
         },
         step="undefined values",
     )

@@ -67,7 +67,7 @@ def headline(
     share = "" if math.isnan(row.relative) else f" ({abs(row.relative):.1%})"
     size = f"{abs(row.difference):.4f} {metric}{share} {_ends(row)} over {users_of(row.n)}"
     if math.isnan(row.difference):
-        verdict = f"{winner} and {other} cannot be compared by {metric}."
+        verdict = f"{winner} and {other} cannot be compared on {metric}."
     elif row.difference == 0:
         verdict = f"{winner} and {other} are level: {size}."
     elif told and _leaves_out_none(row):
@@ -173,7 +173,7 @@ def _on_apart(given: Inputs, standings: Standings, pair: tuple[str, str]) -> lis
 def _beside(row: PairRow, name: str) -> str:
     """Compare a model with another model, which `name` describes."""
     if math.isnan(row.difference):
-        return f"{row.model} and {name} cannot be compared by {row.metric}."
+        return f"{row.model} and {name} cannot be compared on {row.metric}."
     way = "above" if row.difference > 0 else "below"
     size = f"{abs(row.difference):.4f} {row.metric} {_ends(row)} {way} {name}"
     p = row.p_value if math.isnan(row.adjusted_p) else row.adjusted_p

@@ -85,7 +85,7 @@ class FlatName:
             )
         if self.other is not None and self.model is None:
             raise InputError(
-                f"{self.other!r} is what a model is compared with, but model is not given."
+                f"other={self.other!r} is compared with a model, but model is missing."
             )
 
     def __str__(self) -> str:

@@ -375,7 +375,7 @@ def _positions(users: Sequence[Any], user_ids: Array | None, n_users: int) -> In
     if len(distinct) < len(given):
         twice = ids.show(distinct, int(np.argmax(np.bincount(codes))))
         raise InputError(
-            f"Every user has one group, but {twice} is there twice. Hint: a row per user."
+            f"Every user has one group, but {twice} occurs twice. Hint: a row per user."
         )
     wanted = np.arange(n_users) if user_ids is None else ids.as_named_by(user_ids, given)
     return ids.match(wanted, given, "user ids of the result", "user ids of groups")

@@ -162,7 +162,7 @@ def lists_of(model: Any, wanted: Wanted) -> Lists:
 def _of_implicit(model: Any, wanted: Wanted) -> Array:
     if wanted.user_items is None:
         raise InputError(
-            f"{type(model).__name__} recommends by what users have already. Hint: "
+            f"{type(model).__name__} recommends based on what users already have. Hint: "
             "rm.from_model(model, n=100, user_items=train), the sparse matrix it was fitted to."
         )
     rows = np.arange(wanted.user_items.shape[0])
@@ -658,7 +658,7 @@ def _recommender(model: Any, options: Options) -> Lists:
     options.only(name, "n", "n_users", "user_ids", "item_ids", *own)
     if options.n is None or isinstance(options.n, bool) or options.n < 1:
         raise InputError(
-            f"n={options.n} is how long the lists of {name} should be. Hint: n=100, or the largest "
+            f"n={options.n} must be the length of the lists of {name}. Hint: n=100, or the largest "
             "cut-off."
         )
     by_ids = options.user_ids is not None

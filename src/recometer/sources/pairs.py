@@ -42,7 +42,7 @@ from recometer.sources.alignment import Aligned, align
 from recometer.sources.base import Facts, Request, Source, rounded
 
 UNREAD = {"deep_cutoffs": "cut-offs up to the number of a user's rows are always computed"}
-REPEATED = "rows of Pairs that repeat a pair are one, or by the rule duplicates each its own"
+REPEATED = "rows of Pairs that repeat a pair are one item, or several by the rule duplicates"
 UNREAD_WITH_TRUTH = {f"repeated_test={each}": REPEATED for each in ("counted", "joined")}
 
 

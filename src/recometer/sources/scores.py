@@ -237,7 +237,7 @@ class Scores(ScoredInBatches):
 def _size(n: int | None, ids: object, what: str) -> int:
     if n is None and ids is None:
         raise InputError(
-            f"Scores of a function needs n_{what}s=... (or {what}_ids=...): it cannot tell."
+            f"Scores of a function needs n_{what}s=... (or {what}_ids=...): it has no shape."
         )
     if n is None:
         return len(ids)  # type: ignore[arg-type]

@@ -203,7 +203,8 @@ class StreamedScores(OfTest):
             own.item_ids is None or not np.array_equal(index.item_ids, own.item_ids)
         ):
             raise InputError(
-                "This batch has other item_ids than those before, or than the stream. Hint: all "
+                "The item_ids of this batch differ from those of the stream or of earlier "
+                "batches. Hint: all "
                 "batches have the same columns."
             )
         if index.n_items != own.n_items:
@@ -482,7 +483,7 @@ class StreamedLists(OfTest):
     ) -> None:
         if isinstance(request.candidates, Interactions | SampledCandidates):
             raise InputError(
-                "candidates= are sets of each user, which lists are not read for batch by batch. "
+                "candidates= has a set for each user, which streams of lists do not support. "
                 "Hint: evaluate all lists in one call; one list of candidates for all users can "
                 "be given, and scores take any."
             )
@@ -977,7 +978,7 @@ class StreamedPairs(Streamed):
         if self._largest > ranks.gain.max(initial=0):
             raise InputError(
                 f"The largest truth, {self._largest:g}, is that of rows that are in train. Hint: "
-                "leave out the rows of train before they come."
+                "leave the rows of train out of the batches."
             )
         words, has_threshold = self._truth_words, self._has_threshold
         return CountedPairs(ranks, ratings, user_ids, words, has_threshold, self._n_repeated)

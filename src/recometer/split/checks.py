@@ -36,7 +36,7 @@ def check_whole(name: str, number: Any, least: int = 0) -> int:
 def check_folds(k: Any, example: str) -> None:
     """Refuse a number of folds below two."""
     if check_whole("k", k, 1) < 2:
-        raise InputError(f"k=1 fold is not a fold. Hint: {example}.")
+        raise InputError(f"k=1 makes no folds: expected at least 2. Hint: {example}.")
 
 
 def moment(table: Table, time: Any) -> int | float:

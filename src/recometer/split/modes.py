@@ -174,7 +174,7 @@ def _drawn(
 def _number_of_users(n_users: int, share: float | None, largest: float | None) -> int:
     if n_users < 2:
         raise InputError(
-            f"There is {n_users} user, and there must be two to draw from. Hint: the mode 'all'."
+            f"There is {n_users} user, but drawing needs at least two. Hint: the mode 'all'."
         )
     if isinstance(largest, float) and largest.is_integer():
         largest = int(largest)  # numbers from R are floats
@@ -182,7 +182,10 @@ def _number_of_users(n_users: int, share: float | None, largest: float | None) -
     most = check_whole("max_test_users", largest, 1) if limited else n_users
     if share is None:
         if most > n_users:
-            warn(f"max_test_users={largest} is above the number of users, {n_users}: all it is.")
+            warn(
+                f"max_test_users={largest} is above the number of users, {n_users}: all users are "
+                "drawn."
+            )
         return min(most, n_users)
     target = n_users * check_share("users_test_fraction", share)
     if target < 1:

@@ -281,7 +281,7 @@ class Windows(Folding):
         begins = [moment(table, time) for time in self.times]
         if not begins or any(a >= b for a, b in itertools.pairwise(begins)):
             raise InputError(
-                f"{self!r}: the times must ascend, and there must be one at least. Hint: sort them."
+                f"{self!r}: the times must ascend, and at least one is needed. Hint: sort them."
             )
         ends: list[Any] = [*begins[1:], None if self.until is None else moment(table, self.until)]
         if ends[-1] is not None and ends[-1] <= begins[-1]:

@@ -297,7 +297,7 @@ def test_values_do_not_depend_on_blocks(monkeypatch):
 
 
 def test_rating_metrics_need_ratings():
-    with pytest.raises(rm.InternalError, match="'mae' was asked for without ratings"):
+    with pytest.raises(rm.InternalError, match="'mae' was requested without ratings"):
         compute(RankedUsers(rank([2, 1], [1, math.nan])), [Metric("mae")], Protocol())
 
 

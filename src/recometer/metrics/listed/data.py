@@ -41,7 +41,7 @@ list_metric = functools.partial(metric, record="lists", monotone=False)
 def needed(value: Kept | None) -> Kept:
     """Return side data that a metric reads; raise an error if they are missing."""
     if value is None:
-        raise InternalError("A metric was asked for without its side data.")
+        raise InternalError("A metric was requested without its side data.")
     return value
 
 

@@ -137,8 +137,8 @@ def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Flo
     """
     if max_gain is None:
         raise InputError(
-            "err needs the largest gain that there can be. Hint: write err@10(max_gain=5); "
-            "evaluate takes that of test if none is given."
+            "err needs the largest possible gain. Hint: write err@10(max_gain=5); by default, "
+            "evaluate takes the largest gain in test."
         )
     rows, begin, _ = groups.first(largest(cutoffs))
     chosen = np.arange(len(groups.size))[rows]
