@@ -74,7 +74,7 @@ def slow_audit(
     min_positives: int,
     min_candidates: int,
 ) -> dict[str, tuple[int, int, list[Any]]]:
-    """Return count, total and the first examples of every finding, by plain loops."""
+    """Compute the count, total and first examples of every finding with plain loops."""
     train, test = settled(train_rows), settled(test_rows)
     newest: dict[Any, int] = {}
     owned = collections.Counter(user for user, _ in train)
@@ -178,7 +178,8 @@ def test_positions_are_matched_as_ids_are(split):
         positions = [rm.Interactions.of(frame(side), n_users=6, n_items=16) for side in numbers]
     by_id, by_position = audit(*map(frame, numbers)), rm.audit(*positions)
     for one in by_id.findings:
-        # These two also depend on the catalogue, which is larger by position.
+        # These two findings also depend on the catalogue, which is larger for positions than for
+        # ids.
         if one.name not in ("users_without_candidates", "users_few_relevant"):
             other = by_position[one.name]
             assert (one.count, one.total, one.examples) == (
@@ -614,7 +615,7 @@ def test_shifts_describe_how_test_differs():
     found = rm.audit(train, {"ann": ["b"], "bob": ["a"]})
     popularity, activity = found["popularity_shift"], found["activity_shift"]
     assert popularity.statistics["total_variation"] == pytest.approx(4 / 6)
-    assert popularity.statistics["head_items"] == 3  # a is in the head, b is as popular
+    assert popularity.statistics["head_items"] == 3  # b is as popular as a, which is in the head
     assert popularity.count == 2
     assert activity.statistics["training_per_tested_user"] == 2
     assert activity.statistics["training_per_user"] == 1.5

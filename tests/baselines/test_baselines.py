@@ -48,7 +48,7 @@ def matrix_of(seed: int, n_users: int = 12, n_items: int = 9) -> np.ndarray:
 
 
 def slow_cosine(matrix: np.ndarray, neighbours: int) -> np.ndarray:
-    """Return the similarities that item_knn keeps; row j has those of item j."""
+    """Return the similarities that `item_knn` keeps, with those of item j in row j."""
     n_items = matrix.shape[1]
     kept = np.zeros((n_items, n_items))
     for j in range(n_items):
@@ -93,7 +93,7 @@ def test_item_knn_does_not_depend_on_its_blocks(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_item_knn_prefers_lower_items_among_equal_similarities() -> None:
-    # Items 1, 2 and 3 have the same two users, who also have item 0.
+    # The same two users have items 1, 2 and 3, and both also have item 0.
     matrix = np.array([[1.0, 1, 1, 1], [1, 1, 1, 1], [1, 0, 0, 0]])
     found = baselines.item_knn(rm.Interactions.of(matrix), neighbours=1)
     only_item_0 = scores(found, 3)[2]
@@ -162,7 +162,7 @@ def test_ease_matches_its_formula(
 
 
 def test_ease_is_optimal() -> None:
-    """Each column solves the ridge regression of its item on all other items."""
+    """Each column of EASE's weights solves the ridge regression of an item on all other items."""
     matrix = matrix_of(6)
     actual = scores(baselines.ease(rm.Interactions.of(matrix), regularisation=2.0), 12)
     for item in range(9):
@@ -195,7 +195,7 @@ def test_random_ranking_is_uniform_per_user_and_seed() -> None:
     assert 0 <= first.min() < 0.001 < 0.999 < first.max() < 1
     correlations = np.corrcoef(np.vstack([first[:20], second[:20]]))
     assert np.abs(correlations[~np.eye(40, dtype=bool)]).max() < 0.6
-    # Each item comes first for 8 users on average; 24 is a generous upper limit.
+    # Each item ranks first for 8 users on average; 24 is a generous upper limit.
     assert np.bincount(first.argmax(axis=1), minlength=50).max() < 25
 
 
@@ -207,7 +207,7 @@ def test_random_ranking_of_a_user_does_not_depend_on_other_users() -> None:
 
 
 def test_random_split_and_ranking_with_the_same_seed_are_independent() -> None:
-    """Both are hashes of the seed, the user and the item."""
+    """Both hash the seed, the user and the item, but the draws must not be correlated."""
     from recometer.split import Fraction, split
 
     generator = np.random.default_rng(0)
@@ -284,7 +284,7 @@ def test_any_small_matrix_can_be_fitted(n_users: int, n_items: int, seed: int) -
 
 
 def test_learned_models_beat_popularity_and_chance() -> None:
-    """Each user likes one of five kinds of items; each kind has popular items."""
+    """Each user likes one of five kinds of items, and some items of each kind are popular."""
     generator = np.random.default_rng(0)
     n_users, n_items = 600, 60
     kind = generator.integers(0, 5, n_users)

@@ -51,7 +51,7 @@ def test_a_good_model_has_no_problem() -> None:
     assert {name: found[name].count for name in CLEAN} == dict.fromkeys(CLEAN, 0)
     assert {finding.level for finding in found.findings} == {"fact"}
     assert found["train_items_scored"].share == 1
-    # Each user's five best are in train, and would be recommended again.
+    # Each user's five best items are in train, so the model would recommend them again.
     assert found["train_items_recommended"].count == 5 * N_USERS
     assert found["train_items_recommended"].total == 10 * N_USERS
     chance = found["no_better_than_chance"]
@@ -82,7 +82,7 @@ def test_a_function_that_changes_its_mind() -> None:
 
 
 class Recommender:
-    """A model that recommends the best items, but reverses one list in every second call."""
+    """A model that recommends the best items, but reverses a list in every second call."""
 
     def __init__(self, restless: int) -> None:
         self.restless, self.calls = restless, 0
@@ -106,7 +106,7 @@ def test_a_model_is_asked_twice() -> None:
 
 
 class Contradicting(rm.Factors):
-    """A source that lists one user's items in a different order than it ranks them."""
+    """A source whose list for one user contradicts the ranks of the items."""
 
     def top(self, request: Request, k: int) -> TopLists:
         lists = super().top(request, k)
@@ -118,7 +118,7 @@ class Contradicting(rm.Factors):
 
 
 class Shortened(rm.Factors):
-    """A source whose list for one user is shorter than k for no reason."""
+    """A source whose list for one user is shorter than k, although there are enough items."""
 
     def top(self, request: Request, k: int) -> TopLists:
         lists = super().top(request, k)
@@ -242,7 +242,7 @@ def test_positions_are_known() -> None:
         sides.append(matrix)
     sides[0][0] = 0
     found = rm.check(rm.Factors(*FACTORS), sides[0], train=sides[1], n_users=5)
-    assert found.n_checked == N_USERS  # data by position are not sampled
+    assert found.n_checked == N_USERS  # all users are checked if data have no ids
     assert found["test_users_unknown"].count == 0
     assert found["source_users_untested"].examples == (0,)
     assert found["source_items_untested"].total == N_ITEMS
@@ -289,7 +289,7 @@ def test_lists_of_all_candidates_are_not_too_short() -> None:
 
 
 def test_users_in_another_order() -> None:
-    """If the rows of users are in the wrong order, items of train and test rank low."""
+    """If the model's users are in the wrong order, items of train and test rank low."""
     turned = rm.Factors(-FACTORS[0], FACTORS[1], **IDS)
     found = rm.check(turned, TEST, train=TRAIN)
     assert (found["train_items_low"].level, found["train_items_low"].share) == ("warning", 1)
@@ -366,7 +366,7 @@ def test_our_own_sources_never_contradict_themselves(
 
 
 def test_ranks_are_compared_by_ids() -> None:
-    """Two calls of a model may number the same items differently."""
+    """Two calls of a model may number the same items differently, which is not an error."""
 
     class Growing:
         calls = 0

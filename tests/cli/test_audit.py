@@ -62,7 +62,7 @@ def test_a_table() -> None:
     result = audit(*FILES)
     assert result.exit_code == 0
     train = rm.Interactions.of(TRAIN, value=False)
-    # The findings are those of the library, in the words of the command line.
+    # The findings are the same as in Python, but name options instead of arguments.
     assert result.stdout == f"{rm.audit(train, TEST)}\n".replace("train=,", "--train,")
     assert result.stderr.splitlines() == [
         "test: test.parquet (user 'user_id', item 'movieId', value 'rating', time 'timestamp')",

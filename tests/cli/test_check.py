@@ -1,4 +1,4 @@
-"""``recometer check``: files in, findings out; without files, the installation."""
+"""``recometer check`` checks a model's files, or the installation if it gets no files."""
 
 from __future__ import annotations
 

@@ -280,7 +280,7 @@ def run_action(tmp_path: pathlib.Path, program_text: str, **changes: str) -> int
 def test_github_action_distinguishes_errors_from_failed_gates(
     tmp_path: pathlib.Path, model: str, gate: str, code: int, message: str
 ) -> None:
-    # To save a process, the action runs a script that prints the output recorded here.
+    # To save a process, the action runs a script that prints the recorded output of the command.
     answer = run("compare", model, "results/prod.parquet", "--baseline", "prod", "--gate", gate)
     assert (answer.exit_code, answer.stdout) == (code, "")
     program = f"printf %s {shlex.quote(answer.stderr)} >&2\nexit {code}"

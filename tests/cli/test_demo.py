@@ -27,7 +27,7 @@ def shipped() -> Result:
 
 
 def leaderboard(result: Result) -> dict[str, list[str]]:
-    """Return the cells of each model's row in the first table, in order."""
+    """Return the first table as a dict of models and the other cells in their rows."""
     table = result.stdout.partition("\nmodel ")[2].partition("\n\n")[0]
     rows = [re.split(r"  +", line) for line in table.splitlines()[1:]]
     return {row[0]: row[1:] for row in rows}
@@ -157,7 +157,7 @@ def test_a_parquet_file_and_other_metrics(tmp_path: pathlib.Path) -> None:
 
 
 def test_demo_reports_leaving_out_ease_for_a_large_catalogue(file, monkeypatch) -> None:
-    # The other models are replaced, since they would take long on so many items.
+    # Replace the other models, which would be slow with so many items.
     for model in ("item_knn", "truncated_svd"):
         monkeypatch.setattr(baselines, model, lambda train, **_: baselines.most_popular(train))
     lines = [f"{user},{(user * 40 + k) % 10_001}" for user in range(300) for k in range(40)]
@@ -225,7 +225,7 @@ def test_no_interactions_left_for_train(file) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        # With a single user, there is nothing to learn from others.
+        # With a single user, models cannot learn from other users.
         (
             "user,item\n" + "".join(f"ann,{item}\n" for item in range(20)),
             r"1 of 1 user: all candidates have the same score, .* \(most popular, item-kNN,",

@@ -453,7 +453,7 @@ def test_list_columns_can_be_named(folder) -> None:
         )
         for found in means(result).values():
             assert found == expected_means
-    # The column "better" ranks the worst item first, so it must be named.
+    # The column "better" ranks the worst item first, so it is only used if --score names it.
     result = evaluate(*LISTS, "--run", "a=odd.csv", "--score", "better", "--format", "json")
     assert means(result)["a"]["ndcg@5"] != expected_means["ndcg@5"]
     assert "a: odd.csv (user 'user_id', item 'movieId', score 'better')" in result.stderr

@@ -54,7 +54,7 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
 
 
 def test_run_as_a_module_with_an_error() -> None:
-    """The process prints nothing to standard output, and one line to standard error."""
+    """If the module fails, it prints nothing to standard output, and one line to standard error."""
     result = run("show", "missing.parquet")
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr.startswith("Error: There is no file 'missing.parquet'. Hint: ")

@@ -81,7 +81,7 @@ def lists(seed: int) -> pl.DataFrame:
 class TestBaselines:
     @pytest.mark.parametrize("rated", [False, True])
     def test_baselines_match_python(self, rated: bool) -> None:
-        """Baselines use their own defaults, and are fitted to ratings if train has any."""
+        """Baselines have the same defaults as in Python, and use ratings if train has any."""
         if rated:
             rows = pl.read_parquet("train.parquet")
             rating = pl.Series("rating", np.arange(len(rows)) % 5 + 1.0)

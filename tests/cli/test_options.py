@@ -21,7 +21,7 @@ COMMANDS = {
     name: inspect.signature(command_of(name).callback, eval_str=True).parameters
     for name in _app.COMMANDS
 }
-# Options of `evaluate` that `why` lacks, and the reasons.
+# The options of `evaluate` that `why` lacks, with the reasons.
 NOT_OF_WHY = {
     "metric": "its --metric is one",
     "protocol": "its protocols are called --from and --to",
@@ -31,9 +31,9 @@ NOT_OF_WHY = {
     "by": "it explains one mean",
     "by_items": "it explains one mean",
 }
-WRITES = ("out", "flat", "form", "report")  # options that name an output
+WRITES = ("out", "flat", "form", "report")  # options that name output files
 PAGES = ("report",)  # commands that write a page and print no table
-# How to pass an output file to an option, by the metavar of the option.
+# For each metavar of an option, how to pass an output file to the option.
 WRITTEN = {
     "FILE": "{}",
     "N|FILE": "{}",
@@ -104,7 +104,7 @@ def test_input_file_options_are_marked(command: str, name: str) -> None:
 def test_no_output_replaces_an_input_file(
     command: str, name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An input file is also named as the output."""
+    """A command fails if its output would replace one of its input files."""
     monkeypatch.chdir(tmp_path)
     rows = pl.DataFrame({"user_id": [1, 1, 1, 2, 2, 2], "item_id": [1, 2, 3, 1, 2, 3]})
     for path in ("rows.parquet", "lists.parquet"):
@@ -115,7 +115,7 @@ def test_no_output_replaces_an_input_file(
     written = out / ("train.parquet" if made_by_split else "mine.parquet")
     if (
         made_by_split
-    ):  # a later split may replace the output of an earlier one, unless it is an input
+    ):  # a split may replace the output of an earlier split, unless that is an input
         rm.split.split(rows, rm.split.Fraction(0.5), user="user_id", item="item_id").save(out)
     else:
         out.mkdir()

@@ -37,7 +37,7 @@ def data_of(path: str) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a folder with test, train, and the lists and results of two models."""
+    """Run the test in a folder with test, train, and the lists and results of two models."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(page, "vega", lambda: "window.vegaEmbed = null;")
     order = np.argsort(RNG.random((USERS, ITEMS)), axis=1)

@@ -398,7 +398,7 @@ def test_wrong_usage(arguments: tuple[str, ...], message: str) -> None:
         (("--what", "last=1", "--min-train", "1000"), "no user can be tested"),
         (("--what", "last=1", "--time", "when"), "ratings.parquet: There is no column 'when'"),
         (("--what", "last=1", "--time", "none"), "the data have no times"),
-        # Messages show the request as it was typed.
+        # Messages repeat the options as the user typed them.
         (("--what", "after=5000"), "by --who all, --what after=5000, --min-train 0, --min-t"),
         (("--what", "last=1", "--core", "99"), "--core 99 left out"),
     ],

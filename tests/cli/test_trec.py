@@ -18,7 +18,7 @@ from recometer.metrics import METRICS
 
 TREC = SHARED / "data" / "trec_eval"
 
-# Our metrics by trec_eval's names, with {} for the cut-off. Metrics that we lack are omitted.
+# Our metrics by trec_eval's names, with {} for the cut-off, without metrics that recometer lacks.
 NAMES = {
     "map": "ap",
     "map_cut_{}": "ap@{}",
@@ -82,7 +82,7 @@ def files(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def our_name(name: str) -> str | None:
-    """Return our name of a trec_eval metric, or None if we do not have it."""
+    """Return our name for a trec_eval metric, or None if recometer lacks it."""
     for theirs, own in NAMES.items():
         found = re.fullmatch(re.escape(theirs).replace(r"\{\}", r"(\d+)"), name)
         if found and re.split(r"[@(]", own)[0] in METRICS:
@@ -116,7 +116,7 @@ def test_spellings_of_trec_eval_and_of_libraries(files) -> None:
 
 
 def test_trec_files_can_be_combined_with_tables(files) -> None:
-    """Ids are read with the type of the ids in test, unless that would lose an id."""
+    """Ids are converted to the type of the ids in test, unless that would change an id."""
     qrels = pl.DataFrame({"user": [301, 301, 302], "item": [1, 3, 1], "rating": [1, 2, 1]})
     run = pl.DataFrame({"user": [301] * 3, "item": [1, 2, 3], "score": [3.0, 2.0, 1.0]})
     seen = pl.DataFrame({"user": [301], "item": [2]})
@@ -130,7 +130,7 @@ def test_trec_files_can_be_combined_with_tables(files) -> None:
     pathlib.Path("seen.qrels").write_text("301 0 2 1\n", encoding="utf-8")
     tests = ("numbers.qrels", "qrels.csv", "qrels.parquet")
     trains = ("seen.qrels", "seen.csv", "seen.parquet")
-    # Combine every format of each file with every format of the other files.
+    # Combine every format of test with every format of the lists.
     for first, test in enumerate(tests):
         for second, listed in enumerate(("numbers.run", "run.csv", "run.parquet")):
             train = trains[(first + second) % 3]

@@ -1,4 +1,4 @@
-"""compare: pairs of models on the users that have a value from both."""
+"""`compare` tests pairs of models on the users who have a value from both."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def test_saved_evaluations_give_the_same_comparison(
     assert there.row("ndcg@5", "als").interval == here.row("ndcg@5", "als").interval
     whole, paired = there.row("coverage@5", "als"), here.row("coverage@5", "als")
     assert whole.difference == paired.difference
-    # The models' separate intervals give a wider interval than their lists do.
+    # Without lists, the interval is combined from those of the two models, and is therefore wider.
     assert whole.interval.width >= paired.interval.width
     assert "The lists or rows were not saved" in str(there).replace("\n  ", " ")
 
@@ -296,7 +296,7 @@ def test_seeds_of_metrics_with_one_value_for_all_users(tmp_path: pathlib.Path) -
     assert same.runs is not None
     assert same.runs.deviation_runs[0] == 0
     assert same.interval.width == pytest.approx(one.interval.width, rel=0.02)
-    # Saved files lack the lists, so intervals are wider.
+    # Saved files do not contain the lists, so the intervals of list metrics are wider.
     paths = [tmp_path / f"{number}.parquet" for number in range(3)]
     for run, path in zip(als, paths, strict=True):
         run.save(path)
@@ -404,7 +404,8 @@ def test_relative_differences_of_seeds_count_their_variance() -> None:
     assert row.relative_interval.method == "random effects"
     assert 0.0 in row.interval
     assert 0.0 in row.relative_interval
-    # The baseline's mean varies much less than the seeds do, so both intervals agree.
+    # The mean of the baseline hardly varies compared with the seeds, so the relative interval is
+    # the absolute one divided by this mean.
     scaled = np.array(tuple(row.interval)) / row.mean_other
     np.testing.assert_allclose(tuple(row.relative_interval), scaled, rtol=0.1)
     assert (
@@ -677,7 +678,7 @@ def test_tukeys_test_is_over_all_models(results: dict[str, rm.Evaluation]) -> No
         assert f"Tukey's test of {metric} ({expected.method})" in text
         assert f"difference of {expected.critical_difference:.4f} between means" in text
     assert "by Tukey's test of all models by randomisation" in text
-    # With a baseline, the test is the same but shows fewer rows.
+    # A baseline only changes which rows are shown, not the test.
     fewer = tukeyed(results, baseline="pop")
     assert fewer.row("ndcg@5", "als").adjusted_p == found.row("ndcg@5", "pop", "als").adjusted_p
 
@@ -843,7 +844,7 @@ def test_print_shows_primary_metrics_in_full_and_a_line_for_each_other() -> None
     pairs = 6 * 5 // 2
     for line in (r"metric: hit@5\n.*\nm0 +m1 .*\n", r"recall@7 +best: m\d"):
         assert re.search(line, text)
-    assert len(re.findall(r"(?m)^m\d +m\d ", text)) == pairs  # more than six
+    assert len(re.findall(r"(?m)^m\d +m\d ", text)) == pairs  # shown in full
     assert not re.search(r"(?m)^recall@7 +m\d +m\d ", text)
     assert "P(better)" not in text
     assert "P(better)" in str(rm.compare({n: models[n] for n in ("m0", "m1")}))
@@ -886,7 +887,7 @@ def test_nothing_is_tested_again_to_print(
 
 
 def test_the_leaderboard_uses_the_tests_of_the_rows() -> None:
-    """Pairs are tested on the users for whom all models have a value."""
+    """Pairs are tested on the users who have a value from all models."""
     values = np.random.default_rng(3).random((40, 3))
     values[:10, 2] = np.nan
     models = {name: evaluation({"rr": values[:, at]}) for at, name in enumerate("abc")}

@@ -85,7 +85,7 @@ def test_both_ends_match_evaluate(name: str, seed: int) -> None:
         ):
             same = np.array_equal(before, after, equal_nan=True)
             assert same == (right.users == 0)
-            # A step that changes no user's value can only change the mean through the averaging.
+            # A step that changes no user's value can only change the mean by averaging differently.
             if same and right.name not in ("average", "population"):
                 np.testing.assert_equal(left.mean, right.mean)
 
@@ -93,7 +93,7 @@ def test_both_ends_match_evaluate(name: str, seed: int) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_convention_and_back(name: str) -> None:
     result = evaluated(metrics="precision@2")
-    if name == "surprise":  # its precision reads predicted ratings
+    if name == "surprise":  # Surprise's precision reads predicted ratings
         with pytest.raises(rm.InputError, match="reads predicted and true ratings"):
             rm.explain(result, "precision@2", protocol=name)
         return
@@ -129,7 +129,7 @@ def test_users_that_differ_most() -> None:
     frame = explanation.frame()
     assert frame.columns == ["user", "left", "right", "step"]
     assert frame["user"].to_list() == ["ann", "bob", "eve"]
-    # eve has no list: trec_eval leaves it out.
+    # eve has no list, so trec_eval leaves her out.
     assert explanation.most_different(1).tolist() == [2]
     assert frame["step"][2] == "population"
     assert "not counted" in str(explanation)
@@ -304,7 +304,7 @@ def test_a_librarys_names_are_suggested_in_any_case() -> None:
 
 @pytest.mark.parametrize("name", ["coverage@2", "gini@2", "personalization@2", "entropy@2"])
 def test_one_value_for_all_users(name: str) -> None:
-    """A metric without values per user only shows steps, means and changes of the mean."""
+    """For a metric without values per user, an explanation shows the mean after every step."""
     lists = rm.Lists({user: [user, user + 1, user + 2] for user in range(6)})
     test = {user: [user + 1] for user in range(6)}
     result = rm.evaluate(lists, test, metrics=name, catalogue=20)
@@ -324,7 +324,7 @@ def test_shares_in_percent_are_a_step() -> None:
 
 @pytest.mark.parametrize("name", ["ndcg@2", "rr", "coverage@2"])
 def test_items_of_train_in_lists_are_a_step(name: str) -> None:
-    """The libraries, and therefore their conventions, keep train items in lists."""
+    """Libraries keep train items in lists, so explanations of their conventions have this step."""
     lists = rm.Lists({"ann": ["a", "b", "c"], "bob": ["b", "a", "d"]})
     test, train = {"ann": ["b"], "bob": ["d"]}, {"ann": ["a"], "bob": ["c"]}
     data = {"train": train, "catalogue": list("abcde"), "metrics": name}
@@ -351,7 +351,7 @@ def test_corrections_are_a_step() -> None:
 
 @pytest.mark.parametrize("metric", ["gini@1", "ild@2", "novelty@2"])
 def test_listed_users_outside_test_do_not_change_test(metric: str) -> None:
-    """A result keeps the original test, whichever users its means include."""
+    """Even if means include listed users outside test, the result keeps the original test."""
     lists = rm.Lists({"ann": ["a", "b"], "bob": ["c", "d"], "eve": ["c", "a"]})
     catalogue = rm.Catalogue({"item": list("abcd"), "size": [1.0, 2, 4, 8]}, features=["size"])
     train = {"ann": ["c"], "bob": ["a"], "joe": ["a", "b"]}

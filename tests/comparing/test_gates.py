@@ -70,7 +70,7 @@ def test_undecided_gates_count_as_requested(compared: rm.Comparison) -> None:
         assert report.rows == plain.rows
         assert f"Undecided gates count as {undecided}ed." in str(report)
         assert report.to_dict()["passed"] is passed
-        # Decided gates keep their verdict.
+        # `undecided` does not change the verdicts of decided gates.
         assert compared.gate("rr >= -1.5%", undecided=undecided).verdict == "failed"  # type: ignore[arg-type]
         assert not compared.gate("rr >= -1.5%", undecided=undecided).passed  # type: ignore[arg-type]
         assert compared.gate("rr >= -90%", undecided=undecided).passed  # type: ignore[arg-type]
@@ -90,10 +90,10 @@ def test_two_equal_models_are_undecided_rather_than_failed() -> None:
 
 def test_users_needed_follow_from_the_interval_and_the_distance() -> None:
     interval = Interval(-0.03, 0.05, "t", 0.95, 500)  # about 0.01
-    # The bound is 0.02 below the difference, and the lower end is 0.04 below it:
-    # 500 * (0.04 / 0.02)^2 users, and 4 times as many.
+    # The bound is 0.02 below the difference, and the lower end of the interval is 0.04 below it.
+    # That takes 500 * (0.04 / 0.02)^2 users, or up to 4 times as many.
     assert users_needed(500, 0.01, interval, -0.01) == (2_000, 8_000)
-    # This bound is above the difference, so the distance of the upper end counts.
+    # This bound is above the difference, so the distance to the upper end counts.
     assert users_needed(500, 0.01, interval, 0.03) == (2_000, 8_000)
     uneven = Interval(-0.03, 0.03, "t", 0.95, 500)
     assert users_needed(500, 0.01, uneven, 0.02) == (2_000, 8_000)
@@ -127,7 +127,7 @@ def test_the_users_needed_decide_the_gate() -> None:
     old = np.clip(generator.normal(0.5, 0.2, 400), 0, 1)
     new = np.clip(old + generator.normal(0, 0.1, 400), 0, 1)
 
-    def of(times: int) -> rm.Comparison:  # the difference and its spread stay as they are
+    def of(times: int) -> rm.Comparison:  # same difference and spread
         models = {"new": np.tile(new, times), "old": np.tile(old, times)}
         return rm.compare(
             {name: evaluation({"rr": values.tolist()}) for name, values in models.items()},

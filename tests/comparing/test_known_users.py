@@ -1,4 +1,4 @@
-"""Every verdict mentions the users and items that are unknown to some of the models."""
+"""Every comparison mentions the users and items that some of the models do not know."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TRAIN = {user: ["i7"] for user in OLD}
 
 
 def lists(users: list[str], first: str = "i0") -> rm.Lists:
-    """Return lists that begin with `first`, or with the user's test item if that is "*"."""
+    """Return lists that begin with the item `first`, or with the user's test item if it is "*"."""
     return rm.Lists(
         {user: [TEST[user][0] if first == "*" else first, "i1", "i2"] for user in users}
     )
@@ -121,7 +121,7 @@ def test_users_outside_the_means_are_not_mentioned(rules: dict[str, object]) -> 
         "own": evaluated(lists(OLD, "*"), **rules),
     }
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rm.DataWarning)  # only one of the two has values
+        warnings.simplefilter("ignore", rm.DataWarning)  # values from only one model
         comparison = rm.compare(results)
     assert comparison.known_users is None
     assert {row.n for row in comparison.rows} == {40}

@@ -31,7 +31,7 @@ def drawn(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the values of two models, which differ for a share of the users.
 
-    The fewer levels, the more ties.
+    Values are rounded to a number of levels; with few levels, many values are equal.
     """
     generator = np.random.default_rng(seed)
     old = generator.random(n) * (generator.random(n) < 0.6)
@@ -99,9 +99,9 @@ def of_differences(*values: float, ties: int, metric: str = "rr") -> tuple[rm.Co
 
 
 def test_gaffkes_bound_decides_if_few_of_many_users_differ() -> None:
-    """24 of 500 users gain 0.3, which does not exclude a rare large loss (sign test: p = 1e-7).
+    """24 of 500 users gain 0.3, which does not exclude rare large losses (sign test: p = 1e-7).
 
-    The level at which the lower end is 0 is P(Σ E·d ≤ E0) per side: (1 / 1.3)^24 here.
+    Per side, p is the level at which the lower end is 0: P(Σ E·d ≤ E0) = (1 / 1.3)^24.
     """
     comparison, row = of_differences(*[0.3] * 24, ties=476)
     assert row.test.test == row.test.method == row.interval.method == "gaffke"
@@ -135,7 +135,7 @@ def test_p_is_the_smallest_level_at_which_the_interval_excludes_0(confidence: fl
 
 
 def test_hits_have_the_p_of_one_more_loss() -> None:
-    """For hits, the additional user in Gaffke's bound counts as one more loss."""
+    """For hits, p is that of a sign test with one more loss: the user whom Gaffke's bound adds."""
     comparison = compared(
         np.repeat([1.0, 0.0, 0.0], [7, 2, 91]), np.repeat([0.0, 1.0, 0], [7, 2, 91])
     )
@@ -145,7 +145,7 @@ def test_hits_have_the_p_of_one_more_loss() -> None:
 
 @pytest.mark.parametrize("n", [25, 50])
 def test_inverted_test_decides_if_all_topics_differ(n: int) -> None:
-    """With 25 or 50 topics, Gaffke's bound would detect almost nothing (docs/statistics.md)."""
+    """Gaffke's bound would hardly detect anything with 25 or 50 topics (docs/statistics.md)."""
     generator = np.random.default_rng(n + 1)
     old = np.full(n, 0.4)
     comparison = compared((old + generator.laplace(0.1, 0.1, n)).clip(0, 1), old)
@@ -159,7 +159,7 @@ def test_inverted_test_decides_if_all_topics_differ(n: int) -> None:
 @pytest.mark.parametrize(
     ("n_differ", "ties", "method", "note"),
     [
-        (12, 12, "gaffke", "too few"),  # half of them are equal
+        (12, 12, "gaffke", "too few"),  # half of the users have equal values
         (13, 12, "randomisation", "few users"),
         (29, 100, "gaffke", "too few"),
         (30, 100, "randomisation", ""),
@@ -297,8 +297,8 @@ def test_note_if_only_the_adjustment_hides_a_difference() -> None:
 
 
 def test_a_new_test_only_needs_an_entry_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table has the name, sentence and hypothesis of every test; no other code lists tests."""
-    monkeypatch.setitem(TESTS, "yuen", TESTS["t"])  # removed again after the test
+    """Only this table has the name, sentence and hypothesis of every test."""
+    monkeypatch.setitem(TESTS, "yuen", TESTS["t"])  # monkeypatch removes it again
 
     @tests.paired("yuen", "Yuen's test of trimmed means", "the trimmed mean difference is 0")
     def yuen(differences: np.ndarray) -> tests.Found:

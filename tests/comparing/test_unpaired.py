@@ -1,4 +1,4 @@
-"""Groups of different users: Welch's test, ratios, clusters, sample ratios, and what is refused."""
+"""Comparisons of different users: Welch's test, ratios, clusters, sample ratios and errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ONE, TWO = RANDOM.random(120), 0.8 * RANDOM.random(90)
 
 
 def group(values: np.ndarray, first: int = 0, metric: str = "rr", **more: object) -> Evaluation:
-    """Return the evaluation of users with ids from `first` on."""
+    """Return an evaluation of users with consecutive ids, starting at `first`."""
     ids = np.arange(first, first + len(values))
     return evaluation({metric: list(values)}, user_ids=ids, **more)
 
@@ -37,7 +37,7 @@ def compared(one: np.ndarray, two: np.ndarray, **options: object) -> rm.Comparis
 
 
 def said(shown: object) -> str:
-    """Return what is printed, without line breaks."""
+    """Return the printed comparison without line breaks."""
     return " ".join(str(shown).split())
 
 
@@ -223,7 +223,7 @@ def test_few_users_with_another_value_decide_no_gate() -> None:
 
 
 def test_errors_over_rows_have_independent_variances() -> None:
-    """The rows of both groups are resampled by themselves: the variances add up."""
+    """Each group's rows are resampled independently, so the variances of the groups add up."""
     rows = [
         {
             "user_id": np.repeat(np.arange(first, first + 40), 5),

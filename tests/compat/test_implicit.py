@@ -16,7 +16,7 @@ TEST = sp.csr_array([[1, 0, 0, 0, 0, 2], [0, 1, 0, 3, 0, 0], [1, 0, 0, 0, 2, 0.0
 
 
 class AlternatingLeastSquares:
-    """A stand-in for implicit's model with what the drop-in reads: factors and a `recommend`."""
+    """A stand-in for implicit's model, with the factors and the method that the drop-in uses."""
 
     __module__ = "implicit.als"
     user_factors = np.array([[1.0, 0.5], [0.25, -1.0], [-0.5, 0.75]], np.float32)
@@ -24,7 +24,7 @@ class AlternatingLeastSquares:
         [[1.0, 0.0], [0.5, 1.0], [0.0, -1.0], [-1.0, 0.5], [2.0, 1.0], [0.3, 0.1]], np.float32
     )
 
-    # Printed by implicit 0.7.3 for N=8, which fills the remaining places with item 0.
+    # Printed by implicit 0.7.3 for N=8. It fills the remaining places with item 0.
     RECOMMENDED = np.array(
         [[4, 0, 5, 2, 3, 1, 0, 0], [0, 5, 4, 3, 1, 2, 0, 0], [1, 4, 0, 2, 5, 3, 0, 0]]
     )
@@ -36,7 +36,7 @@ class AlternatingLeastSquares:
 
 
 class Model:
-    """A model of the user's own, which only has `recommend`."""
+    """A custom model, which only has the method `recommend`."""
 
     def recommend(self, userid: Any, user_items: Any, N: int) -> tuple[Any, Any]:
         assert user_items.shape == (len(userid), 6)

@@ -127,7 +127,7 @@ def draw_case(seed: int) -> tuple[Any, Any, dict[str, Any]]:
 
 @pytest.mark.parametrize("most", [0, 2**18])
 def test_places_of_judged_documents_match_lists(monkeypatch, most: int) -> None:
-    """Values are bit-identical without numbering the documents, and if many ties need lists."""
+    """Values are the same to the last bit, whether or not ties require complete lists."""
     monkeypatch.setattr(_judged_documents, "MOST_TIED", most)
     measures = pytrec_eval.supported_measures | {"P.3,7", "ndcg_cut_4"}
     for seed in range(12):

@@ -48,7 +48,7 @@ def test_equal_to_recometrics(batch):
         arguments, options = random_case(seed)
         theirs = recometrics.calc_reco_metrics(*arguments, **options)
         if options["cumulative"] and "NDCG@K" in theirs:
-            # Where the rules make the whole row NaN, it stays NaN.
+            # If recometrics makes a whole row NaN, the row stays NaN.
             nothing = np.isnan(theirs["NDCG@K"])
             theirs["NDCG@K"] = np.where(nothing, np.nan, separate_ndcg(arguments, options))
         dtype = next(iter(theirs.values())).dtype
@@ -56,7 +56,7 @@ def test_equal_to_recometrics(batch):
 
 
 def test_cases_cover_defined_and_undefined_values():
-    """About half of the values in every column, single or cumulative, are NaN."""
+    """In every column, about half of the values in the generated cases are NaN."""
     share = {}
     for seed in range(N_CASES):
         arguments, options = random_case(seed)
@@ -71,7 +71,7 @@ def test_cases_cover_defined_and_undefined_values():
 
 
 def test_a_thousand_users_and_items_with_real_scores():
-    """The scores of relevant items are far from all others, so rounding cannot reorder them."""
+    """Scores of relevant items are far from all other scores, so rounding cannot change ranks."""
     rng = np.random.default_rng(5)
     n_users, n_items = 40, 1000
     users = rng.normal(size=(n_users, 16)).astype(np.float32)
@@ -91,7 +91,7 @@ def test_a_thousand_users_and_items_with_real_scores():
 
 
 def test_ties_without_noise_are_broken_by_lower_item():
-    """recometrics has this order with up to 16 items or with a full sort (ROC_AUC)."""
+    """recometrics orders ties by item for up to 16 items, or if it sorts all items (ROC_AUC)."""
     for seed in range(30):
         rng = np.random.default_rng(seed)
         n_users, n_items = 8, 12
@@ -304,7 +304,7 @@ def test_more_rows_than_needed_are_ignored_with_a_warning(example, change, messa
 R_NAMES = [
     *("p_at_k", "tp_at_k", "r_at_k", "ap_at_k", "tap_at_k", "ndcg_at_k", "hit_at_k", "rr_at_k"),
     *("roc_auc", "pr_auc"),
-]  # names of the R package 0.1.6-3, from its documentation
+]  # from the documentation of R package 0.1.6-3
 
 
 @pytest.mark.parametrize("cumulative", [False, True])
@@ -362,7 +362,7 @@ def test_factors_by_columns_as_in_r() -> None:
 @pytest.mark.parametrize("k", [2, 3, 5, 6])
 @pytest.mark.parametrize("least", [2, 3, 5, 7])
 def test_protocol_matches_the_drop_in(k: int, least: int) -> None:
-    """Some users have few remaining items or only relevant ones; one call has all metrics."""
+    """All metrics agree, even for users with few remaining items or only relevant ones."""
     rng = np.random.default_rng(0)
     users, items = rng.normal(size=(6, 3)), rng.normal(size=(8, 3))
     left, relevant = [5, 5, 3, 6, 2, 8], [2, 5, 2, 6, 1, 5]

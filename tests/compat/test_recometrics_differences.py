@@ -30,7 +30,7 @@ def example():
 )
 @pytest.mark.parametrize("cumulative", [False, True])
 def test_hit_and_rr_can_be_requested_alone(names, labels, cumulative):
-    """recometrics returns uninitialised memory for these."""
+    """recometrics returns uninitialised memory if only hit or RR is requested."""
     options = {"as_df": False, "nthreads": 1, "cumulative": cumulative}
     everything = recometrics.calc_reco_metrics(*many_users(), all_metrics=True, **options)
     ours = calc_reco_metrics(*many_users(), **request_only(*names), **options)
@@ -128,7 +128,7 @@ def test_nan_score_is_found_anywhere(example, noise):
         )
         assert not theirs.iloc[0].isna().any()
     train = train.tolil()
-    train[2, 5] = 1.0  # the third user has the item in train, so it is left out
+    train[2, 5] = 1.0  # excluded, since the user has it in train
     ours = calc_reco_metrics(
         train.tocsr(),
         test - sp.csr_array(([1.0], ([2], [5])), shape=test.shape),
@@ -191,7 +191,7 @@ def test_ties_of_large_scores_are_broken(dtype, scale):
 
 
 def test_noise_does_not_reorder_scores_that_differ():
-    """In recometrics, it reorders scores that differ by less than 1e-12."""
+    """In recometrics, noise reorders scores that differ by less than 1e-12."""
     biases = np.array([0, 1e-13, 2e-13, 3e-13, 1, 2])
     test = sp.csr_array(np.array([[1.0, 0, 1, 0, 0, 0]]))
     options = {"item_biases": biases, "k": 2, "as_df": False, "roc_auc": True, "nthreads": 1}

@@ -20,7 +20,7 @@ from recometer.compat.recometrics import (
 
 
 def random_split_case(seed):
-    """Draw options, and interactions of users who have between none and all of the items."""
+    """Draw options, and interactions of users with anything from no items to all items."""
     rng = np.random.default_rng(seed)
     n_users, n_items = int(rng.integers(2, 30)), int(rng.integers(6, 25))
     sizes = rng.choice([0, 1, 2, 3, 5, n_items - 2, n_items - 1, n_items], n_users)
@@ -136,7 +136,7 @@ def test_all_users_are_split_without_conditions():
 
 
 def test_numbers_are_rounded_like_in_recometrics():
-    """Numbers of items round half away from zero, numbers of users half to even."""
+    """Halves of items are rounded up, and halves of users are rounded to even."""
     X = sp.csr_array(np.ones((25, 15)))
     assert np.diff(split_reco_train_test(X, "all")[1].indptr).tolist() == [5] * 25
     X = sp.csr_array(np.tri(25, 40) + 1.0 * (np.arange(40) < 6))

@@ -51,7 +51,7 @@ def test_only_rows_without_gains() -> None:
 
 
 def test_ignored_ties_follow_some_order() -> None:
-    """With ignored ties, the value is the value of one of the orders."""
+    """With `ignore_ties`, the value is that of some order of the tied items."""
     one = ndcg_score([[1, 0]], [[0.5, 0.5]], ignore_ties=True)
     assert one == pytest.approx(1.0) or one == pytest.approx(1 / np.log2(3))
 

@@ -1,4 +1,4 @@
-"""The stub files of drop-ins, for editors and type checkers, match the functions."""
+"""The stub files of drop-ins, which editors and type checkers read, match the functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dropin_stubs import FOLDER, names, stub_of
 
 @pytest.mark.parametrize("name", names())
 def test_a_stub_is_true(name: str) -> None:
-    """If it fails, run `python tests/helpers/dropin_stubs.py`."""
+    """If this test fails, run `python tests/helpers/dropin_stubs.py`."""
     written = (FOLDER / f"{name}.pyi").read_text(encoding="utf-8")
     assert ast.dump(ast.parse(written)) == ast.dump(ast.parse(stub_of(name)))
 

@@ -93,7 +93,7 @@ def test_precision_of_short_queries() -> None:
         ([0.5, 0.5, 0.5, 0.5], [1, 0, 1, 0], None, 0.5),
         ([0.9, 0.5, 0.5, 0.1], [0, 1, 0, 1], None, 0.125),
         ([0.5, 0.5 + 1e-10, 0.1], [1, 0, 0], None, 0.75),  # equal in single precision
-        ([30.0, 25.0, 20.0, 1.0], [0, 1, 0, 1], None, 0.25),  # the sigmoids of three scores are 1
+        ([30.0, 25.0, 20.0, 1.0], [0, 1, 0, 1], None, 0.25),  # three sigmoids are 1
         ([30.0, 25.0, 20.0, 1.0], [0, 1, 0, 1], 3, 0.5),
     ],
 )

@@ -1,4 +1,4 @@
-"""The libraries that the integrations need. Tests fail if one is missing; none are skipped."""
+"""Load the libraries that the integrations need. If one is missing, its tests fail."""
 
 import importlib
 import os
@@ -28,7 +28,7 @@ def load(name):
 def mlflow():
     load("mlflow.models")
     registry = load("mlflow.models.evaluation.evaluator_registry")._model_evaluation_registry
-    if not registry.is_registered("recometer"):  # needed when recometer runs from its source folder
+    if not registry.is_registered("recometer"):  # recometer is not installed
         project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
         group = "mlflow.model_evaluator"
         entry = EntryPoint("recometer", project["entry-points"][group]["recometer"], group)

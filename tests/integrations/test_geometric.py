@@ -1,4 +1,4 @@
-"""Models and loaders of PyTorch Geometric: lists from recommend, and scores in batches."""
+"""Evaluate PyTorch Geometric's models, by their method `recommend` and by scores in batches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ N_USERS, N_ITEMS = 25, 40
 
 @pytest.fixture(scope="module")
 def graph(torch):
-    """Return the edges of train and of test; items are numbered after users."""
+    """Return the edges of train and of test, where nodes of items come after those of users."""
     rng = np.random.default_rng(0)
     kind = rng.random((N_USERS, N_ITEMS))
     train, test = (
@@ -46,7 +46,7 @@ def embeddings(torch, model, graph):
 
 
 def test_users_from_a_loader(torch, embeddings, evaluator):
-    """Batches of source nodes, as in the link prediction examples."""
+    """A loader yields batches of source nodes, as in the examples for link prediction."""
     users, items = embeddings[:N_USERS], embeddings[N_USERS:]
     stream = evaluator.stream()
     for rows in torch.utils.data.DataLoader(range(N_USERS), batch_size=7, shuffle=True):
@@ -56,7 +56,7 @@ def test_users_from_a_loader(torch, embeddings, evaluator):
 
 
 def test_lists_of_a_neighbour_search(torch, geometric, graph, embeddings, evaluator):
-    """``pred_index_mat`` of a batch, as passed to ``LinkPredMetric.update``."""
+    """Lists can be the ``pred_index_mat`` that ``LinkPredMetric.update`` takes for a batch."""
     users, items = embeddings[:N_USERS], embeddings[N_USERS:]
     scores = users @ items.T
     train = graph[0] - torch.tensor([[0], [N_USERS]])
@@ -78,7 +78,7 @@ def test_lists_of_a_neighbour_search(torch, geometric, graph, embeddings, evalua
 
 
 def test_a_labelled_batch_of_edges(torch, geometric, embeddings):
-    """Labelled edges are candidates with labels; all edges of a user are in the same batch."""
+    """Labelled edges are candidates with labels. A batch contains all edges of its users."""
     rng = np.random.default_rng(1)
     users = np.repeat(np.arange(N_USERS), 6)
     items = np.concatenate([rng.choice(N_ITEMS, 6, replace=False) for _ in range(N_USERS)])

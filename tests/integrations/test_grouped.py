@@ -1,4 +1,4 @@
-"""Metrics of grouped rows, without the libraries that call them."""
+"""Metrics for grouped rows, tested without the libraries that call them."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def evaluated(n_users, n_items, begun):
     pathlib.Path(begun).touch()
     return rm.evaluate(source, test, metrics="mean_rank")
 """
-# This takes minutes without an interruption, so stopping within the limit is clearly early.
+# Without an interruption, this takes minutes, so stopping within LATEST seconds is clearly early.
 LONG = "evaluated(200_000, 100_000, {!r})"
 LATEST = 5.0  # seconds of wall time, even on a busy machine
 PATIENCE = 120.0
@@ -52,7 +52,7 @@ def reply(client: Any, cell: str) -> dict[str, Any]:
 
 
 def wait_for(begun: pathlib.Path) -> None:
-    """Wait until a cell has written a file, since printed output may get lost."""
+    """Wait until a cell has created a file, which is more reliable than its printed output."""
     latest = time.monotonic() + PATIENCE
     while not begun.exists():
         assert time.monotonic() < latest
@@ -64,13 +64,13 @@ def test_evaluation_in_a_notebook_can_be_interrupted(
 ) -> None:
     manager, client = kernel
     assert reply(client, client.execute(SETUP))["status"] == "ok"
-    # Interrupt twice, since the first interruption must leave nothing behind.
+    # Interrupt twice, since the kernel must stay usable after the first interruption.
     for time_of_two in ("first", "second"):
         begun = tmp_path / time_of_two
-        # An error would otherwise abort the next cell if the kernel has it already.
+        # By default, an error would abort the next cell if the kernel has already received it.
         cell = client.execute(LONG.format(str(begun)), stop_on_error=False)
         wait_for(begun)
-        time.sleep(1)  # time to read the factors and start ranking
+        time.sleep(1)  # until ranking has started
         asked = time.monotonic()
         manager.interrupt_kernel()
         content = reply(client, cell)

@@ -1,4 +1,4 @@
-"""Optuna: searches that optimise and prune by the ends of confidence intervals."""
+"""Optuna searches that optimise, and prune trials by the ends of confidence intervals."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ GENERATOR = np.random.default_rng(0)
 QUERY = np.repeat([f"q{number}" for number in GENERATOR.permutation(40)], 8)
 X = GENERATOR.normal(size=(320, 4))
 Y = np.clip(np.round(X[:, 0] + GENERATOR.normal(size=320)), 0, 3)
-ORDER = GENERATOR.permutation(320)  # the rows of a group need not be adjacent
+ORDER = GENERATOR.permutation(320)  # rows of a group are not adjacent
 QUERY, X, Y = QUERY[ORDER], X[ORDER], Y[ORDER]
 
 

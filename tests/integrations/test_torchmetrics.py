@@ -1,4 +1,4 @@
-"""RankingMetrics with the real TorchMetrics: states, collections, two processes."""
+"""`RankingMetrics` with the real TorchMetrics: states, collections, and two processes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_batches_give_the_evaluation_of_the_whole(torch, ranking_metrics, case):
 
 
 def test_labelled_candidates_in_a_collection(torch, torchmetrics, case):
-    """The collection also contains a metric of TorchMetrics that takes the same arguments."""
+    """A collection can also contain metrics of TorchMetrics that take the same arguments."""
     from recometer.integrations.torchmetrics import RankingMetrics
 
     scores, truth, _ = case
@@ -147,17 +147,17 @@ PROCESS = """
     )
     metric = RankingMetrics(evaluator)
     empty = RankingMetrics(metrics="rr")
-    if rank == 0:  # the other process has nothing
+    if rank == 0:  # the other process gets no data
         empty.update(scores[:2], data["test"][:2], users=users[:2])
     stream = evaluator.stream(repeated="first")
     mine = users[rank::2]
-    if rank:  # as samplers fill up the last batch
+    if rank:  # samplers repeat users to fill the last batch
         mine = np.append(mine, users[0])
     for rows in np.array_split(mine, 3 + rank):
         batch = torch.from_numpy(scores[rows])
         metric.update(batch, users=rows)
         stream.update(batch, users=rows)
-    for _ in range(2):  # what is computed once may be computed again, and go on
+    for _ in range(2):  # computing twice gives the same, and updates can follow
         found = metric.compute()
         metric._computed = None
     states = [None, None]
@@ -210,7 +210,7 @@ def test_mismatched_tensors_are_rejected(ranking_metrics, case):
 
 
 def load_state_into(ranking_metrics, evaluator, other, change=lambda state: state):
-    """Save the state of one metric, and load it into the metric of another evaluator."""
+    """Save the state of a metric, and load it into a metric with another evaluator."""
     metric, loaded = ranking_metrics(evaluator), ranking_metrics(other)
     metric.persistent(True)
     loaded.persistent(True)
@@ -231,7 +231,7 @@ def load_state_into(ranking_metrics, evaluator, other, change=lambda state: stat
     ],
 )
 def test_state_of_another_evaluator_is_rejected(ranking_metrics, case, changes, message):
-    """Loading such a state would give wrong results."""
+    """Loading the state of a metric with another evaluator would give wrong results."""
     _, _, evaluator = case
     options = {
         "test": evaluator.sides.given,

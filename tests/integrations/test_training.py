@@ -146,7 +146,7 @@ def test_lightning_stops_early(lightning, trainer, module, loader, evaluator):
     )
     run = trainer(callback, stop, epochs=20)
     run.fit(module(rate=0.0), loader, loader)
-    assert run.current_epoch == 3  # without learning, the first epoch stays the best
+    assert run.current_epoch == 3  # the first epoch stays the best
 
 
 def test_lightning_without_validation(lightning, trainer, module, loader, evaluator):
@@ -241,7 +241,7 @@ PROCESSES = """
 
 def test_lightning_in_two_processes(lightning, tmp_path):
     """With 31 users in two processes, the sampler repeats one user, which must not matter."""
-    script = tmp_path / "train.py"  # Lightning starts it again for the second process
+    script = tmp_path / "train.py"  # Lightning runs this script again
     script.write_text(textwrap.dedent(PROCESSES), encoding="utf-8")
     subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, timeout=300)
     assert {path.name for path in tmp_path.glob("rank*")} == {"rank0", "rank1"}

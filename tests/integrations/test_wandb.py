@@ -1,4 +1,4 @@
-"""W&B offline: the contents of a run and of its files."""
+"""Offline runs of W&B have the expected contents and files."""
 
 from __future__ import annotations
 

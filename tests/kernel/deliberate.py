@@ -1,7 +1,7 @@
 """Make a mistake that the sanitizers must find: `python deliberate.py race` or `read`.
 
-`.ci/check_sanitizers` runs this script and expects it to fail. A sanitizer without findings might
-just not be active.
+`.ci/check_sanitizers` runs this script and expects it to fail, to show that the sanitizers are
+active.
 """
 
 import sys
@@ -13,7 +13,7 @@ from recometer import _kernel
 
 
 def race() -> None:
-    """Let several threads add to the same array."""
+    """Let several threads add to the same array without synchronisation."""
     codes, counts = np.zeros(1_000_000, np.uint32), np.zeros(1, np.int64)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: _kernel.count_codes(codes, counts), range(16)))

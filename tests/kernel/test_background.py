@@ -1,4 +1,4 @@
-"""Kernel steps that run in the background."""
+"""Functions of the kernel that run on background threads."""
 
 import itertools
 import os
@@ -17,7 +17,7 @@ BYTES = np.zeros(9, np.uint8)
 
 
 def hashing_arrays(rng, n_arrays=20):
-    """Return arrays, output arrays for their hashes, and the expected hashes."""
+    """Return arrays, empty arrays for their hashes, and the expected hashes."""
     arrays = [rng.integers(0, 256, n, dtype=np.uint8) for n in rng.integers(0, 100, n_arrays)]
     rooms = [np.zeros(-(-len(one) // PIECE), np.uint64) for one in arrays]
     expected = [np.zeros_like(room) for room in rooms]
@@ -81,11 +81,11 @@ def test_stopped_or_deleted_background_writes_only_its_arrays():
         if stopped:
             background.stop()
             assert background.wait(0)
-    del background, data, hashes, of_step  # the threads still use these
+    del background, data, hashes, of_step  # background threads may still use them
 
 
 def processors_of_threads():
-    """Return the processors that each thread of this process may use, in Linux's notation."""
+    """Return which processors each thread of this process may use, in Linux's notation."""
     found = {}
     for task in pathlib.Path("/proc/self/task").iterdir():
         try:
@@ -106,7 +106,7 @@ def test_threads_inherit_the_processor_affinity(few):
         others, mine = processors_of_threads(), os.sched_getaffinity(0)
         own = others[str(threading.get_native_id())]
         data, seen = np.zeros(2**24, np.uint8), []
-        for _ in range(20):  # a new thread may briefly be restricted to another processor
+        for _ in range(20):  # repeat, since new threads may briefly be restricted
             background = _kernel.Background()
             for of_step in np.zeros((10, 2**4), np.uint64):
                 background.hash_pieces(data, 2**20, of_step)

@@ -1,4 +1,4 @@
-"""Positions are checked when they are used, since callers can change arrays at any time."""
+"""The kernel checks positions when it uses them, since callers can change arrays at any time."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ INT_MAX = 2**31 - 1
 OFFSETS = np.array([0, 2, 2, 4])
 ITEMS = np.array([0, 3, 1, 2], np.int32)
 N_USERS, N_ITEMS = 3, 4
-# Items that are not in [0, N_ITEMS), or do not ascend for each user.
+# Wrong items: outside of [0, N_ITEMS), or not in ascending order for each user.
 OUTSIDE = [[0, INT_MAX, 1, 2], [0, 4, 1, 2], [0, 3, 1, 10**9]]
 NEGATIVE = [[-1, 3, 1, 2], [0, 3, -(2**31), 2]]
 UNSORTED = [[3, 0, 1, 2], [0, 3, 2, 2]]
@@ -19,7 +19,7 @@ FALLING = [[0, 2, 1, 4], [0, 9, 2, 4], [0, 2, 2, 5], [-1, 2, 2, 4], [0, 2, 2, -(
 
 
 def zeros(n=N_ITEMS, dtype=np.int64):
-    """Return an array with one entry per item or row; there are as many rows as items."""
+    """Return an array with one entry per item, or per row of a table with N_ITEMS rows."""
     return np.zeros(n, dtype)
 
 

@@ -22,11 +22,11 @@ from recometer import _kernel
 from recometer._kernel import NanRule
 
 SETS = _kernel.instruction_sets()
-NOT_FUSED = ("plain",)  # these round a product before adding
+NOT_FUSED = ("plain",)  # these round products before adding
 
 
 def ragged(rng, n_users, n_items, most, avoid=None):
-    """Draw ascending items per user, other than those in the table `avoid`."""
+    """Draw ascending items for each user, without the user's items in the table `avoid`."""
     rows = []
     for user in range(n_users):
         pool = np.arange(n_items)
@@ -55,7 +55,7 @@ class Problem:
         self.excluded = ragged(rng, n_users, n_items, most_excluded, avoid=self.judged)
 
     def longest_first(self):
-        """Return the items by descending length, with the bounds on scores that follow."""
+        """Return kernel arguments for items by descending length, with bounds on their scores."""
         bias = np.zeros(len(self.items)) if self.bias is None else self.bias
         lengths = np.sqrt((self.items.astype(float) ** 2).sum(axis=1) + bias.astype(float) ** 2)
         lengths = lengths if self.rows is None else lengths[self.rows]
@@ -64,7 +64,7 @@ class Problem:
         return in_order(order, lengths[order] * (1 + 1e-9), own)
 
     def shuffled(self):
-        """Return the items in random order, without bounds on their scores."""
+        """Return kernel arguments for items in random order, without bounds on their scores."""
         order = np.random.default_rng(len(self.items)).permutation(len(self.items))
         infinite = np.full(len(self.items), np.inf)
         return in_order(order, infinite, np.full(len(self.users), np.inf))
@@ -115,8 +115,8 @@ class Problem:
         return self.run(kernel_twin.score_items, kernel_twin.rank_factors, **options)
 
 
-# Around the edges of tiles (groups of 4, 6, 10, 14 users; panels of 8, 16, 32 and chunks of 64,
-# 128, 256 items), and beyond.
+# Sizes around the edges of tiles: groups of 4, 6, 10 or 14 users, panels of 8, 16 or 32 items, and
+# chunks of 64, 128 or 256 items.
 USERS = [1, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 29]
 ITEMS = [1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 129, 255, 256, 257, 511, 513, 700]
 FACTORS = [0, 1, 2, 3, 15, 16, 17, 64, 300]
@@ -160,7 +160,7 @@ def test_thousands_of_judged_and_excluded_items_agree(judged, excluded):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_counters_are_kept_over_blocks_of_items(dtype):
-    """Each block of items is a chunk, and there are more blocks than fit between two flushes."""
+    """Narrow counters do not overflow, even with more chunks of items than fit before a flush."""
     problem = Problem(3, 16, 9001, 600, dtype, 2, 40, 30, how=1)
     expected = problem.twin()
     for instruction_set in SETS:
@@ -171,7 +171,7 @@ def test_counters_are_kept_over_blocks_of_items(dtype):
 @pytest.mark.parametrize("instruction_set", SETS)
 @given(seed=st.integers(0, 2**31), most=st.sampled_from([1, 2, 10]), how=st.integers(0, 29))
 def test_blocks_of_users_are_slices_of_the_tables(instruction_set, seed, most, how):
-    """Some users in the middle of the block have no judged or excluded items."""
+    """A call for some users reads a slice of the tables, which may be empty for a user."""
     problem = Problem(seed, 7, 50, 3, np.float32, 2, most, most, how)
     _, *counts, _ = problem.twin()
     judged, scores = problem.judged, np.empty(len(problem.judged[1]), np.float32)
@@ -208,7 +208,7 @@ N_MANY = 150_000
 
 
 def many_scores(constant):
-    """Return scores of a catalogue that is too long to be counted between two flushes."""
+    """Return scores of so many items that counters must be flushed before the last one."""
     scores = np.zeros(N_MANY) if constant else np.arange(N_MANY) % 7.0
     judged = np.concatenate([[0, 6], np.arange(40, 110), [N_MANY - 1]]).astype(np.int32)
     scores[judged[2:-1]] = -np.arange(1, 71)
@@ -283,7 +283,7 @@ def test_judged_item_that_misses_its_own_score_is_reported(instruction_set):
     seed=st.integers(0, 2**31),
     limit=st.integers(0, 30),
     how=st.integers(0, 29),
-    # Many ties in one block of packed items; few in several blocks.
+    # Many ties in a single block of packed items, or few ties in several blocks.
     shape=st.sampled_from([(2000, 3, 1), (2000, 3, 20), (1500, 200, 3)]),
 )
 @examples(1.5)
@@ -303,7 +303,7 @@ def test_counts_within_a_limit_do_not_change(seed, limit, how, shape):
 @pytest.mark.parametrize("limit", [None, 0, 1, 40, 1200])
 @pytest.mark.parametrize(("dtype", "high"), [(np.float32, 40), (np.float64, 40), (np.float64, 9)])
 def test_users_with_many_distinct_scores(dtype, high, limit):
-    """The kernel counts them differently than users with few scores in the same block."""
+    """Users with many distinct judged scores take another code path than users with few."""
     problem = Problem(5, 6, 2100, 9, dtype, high, 1500, 60, how=1)
     few = Problem(6, 3, 2100, 9, dtype, high, 12, 60, how=1).judged
     problem.users = np.concatenate([problem.users, problem.users[:3]])
@@ -362,7 +362,7 @@ def test_given_scores(nan_rule, seed, n_items, dtype, permuted):
     excluded = ragged(rng, 6, n_items, 10, avoid=judged)
     users = np.repeat(np.arange(6), np.diff(judged[0]))
     judged_scores = scores[users, judged[1] if columns is None else columns[judged[1]]]
-    # Sources mark judged items that are not candidates with NaN.
+    # Sources set the scores of judged items that are not candidates to NaN.
     judged_scores[np.isneginf(judged_scores)] = np.nan
     keep = ~np.isnan(judged_scores)
     offsets = np.concatenate([[0], np.cumsum(keep)])

@@ -26,11 +26,11 @@ def zeros_of(size, dtype=np.int64):
 
 
 def all_equal(function, twin, arguments, written):
-    """Call both functions with outputs made by `written`, and compare what they wrote."""
+    """Call the kernel and its twin with outputs made by `written`, and compare the outputs."""
     mine, other = written(), written()
     function(**arguments, **mine)
     twin(**arguments, **other)
-    for name in mine.keys() - {"finished"}:  # only the kernel uses it, to skip users
+    for name in mine.keys() - {"finished"}:  # only the kernel writes it
         array = mine[name]
         np.testing.assert_array_equal(array, other[name], err_msg=name)
 

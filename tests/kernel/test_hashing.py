@@ -1,4 +1,4 @@
-"""The native hash agrees with its twin and with published values."""
+"""The native hash function agrees with its NumPy twin and with published values."""
 
 import kernel_twin
 import numpy as np

@@ -11,7 +11,7 @@ from ranked_biases import rank_biases, zero_counts
 
 from recometer import _kernel
 
-STEPS = 65_000  # between a user's lowest and highest threshold; see cpp/keys.hpp
+STEPS = 65_000  # steps of keys between a user's extreme thresholds
 N_ITEMS = 3000
 
 
@@ -23,7 +23,7 @@ def single(values):
 
 def thresholds(rng, n, kind):
     """Draw the scores of judged items, ascending and mostly distinct."""
-    if kind == "neighbours":  # nearly adjacent numbers with the same key
+    if kind == "neighbours":  # nearly equal numbers with the same key
         first = np.float32(rng.choice([1e-40, 1.0, 3e7, -1e12]))
         steps = np.arange(n) * rng.integers(1, 4)
         return (first.view(np.int32) + steps.astype(np.int32)).view(np.float32)
@@ -37,7 +37,7 @@ def thresholds(rng, n, kind):
 
 
 def candidates(rng, own, dense):
-    """Draw scores within a few steps of the thresholds, and scores from the whole range."""
+    """Draw scores of items, some of them within a few steps of keys from the thresholds."""
     width = np.float64(own.max()) - own.min()
     near = rng.choice(own, N_ITEMS) + rng.normal(0, 1, N_ITEMS) * width / STEPS
     far = rng.normal(own.mean(dtype=np.float64), width, N_ITEMS) * rng.choice([1, 1, 1e3, 1e12])

@@ -55,8 +55,8 @@ def test_count_items(seed, lengths, n_bands, same):
 
 
 def test_equal_counts_share_a_band():
-    # Items have 5 + 2 + 2 + 1 rows. Items with more rows than the 5, the 2s and the 1 have no rows,
-    # half and nine tenths of all rows.
+    # Four items have 5, 2, 2 and 1 of the 10 rows. The band of an item depends on the share of rows
+    # that belong to more popular items: 0, 1/2, 1/2 and 9/10.
     numbers = [5, 2, 0, 2, 1]
     case = counting(np.random.default_rng(0), [sum(numbers)])
     items = np.repeat(np.arange(5, dtype=np.int32), numbers)

@@ -20,7 +20,7 @@ COUNTS = ("above", "tied", "before")
 
 
 class Written:
-    """The output arrays of the calls."""
+    """The output arrays that calls fill."""
 
     def __init__(self, n_users, n_judged, k, dtype):
         self.counts = {name: np.zeros(n_judged, np.int64) for name in COUNTS}
@@ -38,7 +38,7 @@ class Written:
 
 
 class Ranges(RuleBasedStateMachine):
-    """Users who are ranked by one range of items after another, while their lists fill up."""
+    """A state machine that ranks users by ranges of items, while counts and lists fill up."""
 
     @initialize(
         seed=st.integers(0, 2**31),
@@ -68,7 +68,7 @@ class Ranges(RuleBasedStateMachine):
             rng.permutation(n_items), np.full(n_items, np.inf), np.full(n_users, np.inf)
         )
         self.mine, self.twins = (Written(n_users, len(self.judged[1]), k, dtype) for _ in range(2))
-        # All calls need the same order, since ranges are ranges of places in it.
+        # All calls must use the same order of items, since ranges refer to places in this order.
         self.order = self.shuffled if seed % 2 else OWN_ORDER
         self.left = [(0, n_items)]
         self.scores = np.zeros(len(self.judged[1]), dtype)

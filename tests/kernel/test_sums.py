@@ -50,7 +50,7 @@ def test_long_sums_are_computed_in_parts():
     cutoffs = np.array([whole, 3000, 1, 2 * ROWS_WITHOUT_PARTS])
     found = sums_within(_kernel, indptr, place, terms, cutoffs)
     np.testing.assert_array_equal(found, sums_within(kernel_twin, indptr, place, terms, cutoffs))
-    # Rows within the cut-off have the same sum as if there were no other rows.
+    # The sum within a cut-off is the same as if there were no rows beyond the cut-off.
     user = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     for column, cutoff in enumerate(cutoffs):
         rows = place < cutoff

@@ -1,6 +1,6 @@
-"""Concurrent calls of native functions give the same counts as sequential ones.
+"""Concurrent calls of native functions give the same results as sequential calls.
 
-Under ThreadSanitizer (`.ci/check_sanitizers`) this shows that calls share no memory they write.
+Under ThreadSanitizer (`.ci/check_sanitizers`), this shows that calls write no shared memory.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +36,7 @@ def tables(rng):
 
 
 class Ranking:
-    """The inputs that threads share, and the outputs, of which each thread writes a part."""
+    """Inputs that all threads share, and outputs of which each thread writes a separate part."""
 
     def __init__(self, instruction_set, dtype, shuffled):
         rng = np.random.default_rng(5)
@@ -113,7 +113,7 @@ class Ranking:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_blocks_of_users(instruction_set, dtype, shuffled):
-    """Threads read blocks of the same tables, and write to parts of the same arrays."""
+    """Each thread reads a block of shared tables, and writes to a part of shared arrays."""
     together, alone = (Ranking(instruction_set, dtype, shuffled) for _ in range(2))
     for method in ("rank", "top"):
         run_concurrently(getattr(together, method), BLOCKS)

@@ -56,7 +56,7 @@ class Lists:
 
 @given(
     seed=st.integers(0, 2**31),
-    # Around the edges of tiles (users) and chunks (items).
+    # Sizes around the edges of tiles of users and chunks of items.
     n_users=st.sampled_from([1, 4, 5, 6, 7, 13, 14, 15, 29]),
     n_items=st.sampled_from([1, 7, 16, 17, 63, 64, 65, 127, 255, 257, 511, 700]),
     n_factors=st.sampled_from([0, 1, 3, 17]),
@@ -168,7 +168,7 @@ def test_top_scores(seed, n_items, dtype, permuted, k, order, nan_rule):
 @pytest.mark.parametrize("order", TieOrder)
 @pytest.mark.parametrize("shape", ["rising", "falling", "constant", "few"])
 def test_long_catalogues(instruction_set, order, shape):
-    """Scores are in the worst possible order, or have more ties than a shelf can hold."""
+    """The scores are in the worst possible order, or have more ties than the kernel buffers."""
     n, k = 50_000, 7
     scores = {
         "rising": np.arange(n),

@@ -1,4 +1,4 @@
-"""Third-party libraries. Tests fail if one is missing; none are skipped."""
+"""Load third-party libraries. If one is missing, its tests fail."""
 
 import importlib
 import os
@@ -25,7 +25,7 @@ def torch():
 
 @pytest.fixture
 def device(torch, monkeypatch):
-    """Return a device; if it is the CPU, its tensors are treated like those of a GPU."""
+    """Return a device. If it is the CPU, recometer treats its tensors like those on a GPU."""
     if DEVICE == "cpu":
         monkeypatch.setattr(tensors, "CPU", "none")
     return torch.device(DEVICE)

@@ -20,8 +20,8 @@ from recometer.sources._top_lists import Shelf
 
 pytestmark = [pytest.mark.live, pytest.mark.integrations]
 
-LIMIT = 2**30  # bytes above the inputs
-SMALLER = 64  # blocks are this many times smaller than outside of tests
+LIMIT = 2**30  # bytes beyond the inputs
+SMALLER = 64  # by how much tests reduce the size of blocks
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_memory_of_a_block_of_scores(torch, peak, monkeypatch, dtype, in_order):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_size_of_a_block_is_bounded(torch, device, monkeypatch, dtype):
-    """No product is larger than the block, neither for ranks nor for lists."""
+    """Matrix products are never larger than a block, neither for ranks nor for lists."""
     monkeypatch.setattr(_torch, "BLOCK_BYTES", 8 * 7 * 50)
     users, items = (torch.ones(n, 2, dtype=getattr(torch, dtype), device=device) for n in (30, 50))
     blocks, scorer = [], _torch.scorer
@@ -94,7 +94,7 @@ def test_size_of_a_block_is_bounded(torch, device, monkeypatch, dtype):
 
 @pytest.mark.parametrize("set_to", ["ieee", "tf32", "none"])
 def test_torch_multiplies_in_the_requested_precision(torch, set_to):
-    """PyTorch's own setting has no effect on products, and is restored even after an error."""
+    """PyTorch's global setting does not affect our products, and is restored after errors."""
     places = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
     before, seen = [place.fp32_precision for place in places], []
 
@@ -117,7 +117,7 @@ def test_torch_multiplies_in_the_requested_precision(torch, set_to):
 
 
 def test_inherited_precision_stays_inherited(torch):
-    """The inherited setting still follows its parent setting after an evaluation."""
+    """If matmul inherits its precision, it still follows the parent setting after an evaluation."""
     backends, before = torch.backends, torch.backends.fp32_precision
     assert backends.cuda.matmul.fp32_precision == before == "none"
     try:
@@ -139,7 +139,7 @@ def test_older_torch_versions_use_the_older_setting(torch, monkeypatch):
 
 
 def test_concurrent_evaluations_wait_for_the_setting(torch):
-    """The setting applies to the whole process, so an evaluation waits until it is free."""
+    """The precision is set for the whole process, so concurrent evaluations take turns."""
     matmul, entered, seen = torch.backends.cuda.matmul, threading.Event(), []
 
     def other():
@@ -159,7 +159,7 @@ def test_concurrent_evaluations_wait_for_the_setting(torch):
 
 
 def test_autocast_does_not_affect_products(torch, device):
-    """Models are often evaluated under autocast, where torch would multiply in 16 bits."""
+    """Autocast, under which models are often evaluated, must not make torch multiply in 16 bits."""
     users, items = torch.tensor([[1.0]]), torch.tensor([[1.0], [1.001], [1.002], [0.999]])
     source = rm.Factors(users.to(device), items.to(device))
     with torch.autocast(device.type, dtype=torch.bfloat16):

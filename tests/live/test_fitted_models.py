@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.live, pytest.mark.filterwarnings("ignore")]
 
 @pytest.fixture(autouse=True)
 def _ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a folder with ratings.csv: ratings of 60 users for 40 items."""
+    """Run the test in a folder with ratings.csv, which has ratings of 40 items by 60 users."""
     monkeypatch.chdir(tmp_path)
     generator = np.random.default_rng(0)
     liking = generator.normal(size=(60, 3)) @ generator.normal(size=(3, 40))

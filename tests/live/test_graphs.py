@@ -58,7 +58,7 @@ def test_sparse_tensors(torch):
 
 
 def test_model_that_recommends_nodes(torch, geometric, graph):
-    """A class of the user's own has the same method as LightGCN."""
+    """A custom class can have the same `recommend` method as LightGCN."""
     links = graph[KIND].edge_index + torch.tensor([[0], [N_USERS]])
     both = torch.cat([links, links.flip(0)], dim=1)
     torch.manual_seed(0)

@@ -1,6 +1,6 @@
-"""Metrics of other libraries on random cases, under our names.
+"""Other libraries give the same values as our metrics on random cases.
 
-If a library's definition differs from ours, the parameters in the name give its definition.
+If a library defines a metric differently, parameters in the name select its definition.
 """
 
 from __future__ import annotations
@@ -67,14 +67,15 @@ def make_case(seed: int, *, ties: bool = False) -> Case:
 
 
 def compare(result: rm.Evaluation, expected: dict[str, list[float]]) -> None:
-    """Compare values per user; other libraries use single precision."""
+    """Compare values per user, with a tolerance for libraries that use single precision."""
     for name, values in expected.items():
         assert not np.isnan(result[name]).any(), name
         np.testing.assert_allclose(result[name], values, rtol=2e-6, atol=1e-7, err_msg=name)
 
 
-# torchmetrics only knows the relevant items among the given rows. Scores are positive, since it
-# counts others as misses, and at most 1, since its ROC-AUC applies a sigmoid to larger ones.
+# TorchMetrics only knows relevant items among the rows that it gets. Scores must be positive, since
+# it counts other rows as misses, and at most 1, since its ROC-AUC applies a sigmoid to larger
+# scores.
 
 TORCHMETRICS = {
     "precision@{}": "precision",
@@ -112,7 +113,7 @@ def test_torchmetrics_of_lists(torch, torchmetrics, seed):
     rows = np.arange(len(best))[:, None]
     scores = torch.tensor(case.scores[rows, best])
     gains = torch.tensor(case.gains[rows, best]).clamp(min=0)
-    seen = (gains > 0).any(dim=1).numpy()  # it returns 0 for lists without one
+    seen = (gains > 0).any(dim=1).numpy()  # TorchMetrics returns 0 for the other lists
     names = {
         "precision@{}(denominator=list)": ("precision", {"adaptive_k": True}),
         "recall@{}(denominator=list)": ("recall", {}),
@@ -135,7 +136,7 @@ def test_torchmetrics_of_lists(torch, torchmetrics, seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_torchmetrics_with_ties(torch, torchmetrics, seed):
-    """The NDCG of TorchMetrics averages over all orders of ties; its ROC-AUC counts ties half."""
+    """TorchMetrics averages NDCG over all orders of tied items, and counts ties half in ROC-AUC."""
     case = make_case(seed, ties=True)
     gains = torch.tensor(case.gains).clamp(min=0)
     expected: dict[str, list[float]] = {f"ndcg@{k}": [] for k in CUTOFFS} | {"roc_auc": []}
@@ -212,7 +213,7 @@ def test_ranx(ranx, seed):
     run = case.run(depth=12)
     names = {ours.format(k): theirs.format(k) for ours, theirs in RANX.items() for k in CUTOFFS}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # from its compiler
+        warnings.simplefilter("ignore")  # from Numba
         found = ranx.evaluate(
             ranx.Qrels(qrels), ranx.Run(run), list(names.values()), return_mean=False, threads=1
         )
@@ -251,7 +252,7 @@ def test_pytrec_eval(pytrec_eval, seed, ties):
         for name in PYTREC_EVAL.values()
     }
     found = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run)
-    # It orders equal scores by descending id.
+    # pytrec_eval orders equal scores by descending id.
     names = {
         ours.format(k): theirs.format(k) for ours, theirs in PYTREC_EVAL.items() for k in CUTOFFS
     }

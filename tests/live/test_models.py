@@ -1,4 +1,4 @@
-"""The values of fitted models of the real libraries match the models' own recommendations."""
+"""Metrics of fitted models of other libraries match the recommendations of these models."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ N_USERS, N_ITEMS, K = 60, 40, 5
 
 @pytest.fixture(scope="module")
 def data():
-    """Return train and test of users who like items near them."""
+    """Return train and test sets in which users like items with nearby numbers."""
     rng = np.random.default_rng(0)
     near = rng.normal(size=(N_USERS, 4)) @ rng.normal(size=(4, N_ITEMS))
     kind = near + rng.normal(size=near.shape)
@@ -33,7 +33,7 @@ def hits_in(lists, test):
 
 
 def check(result, lists, test):
-    """Compare precision at K with the hits in lists that the library made."""
+    """Compare the precision at K with the number of hits in lists made by the library."""
     defined = ~np.isnan(result[f"precision@{K}"])
     assert defined.sum() > N_USERS / 2
     expected = hits_in(lists, test) / K
@@ -67,7 +67,7 @@ def test_implicit_without_factors(implicit, data):
     model.fit(train, show_progress=False)
     with pytest.raises(InputTypeError, match="For the neighbours of items: lambda rows"):
         rm.from_model(model)
-    # Follow the hint.
+    # Do what the hint in the message suggests.
     source = rm.Scores(
         lambda rows: (train[rows] @ model.similarity).toarray(), n_users=N_USERS, n_items=N_ITEMS
     )

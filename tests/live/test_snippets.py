@@ -1,4 +1,4 @@
-"""Snippets of pages that need torch run as written; tests/test_snippets.py runs the others."""
+"""Code of pages that need torch runs as written; tests/test_snippets.py runs that of others."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_module_that_scores_users(interactions: tuple[np.ndarray, np.ndarray]) -
 
 
 def test_embeddings_on_their_device(interactions: tuple[np.ndarray, np.ndarray]) -> None:
-    """The page is about GPUs, but its code gives the same results on a CPU."""
+    """The code on the page about GPUs gives the same results on a CPU."""
     import torch
 
     train, test = interactions

@@ -1,4 +1,4 @@
-"""Splits agree with the splits of LensKit and RecTools that have the same definition."""
+"""Our splits agree with splits of LensKit and RecTools that have the same definition."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Torch tensors: read in place on the CPU, ranked in place on a device.
+"""Torch tensors are read in place on the CPU, and ranked in place on a device.
 
 Behaviour on a device is tested on the CPU by treating the CPU's tensors as those of a device; see
 conftest.py.
@@ -100,7 +100,7 @@ def assert_same_ranks(left, right):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
 def test_ranks_and_lists_match_the_cpu_on_exact_scores(torch, device, monkeypatch, data):
-    """Scores that are small integers are exact in any arithmetic, and often tied."""
+    """Scores of small integers, which are exact and often tied, give the ranks of the CPU."""
     sizes = [st.integers(1, 70), st.integers(1, 270), st.integers(0, 40)]
     n_users, n_items, n_factors = (data.draw(size) for size in sizes)
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
@@ -139,7 +139,7 @@ def test_ranks_and_lists_match_the_cpu_on_exact_scores(torch, device, monkeypatc
 
 
 def test_ranks_of_random_factors_against_double_precision(torch, device):
-    """Ranks agree except where scores are closer than the known error bound."""
+    """Ranks agree, except for scores that are closer than the bound on rounding errors."""
     rng = np.random.default_rng(7)
     n_users, n_items = 40, 300
     users, items = (rng.normal(size=(n, 24)).astype(np.float32) for n in (n_users, n_items))
@@ -165,7 +165,7 @@ def test_ranks_of_random_factors_against_double_precision(torch, device):
 
 @pytest.mark.parametrize("ties", ["item", "item_desc", "random"])
 def test_lists_agree_with_ranks(torch, device, ties):
-    """Ranks and lists use exactly the same scores, so nearly equal scores cannot disagree."""
+    """Ranks and lists use exactly the same scores, so they agree even on nearly equal scores."""
     rng = np.random.default_rng(7)
     users, items = (rng.normal(size=(n, 8)).astype(np.float32) for n in (30, 200))
     items[150:] = items[:50]

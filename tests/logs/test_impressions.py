@@ -36,7 +36,7 @@ ALL = ("ips", "clipped_ips", "snips", "direct", "dr")
 
 
 def small_log() -> tuple[pl.DataFrame, np.ndarray, np.ndarray]:
-    """Return the log that Open Bandit Pipeline read, and a policy's probabilities and rewards."""
+    """Return the log that was passed to Open Bandit Pipeline, with probabilities and rewards."""
     row = np.arange(60)
     action = (7 * row + row // 5) % 4
     frame = pl.DataFrame(
@@ -178,7 +178,7 @@ def test_unsupported_probability_needs_all_logging_probabilities() -> None:
     assert math.isnan(log.evaluate({"good": table}).weights["good"].unsupported)
     known = table.with_columns(logging_probability=np.tile(LOGGING, 900))
     assert log.evaluate({"good": known}).weights["good"].unsupported == 0
-    # The log never shows item 3 now, which the policy shows with a probability of 0.4.
+    # In this log, item 3 is never shown, but the policy shows it with a probability of 0.4.
     logging = np.array([0.4, 0.3, 0.3, 0.0])
     some = frame.filter(pl.col("item") < 3).with_columns(
         shown=logging[frame["item"].filter(frame["item"] < 3)]

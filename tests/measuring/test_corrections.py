@@ -1,4 +1,4 @@
-"""Corrections of metrics for sampled candidates: their formulas, laws and benefit."""
+"""Corrections for sampled candidates match their formulas, obey laws, and reduce the bias."""
 
 import functools
 import itertools
@@ -29,7 +29,7 @@ def first_places(k):
 
 
 def estimate(n, m, f, correction, gamma=0.1, head=1):
-    """Return the estimate for each possible number x of sampled items above."""
+    """Return the estimate for each possible number x of sampled items above the relevant item."""
     x = np.arange(m + 1)
     full = np.full(m + 1, 1)
     return estimates(x, m * full, n * full, head * full, (n + head) * full, f, correction, gamma)
@@ -51,7 +51,7 @@ def binomial(n, m):
 
 
 def paper(conditional, f, gamma, head=1):
-    """Compute ((1 - g) A'A + g diag(c))^-1 A'b directly."""
+    """Compute the estimator of Krichene & Rendle directly: ((1 - g) A'A + g diag(c))^-1 A'b."""
     p = np.full(len(conditional), 1 / len(conditional))
     a = np.sqrt(p)[:, np.newaxis] * conditional
     b = np.sqrt(p) * f(head + np.arange(len(p)))
@@ -84,7 +84,7 @@ def test_unbiased_is_least_squares(n, m):
         np.testing.assert_allclose(
             estimate(n, m, f, "unbiased"), np.linalg.lstsq(a, b, rcond=None)[0], atol=1e-6
         )
-    # Polynomials of degree m or less have an unbiased estimate.
+    # The estimate is unbiased for metrics that are polynomials of degree m or less in the rank.
     f = lambda rank: (rank / n) ** min(m, 3)  # noqa: E731
     a, b = hypergeometric(n, m), f(1 + np.arange(n + 1))
     np.testing.assert_allclose(a @ estimate(n, m, f, "unbiased"), b, atol=1e-9)
@@ -195,7 +195,7 @@ def test_users_do_not_depend_on_each_other(correction):
     rng = np.random.default_rng(1)
     scores, ids = rng.normal(size=(40, 120)), np.arange(40) * 3
     kind = rng.random((40, 120))
-    known = np.linspace(0, 0.7, 40)[:, np.newaxis]  # very different numbers of candidates
+    known = np.linspace(0, 0.7, 40)[:, np.newaxis]  # makes numbers of candidates very different
     test, train = (
         rm.Interactions.of(data * 1.0, user_ids=ids) for data in (kind > 0.95, kind < known)
     )
@@ -228,7 +228,7 @@ def simulated():
 
 
 def distances(source, test, train, n, metrics):
-    """Return how far each corrected mean is from the mean over the whole catalogue."""
+    """Return the distance of each corrected mean from the mean over the whole catalogue."""
     options = {"train": train, "metrics": metrics}
     exact = rm.evaluate(source, test, **options).mean()
     found = {}
@@ -314,7 +314,7 @@ def test_undefined_values_over_the_whole_catalogue():
     result = rm.evaluate(
         rm.Scores(scores), test, candidates=sets, metrics="recall@10 ndcg@10", correction="plug_in"
     )
-    # The cut-off exceeds the number of candidates, but not the number of items.
+    # The cut-off is larger than the number of candidates, but not than the number of items.
     assert result["recall@10"][0] == 0
     assert np.isnan(result["recall@10"][1])
     reason = "no candidate but the items of test, so there is nothing to correct with"
@@ -351,10 +351,10 @@ def test_messages():
     for name in METRICS.keys() - set(CORRECTABLE):
         metric = name if METRICS[name].cutoff == "none" else f"{name}@5"
         none = f"does not exist for '{metric}'.*precision, tprec"
-        # Metrics that lack an input report that first.
+        # For metrics that also lack an input, the error names the input.
         with pytest.raises(InputError, match=f"{none}|'{metric}' needs "):
             evaluate(metric)
-    # The lists have all items, but the number of candidates is unknown.
+    # The lists contain all items, but recometer does not know the number of candidates.
     source = rm.Lists(np.tile(np.arange(30), (3, 1)))
     with pytest.raises(InputError, match=r"needs the ranks of all candidates, and the number"):
         evaluate(catalogue=30)

@@ -1,4 +1,4 @@
-"""The values of users with ties do not change among many users without ties."""
+"""Users with ties get the same values alone as together with many users without ties."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SAMPLED = {"candidates": rm.SampledCandidates(8), "correction": "cv"}
     ("metrics", "options"), [("recall@1,3", {}), ("recall@2 rr@2", SAMPLED)], ids=str
 )
 def test_ties_count_at_the_deepest_cutoff_and_in_corrections(metrics, options) -> None:
-    """Item a is tied for the third place in the sample; among all items it may rank higher."""
+    """Ties count at the deepest cut-off, and in corrections, which estimate ranks of all items."""
     scores = np.random.default_rng(0).permuted(np.tile(np.arange(8.0), (40, 1)), axis=1)
     scores[7] = [5, 5, 6, 7, 3, 2, 1, 0]
     source = rm.Scores(scores, user_ids=USERS, item_ids=ITEMS)

@@ -35,7 +35,7 @@ NOBODY = ListCase(
 
 
 def value(metric, protocol=None, **changes):
-    """Return the first user's value, or the value for all users."""
+    """Return a metric's value for the first user, or for all users together."""
     return values(metric, protocol, **changes)[0]
 
 
@@ -78,7 +78,7 @@ def test_ranking_and_list_metrics_keep_the_requested_order():
         ("gini@2(complement)", 10 / 24),
         # x = 1 1 2: (-2 + 0 + 4) / (3 * 4)
         ("gini@2(support=listed)", 2 / 12),
-        # A single listed item gives 1 - 1/n, or 1 with the divisor n - 1.
+        # If lists contain a single item, gini is 1 - 1/n, or 1 with the divisor n - 1.
         ("gini@1", 5 / 6),
         ("gini@1(divisor=others)", 1),
         ("entropy@2", 1.5),  # shares 1/2, 1/4, 1/4
@@ -103,7 +103,7 @@ KNOWN = {"others": [[0, 1, 2], [0, 1], [0], [0]]}
         ("popularity@4(unseen=dropped)", 7 / 3),
         ("popularity@1(scale=percentile)", 1),
         ("popularity@3(scale=percentile)", (1 + 2 / 3 + 1 / 3) / 3),
-        ("tail_share@4", 2 / 4),  # 4 + 2 of 7 interactions reach 80%
+        ("tail_share@4", 2 / 4),  # the top items reach 80% with 6 of 7
         ("tail_share@3(head=0.5)", 2 / 3),
         ("epc@1", 1 - 4 / 5),
         ("epc@2", (1 - 4 / 5) / (1 + 1 / math.log2(3))),
@@ -159,7 +159,8 @@ def test_opposite_directions_have_distance_2():
 
 
 def test_categories():
-    # Clarke et al. 2008: ideally an item of each of two categories, then a second of the first.
+    # Clarke et al. 2008: the ideal list has an item of each category, then another item of the
+    # first.
     changes = {"test": [{0: 1.0, 1: 1.0, 3: 1.0}], "lists": [[0, 3, 1]]}
     best = 1 + 1 / math.log2(3) + 0.5 / 2
     assert value("alpha_ndcg@3", **changes) == pytest.approx((1 + 0.5 / math.log2(3) + 0.5) / best)
@@ -179,7 +180,7 @@ def test_categories():
     ],
 )  # fmt: skip
 def test_ideal_order_prefers_the_lowest_id_among_equal_gains(source):
-    """This holds whatever the source ranks first, and even if it does not know the item."""
+    """The ideal order does not depend on the source, even if it does not know the item."""
     catalogue = rm.Catalogue(["a", "b", "c"], categories=[["w", "x"], ["x", "y"], ["y", "z"]])
     test = None if isinstance(source, rm.Pairs) else {"ann": ["a", "b", "c"]}
     result = rm.evaluate(source, test, metrics="alpha_ndcg@2", catalogue=catalogue)
@@ -188,7 +189,7 @@ def test_ideal_order_prefers_the_lowest_id_among_equal_gains(source):
 
 
 def test_better_order_than_the_greedy_one_counts_as_1():
-    """The greedy order begins with item 0, after which the other items gain less."""
+    """A list gets the value 1 if it is better than the greedy ideal order, which begins with 0."""
     names = [frozenset({1, 2}), frozenset({0, 1}), frozenset({2, 3}), *[frozenset()] * 3]
     changes = {"categories": names, "n_categories": 4, "test": [{0: 1.0, 1: 1.0, 2: 1.0}]}
     assert value("alpha_ndcg@3", lists=[[0, 1, 2]], **changes) == 1
@@ -306,7 +307,7 @@ def test_list_metrics_of_unranked_users(flag, reason):
     found, reasons = compute(ListedUsers(data), parse("novelty@1"), Protocol())
     assert reasons["novelty@1"].tolist() == [reason, 0]
     assert found["novelty@1"].tolist()[1] == 1
-    # Metrics over all users also leave out these users.
+    # Metrics over all users leave out the same users.
     assert compute_for_all(ListedUsers(data), parse("coverage@1"), Protocol()) == {
         "coverage@1": 0.5
     }
@@ -324,7 +325,7 @@ def test_list_metrics_of_unknown_users():
 
 
 def test_resampling_users_who_do_not_count_has_no_effect():
-    """Resamples may draw users who do not count any number of times."""
+    """The value does not depend on how often a resample draws users who do not count."""
     known = np.array([False, True, True])
     lists = TopLists(np.array([[0], [1], [-1]]), 4, known, np.zeros(3, bool))
     users = ListedUsers(ListData(lists, n_catalogue=4))
@@ -351,7 +352,7 @@ def test_users_count_as_often_as_they_are_resampled(name):
     assert compute_for_all(ListedUsers(data), parse(name), Protocol(), weights) == pytest.approx(
         expected
     )
-    # Adding up parts, as on several machines, gives the same.
+    # Adding up parts, as on several machines, gives the same value.
     (metric,) = parse(name)
     assert value_of(metric, data, add_up(metric, data, weights)) == pytest.approx(expected[name])
 

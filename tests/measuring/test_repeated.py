@@ -1,4 +1,4 @@
-"""The rule repeated_test, about rows of test with the same user and item."""
+"""The rule `repeated_test` defines how rows of test with the same user and item count."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def values(test: pl.DataFrame, metric: str, rule: str, **options: Any) -> list[f
 @pytest.mark.parametrize(
     ("rule", "precision", "recall", "ndcg"),
     [
-        # The ranking is 4, 0, 2, 1. Test has 4, 4, 4 and 6, so R is 2 or 4.
+        # The ranking is 4, 0, 2, 1. Test has items 4, 4, 4 and 6, so R is 2 or 4, depending on the
+        # rule.
         ("once", 0.5, 1 / 2, 1 / (1 + 1 / np.log2(3))),
         ("counted", 0.5, 1 / 4, 1 / (1 + 1 / np.log2(3))),
         ("joined", 1.5, 3 / 4, 3 / (1 + 1 / np.log2(3))),
@@ -61,7 +62,7 @@ def test_rules_agree_without_repeated_rows(rows: list[tuple[int, int]], rule: st
 
 @given(ROWS, st.sampled_from(["Lists", "Scores", "Factors"]))
 def test_recall_matches_its_formula(rows: list[tuple[int, int]], kind: str) -> None:
-    """Recall matches its formula even with unknown items and with train items left out."""
+    """Recall matches its formula, even with unknown items in test and excluded train items."""
     rows = [*rows, (2, 4)]  # sources need at least one item
     test, train = frame(rows), {0: [0], 1: [5]}
     matrix = np.tile([3.0, 1.0, 2.0, 0.0, 4.0], (3, 1))
@@ -162,7 +163,7 @@ RATINGS = pl.DataFrame(
 
 
 def as_files(tmp_path: Path) -> Iterator[Any]:
-    """Yield the same rows in every form that can repeat a pair."""
+    """Yield the same rows in every form of data that can repeat a pair."""
     yield RATINGS
     yield RATINGS.to_pandas()
     yield RATINGS.to_arrow()

@@ -92,7 +92,7 @@ def test_nan_scores_are_not_left_out_items(rule: str, protocol: str) -> None:
 
 
 def test_ties_are_ordered_within_each_cutoff() -> None:
-    """Among the tied items within each cut-off, the lowest id comes last."""
+    """At every cut-off, the tied items that are within it are ordered by descending id."""
     scores, test = rm.Scores([[1.0, 1.0, 1.0]]), np.array([[1, 0, 0]])
     result = rm.evaluate(
         scores, test, metrics="rr@1,2,3", ties="item_desc_within", constant_scores="ties",
@@ -129,7 +129,7 @@ def test_metric_undefined_for_all_users_gets_the_number_of_the_rule() -> None:
 
 
 def test_memory_is_freed_after_the_values_are_computed() -> None:
-    """Memory is freed at once, which circular references in ranks would prevent."""
+    """Ranks must not contain circular references, which would delay the release of memory."""
     users = RankedUsers(rank([[3, 2, 2, 1], [1, 2, 3, 3]], [[1, 0, 1, 0], [2, 1, 0, 0]]))
     metrics = parse("ndcg@1..3 recall@2 roc_auc ap@2 pr_auc bpref ndcg(ideal=list)")
     gc.collect()

@@ -1,4 +1,4 @@
-"""Rules that determine the ranked items, compared with what their descriptions say literally."""
+"""Rules about ranked items agree with literal implementations of their descriptions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LISTS = st.dictionaries(
     st.integers(0, 5), st.lists(st.integers(0, 4), min_size=1, max_size=4), min_size=1
 )
 LONGER = st.dictionaries(st.integers(0, 5), st.lists(st.integers(0, 4), min_size=1, max_size=8))
-# No list contains the items from 5 on.
+# Items 5 and above are in no list.
 TESTS = st.dictionaries(
     st.integers(0, 5), st.lists(st.integers(0, 6), min_size=1, max_size=4), min_size=1
 )
@@ -52,7 +52,7 @@ def make_evaluation(
 def test_duplicates_and_repeated_test_combine(
     listed: list[list[int]], tested: list[list[int]], duplicates: str, rule: str
 ) -> None:
-    """Combine each value of duplicates with each value of repeated_test."""
+    """Every value of `duplicates` works with every value of `repeated_test`."""
     lists = dict(enumerate(listed))
     test = {user: tested[user] for user in lists}
     names = f"precision@{K} recall@{K}"
@@ -102,7 +102,7 @@ def test_repeated_item_that_is_not_a_candidate_is_left_out_once(duplicates: str)
     options = {"candidates": {1: [5, 6, 7]}, "unranked": "left_out", "duplicates": duplicates}
     result = make_evaluation({1: [4, 4, 4, 5, 6]}, {1: [4, 5]}, "recall@3 rr", **options)
     assert result.n_relevant.tolist() == [1]
-    # Items that are not candidates do not take places, so item 5 is first.
+    # Items that are not candidates take no places, so item 5 comes first.
     assert [result["recall@3"].item(), result["rr"].item()] == [1.0, 1.0]
 
 

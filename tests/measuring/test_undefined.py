@@ -43,7 +43,7 @@ def flagged(flag, ranks=GOOD):
 
 
 def unknown_user():
-    """Return the ranks of a user unknown to the source, who only has misses."""
+    """Return the ranks of a user whom the source does not know, so all items are misses."""
     ranks = rank([0, 0, 0], [1, 1, NAN], unranked=[True, True, True])
     return dataclasses.replace(ranks, flags=np.zeros(1, np.uint32))
 
@@ -119,7 +119,7 @@ def test_every_candidate_is_relevant(name):
 
 
 def test_unranked_relevant_items_do_not_count_as_candidates():
-    # Three relevant items and three candidates, but one relevant item is not a candidate.
+    # The user has three relevant items and three candidates, but one relevant item is no candidate.
     ranks = rank([3, 2, 1, 0], [1, 1, NAN, 1], unranked=[False, False, False, True])
     assert why(ranks) is Reason.DEFINED
     ranks = rank([3, 2, 1, 0], [1, 1, 1, 1], unranked=[False, False, False, True])
@@ -127,7 +127,7 @@ def test_unranked_relevant_items_do_not_count_as_candidates():
 
 
 def test_every_given_candidate_is_relevant():
-    """A relevant item that is not a candidate makes no difference."""
+    """A further relevant item that is not a candidate makes no difference."""
     scores, test = rm.Scores([[4.0, 3.0, 2.0, 1.0]]), np.array([[1, 1, 0, 1]])
     for candidates, reason in (([0, 1], Reason.ALL_RELEVANT), ([0, 1, 2], Reason.DEFINED)):
         result = rm.evaluate(scores, test, metrics="recall@1", candidates=candidates)
@@ -175,7 +175,7 @@ def test_unknown_users_have_only_misses():
         if metric.definition.needs_candidates:
             assert why[str(metric)].tolist() == [Reason.NO_CANDIDATES]
             continue
-        # The worst possible value.
+        # The metric gets its worst possible value.
         worst = 1.0 if metric.name == "percentile_rank" else 0.0
         assert values[str(metric)].tolist() == [worst]
         assert why[str(metric)].tolist() == [Reason.DEFINED]
@@ -295,7 +295,7 @@ def test_threads_share_blocks_silently(monkeypatch, capfd):
 
 
 def test_gains_count_even_if_no_item_is_relevant():
-    """Gains count even if relevant_from makes no item relevant."""
+    """Metrics of gains are defined even if `relevant_from` makes no item relevant."""
     result = rm.evaluate(
         rm.Scores([[2.0, 1.0]]), np.array([[1.0, 1.0]]), metrics="dcg@1 hits@1", relevant_from=2,
         no_relevant="computed",

@@ -1,4 +1,4 @@
-"""Rules for undefined values and means, compared with what their descriptions say literally."""
+"""Rules for undefined values and means agree with literal versions of their descriptions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RULES: Mapping[str, st.SearchStrategy[Any]] = {
     "missing": st.sampled_from(["skip", "zero", "nan"]),
     "decimals": st.sampled_from([None, 0, 1]),
 }
-# Users that are always included, so that test, train and the lists are never empty.
+# These users are always included, so that test, train and the lists are never empty.
 KNOWN = [([0, 1], {1: 1.0}, True), ([0], {}, True), ([N_ITEMS], {0: 1.0, N_ITEMS: 1.0}, True)]
 
 

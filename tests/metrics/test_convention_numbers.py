@@ -1,4 +1,4 @@
-"""Numbers printed by libraries for small cases, reproduced under the libraries' names."""
+"""Numbers that libraries print for small cases are reproduced under the libraries' names."""
 
 from __future__ import annotations
 

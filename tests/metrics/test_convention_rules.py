@@ -1,4 +1,4 @@
-"""Conventions: the names, parameters and rules of other libraries, and what the rules do."""
+"""Conventions use the names, parameters and rules of other libraries, and give their values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def convention(name: str) -> rm.Convention:
 
 
 def example(name: str) -> str:
-    """Return a name as it would be written in a request."""
+    """Return a metric's name as a user would write it."""
     return name.replace("[", "").replace("]", "").replace("{k}", "5").replace("{x}", "0.5")
 
 
@@ -43,7 +43,7 @@ def test_every_name_means_one_metric(convention: rm.Convention) -> None:
             (metric,) = convention.parse(text, protocol)
             assert str(metric) == text.replace(" ", "") or str(metric) == text
             assert parse(metric.ours) == [Metric(metric.name, metric.cutoff, metric.parameters)]
-            # The name finds this entry, not an earlier one.
+            # The name leads to this entry, not to an earlier one.
             assert convention.entry(text)[0] is entry
     assert len({entry.name for entry in convention.entries}) == len(convention.entries)
 
@@ -71,7 +71,7 @@ def test_defects_are_described_next_to_the_documented_behaviour() -> None:
     text = convention("evidently").describe()
     assert text.count("\n    With defects=True:") == 2
     assert "\n    With defects=True: ap@k(repeat_last)\n" in text
-    assert "repeat_last:" not in text  # this would explain the parameter
+    assert "repeat_last:" not in text  # for a description of the parameter
 
 
 def test_rejections_under_defects_are_described() -> None:
@@ -127,7 +127,7 @@ def test_names_of_the_library_and_ours() -> None:
     # Parameters in brackets replace those of the library, even if they are our defaults.
     (ours,) = lenskit.parse("ndcg@3(discount=standard)")
     assert (str(ours), ours.ours) == ("ndcg@3", "ndcg@3(gain=binary)")
-    # Names that the library lacks are read as ours.
+    # Names that the library lacks are read as recometer's own names.
     assert lenskit.parse("tprecision@5") == parse("tprecision@5")
 
 
@@ -233,13 +233,13 @@ def test_defects_are_only_reproduced_on_request() -> None:
     computed = rm.evaluate(source, test, **asked, defects=True)
     assert documented.mean()["MAPKMetric@10"] == pytest.approx((1 / 3 + 1) / 2)
     assert computed.mean()["MAPKMetric@10"] == pytest.approx(1.8333, abs=1e-4)
-    # Our own name stands for the metric as documented, without the defect.
+    # Under our own name, the metric is computed as documented, without the library's defect.
     with pytest.warns(rm.DataWarning, match="defects=True changes nothing here: these metrics are"):
         ours = rm.evaluate(source, test, metrics="ap@10", protocol="evidently", defects=True)
     assert ours.mean()["ap@10"] == documented.mean()["MAPKMetric@10"]
 
 
-# The users: ann (one hit of two), bob (no relevant items), dan (no list); eve is not in test.
+# ann has one hit of two, bob has no relevant items, and dan has no list. eve is not in test.
 @pytest.mark.parametrize(
     ("rules", "mean"),
     [
@@ -363,7 +363,7 @@ def test_score_rule_without_scores() -> None:
         rm.evaluate(rm.Lists({"a": [1, 2]}), {"a": [1]}, metrics="rr", score_above=0.0)
     lists, name = rm.Lists({"a": [1, 2]}), "RetrievalPrecision@2"
     result = rm.evaluate(lists, {"a": [1]}, metrics=name, protocol="torchmetrics")
-    assert result.mean() == {name: 0.5}  # they have no low scores
+    assert result.mean() == {name: 0.5}  # no scores are too low
 
 
 def test_train_items_in_lists() -> None:
@@ -439,7 +439,7 @@ def test_minus_infinity_makes_all_rows_relevant(tmp_path) -> None:
     ],
 )
 def test_protocol_reproduces_names_with_their_own_rules(name: str, metric: str) -> None:
-    """If a source has no order, ties="input" is replaced, but the rules of metric names stay."""
+    """For sources without an order of rows, only the rule ties="input" is replaced."""
     source = rm.Scores(np.array([[1.0, 1.0, 1.0, 0.0], [2.0, 1.0, 1.0, 0.0]]))
     test = np.array([[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
     first = rm.evaluate(source, test, metrics=metric, protocol=name)
@@ -452,7 +452,7 @@ def test_protocol_reproduces_names_with_their_own_rules(name: str, metric: str) 
 @pytest.mark.filterwarnings("ignore:.*repeat an item", "ignore:.*beyond every list")
 @pytest.mark.parametrize("duplicates", ["removed", "first", "counted", "joined"])
 def test_repeated_items_that_are_not_candidates(duplicates: str) -> None:
-    """The repeated item 0 is not a candidate, so item 1 comes first."""
+    """Item 0 is repeated but not a candidate, so item 1 comes first."""
     result = rm.evaluate(
         rm.Lists({0: [0, 0, 1, 3]}),
         {0: [0, 1, 2]},
@@ -516,12 +516,12 @@ def test_padding_counts_as_an_item_in_recbole(
 
 
 DEFECTS = [
-    # recpack 0.3.6: negative values, which can affect the result.
+    # recpack 0.3.6 counts negative values in a way that can affect the result.
     ("recpack", "RecallK@3", [-1, 2, 0, 3, -2], 1.0),
     ("recpack", "NDCGK@3", [-1, 2, 0, 1, -2], 0.8613531161467861),
     ("recpack", "DCGK@3", [-1, 2, 0, 1, -2], 0.8613531161467861),
     ("recpack", "ReciprocalRankK@3", [-1, 2, 0, 1, -2], 0.25),
-    # rectools 0.19.0: a list with more places than there are items.
+    # In rectools 0.19.0, the list has more places than there are items.
     ("rectools", "Accuracy@8", [0, 1, 0, 1, 0], -0.2),
     ("rectools", "MCC@5", [0, 1, 0, 1, 0], 0.0),
 ]
@@ -532,7 +532,7 @@ DEFECTS = [
 def test_defects_of_one_list(
     protocol: str, metric: str, truth: list[float], expected: float
 ) -> None:
-    """Items 0 to 4 are ranked in the order of their numbers."""
+    """Defects of libraries are reproduced for a list of items 0 to 4, in this order."""
     result = rm.evaluate(
         rm.Scores(np.array([[0.9, 0.8, 0.7, 0.6, 0.5]])),
         np.array([truth], float),
@@ -625,7 +625,9 @@ def test_pyg_padding_is_rejected_only_if_it_is_a_hit() -> None:
 
 
 REFUSED = [
-    # implicit counts item 0 again, PyTorch Geometric item 4 of user 0, Recommenders item 1 twice.
+    # implicit counts item 0 again, PyTorch Geometric counts item 4 of user 0, and Recommenders
+    # counts
+# item 1 twice.
     ("implicit", {0: [0, 1, 2]}, [(0, 0)], "precision@3", "ndcg@4", "users with more places"),
     ("pyg", {0: [0, 1, 2], 1: [0]}, [(0, 4), (1, 4)], "LinkPredMRR@1", "LinkPredHitRatio@3",
      "users with a list shorter than k"),
@@ -674,7 +676,7 @@ CUMULATIVE = [0.0, 0.0, 0.190047, 0.175669, 0.228124, 0.228124, 0.228124, 0.2281
 
 
 def test_columns_of_recometrics() -> None:
-    """In recometrics 0.1.6.post13, the sum ends at place R with cumulative=True."""
+    """With cumulative=True, the sum of recometrics 0.1.6.post13 ends at place R."""
     order = [3, 1, 7, 8, 9, 4, 10, 0, 2, 11, 5, 6]  # best first
     scores = np.empty((1, 12))
     scores[0, order] = -np.arange(12)
@@ -709,14 +711,14 @@ def test_own_names_get_the_parameters_of_the_library(name: str) -> None:
     for own, entry in first.items():
         expected = entry.ours(3, entry.some_number, False)
         if expected.cutoff is not None and METRICS[own].cutoff == "none":
-            continue  # only the library's own name includes a cut-off
+            continue  # the name includes a cut-off
         text = own if expected.cutoff is None else f"{own}@3"
         (found,) = parse_under(text, convention.protocol)
         assert (found.name, dict(found.parameters)) == (own, dict(expected.parameters))
 
 
 def test_own_names_get_the_rules_of_the_library() -> None:
-    """The average precision of the library only counts the first occurrence of an item."""
+    """Our name also gets the library's rule that only the first occurrence of an item counts."""
     recmetrics = find("recmetrics")
     assert recmetrics is not None
     (found,) = parse_under("ap@3", recmetrics.protocol)
@@ -726,7 +728,7 @@ def test_own_names_get_the_rules_of_the_library() -> None:
     of_cutoffs = parse_under("ap ap@3", convention("recometrics").protocol)
     rules = [(("all_relevant", "undefined_beyond"),)] * 2
     assert [metric.rules for metric in of_cutoffs] == rules
-    # Users need as many candidates as the cut-off, or one if there is none.
+    # Users need as many candidates as the cut-off, or at least one without a cut-off.
     (area,) = parse_under("roc_auc", convention("recometrics").protocol)
     assert area.rules == (("min_candidates", 1),)
 

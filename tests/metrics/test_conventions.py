@@ -27,7 +27,7 @@ OF_LISTS = (
     "personalization", "unexpectedness", "ils",
 )  # fmt: skip
 NO_METRIC = ("all", "env")
-# A user with constant scores, whose items these libraries order arbitrarily: torch.topk gives a
+# A user with constant scores. These libraries order the items arbitrarily, since torch.topk gives a
 # different order in each call.
 ARBITRARY = {("recbole", "matrix"): "u6", ("torchmetrics", "matrix"): "u6"}
 
@@ -38,7 +38,7 @@ ACCIDENT = "unstable: where NaN or an infinite score stands, a sort compares it 
 MINUS = "-inf in a matrix means no candidate here, and is a score there"
 NO_CASE = "the case is not described"
 REPLAY = ("Precision", "Recall", "HitRate", "MRR", "MAP", "NDCG", "RocAuc")
-# Records that cannot be reproduced, with the reason: library, prefix of the call, prefix of the
+# The reasons why some records cannot be reproduced, by library and the beginnings of call and
 # source.
 EXCEPTIONS = (
     ("pytrec_eval", "map", "mini:empty", "a dict without a value was printed"),
@@ -82,8 +82,8 @@ EXCEPTIONS = (
     ("elliot", "GAUC", "", "read from the source; a pair too many in the denominator"),
     ("lightfm", "", "", "read from the source; a tied item counts all of its group as above it"),
 )  # fmt: skip
-# Records that are not reproduced because they result from defects: library, call, source and k, and
-# what the library counts. defects=True rejects their input.
+# Records that result from defects, so defects=True rejects their input: for the library, call,
+# source and k, the description of what the library counts.
 AGAIN = "item 0 once more at each place beyond the last item"
 GIVEN_UP = {
     ("implicit", "ranking_metrics_at_k['precision']", "matrix", 25): AGAIN,
@@ -131,14 +131,14 @@ def kind(record: Record) -> str:
     if record["metric"] in NO_METRIC or not has_value(record):
         return "error"
     if not record["executed"]:
-        return "read"  # from the library's source code; the library was not run
+        return "read"  # derived from the library's source code
     if record["metric"] in OF_LISTS:
         return "list"
     return "probe" if record["source"].startswith("mini:") else "accuracy"
 
 
 def blocking_defect(record: Record) -> str | None:
-    """Return what the library wrongly counts, if that makes the record irreproducible."""
+    """Return the defect of the library that makes a record irreproducible, if any."""
     return GIVEN_UP.get((record["library"], record["impl"], record["source"], record["k"]))
 
 
@@ -162,7 +162,7 @@ class Outcome:
     known: collections.Counter[tuple[str, str]]
     failures: list[str]
     refused: list[str]  # the error messages for records with defects
-    # Convention and name of each metric for which the library printed a number.
+    # The convention and name of each metric for which a library printed a number.
     compared: set[tuple[str, str]]
 
     @classmethod
@@ -221,7 +221,7 @@ class Outcome:
 def evaluation_of(
     evaluations: dict[tuple[Any, ...], rm.Evaluation], record: Record
 ) -> tuple[Any, ...] | None:
-    """Return the evaluation for a record, its metric, and the evaluation of each user alone."""
+    """Return the evaluation for a record, its metric, and the evaluation of users one by one."""
     ask = ask_for(record)
     if ask is None or not has_metric(ask):
         return None
@@ -229,7 +229,7 @@ def evaluation_of(
 
 
 def has_metric(ask: Ask) -> bool:
-    """Whether the convention has the metric, or we have one with exactly that name."""
+    """Whether the convention or recometer has a metric with exactly this name."""
     convention = find(ask.protocol)
     assert convention is not None
     if convention.entry(ask.metric)[0] is None and re.split("[@(]", ask.metric)[0] not in METRICS:
@@ -242,13 +242,13 @@ def has_metric(ask: Ask) -> bool:
 
 
 def user_by_user(ask: Ask) -> Ask:
-    """Return the call that evaluates each user alone."""
+    """Return the call for libraries that were called separately for each user."""
     rules = tuple((dict(ask.rules) | dict(ask.alone)).items())
     return dataclasses.replace(ask, rules=rules)
 
 
 def evaluate_all(cases: Cases, records: list[Record]) -> dict[tuple[Any, ...], rm.Evaluation]:
-    """Evaluate all records, with one evaluation for all metrics of the same call."""
+    """Evaluate all records, and share evaluations between metrics of the same call."""
     wanted: dict[tuple[Any, ...], tuple[Ask, dict[str, None]]] = {}
     for record in records:
         if kind(record) in ("accuracy", "read") and blocking_defect(record) is None:
@@ -268,7 +268,7 @@ def difference(record: Record, result: Any, metric: str, alone: Any = None) -> s
     tolerance = 1e-6 if convention.float32 else 1e-9
     alone = result if alone is None else alone
     if record["impl"] == "ExposureGini":
-        tolerance = 1e-7  # recorded with fewer digits
+        tolerance = 1e-7  # these records have fewer digits
     users = alone.user_ids.tolist()
     # A metric over all users has no value per user.
     ours = dict(zip(users, alone.values.get(metric, np.full(len(users), np.nan)), strict=True))
@@ -288,7 +288,8 @@ def difference(record: Record, result: Any, metric: str, alone: Any = None) -> s
     if np.isclose(mean, theirs, rtol=0, atol=tolerance, equal_nan=True):
         return None
     if arbitrary is not None:
-        # The mean implies a value for the user with arbitrary order; check that it is possible.
+        # The mean implies a value for the user with arbitrary order. Check that this value is
+        # possible.
         n_users = next(row.counted for row in result.summary() if row.metric == metric)
         own = dict(zip(result.user_ids.tolist(), result[metric].tolist(), strict=True))[arbitrary]
         implied = (theirs - mean) * n_users + own
@@ -328,7 +329,7 @@ def test_exceptions_are_few_and_documented(outcome: Outcome, records: list[Recor
 
 
 def test_no_exception_is_outdated(records: list[Record]) -> None:
-    """Each exception is needed for some record."""
+    """Each exception is still needed for some record."""
     unused = [
         one
         for one in EXCEPTIONS
@@ -356,7 +357,7 @@ def test_every_library_has_a_convention(records: list[Record]) -> None:
 
 
 def test_every_advertised_name_was_compared(outcome: Outcome) -> None:
-    """Every name has a number printed by the library, or a note that there is none."""
+    """For every name, a number printed by the library was compared, or a note says why not."""
     compared = outcome.compared | {
         (convention, metric) for convention, _, numbers in printed_values() for metric in numbers
     }
@@ -367,7 +368,7 @@ def test_every_advertised_name_was_compared(outcome: Outcome) -> None:
             names[convention].add(entry.name)
     same = {one.name: convention_of(one.name) for one in rm.conventions()}
     for convention in same.values():
-        # A convention that inherits everything is compared under the name of its parent.
+        # The records of a convention that inherits everything have the name of its parent.
         for other in same.values():
             if other.entries == convention.entries and not convention.protocol.differing(
                 other.protocol

@@ -23,7 +23,7 @@ from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.ties import LONG, PART, resolve, sum_by_user
 
 MANY = 1_000_000
-# A naive sum of these has an error of 1e-11, which grows with the number of terms.
+# A naive sum of these numbers has an error of 1e-11, which grows with the number of terms.
 TENTHS = np.full(MANY, 0.1)
 
 
@@ -156,7 +156,8 @@ def correctly_rounded(number: int) -> float:
 
 def test_logarithms_to_the_last_bit() -> None:
     size = 2**20
-    # Some libraries round the logarithms of these incorrectly, or those around powers of two.
+    # Some libraries round the logarithms of these numbers, or of those near powers of two,
+    # incorrectly.
     awkward = [1621, 3242, 57803, 104703, 107177, 110806, SMALLEST - 1, SMALLEST, SMALLEST + 1]
     awkward += [3393, 7957]  # their logarithms are nearly halfway between two floats
     awkward += [2**power + step for power in range(13, 20) for step in (-1, 0, 1)]
@@ -179,7 +180,7 @@ def test_small_tables_of_logarithms_are_prefixes_of_large_ones() -> None:
 
 
 def ranks_of(above: Int64, tied: Int64, n_candidates: int) -> Ranks:
-    """Return the ranks of one user whose judged items are all relevant."""
+    """Return the ranks of a single user. All of the user's judged items are relevant."""
     n = len(above)
     one = np.ones(1, np.int64)
     return Ranks(
@@ -207,7 +208,7 @@ N = 10_000_000
 
 def test_roc_auc_of_ten_million_items() -> None:
     """Values match exact fractions, without cancellation even close to 0, 1/2 and 1."""
-    some = np.arange(0, N, 9_973)  # spread like a random draw
+    some = np.arange(0, N, 9_973)  # spread over the range
     behind, first = np.arange(N - 1000, N), np.arange(1000)
     nearly = np.append(np.arange(999), N - 1)
     for above in (some, behind, first, nearly, np.append(N // 2, behind)):
@@ -223,7 +224,7 @@ def test_areas_with_millions_of_ties() -> None:
     ranks = ranks_of(np.zeros(n, np.int64), np.full(n, N - 1), N)
     assert value("roc_auc", ranks) == 0.5
     assert value("partial_auc", ranks, N) == pytest.approx(0.5, rel=1e-15)
-    # Expect the mean over all orders of the n hits and the other items.
+    # The expected value is the mean over all orders of the n hits and the other items.
     for cutoff in (1, 1000, N // 3):
         others = N - n
         pairs = Fraction(cutoff * (cutoff + 1), 2 * (others + 1))
@@ -240,7 +241,7 @@ def test_ideal_order_of_thousands_of_items_scores_exactly_1() -> None:
 
 @pytest.mark.parametrize("power", [12, 13])
 def test_discounts_around_a_power_of_two(power: int) -> None:
-    """The tables of logarithms end at such places."""
+    """Discounts are right near powers of two, where the tables of logarithms end."""
     for above in range(2**power - 4, 2**power + 3):
         ranks = ranks_of(np.array([above]), np.array([0]), above + 9)
         assert value("dcg", ranks, above + 5) == 1 / correctly_rounded(above + 2)
@@ -254,7 +255,7 @@ def test_gains_of_many_items() -> None:
 
 
 def test_means_over_many_users() -> None:
-    """The mean of half a million equal values is that value, over users and over rows."""
+    """The mean of half a million equal values is exactly that value, over users and over rows."""
     n_users = 500_000
     items = np.tile(np.array([[1, 2, 0]]), (n_users, 1))
     truth = rm.Interactions(

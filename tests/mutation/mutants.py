@@ -1,4 +1,4 @@
-"""Mutations: small mistakes in a module, one at a time."""
+"""Create mutants of a module, each with one small mistake."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Mutant:
 
     @property
     def source(self) -> str:
-        """The source of the whole module, with the mistake."""
+        """The source code of the whole module, with the mistake."""
         parts = (self.right[: self.span.start], self.wrong.encode(), self.right[self.span.stop :])
         return b"".join(parts).decode()
 
@@ -74,7 +74,7 @@ def mutants_of(source: str) -> list[Mutant]:
     for node in _code(tree):
         for changed in _changes(node, tested):
             before, after = ast.unparse(node), ast.unparse(changed)
-            # Keep the number of lines, since functions are identified by their first line.
+            # Keep the number of lines, since tests find functions by their first line.
             lines = "\n" * (_end(node.end_lineno) - node.lineno)
             written = f"({after}{lines})" if isinstance(node, ast.expr) else after + lines
             begin = starts[node.lineno - 1] + node.col_offset
@@ -126,7 +126,7 @@ def _left_alone(node: ast.AST) -> bool:
 def _changes(node: Node, tested: set[int]) -> Iterator[Node]:
     for change in CHANGES:
         yield from change(node)
-    # Negate only plain conditions, since mutations of their parts change the others.
+    # Only negate plain conditions. In compound conditions, the parts are mutated instead.
     plain = not isinstance(node, ast.Compare | ast.BoolOp | ast.UnaryOp | ast.Constant)
     if id(node) in tested and plain and isinstance(node, ast.expr):
         yield ast.UnaryOp(ast.Not(), node)

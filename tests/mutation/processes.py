@@ -1,4 +1,4 @@
-"""Run tests in a process where an import hook adds a mistake to a module of recometer."""
+"""Run tests in a process in which an import hook replaces a recometer module by a mutant."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _found = importlib.util.find_spec("recometer")  # installed, or on PYTHONPATH
 assert _found is not None, "recometer is not installed"
 assert _found.origin is not None
 PACKAGE = Path(_found.origin).parent
-WALL = 1200  # seconds after which a mutant counts as hanging, even on a busy machine
+WALL = 1200  # seconds, even on a busy machine, after which a mutant hangs
 NOTICED = "noticed by "
 OPTIONS = (
     *("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "--no-header"),
@@ -34,14 +34,14 @@ OPTIONS = (
 def run(path: str, source: str, tests: Sequence[str], cpu: int) -> tuple[str, str]:
     """Run tests on a mutant, given by its module's path in the package and its source.
 
-    Return the outcome (killed, survived, endless, or unloaded if no test imports the module) and
-    the test that failed. Without a path, the tests run without a mistake.
+    Return the outcome ("killed", "survived", "endless", or "unloaded" if no test imports the
+    module) and the test that failed. Without a path, the tests run without a mutant.
     """
     with tempfile.TemporaryDirectory() as folder:
         mutant = Path(folder) / "mutant.py"
         mutant.write_text(source, encoding="utf-8")
         command = [sys.executable, __file__, path, str(mutant), str(cpu), *tests]
-        # A process group of its own, so that processes started by tests end with it.
+        # Use a new process group, so that processes started by tests end with it.
         with subprocess.Popen(
             command,
             cwd=TESTS.parent,
@@ -80,7 +80,7 @@ class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, fullname: str, path: object, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Find the module that has the mistake."""
+        """Return the spec of the mutant, and leave all other modules to the usual finders."""
         if fullname != self.name:
             return None
         inside = [str(self.file.parent)] if self.file.name == "__init__.py" else None
@@ -89,13 +89,13 @@ class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         )
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the source with the mistake."""
+        """Run the source of the mutant."""
         self.loaded = True
         exec(compile(self.source, str(self.file), "exec"), vars(module))
 
 
 class Notice:
-    """A pytest plugin that prints which test failed, or what could not be collected."""
+    """A pytest plugin that prints which test failed, or which file could not be collected."""
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Print the test that fails."""

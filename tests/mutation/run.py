@@ -2,9 +2,9 @@
 
     python tests/mutation/run.py --area ties --share 0.1 --seed 0
 
-Draws mutants of the modules of each area (`nearest.toml`), runs the nearest tests of each mutant in
-a process of its own, and prints the survivors. No file is changed. README.md says how many may
-survive.
+Draws mutants from the modules of each area in `nearest.toml`, runs the nearest tests of each mutant
+in a separate process, and prints the survivors. Files are not changed. README.md says how many
+mutants may survive.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ else:
     import tomli as tomllib
 
 HERE = Path(__file__).parent
-WIDER = "wider"  # a key of nearest.toml, next to paths
+WIDER = "wider"  # a key of nearest.toml; the other keys are paths
 NEEDED = 0.78  # README.md says why
 
 
@@ -43,7 +43,7 @@ class Drawn:
     tests: tuple[str, ...]  # the nearest tests
     wider: tuple[str, ...]  # the tests to run if those pass
     mutant: mutants.Mutant
-    number: int  # among the module's mutants with the same text
+    number: int  # counts equal mutants of a module
 
     def __str__(self) -> str:
         return f"{self.path}:{self.mutant.line}: {self.mutant}"
@@ -107,9 +107,9 @@ def draw(
     least: int,
     seed: int,
 ) -> list[Drawn]:
-    """Draw mutants of each area, in a random order.
+    """Draw mutants of each area in a random order.
 
-    Mutants are drawn by their hash, so other changes to the code do not affect the draw.
+    The draw depends on hashes of the mutants, so changes elsewhere in the code do not affect it.
     """
     found = []
     for area, nearest in areas.items():

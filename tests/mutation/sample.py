@@ -1,4 +1,4 @@
-"""A test that misses some mutations, used to test the mutation testing tool."""
+"""A weak test, whose surviving mutants are used to test the mutation testing tool."""
 
 from recometer.metrics.cutoffs import misplaced_cutoff
 

@@ -1,4 +1,4 @@
-"""Tests of the mutation testing tool: it makes the stated mutants and detects survivors."""
+"""The mutation testing tool creates the expected mutants, and detects survivors."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_survivors_are_reported(
 ) -> None:
     nearest = tmp_path / "nearest.toml"
     nearest.write_text('[cutoffs]\n"metrics/cutoffs.py" = ["mutation/sample.py"]\n')
-    few = ("--share", 0, "--least", 2, "--seed", 7)  # one of each kind: every mutant is a process
+    few = ("--share", 0, "--least", 2, "--seed", 7)  # only a few, since each mutant needs a process
     assert run("--nearest", nearest, "--needed", 0.51, *few) == 1
     *verdicts, area, last = capsys.readouterr().out.splitlines()
     assert len(verdicts) == 2

@@ -43,7 +43,7 @@ def chromium() -> Iterator[Any]:
 
 
 class Opened:
-    """A page, and the errors that occurred on it."""
+    """An opened page, with the errors that occurred on it."""
 
     def __init__(self, chromium: Any, path: Path, width: int, scheme: str) -> None:
         self.wrong: list[str] = []
@@ -62,7 +62,7 @@ class Opened:
         dialog.dismiss()
 
     def draw_all(self) -> Any:
-        """Draw every chart, and return them."""
+        """Draw every chart of the page, and return the charts."""
         figures = self.page.locator("[data-chart]")
         for number in range(figures.count()):
             figures.nth(number).scroll_into_view_if_needed()
@@ -162,7 +162,7 @@ def test_dark_and_light(desk: Opened) -> None:
 
 @pytest.fixture(scope="module")
 def alone(results: dict[str, rm.Evaluation], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the report of one model, without a comparison."""
+    """Return the report of a single model, which has no comparison."""
     path = tmp_path_factory.mktemp("alone") / "report.html"
     changes = {"chance": {}, "inputs_kept": None, "lists": None}
     dataclasses.replace(results["bpr"], **changes).report(path, name="bpr")  # type: ignore[arg-type]
@@ -177,7 +177,8 @@ def test_axe_finds_nothing_serious(
 
     opened = Opened(chromium, request.getfixturevalue(name), DESK, scheme)
     opened.draw_all()
-    # Evaluate the scan's script, since the page's policy would block it in a script tag.
+    # Evaluate the script of the accessibility scan, since the page's policy would block a script
+    # tag.
     found = Axe().run(opened.page).response["violations"]
     serious = [
         (one["id"], [node["html"] for node in one["nodes"]][:3])

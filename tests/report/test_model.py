@@ -1,4 +1,4 @@
-"""The content of reports, from which all formats are made."""
+"""The model of a report, from which all formats are made, has the right content."""
 
 from __future__ import annotations
 
@@ -299,7 +299,7 @@ def test_folds_and_seeds_are_dots(results: dict[str, rm.Evaluation]) -> None:
 def test_headline_mentions_baseline_and_chance(
     results: dict[str, rm.Evaluation],
 ) -> None:
-    # Here bpr has the lowest mean, below the baseline.
+    # The names are swapped so that bpr has the lowest mean, below that of the baseline.
     names = {MODEL: MODEL, "random": "bpr", "bpr": "random"}
     renamed = {names[name]: result for name, result in results.items()}
     versus = rm.compare(renamed, baseline="random", metrics="ndcg@5 roc_auc", chance=True)
@@ -372,7 +372,7 @@ def test_unsupported_inputs_of_reports(comparison: rm.Comparison) -> None:
 
 @pytest.mark.shared
 def test_knowledge_recall() -> None:
-    """The lists of one object, with the recall@3 that was measured for it."""
+    """A report shows the lists of an object, with the published recall@3 of this object."""
     frame = pl.read_parquet(SHARED / "data" / "knowledge_recall" / "example.parquet")
     columns = ["Random scores", "KNN scores"]
     pairs = {name: rm.Pairs(frame, user="object", score=name) for name in columns}

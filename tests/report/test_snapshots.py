@@ -1,4 +1,4 @@
-"""All sections of the page are as they were when they were last reviewed."""
+"""All sections of the report's page match the reviewed snapshots."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ N_USERS, N_ITEMS = 32, 8
 
 @pytest.fixture(scope="module")
 def sections() -> dict[str, str]:
-    """Return the sections of a page of two models whose values are exact on every processor."""
+    """Return the sections of a page about two models, whose values are exact on all processors."""
     from recometer.report import page
 
     user, item = np.arange(N_USERS), np.arange(N_ITEMS)
@@ -37,7 +37,7 @@ def sections() -> dict[str, str]:
         )
         for name, of in scores.items()
     }
-    # Parts that differ between machines.
+    # These parts of the page differ between machines.
     changes = {"versions": {"recometer": "1.0"}, "timings": {"total": 0.125}}
     results = {name: dataclasses.replace(one, **changes) for name, one in results.items()}  # type: ignore[arg-type]
     with pytest.MonkeyPatch.context() as patch:
@@ -54,7 +54,7 @@ def test_every_section_has_a_snapshot(sections: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_parts_of_the_page(sections: dict[str, str], part: str) -> None:
-    """RECOMETER_SNAPSHOTS=write updates the snapshots: review the diff before you commit it."""
+    """If this fails, set RECOMETER_SNAPSHOTS=write to update the snapshots, and review the diff."""
     path = FOLDER / f"{part}.html"
     if os.environ.get("RECOMETER_SNAPSHOTS") == "write":
         FOLDER.mkdir(exist_ok=True)

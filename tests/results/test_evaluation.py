@@ -1,4 +1,4 @@
-"""evaluate and its result, with a source that ranks by sorting."""
+"""`evaluate` and its results, with a source that ranks by sorting."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def random_case(seed: int = 0, n_users: int = 12, n_items: int = 9) -> tuple[Sor
 
 
 class Packed(Sorting):
-    """A source that returns columns of a packed table, where numbers may begin at any byte."""
+    """A source whose arrays are columns of a packed table, so numbers may begin at any byte."""
 
     def rank(self, request: Request) -> Ranks:
         ranks = super().rank(request)
@@ -307,7 +307,7 @@ def test_bootstrap_interval_only_depends_on_the_seed() -> None:
         ("mcc@10", [-1.0, 1.0, -1.0], (-1, 1)),
         ("mean_rank", [1.0, 1.0, 30.0], (1, math.inf)),
         ("rmse", [0.1, 5.0], (0, math.inf)),
-        # If a rule gives values beyond a bound, that bound does not apply.
+        # Rules can give values beyond a bound of the metric. The interval then ignores this bound.
         ("rr", [-1.0, 1.0, 1.0], (-math.inf, 1)),
         ("precision@2", [3.0, 0.0, 0.0], (0, math.inf)),
     ],
@@ -331,7 +331,7 @@ def test_dcg_has_bounds_with_binary_gains(discount: str) -> None:
     binary, linear = f"dcg@3(gain=binary,discount={discount})", f"dcg@3(discount={discount})"
     names = [binary, linear, f"dcg(discount={discount})", "hits@3"]
     result = rm.evaluate(rm.Scores(scores), test, metrics=names)
-    # Relevant items at all three places give the largest possible value.
+    # The upper bound is the value of a list with relevant items at all three places.
     best_first = np.arange(12.0)[::-1].reshape(1, 12)
     best = rm.evaluate(rm.Scores(best_first), best_first > 8, metrics=linear)[linear][0]
     assert result.bounds(linear) == pytest.approx((0, best))
@@ -343,7 +343,7 @@ def test_dcg_has_bounds_with_binary_gains(discount: str) -> None:
     assert grades.bounds(linear) == (
         0,
         math.inf,
-    )  # the largest gain of the scale need not be in test
+    )  # max_gain need not occur in test
     assert grades.bounds(binary) == result.bounds(binary)
 
 
@@ -376,7 +376,7 @@ def test_default_interval_is_gaffkes() -> None:
     text = str(result).replace("\n  ", " ")
     assert "95% interval: Gaffke's (rr); Clopper and Pearson's (hit@1)" in text
     assert "rmse: The metric has no known range" in text
-    # Three equal values do not make the mean certain.
+    # Even if all three values are equal, the mean of the population is uncertain.
     constant = evaluation({"rr": [1.0, 1.0, 1.0]}).interval("rr")
     assert constant.low == pytest.approx(0.025 ** (1 / 3))
     assert constant.high == 1
@@ -591,7 +591,7 @@ def test_fingerprint_depends_on_the_values() -> None:
 
 
 def test_fingerprint_matches_its_documentation(monkeypatch) -> None:
-    array = np.arange(400_000)  # a bit more than 3 pieces
+    array = np.arange(400_000)  # slightly more than 3 pieces
     hashes = np.zeros(4, np.uint64)
     _kernel.hash_pieces(array.view(np.uint8), 2**20, hashes)
     expected = hashlib.sha256(b"<i8 (400000,) " + hashes.astype("<u8").tobytes()).hexdigest()

@@ -274,7 +274,7 @@ CLUSTERS = np.arange(60) // 6
 
 
 def evaluate_clustered_users(**options: Any) -> Evaluation:
-    """Return an evaluation where users in the same cluster are similar."""
+    """Return an evaluation in which users in the same cluster have similar values."""
     generator = np.random.default_rng(3)
     test = generator.random((60, 20)) < 0.2
     strength = generator.random(10)[CLUSTERS, None]
@@ -301,7 +301,8 @@ def test_intervals_are_over_whole_clusters(tmp_path: pathlib.Path) -> None:
     for kind in ("t", "percentile", "bca", "bootstrap"):
         asked = result.summary(interval=kind, cluster=CLUSTERS)[0]
         assert asked.high - asked.low > plain.high - plain.low
-    # Without lists, a loaded file cannot resample clusters, and must not show the user interval.
+    # A loaded file has no lists, so clusters cannot be resampled. The interval that was saved
+    # resamples users, and must not be shown.
     result.save(tmp_path / "result.parquet")
     loaded = rm.load(tmp_path / "result.parquet").summary(cluster=CLUSTERS)
     assert loaded[0] == row

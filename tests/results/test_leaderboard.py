@@ -1,4 +1,4 @@
-"""Leaderboard: several models in one table."""
+"""A leaderboard shows several models in one table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import recometer as rm
 
 
 def board(**options: Any) -> rm.Leaderboard:
-    """Return three models: the second is best by rr, the first by ndcg@10."""
+    """Return three models; the second has the best rr, and the first the best ndcg@10."""
     return rm.Leaderboard(
         {
             "one": evaluation({"rr": [0.5, 0.5], "ndcg@10": [0.9, 0.7]}),

@@ -49,7 +49,7 @@ def test_bands_match_tests_with_only_their_items(data: dict[str, Matrix], ties: 
         alone = data["test"] * (bands == band)
         result = _evaluate(data, alone, ties=ties, undefined=0.0)
         np.testing.assert_array_equal(found.relevant[:, band], alone.sum(axis=1))
-        # The number of hits is recall times its denominator.
+        # The number of hits is recall times the number of relevant items.
         expected = result["recall@4"] * result.n_relevant
         np.testing.assert_allclose(found.found[:, band], expected, rtol=1e-6)
         assert found.ranges[band] == (users[bands == band].min(), users[bands == band].max())
@@ -84,7 +84,8 @@ def test_items_missing_from_the_source_or_train_count() -> None:
     with pytest.warns(rm.DataWarning, match="repeat an item"):
         result = rm.evaluate(lists, test, train=train, metrics="recall@2").by_popularity
     assert result is not None
-    # a has half of the rows of train, b the next third, and c less than the last fifth.
+    # Item a has the first half of the rows of train, b the next third, and c less than the last
+    # fifth.
     assert result.ranges == ((3, 3), (0, 0), (2, 2), (0, 0), (0, 1))
     np.testing.assert_array_equal(
         result.relevant, [[0, 0, 0, 0, 2], [0, 0, 1, 0, 0], [0, 0, 0, 0, 2]]

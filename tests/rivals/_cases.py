@@ -19,7 +19,7 @@ class Case:
     Attributes
     ----------
     lists : dict of user to {item: score}
-            Best first; the scores of a user are distinct.
+            Items are ordered best first, and the scores of a user are distinct.
     truth : dict of user to {item: grade}
         Grades from 1 to 3.
     """
@@ -39,10 +39,10 @@ class Dense:
     Attributes
     ----------
     users, items : float64 [n_users, 4] and [n_items, 4]
-            Factors; the scores are their products, and those of a user are distinct.
+            Factors whose products are the scores; the scores of a user are distinct.
     train : bool [n_users, n_items]
     truth : float64 [n_users, n_items]
-        0 where an item is in train.
+        Grades, with 0 for items in train.
     """
 
     number: int
@@ -60,7 +60,7 @@ class Dense:
 
 
 def cases(*, all_have_lists: bool = False, all_have_truth: bool = False) -> list[Case]:
-    """Make cases with short lists, users without a list, and users without relevant items."""
+    """Make cases in which some users have short lists, no list, or no relevant items."""
     return [_case(number, all_have_lists, all_have_truth) for number in range(N_CASES)]
 
 
@@ -86,13 +86,13 @@ def _case(number: int, all_have_lists: bool, all_have_truth: bool) -> Case:
 
 
 def dense_cases() -> list[Dense]:
-    """Make cases with users without relevant items and users with few candidates."""
+    """Make cases in which some users have no relevant items or few candidates."""
     return [_dense(number) for number in range(N_CASES)]
 
 
 def _dense(number: int) -> Dense:
     generator = np.random.default_rng([2027, number])
-    # Integers, so that products are exact in float32 too.
+    # Factors are integers, so products are exact even in float32.
     users, items = (generator.integers(-40, 40, (n, 4)).astype(float) for n in (12, N_ITEMS))
     scores = users @ items.T
     while any(len(np.unique(row)) < N_ITEMS for row in scores):

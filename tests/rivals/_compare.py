@@ -10,8 +10,8 @@ import pytest
 
 import recometer as rm
 
-# For each metric of the library, the values of users (None if it only gives a mean) and the mean
-# (None if it gives none).
+# For each metric of the library: the values of users, or None if the library only gives a mean, and
+# the mean, or None if the library gives no mean.
 Found = Mapping[str, tuple[Mapping[Any, float] | None, float | None]]
 
 

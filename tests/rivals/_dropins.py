@@ -1,4 +1,4 @@
-"""10,000 random cases for each drop-in, in parts that can run in parallel."""
+"""Split the 10,000 random cases for each drop-in into parts that can run in parallel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ in_parts = pytest.mark.parametrize("part", range(N_PARTS))
 
 
 def numbers(part: int) -> Iterator[tuple[int, np.random.Generator]]:
-    """Yield the numbers of a part's cases, each with a random generator of its own."""
+    """Yield the number of each case in a part, with a separate random generator."""
     size = N_CASES // N_PARTS
     for number in range(part * size, (part + 1) * size):
         yield number, np.random.default_rng([2028, number])

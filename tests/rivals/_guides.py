@@ -1,4 +1,4 @@
-"""Read the guides for users of other libraries, and run both sides of their tables."""
+"""Read the guides for users of other libraries, and run their code."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ def page(library: str) -> str:
 
 
 def run(text: str) -> dict[str, Any]:
-    """Run all Python code of a guide, also of the other library; return the names it defines.
+    """Run all Python code of a guide, even of the other library; return the names that it defines.
 
-    This includes blocks without a prompt that define a function or class, since readers copy them.
+    This includes blocks without a prompt that define a function or class, since readers copy such
+    blocks.
     """
     names: dict[str, Any] = {"__name__": "guide"}
     runner, parser = doctest.DocTestRunner(), doctest.DocTestParser()

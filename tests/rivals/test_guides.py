@@ -1,9 +1,9 @@
 """Each row of a guide's table gives the same number in the other library and in recometer.
 
-The test first runs the guide, including the other library's code. The other library then computes
-the first column, recometer the second under the library's convention and the third under its own
-rules. The third column must match the convention's values per user. Its mean is not compared, since
-recometer may average over other users.
+The test first runs the guide, including the code of the other library. The library then computes
+the first column. recometer computes the second under the convention for this library, and the third
+under its own rules. The values per user of the second and third columns must match. Means under
+recometer's own rules are not compared, since they may be over different users.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from _guides import lines, page, run
 
 import recometer as rm
 
-PAGES = {"pyspark": "spark", "pytrec_eval": "trec_eval"}  # other pages are named after the library
+PAGES = {"pyspark": "spark", "pytrec_eval": "trec_eval"}  # all others: from_LIBRARY.md
 pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
 Names = dict[str, Any]
 TOLERANCE = 1e-6  # some libraries compute in single precision
@@ -100,7 +100,7 @@ def _lenskit(names: Names, convention: str, metric: str) -> float:
 
 @pytest.fixture
 def _small_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let Spark's workers import recometer, and use few partitions, since guides have few rows."""
+    """Let Spark's workers find recometer, and use few partitions for the few rows of guides."""
     settings = {"sql.shuffle.partitions": 2, "ui.enabled": "false", "driver.host": "127.0.0.1"}
     given = " ".join(f"--conf spark.{name}={value}" for name, value in settings.items())
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{given} pyspark-shell")
@@ -115,8 +115,8 @@ def _recometrics(names: Names, convention: str, metric: str) -> float:
     return float(names["values"][metric].mean())
 
 
-# For each library of noxfile.py, the function that computes the first column, and the names of the
-# source and of test in the guide.
+# For each library in noxfile.py: the function that computes the first column, and the names of the
+# variables in the guide that hold the source and test.
 GUIDES: dict[str, tuple[Callable[[Names, str, str], float], str, str | None]] = {
     "implicit": (_implicit, "source", "test"),
     "lenskit": (_lenskit, "lists", "test"),
@@ -141,7 +141,7 @@ def test_predictions_are_pairs(library: str) -> None:
 
 @pytest.mark.parametrize("library", ["r"])
 def test_r(library: str) -> None:
-    """R prints the output in the guide. This needs Rscript with Matrix and reticulate."""
+    """R prints the output shown in the guide. This needs Rscript with Matrix and reticulate."""
     blocks = re.findall(r"^```(r|text)\n(.*?)^```$", page(library), re.DOTALL | re.MULTILINE)
     code = "".join(block for kind, block in blocks if kind == "r")
     shown = "".join(block for kind, block in blocks if kind == "text")

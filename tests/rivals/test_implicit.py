@@ -14,14 +14,14 @@ pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("case", dense_cases(), ids=str)
 def test_implicit(case: Dense, signed: bool) -> None:
-    """Any stored value is relevant, even a negative one."""
+    """All stored values are relevant, even negative ones."""
     truth = case.truth * np.where(np.arange(case.truth.shape[1]) % 2 == 1, -1, 1)
     _compare(case.users, case.items, case.train, truth if signed else case.truth)
 
 
 @pytest.mark.parametrize("case", dense_cases(), ids=str)
 def test_ties(case: Dense) -> None:
-    """Compare rankings with ties, but none across the end of a list."""
+    """Compare rankings with ties, except for ties between the last listed and an unlisted item."""
     items = case.items.copy()
     items[0] = items[22]
     _compare(case.users, items, case.train, case.truth)

@@ -17,7 +17,7 @@ def test_pyg(case: Case) -> None:
     from torch_geometric.metrics import link_pred
 
     def compute(name: str, k: int, users: list[str], weighted: bool) -> float:
-        # Pad with items that do not exist: -1 may count as a hit.
+        # Pad with items that do not exist, since PyTorch Geometric may count -1 as a hit.
         lists = len(ITEMS) + torch.arange(k).repeat(len(users), 1)
         edges, weights = [], []
         for row, user in enumerate(users):

@@ -16,7 +16,7 @@ N_ITEMS = 20
 
 
 def batch(generator: np.random.Generator) -> tuple[Any, Any, Any]:
-    """Draw lists, some of them short, and edges, some repeated; every source node has an edge."""
+    """Draw lists, some of them short, and edges, some of them repeated, for every source node."""
     import torch
 
     n, length = int(generator.integers(1, 6)), int(generator.integers(1, 9))

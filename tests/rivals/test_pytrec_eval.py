@@ -29,7 +29,7 @@ def test_pytrec_eval(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases(), ids=str)
 def test_ties(case: Case) -> None:
-    """Compare runs with ties, also of scores that are only equal in single precision."""
+    """Compare runs with ties, including scores that are only equal in single precision."""
     import pytrec_eval
 
     lists = {

@@ -35,7 +35,8 @@ def test_recometrics(case: Dense, values: tuple[int, ...] | None) -> None:
             nthreads=1,
         )
         for name, column in frame.items():
-            # Areas depend on k too, since users with fewer candidates are left out.
+            # Even areas depend on k, since recometrics leaves out users with fewer candidates than
+            # k.
             label = name if "@" in name else f"{name}@{k}"
             found[label] = (column.to_dict(), None)
     assert len(found) == 10 * len(CUTOFFS)

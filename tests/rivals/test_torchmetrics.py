@@ -39,7 +39,7 @@ def test_torchmetrics(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases(all_have_truth=True), ids=str)
 def test_ties(case: Case) -> None:
-    """Compare with ties, for metrics that ignore their order or define it."""
+    """Compare metrics that do not depend on the order of ties, or that define it."""
     import torch
     from torchmetrics import retrieval
 

@@ -20,7 +20,7 @@ CLASSES += ["RPrecision"]
 def case(generator: np.random.Generator, *, graded: bool, n_queries: int = 1) -> tuple[Any, ...]:
     """Draw scores (with ties only for NDCG), targets and queries, in any order."""
     n = int(generator.integers(n_queries, 25 * n_queries))
-    # Scores are small, so they stay distinct after TorchMetrics applies a sigmoid.
+    # Scores are small, so that they stay distinct after TorchMetrics applies a sigmoid.
     preds = (generator.permutation(4 * n)[:n] - n / 2) / (8 * n_queries)
     target = (generator.random(n) < generator.choice([0, 0.2, 0.6, 1])).astype(int)
     if graded:
@@ -52,7 +52,7 @@ def test_same_numbers_of_functions(part: int) -> None:
 
 @in_parts
 def test_areas_with_ties(part: int) -> None:
-    """Compare areas with scores, or sigmoids of scores, that are equal in single precision."""
+    """Compare areas if scores, or sigmoids of scores, are equal in single precision."""
     import torch
     from torchmetrics.functional import retrieval as theirs
 

@@ -48,7 +48,7 @@ def test_warprec(case: Dense) -> None:
 @pytest.mark.parametrize("case", dense_cases()[:10], ids=str)
 def test_errors_of_warprec(case: Dense) -> None:
     train, truth = with_everything_in_train(case)
-    scores = case.scores / 1024  # about the size of ratings, and exact in single precision
+    scores = case.scores / 1024  # similar to ratings, exact in float32
     user, item = np.nonzero(truth)
     frame = pl.DataFrame(
         {"user": user, "item": item, "rating": truth[user, item], "score": scores[user, item]}
@@ -60,13 +60,13 @@ def test_errors_of_warprec(case: Dense) -> None:
 
 
 def without_cutoff(name: str) -> str:
-    """Return the name without the cut-off if the metric is the same at each k."""
+    """Return the name without its cut-off if the metric ignores the cut-off."""
     metric = name.partition("@")[0]
     return metric if metric in (*WHOLE, *ERRORS) else name
 
 
 def with_everything_in_train(case: Dense) -> tuple[np.ndarray, np.ndarray]:
-    """Give every user and every item a row in train, since WarpRec knows no others."""
+    """Give every user and item a row in train, since WarpRec only knows those in train."""
     train = case.train.copy()
     train[np.arange(N_ITEMS) % len(train), np.arange(N_ITEMS)] = True
     return train, np.where(train, 0.0, case.truth)
@@ -79,7 +79,7 @@ def values(
     metrics: list[str],
     features: np.ndarray | None = None,
 ) -> dict[str, tuple[Mapping[Any, float] | None, float | None]]:
-    """Return what WarpRec's evaluator reports for given scores."""
+    """Return the metrics that WarpRec's evaluator reports for the given scores."""
     import torch
     from scipy.sparse import csr_matrix
     from torch.utils.data import DataLoader
@@ -98,7 +98,7 @@ def values(
     dataset: Any = types.SimpleNamespace(
         train_set=types.SimpleNamespace(get_sparse=lambda: history), train_transactions=None
     )
-    # The library's own feature table has a padding row.
+    # WarpRec's table of features has an additional row for padding.
     lookup = None if features is None else torch.tensor(np.pad(features, ((0, 1), (0, 0))))
     evaluator = Evaluator(
         metrics, list(CUTOFFS), history,

@@ -1,4 +1,4 @@
-"""One session of classic Spark and one of Spark Connect, which all tests of a process share."""
+"""Start Spark sessions, one of classic Spark and one of Spark Connect, that tests share."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-# Small, because no test needs more. Spark tries a task 4 times.
+# Tests need little memory and few partitions. Spark tries each task 4 times.
 SETTINGS = {
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "4",
@@ -22,7 +22,7 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 
 
 def make(kind):
-    """Start a session; a missing library or Java is an error here, never a skip."""
+    """Start a session. If PySpark or Java is missing, tests fail instead of being skipped."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pyspark.sql import SparkSession
@@ -32,7 +32,7 @@ def make(kind):
             builder = builder.config(name, value)
         if kind == "classic":
             return builder.master(MASTER).getOrCreate()
-        # Let the server of Connect take any free port, so that several suites can run at once.
+        # Let the server of Spark Connect use any free port, so that several test runs can coexist.
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("SPARK_TESTING", "1")
             return builder.remote(MASTER).getOrCreate()
@@ -64,5 +64,5 @@ def table(spark):
 
 
 def plain(value):
-    """Convert a NumPy value to a Python object."""
+    """Convert a NumPy scalar to a plain Python object."""
     return value.tolist() if hasattr(value, "tolist") else value

@@ -1,4 +1,4 @@
-"""The cases of `test_cluster`. Usage: python on_cluster.py ADDRESS FOLDER CASE..."""
+"""Run cases of `test_cluster.py` on a cluster: python on_cluster.py ADDRESS FOLDER CASE..."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def both(spark, *, n=3, **more):
 
 
 def factors_in_a_file(spark, _):
-    block.IN_CALL = 0  # pass every job as a file
+    block.IN_CALL = 0  # pass all jobs as files, however small
     users, items, test, train, rng = data(ids=int)
     factors = [rng.normal(size=(len(ids), 8)).astype(np.float32) for ids in (users, items)]
     schema = "id long, features array<float>"
@@ -78,7 +78,7 @@ def factors_in_a_file(spark, _):
 
 def executor_killed(spark, folder):
     class Killing(evaluation.Job):
-        """A job whose first task kills its executor, the Java process, after its first rows."""
+        """A job whose first task kills its executor (a Java process) after its first rows."""
 
         def __call__(self, batches):
             for batch in super().__call__(batches):

@@ -1,4 +1,4 @@
-"""A model of MLlib is evaluated on Spark, and compared with MLlib's own metrics."""
+"""Evaluating a model of MLlib on Spark gives the same values as MLlib's own metrics."""
 
 import numpy as np
 import polars as pl

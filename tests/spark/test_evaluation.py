@@ -39,7 +39,7 @@ def test_factors_are_ranked_as_on_one_machine(table, ids, dtype):
 
 
 def test_factors_are_sent_as_a_file_or_read_from_shared_storage(table, monkeypatch, tmp_path):
-    monkeypatch.setattr(block, "IN_CALL", 0)  # pass every job as a file
+    monkeypatch.setattr(block, "IN_CALL", 0)  # pass all jobs as files, however small
     users, items, test, _, rng = data(seed=2)
     source, one = both_factors(table, rng, "float32", users, items)
     expected = rm.evaluate(one, pl.DataFrame(test), metrics="ndcg@5 roc_auc")
@@ -86,7 +86,7 @@ def test_arrays_of_structs_are_lists_as_recommend_for_all_users_gives(table):
     result = rs.evaluate(rs.Lists(frame), table(test, schema_of(int)), metrics=metrics)
     one = rm.Lists(pl.DataFrame({"user": users, "item": lists, "score": scores}))
     assert_same(result, rm.evaluate(one, pl.DataFrame(test), metrics=metrics))
-    # Arrays without scores, under a convention that reads their order.
+    # Arrays have no scores here, and the convention reads the order of their items.
     plain = table({"user": users, "item": lists}, "user bigint, item array<bigint>")
     given = {"protocol": "pyspark", "metrics": "precisionAt@3 meanAveragePrecisionAt@5 ndcgAt@5"}
     result = rs.evaluate(rs.Lists(plain), table(test, schema_of(int)), **given)
@@ -155,7 +155,7 @@ def test_conventions_and_rules_match_a_single_machine(table, given):
 
 
 def test_errors_of_ratings_are_over_the_rows_of_all_users(table, monkeypatch):
-    monkeypatch.setattr(means, "RESAMPLES", (8, 8))  # few, for Spark and for one machine
+    monkeypatch.setattr(means, "RESAMPLES", (8, 8))  # few, on Spark as on one machine
     users, items, _, _, rng = data(ids=int)
     user, item = np.nonzero(rng.random((len(users), len(items))) < 0.3)
     rows = {
@@ -164,7 +164,7 @@ def test_errors_of_ratings_are_over_the_rows_of_all_users(table, monkeypatch):
         "rating": rng.integers(1, 6, len(user)).astype(float),
         "prediction": rng.normal(3, 1, len(user)),
     }
-    rows["prediction"][::3] = rows["rating"][::3]  # equal predictions of several users
+    rows["prediction"][::3] = rows["rating"][::3]  # some predictions of different users are equal
     frame = table(rows, "user bigint, item bigint, rating double, prediction double")
     of_rows = "rmse mae mse r2 explained_variance fcp fcp(averaged=true) rated_roc_auc"
     given = {"metrics": f"{of_rows} ndcg@5 rated_precision@5"}
@@ -178,7 +178,7 @@ def test_errors_of_ratings_are_over_the_rows_of_all_users(table, monkeypatch):
     assert [row.counted for row in result.summary()] == [row.counted for row in expected.summary()]
     for name in of_rows.split():
         assert_same_interval(result.interval(name), expected.interval(name))
-    # Sums are equal, since they are added up in the same order.
+    # Sums over rows are equal to the last bit, since Spark adds up in the same order.
     assert dict(result.over_rows) == dict(expected.over_rows)
     with pytest.raises(InputError, match=r"'rmse' is of all users together.*Hint: lists=True"):
         rs.evaluate(rs.Pairs(frame), metrics="rmse")

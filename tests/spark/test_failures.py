@@ -30,7 +30,7 @@ def test_a_worker_that_dies_half_way_changes_nothing(table, monkeypatch, tmp_pat
     marks = str(tmp_path)
 
     class Dying(evaluation.Job):
-        """A job where each task ends its process once, after its first rows."""
+        """A job in which each task ends its process after its first rows, but only once."""
 
         def __call__(self, batches):
             import pyspark

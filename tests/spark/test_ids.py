@@ -41,11 +41,11 @@ def test_positions_are_not_taken_for_ids(table):
     kept = rs.evaluate(ranked(table, zero, one), test, metrics="rr", shifted_ids="kept")
     assert kept.counts["users_unknown"] == 1
     assert rs.evaluate(ranked(table, one, one), test, metrics="rr").mean() == {"rr": 0.5}
-    # Here the ids of the data begin at 0, and those of the model at 1.
+    # Ids of the data begin at 0, and those of the model at 1.
     tested = table({"user": zero, "item": BEST[:, 1]}, IDS)
     with pytest.raises(rm.InputError, match="users of test and train are 0 to 19, but those of"):
         rs.evaluate(ranked(table, one, zero), tested, metrics="rr")
-    # Ids begin at 0, and test lacks a few of them.
+    # The ids of test begin at 0, but some are missing.
     some = table({"user": zero[1:], "item": BEST[1:, 1]}, IDS)
     assert rs.evaluate(ranked(table, zero, zero), some, metrics="rr").mean() == {"rr": 0.5}
 
@@ -102,7 +102,7 @@ def test_integer_scores_that_double_does_not_hold_are_refused(table):
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
 def test_a_date_is_a_day_of_the_zone_of_the_session(spark, table):
     noon = datetime.datetime(2024, 5, 31, 12, tzinfo=datetime.timezone.utc)
-    hours = [0, 9, 10, 12]  # 10 hours after noon UTC, it is midnight in Berlin
+    hours = [0, 9, 10, 12]  # midnight in Berlin is 10 hours after noon UTC
     seconds = [int(noon.timestamp()) + 3600 * hour for hour in hours]
     columns = {"user": [1, 1, 2, 2], "item": [1, 2, 3, 4], "s": seconds}
     frame = table(columns, "user bigint, item bigint, s bigint")

@@ -1,4 +1,4 @@
-"""Metrics with one value for all users are added up by item, and equal those of one machine."""
+"""Spark adds up metrics over all users by item, with the same values as on one machine."""
 
 import numpy as np
 import polars as pl
@@ -117,9 +117,9 @@ OFFERED = "coverage@3 coverage@3(denominator=padded) gini@3 entropy@3(divisor=la
 def test_all_candidates_of_users_are_counted_once(table, source):
     users, items, test, _, rng = data(ids=int)
     drawn = rng.random((len(users), len(items) + 2)) < 0.3
-    drawn[:-4] = False  # at least two of six partitions have no candidates
+    drawn[:-4] = False  # two of six partitions have no candidates
     user, item = np.nonzero(drawn)
-    named = [*items, 9_001, 9_002]  # the source lacks the last two
+    named = [*items, 9_001, 9_002]  # the source does not have the last two
     sets = {"user": [users[n] for n in user], "item": [named[n] for n in item]}
     scored = {
         "user": np.repeat(users, 12),
@@ -161,7 +161,7 @@ def test_single_values_are_compared_over_resampled_users(table, monkeypatch):
     given = {"metrics": "ndcg@5 coverage@5 personalization@5", "catalogue": items}
     given["users"] = "listed"
     together = {**given, "lists": True}
-    for name, some in (("a", users[:50]), ("b", users[6:])):  # some users differ
+    for name, some in (("a", users[:50]), ("b", users[6:])):  # not the same users
         rows = {
             "user": np.repeat(some, 6),
             "item": np.concatenate([rng.permutation(items)[:6] for _ in some]),

@@ -1,4 +1,4 @@
-"""The random holdout per user."""
+"""`Fraction` holds out a random share of each user's interactions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def by_ids(data):
 
 
 def held_out(data, fraction, **options):
-    """Return train and test, with a share of each user's interactions held out."""
+    """Hold out a share of each user's interactions; return train and test."""
     made = split(data, Fraction(fraction), min_test=0, **options)
     return made.train, made.test
 
@@ -119,7 +119,7 @@ def test_larger_share_includes_the_draw_of_a_smaller_one(data, seed):
     ids=["numbers", "text", "digits"],
 )
 def test_draws_only_depend_on_ids(name):
-    """Draws depend neither on the order of the rows nor on other users."""
+    """A user's draw depends neither on the order of rows nor on other users."""
     rng = np.random.default_rng(0)
     pairs = [(u, i) for u in range(12) for i in range(20) if rng.random() < 0.6]
 

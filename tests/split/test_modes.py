@@ -1,7 +1,7 @@
-"""The modes all, separated and joined, tested like recometrics tests its own split.
+"""The modes "all", "separated" and "joined" pass the tests of recometrics' own split.
 
-Those tests are in R (``tests/testthat/test-split.R`` of recometrics 0.1.6). These are new tests
-with the same meaning, for matrices with and without ids and for data frames.
+The originals are in R (``tests/testthat/test-split.R`` of recometrics 0.1.6). The tests here check
+the same properties in Python, for matrices with and without ids and for data frames.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ def test_rows_of_drawn_test_users_are_divided(mode, seed):
     assert len(users) == 30
     assert (np.diff(users) > 0).all()
     others = np.setdiff1d(np.arange(N_USERS), users)
-    # The rows of test users are in train or test, without overlap.
+    # Each row of a test user is either in train or in test.
     np.testing.assert_array_equal((train + test)[users], whole.toarray()[users])
     assert not ((train != 0) & (test != 0)).any()
     assert not test[others].any()
-    # The rows of other users are kept apart, or are in train.
+    # The rows of other users are in the remainder (mode "separated") or in train.
     rest, empty = (remainder, train) if mode == "separated" else (train, remainder)
     np.testing.assert_array_equal(rest[others], whole.toarray()[others])
     assert not empty[others].any()

@@ -1,4 +1,4 @@
-"""Laws of splits, for every combination of who, what and filters, and for each part alone."""
+"""Laws that hold for splits with every combination of `who`, `what` and `filters`."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ PARTS = ("train", "test", "remainder")
 
 
 def interactions(seed=0, n=240, n_users=18, n_items=12):
-    """Return a data frame where pairs are repeated, and times are repeated within users."""
+    """Return a data frame with repeated pairs, and with times that repeat within a user."""
     rng = np.random.default_rng(seed)
     return pl.DataFrame(
         {
@@ -102,7 +102,7 @@ def rows_of(result):
 
 
 def columns_of(result):
-    """Return the parts without row numbers, so that rows with equal contents are equal."""
+    """Return the sorted rows of each part without row numbers, to compare them by content."""
     return {
         part: sorted(getattr(result, part).drop("row").rows())
         for part in PARTS
@@ -111,7 +111,7 @@ def columns_of(result):
 
 
 def one_row_per_pair(frame):
-    """Return one row per pair, so that the order of rows does not matter."""
+    """Keep one row per pair, so that the order of rows cannot matter."""
     return frame.unique(["user", "item"], keep="first", maintain_order=True)
 
 
@@ -129,7 +129,7 @@ def test_laws_of_every_composition(who, what):
         if result is None:
             continue
         tested += 1
-        # Every row is either in exactly one part, or counted as left out.
+        # Every row is in exactly one part, or is counted among those left out.
         parts = rows_of(result)
         rows = [row for part in parts.values() for row in part]
         assert len(set(rows)) == len(rows)
@@ -152,13 +152,14 @@ def test_laws_of_every_composition(who, what):
         if isinstance(who, UsersNumber):
             assert len(users) == 4 or any(isinstance(one, SeenInTrain) for one in filters)
         if untested == "apart":
-            # Models are fitted to remainder, and train only has test users.
+            # Models are fitted to the remainder, and train only contains test users.
             assert not set(users) & set(result.remainder["user"])
             if not any(isinstance(one, SeenInTrain) for one in filters):
                 assert set(result.train["user"]) <= set(users)
         else:
             assert counts["remainder"] == 0
-        # Another number of threads gives the same parts, and shuffled data give the same rows.
+        # Other numbers of threads give the same parts, and shuffled data give parts with the same
+        # rows.
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("recometer.split.grouping.BRIEF", 0)
             assert rows_of(split(data, what, **options, threads=3)) == parts
@@ -189,7 +190,7 @@ def test_draws_do_not_depend_on_other_users(who, what):
 
 
 def test_users_are_drawn_independently_of_other_users():
-    """A user who is drawn from all users is also drawn from any subset that contains the user."""
+    """A user who is drawn from all users is also drawn if only some users are in the data."""
     data = interactions()
     drawn = split(data, Last(1), who=UsersNumber(5)).users
     more = split(data, Last(1), who=UsersNumber(8)).users
@@ -267,7 +268,7 @@ def test_ids_of_any_kind(rename):
         pl.Series("user", [rename(n) for n in data["user"]]),
         pl.Series("item", [rename(n) for n in data["item"]]),
     )
-    # Draws break ties of times and depend on ids, so times must be distinct here.
+    # Ties of times are broken by draws that depend on ids, so times must be distinct here.
     for frame in (data, renamed):
         frame.insert_column(0, pl.Series("moment", np.random.default_rng(0).permutation(len(data))))
     results = [split(frame, Last(2), filters=KCore(3), time="moment") for frame in (data, renamed)]
@@ -351,7 +352,7 @@ def test_share_of_all_interactions_is_met_on_average():
     data = interactions(n=40_000, n_users=2000, n_items=500)
     for fraction in (0.1, 0.5):
         share = len(split(data, Fraction(fraction, per_user=False)).test) / len(data)
-        # Repeated pairs are drawn together, so the standard error is a little larger.
+        # Repeated pairs are drawn together, so allow for a slightly larger standard error.
         assert abs(share - fraction) < 6 * np.sqrt(fraction * (1 - fraction) / len(data))
     tested = len(split(data, Last(1), who=UsersFraction(0.3)).users)
     assert abs(tested / 2000 - 0.3) < 4.5 * np.sqrt(0.21 / 2000)
@@ -372,7 +373,7 @@ def test_interactions_after_a_time():
     result = split(data, After(20, until=30, since=10))
     assert result.test.equals(data.filter(pl.col("time").is_between(20, 29)))
     assert result.train.equals(data.filter(pl.col("time").is_between(10, 19)))
-    # The later interactions of other users are in no part.
+    # Later interactions of users who are not test users are left out.
     given_users = split(data, After(30), who=GivenUsers([13]))
     assert given_users.train.equals(data.filter(pl.col("time") < 30))
     assert set(given_users.test["user"]) == {13}
@@ -395,8 +396,8 @@ NOON = datetime.datetime(2024, 5, 31, 12, tzinfo=datetime.timezone.utc)
 
 
 def frames_in_zone(zone):
-    """Return frames with times around two midnights in a time zone with an offset of two hours."""
-    hours = [0, 9, 10, 12, 33, 34, 36]  # local midnights are at 10 and at 34
+    """Return frames with times around two midnights, in a time zone two hours ahead of UTC."""
+    hours = [0, 9, 10, 12, 33, 34, 36]  # it is midnight there at 10 and 34
     times = [NOON + datetime.timedelta(hours=hour) for hour in hours]
     columns = {"user": [1] * 7, "item": [*range(7)]}
     of_arrow = pa.table({**columns, "time": pa.array(times, pa.timestamp("us", tz=zone))})
@@ -430,7 +431,7 @@ def test_dates_are_in_the_time_zone_of_the_times(zone, tmp_path):
     for name, data in given.items():
         for time in ("2024-06-01", day, midnight, np.datetime64(day), pd.Timestamp(day)):
             assert items(split(data, After(time)).test) == [2, 3, 4, 5, 6], name
-        # Times that state a time zone are read in that zone.
+        # If the argument states a time zone, that zone applies instead of the column's.
         utc = midnight.replace(tzinfo=datetime.timezone.utc)
         assert items(split(data, After(utc)).test) == [3, 4, 5, 6], name
         assert items(split(data, After("2024-06-01T00:00Z")).test) == [3, 4, 5, 6], name
@@ -450,7 +451,7 @@ def test_dates_need_a_time_zone_if_times_have_several():
         split(data, After("2024-06-01"))
     assert split(data, After("2024-06-01T00:00+02:00")).test["item"].to_list() == [3]
     assert split(data, Last(1)).test["item"].to_list() == [3]
-    # Times in one zone have different offsets in summer and in winter.
+    # In a single time zone, offsets differ between summer and winter.
     local = [pd.Timestamp(text).tz_convert("Europe/Berlin") for text in texts]
     of_pandas = data.to_pandas().assign(time=pd.Series(local, dtype=object))
     assert split(of_pandas, After("2024-06-01")).test["item"].tolist() == [3]
@@ -816,7 +817,7 @@ def test_empty_train_gives_a_warning():
         split(data, After(-1), filters=KCore(2))
     with pytest.warns(DataWarning, match="^Fold 0: train is empty"):
         list(folds(data, Windows([-1, 20])))
-    # No warning, since the rows of other users remain for training.
+    # An empty train causes no warning here, since models are fitted to the rows of other users.
     split(data, Number(99), who=GivenUsers([13]), untested="apart")
 
 
@@ -992,7 +993,7 @@ def test_memory_is_checked_before_splitting(monkeypatch, tmp_path):
         split(tmp_path / "data.parquet", Last(1))
 
 
-# These draws were recorded once. SplitMix64 and BLAKE2b give the same draws everywhere.
+# Recorded draws, which SplitMix64 and BLAKE2b must reproduce on every machine and in every version.
 
 
 def test_draws_are_the_same_on_every_platform():
@@ -1169,7 +1170,8 @@ def test_text_dates_split_frames(kind, tmp_path):
 def test_split_after_a_share_of_the_interactions():
     times = [5, 1, 1, 1, 2, 3, 4, 4, 4, 6]
     data = pl.DataFrame({"user_id": range(10), "item_id": range(10), "time": times})
-    # The 8th of 10 interactions has the time 4, like two others.
+    # After 70 % of the 10 interactions comes the 8th, with time 4. Two other interactions also have
+    # time 4.
     for share, first in ((0.7, 4), (0.8, 5), (0.9, 6), (0.4, 3)):
         made = split(data, After(share=share))
         expected = sorted(times)[int(share * 10)]
@@ -1194,7 +1196,7 @@ def test_split_package_is_callable() -> None:
 
 
 def test_type_declarations_cover_every_name_of_the_package() -> None:
-    """Modules cannot be called, so type checkers take ``rm.split.Last`` from a class."""
+    """Type checkers cannot call modules, so a class declares names such as ``rm.split.Last``."""
     tree = ast.parse(Path(calling.__file__).read_text(encoding="utf-8"))
     (named,) = (node for node in ast.walk(tree) if getattr(node, "name", "") == "Splitting")
     assert isinstance(named, ast.ClassDef)

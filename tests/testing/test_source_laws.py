@@ -1,4 +1,4 @@
-"""All our sources obey the laws, and the laws detect sources that do not."""
+"""All sources of recometer obey the laws for sources, and the laws detect broken sources."""
 
 import dataclasses
 

@@ -1,7 +1,8 @@
-"""Interrupt long work at several moments, and measure how long it continues.
+"""Interrupt long-running work at several moments, and measure how long it continues.
 
-`python interrupted.py PHASE` prints the duration of the work, then a line per interruption. All are
-in seconds of processor time, since wall time depends on the load of the machine.
+`python interrupted.py PHASE` prints the duration of the work, and then how long it continued after
+each interruption. Times are in seconds of processor time, since wall time depends on the machine's
+load.
 `test_interrupted.py` runs this script.
 """
 
@@ -27,13 +28,13 @@ PHASES: dict[str, Callable[[], Callable[[], Any]]] = {}
 
 
 def phase(prepare):
-    """Register a function that prepares work and returns it."""
+    """Register a function that prepares work, and returns a function that does it."""
     PHASES[prepare.__name__] = prepare
     return prepare
 
 
 def some(n_users, n_items, each):
-    """Return a test set with a few items per user."""
+    """Return a test set with a few random items per user."""
     rows = np.repeat(np.arange(n_users), each)
     columns = RNG.integers(0, n_items, n_users * each)
     return scipy.sparse.csr_array(
@@ -79,7 +80,7 @@ def lists_of_factors():
 
 @phase
 def scores():
-    # To save memory, the scores of consecutive users overlap, shifted by one item.
+    # To save memory, all users share one array of scores, shifted by one item per user.
     shared = np.lib.stride_tricks.sliding_window_view(normal(89_999), 50_000)
     model, test = rm.Scores(shared), some(40_000, 50_000, 20)
     return lambda: rm.evaluate(model, test, metrics="ndcg@10 coverage@10", threads=1)
@@ -148,7 +149,7 @@ def compare():
 def interrupted_at(share, whole, work):
     """Interrupt work after a share of its duration, and return how many seconds it continues.
 
-    If the work ends before that, repeat it based on its latest duration.
+    If the work ends before it is interrupted, repeat it, based on its latest duration.
     """
     came = []
 

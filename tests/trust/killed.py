@@ -1,9 +1,9 @@
-"""Save something repeatedly, and kill the process (SIGKILL) one step later each time.
+"""Save something repeatedly, and kill the process (SIGKILL) one step later every time.
 
-`python killed.py WHAT FOLDER` prints a line per kill, `old` or `new`, for the version that is
-complete on disk, and finally `ended`. A step is a system call that Python makes for a file in the
-folder. `test_killed.py` runs this script. It forks processes before Polars starts its threads,
-since forked processes would lack these.
+For each kill, `python killed.py WHAT FOLDER` prints `old` or `new`: the version that is complete on
+disk. It finally prints `ended`. A step is a system call that Python makes for a file in the
+folder. `test_killed.py` runs this script. It forks before Polars starts its threads,
+since a forked process would lack these threads.
 """
 
 import contextlib
@@ -57,7 +57,7 @@ class SavedSplit:
 
         rows = np.random.default_rng(1).integers(0, 9, (40, 2))
         data = pl.DataFrame({"user": rows[:, 0], "item": rows[:, 1], "time": np.arange(40)})
-        if seed == 0:  # this version has more files, for its ids
+        if seed == 0:  # the old version has additional files of ids
             return rm.split(rm.Interactions.of(data), rm.split.Last(1))
         return rm.split(data, rm.split.Last(2))
 
@@ -192,7 +192,7 @@ def main():
         if status == -signal.SIGKILL:
             found = in_child(lambda: [what.found(folder, seed) for seed in (0, 1)].index(True))
             print({0: "old", 1: "new"}.get(found, f"broken at step {step}"), flush=True)
-            # Files left by the killed process must not prevent another save.
+            # Saving again must work, even if the killed process left files behind.
             assert in_child(lambda: what.save(folder, 1) or 0) == 0
             assert in_child(lambda: not what.found(folder, 1)) == 0
         else:

@@ -1,7 +1,7 @@
 """Run out of memory, or evaluate repeatedly, in a process of its own: `python starved.py CASE`.
 
-Prints the error, and whether a small evaluation still works afterwards. `test_memory.py` runs this
-script.
+It prints the error, and whether a small evaluation still works afterwards. `test_memory.py` runs
+this script.
 """
 
 import resource
@@ -19,7 +19,7 @@ ROOM = 256 * 2**20  # bytes of memory available to the work
 
 
 def pages(column):
-    """Return the size of this process in bytes: address space (0), resident (1) or data (5)."""
+    """Return the memory of this process in bytes: address space (0), resident (1) or data (5)."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[column]) * resource.getpagesize()
 
@@ -65,7 +65,7 @@ CASES = {one.__name__: one for one in (long_lists, many_cutoffs, many_users, tex
 
 
 def starved(case):
-    """Print the error of work that needs more memory than is available."""
+    """Run work that needs more memory than is available, and print the error."""
     before = small().mean()
     limit = pages(5) + ROOM
     resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.RLIM_INFINITY))
@@ -81,7 +81,7 @@ def starved(case):
 
 
 def repeated():
-    """Print how many bytes the process grows by over a thousand evaluations."""
+    """Print by how many bytes the process grows during a thousand evaluations."""
     for number in range(300):
         small(number)
     before = pages(1)

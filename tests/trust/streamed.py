@@ -3,8 +3,8 @@
 3 GiB is the size of the numbers as the kernel reads them: float16 is converted to float32. If users
 or items are float64, both are converted to float64.
 
-Prints how many bytes of anonymous memory it took, and whether the values equal those of an
-evaluation in memory. `test_streamed.py` runs this script.
+It prints how many bytes of anonymous memory the evaluation took, and whether the values equal those
+of an evaluation in memory. `test_streamed.py` runs this script.
 """
 
 import json
@@ -51,7 +51,7 @@ def factors_in_file(path, dtype, order):
 
 
 def judged(items, n_items, user_ids=None):
-    """Return interactions with the items in a user's row."""
+    """Return interactions in which each user has the items of a row."""
     pairs = np.stack([np.repeat(np.arange(len(items)), items.shape[1]), items.ravel()])
     sizes = {"n_users": len(items), "n_items": n_items}
     item_ids = None if user_ids is None else np.arange(n_items)
@@ -64,9 +64,9 @@ def best(scores, places):
 
 
 def items(path, dtype, order):
-    """Write item factors to the file; the judged items are some of the best non-zero ones.
+    """Write item factors to the file; the judged items are some of the best items with factors.
 
-    If dtype is float64, only the users have it, so recometer converts the float32 items.
+    For float64, only user factors have this dtype, so recometer converts the float32 items.
     """
     few, chosen = factors_in_file(path, "f4" if dtype == "f8" else dtype, order)
     users = np.random.default_rng(1).standard_normal((N_OTHERS, N_FACTORS)).astype(dtype)
@@ -77,7 +77,7 @@ def items(path, dtype, order):
 
 
 def users(path, dtype, order):
-    """Write user factors to the file, for users of whom some are in test. Items are float32."""
+    """Write user factors to the file; some of the users are in test. Item factors are float32."""
     few, chosen = factors_in_file(path, dtype, order)
     others = np.random.default_rng(1).standard_normal((300, N_FACTORS)).astype(np.float32)
     ids = np.arange(N_ROWS)
@@ -88,7 +88,7 @@ def users(path, dtype, order):
 
 
 def scores(path, dtype, order):
-    """Write scores to the file, which are not 0 for some users."""
+    """Write scores to the file, with scores other than 0 for some users."""
     matrix = file_of(path, (N_SCORED, GIB // 1024), dtype, order)
     rows = np.arange(0, N_SCORED, 64)
     matrix[rows, :1000] = np.random.default_rng(0).random((len(rows), 1000), np.float32)
@@ -113,7 +113,7 @@ class Watch(threading.Thread):
 
 
 def main(case, dtype, order, folder):
-    """Evaluate with limited memory, and then evaluate only the relevant part in memory."""
+    """Evaluate the file with limited memory, and then the part that matters in memory."""
     path = folder / "a.npy"
     (make, test), (alone, small) = CASES[case](path, dtype, order)
     mapped, read_as = np.load(path, mmap_mode="r"), np.result_type(dtype, np.float32)

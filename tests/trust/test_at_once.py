@@ -18,7 +18,7 @@ METRICS = "ndcg@5 ap rr roc_auc coverage@5"
 
 
 def values(number):
-    """Evaluate one of several models on the same data, with threads of its own."""
+    """Evaluate one of several models on the same data, with several threads."""
     source = (rm.Factors(USERS, ITEMS), rm.Scores(USERS @ ITEMS.T))[number % 2]
     ties = ("expected", "random")[number // 2 % 2]
     with warnings.catch_warnings():
@@ -27,7 +27,7 @@ def values(number):
     return [repr(result.mean()), *(result[name].tobytes() for name in ("ndcg@5", "ap", "rr"))]
 
 
-@pytest.mark.filterwarnings("ignore")  # other threads set and reset the warning filters
+@pytest.mark.filterwarnings("ignore")  # other threads change the warning filters
 def test_concurrent_evaluations_give_the_same_values():
     alone = [values(number) for number in range(4)]
     with ThreadPoolExecutor(THREADS) as pool:

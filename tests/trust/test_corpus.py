@@ -1,4 +1,4 @@
-"""Read all inputs that fuzzing has kept; see `fuzz.py`."""
+"""Replay all inputs that fuzzing has kept; see `fuzz.py`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The names of users, items, models and titles cannot add elements to pages."""
+"""Names of users, items and models, and titles, cannot add elements to a report's page."""
 
 import csv
 import html.parser
@@ -40,14 +40,14 @@ texts = st.one_of(
         st.one_of(st.sampled_from(PIECES), st.characters(exclude_categories=["Cs"])), max_size=8
     ).map("".join),
 )
-# Numbers make names unique.
+# Each name ends with a number, which makes it unique.
 names = st.lists(texts, min_size=9, max_size=9).map(
     lambda found: [f"{text}{at}" for at, text in enumerate(found)]
 )
 
 
 class Page(html.parser.HTMLParser):
-    """A parser for the elements of a page with their attributes, and the data in its scripts."""
+    """A parser that collects a page's elements with their attributes, and the data in scripts."""
 
     def __init__(self, text):
         super().__init__()
@@ -95,7 +95,7 @@ def report(called):
 
 @pytest.fixture(scope="module")
 def plain():
-    """Make the same page with harmless names of equal length."""
+    """Make the same page with harmless names, for comparison."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(page, "vega", lambda: "window.vegaEmbed = null;")
         yield Page(report([f"name {at}" for at in range(9)]))
@@ -135,7 +135,7 @@ def test_names_add_no_elements_to_tables(called):
 @example([-1.5, -3, float("-inf"), True])
 @examples(4)
 def test_spreadsheets_see_no_text_as_a_formula(values):
-    # Python 3.10 neither reads nor writes the character NUL in CSV.
+    # The csv module of Python 3.10 can neither read nor write the character NUL.
     assume(sys.version_info >= (3, 11) or not any("\0" in str(value) for value in values))
     table = Table([Column("a")], [{"a": value} for value in values])
     kept, safe = (

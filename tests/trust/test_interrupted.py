@@ -1,4 +1,4 @@
-"""After Ctrl-C, long work ends soon, leaves no thread, and can be repeated."""
+"""After Ctrl-C, long-running work ends soon, leaves no threads behind, and can be repeated."""
 
 import signal
 

@@ -6,7 +6,7 @@ import pytest
 from scripts import run_script
 
 pytestmark = pytest.mark.faults
-# What is saved, and the minimum number of kills; there is one before each step.
+# What is saved, and the minimum number of kills. A kill happens before each step.
 SAVED = {
     "evaluation": 2,
     "split": 10,
@@ -27,5 +27,5 @@ def test_old_or_new_version_is_complete_after_a_kill(what, tmp_path):
     assert end == "ended"
     assert len(kills) >= SAVED[what]
     assert set(kills) == {"old", "new"}
-    # The old version is complete up to some step, and the new version from then on.
+    # The old version is complete until some step, and the new version from this step on.
     assert kills == sorted(kills, reverse=True)

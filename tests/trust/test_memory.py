@@ -1,4 +1,4 @@
-"""If memory runs out, an error states the requested size. Memory is released."""
+"""If memory runs out, an error states the requested size; repeated work releases its memory."""
 
 import re
 import sys
@@ -11,11 +11,11 @@ pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limits are Linux's"),
 ]
 ASKED_FOR = r"MemoryError: Unable to allocate [\d.]+ [KMGT]iB for an array with shape .* data type"
-LEAST = 4 * 2**20  # bytes by which a process may grow; allocators keep some memory
+LEAST = 4 * 2**20  # allowed growth in bytes, since allocators keep some memory
 
 
 def said(case):
-    """Run a case in a process of its own; return its output."""
+    """Run a case in a separate process; return its output."""
     return run_script("starved.py", case, timeout=300).splitlines()
 
 

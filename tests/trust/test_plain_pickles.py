@@ -1,4 +1,4 @@
-"""The states of training processes hold numbers, strings, arrays and ids, but no code."""
+"""Pickled states of training processes contain numbers, strings, arrays and ids, but no code."""
 
 import datetime
 import decimal

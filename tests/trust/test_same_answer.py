@@ -13,7 +13,7 @@ from recometer.sources import factors, lists
 
 TIES = ("expected", "random")
 SETS = _kernel.instruction_sets()
-# The settings for the number of users, items or places per block.
+# The constants that limit the number of users, items or places per block.
 BLOCKS = (
     (factors, "USERS_PER_TASK"),
     (factors, "USERS_PER_BLOCK"),
@@ -24,7 +24,7 @@ BLOCKS = (
     (listed, "BLOCK_PLACES"),
 )
 FRAME_NAMES = ("polars", "pandas", "pandas categories", "pyarrow table")
-# Threads, orders of rows and data frame libraries vary together.
+# The number of threads, the order of rows and the data frame library all vary.
 CHANGES = [
     {"threads": threads, "order": threads // 2, "frame": FRAMES[FRAME_NAMES[threads % 4]]}
     for threads in (2, 3, 5, 8)
@@ -66,13 +66,13 @@ def test_block_sizes(model, size, monkeypatch):
 
 def test_values_do_not_depend_on_process_or_hash_seed():
     wanted = {model: expected(model, "random") for model in MODELS}
-    # This process has a random hash seed.
+    # Python's hash seed is random in this process.
     printed = run_script("same_answer.py", PYTHONHASHSEED="12345")
     assert dict(line.split() for line in printed.splitlines()) == wanted
 
 
 def test_values_depend_on_the_seed():
-    """The comparisons would prove nothing if the values did not depend on the seed."""
+    """Values depend on the seed; otherwise, the other tests in this file would prove nothing."""
     for model in ("factors", "scores", "lists"):
         other = evaluated(model, ties="random", seed=4, threads=1)
         assert digest(other) != expected(model, "random")

@@ -26,16 +26,16 @@ ATTRIBUTES = {"system", "popen", "read_pickle", "to_pickle", "fork", "execv", "s
 ALLOWED = {
     ("sources/models.py", "eval"),  # torch's Module.eval, which ends training mode
     ("integrations/lightning.py", "eval"),  # the same
-    # The state of a training; only arrays and ids are unpickled.
+    # These read the states of training processes, but only unpickle arrays and ids.
     ("integrations/torchmetrics.py", "pickle"),
     ("integrations/_plain.py", "pickle"),
-    # Messages between driver and tasks, which Spark pickles anyway.
+    # Messages between Spark's driver and tasks, which Spark also pickles.
     ("spark/block.py", "pickle"),
-    # They parse the names of files and folders, and open nothing.
+    # These parse names of files and folders, and do not open URLs.
     ("integrations/sentence_transformers.py", "urllib.parse"),
     ("data/files.py", "urllib.parse"),
-    ("data/frames.py", "eval"),  # Polars' list.eval: an expression on the entries of lists
-    ("comparing/gates.py", "xml.etree"),  # only writes
+    ("data/frames.py", "eval"),  # Polars' list.eval runs expressions on list entries
+    ("comparing/gates.py", "xml.etree"),  # only writes XML
 }
 
 
@@ -115,7 +115,7 @@ needs_links = pytest.mark.skipif(sys.platform == "win32", reason="links need rig
 
 @needs_links
 def test_links_are_replaced_not_followed(here):
-    """Saving replaces a link with a file; the target of the link is unchanged."""
+    """Saving replaces a link with a file, and leaves the target of the link unchanged."""
     result = rm.evaluate(rm.Scores(np.eye(2)), np.eye(2), metrics="rr")
     for name, save in (("a.parquet", result.save), ("a.csv", result.to_csv)):
         target = here / f"target of {name}"

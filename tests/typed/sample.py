@@ -1,4 +1,4 @@
-"""A user's program for type checkers, which reject it if an `assert_type` is wrong."""
+"""A sample program that type checkers read. They reject it if an `assert_type` is wrong."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DATA = pl.DataFrame({"user": ["a", "a", "b", "b"], "item": [1, 2, 1, 2], "time":
 
 
 class Mine:
-    """A model of the user's own."""
+    """A custom model."""
 
     def recommend(self, users: list[str], k: int) -> list[list[int]]:
         return [[1, 2][:k] for _ in users]

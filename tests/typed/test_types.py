@@ -1,4 +1,4 @@
-"""The declared types of keywords match the code, and users' programs pass type checkers."""
+"""Declared types of keywords match the code, and a user's program passes type checkers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""List metrics printed by 11 libraries, reproduced by our formulas with named parameters.
+"""Our formulas, with parameters, reproduce the list metrics that 11 libraries printed.
 
-The records are in shared/conventions/results.json, run on shared/conventions/cases.json.
+The recorded values in shared/conventions/results.json are for shared/conventions/cases.json.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def lists_of(rows, n_items):
 
 
 def side(rows):
-    """Convert each user's dict of items and gains to a ragged table."""
+    """Convert the users' dicts of items and gains to a ragged table."""
     rows = [sorted(row.items()) for row in rows]
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     items = np.array([item for row in rows for item, _ in row], np.int64)
@@ -159,12 +159,12 @@ def data(record, users, features):
     )
 
 
-# LensKit was run with one more interaction in train, with an item of u4's list.
+# LensKit was run with an additional interaction in train, with an item from the list of u4.
 LENSKIT_EXTRA = [19]
 
 
 def recommenders(record):
-    # The first record of each k compares items by their users in train, the second by features.
+    # For each k, the first record compares items by their users in train, the second by features.
     twins = [
         each
         for each in records()
@@ -294,7 +294,7 @@ def computed(record, rule):
     if metric.definition.over_users:
         value = compute_for_all(ListedUsers(given), [metric], protocol)[str(metric)]
         alone = {}
-        if record.get("per_user"):  # the library was run for each user
+        if record.get("per_user"):  # a record per user
             for user in record["per_user"]:
                 one = data(record, [user], rule.features)
                 alone[user] = compute_for_all(ListedUsers(one), [metric], protocol)[str(metric)]
@@ -307,7 +307,7 @@ def computed(record, rule):
     return rule.last(mean), dict(zip(users, values.tolist(), strict=True))
 
 
-# Defects of the libraries, and records that cannot be reproduced.
+# Records that cannot be reproduced, because of defects of the libraries or for other reasons.
 def exception(record):
     if record.get("error"):
         return "the library raised"
@@ -337,7 +337,7 @@ def check(record, rule):
     return n
 
 
-# The number of records of list metrics that are reproduced.
+# The numbers of reproduced records of list metrics.
 COVERED = {
     "evidently": 56, "lenskit": 44, "pyg": 16, "recbole": 70, "recmetrics": 40,
     "recommenders": 12, "recpack": 20, "rectools": 70, "replay": 50, "rexmex": 44,

@@ -22,7 +22,7 @@ EVERY = [
     for parameters in variants(name)
     for cutoff in (1, 3, 7)
 ]
-# Combine each two parameters, at one cut-off.
+# Test every combination of two parameters at one cut-off.
 EVERY += [
     Metric(name, 3, tuple({**one, **other}.items()))
     for name in reading("lists")

@@ -1,4 +1,4 @@
-"""Expected values in large tie groups agree with exact or compensated sums."""
+"""Expected values in large groups of tied items agree with exact or compensated sums."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from recometer.ranks import Ranks
 from recometer.testing import rank
 from recometer.ties import WHOLE, resolve
 
-# These tie groups end before and after the ends of the tables (4,096 and 65,536 places), and take
-# every code path of the expected reciprocal rank.
+# These groups end shortly before or after the tables of the metric end (4,096 and 65,536 places),
+# and take every code path of the expected reciprocal rank.
 STARTS = (0, 1, 7, 1_000, 4_090, 65_530, 200_000)
 SIZES = (2, 3, 10, 50, 200, 2_000)
 
@@ -71,7 +71,7 @@ def chances(size: int, relevant: int):
 def test_values_of_tie_groups_do_not_depend_on_other_users():
     kinds = [(0, 1, 1), (3, 6, 6), (7, 3, 1), (0, 10, 5), (0, 80, 2), (50, 80, 1), (2, 9, 8)]
     kinds += [(1_000, 200, 66), (1_000, 300, 180), (7, 200, 5), (0, 200, 66), (90, 100, 20)]
-    kinds += [(65_540 + place, 1, 1) for place in range(1, 9)]  # only these are not tied
+    kinds += [(65_540 + place, 1, 1) for place in range(1, 9)]  # the only users without ties
     users = [one_group(*kind) for kind in kinds]
     deep = [one_group(place, 1, 1) for place in (2, 4, 9, 20)]
     users += [dataclasses.replace(user, gain=np.array([3.0])) for user in deep]
@@ -119,7 +119,7 @@ def test_reciprocal_rank_and_hit(size):
     ],
 )
 def test_reciprocal_rank_of_many_tied_relevant_items(start, size, relevant):
-    """The reference is a sum with 40 digits, which omits terms below 1e-30."""
+    """The expected value is a sum with 40 digits, without terms below 1e-30."""
     with decimal.localcontext() as context:
         context.prec = 40
         chance, expected = decimal.Decimal(relevant) / size, decimal.Decimal(0)
@@ -150,7 +150,7 @@ def test_average_precision_and_ndcg(start, size):
             ap.append(math.fsum(precisions[:within]))
             found = relevant * math.fsum(discounts[:within]) / size
             ndcg.append(found / math.fsum(best[: min(relevant, cutoff)]))
-        # Allow an absolute error: far down the ranking, large terms of the closed form cancel.
+        # Allow an absolute error, since large terms of the closed form cancel far down the ranking.
         assert computed("ap", start, size, relevant, cutoffs) == pytest.approx(
             ap, rel=1e-14, abs=1e-15
         ), f"{relevant} relevant items"

@@ -52,7 +52,7 @@ def enough(case: RankingCase, user: int) -> bool:
 
 
 def same(value: float, expected: float, rel: float, least: float) -> bool:
-    """Do the same as pytest.approx, which would take half of the time of the tests."""
+    """Compare numbers like pytest.approx, which would take half of the running time."""
     if math.isnan(expected):
         return math.isnan(value)
     return abs(value - expected) <= max(rel * abs(expected), least) or value == expected
@@ -120,7 +120,7 @@ def every_ranking(n: int, gains: Sequence[float | None]) -> Iterator[Ranking]:
 
 
 def one_item_first(ranking: Ranking) -> list[Ranking]:
-    """Return rankings in which each item of the first tie group in turn comes before the others."""
+    """Return a ranking for each item of the first tie group, with this item before the group."""
     number = next(number for number, group in enumerate(ranking) if len(group) > 1)
     before, group, after = ranking[:number], ranking[number], ranking[number + 1 :]
     return [(*before, (item,), group[:i] + group[i + 1 :], *after) for i, item in enumerate(group)]
@@ -128,7 +128,7 @@ def one_item_first(ranking: Ranking) -> list[Ranking]:
 
 @pytest.mark.parametrize(("n", "gains"), [(6, (None, 1.0)), (4, (None, 1.0, 3.0, -1.0))])
 def test_value_of_a_tie_group_averages_over_its_first_item(n, gains):
-    """Check this for all rankings, before the results of formulas are clipped to their bounds."""
+    """A group's value is the mean over the item that comes first. Check this for all rankings."""
     rankings = list(every_ranking(n, gains))
     number = {ranking: row for row, ranking in enumerate(rankings)}
     scores = [[-place for place, group in enumerate(one) for _ in group] for one in rankings]

@@ -1,4 +1,4 @@
-"""The expected ERR within large tie groups agrees with a sum over all places."""
+"""The expected ERR of large groups of tied items agrees with a sum over all places."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import scipy.sparse
 
 import recometer as rm
 
-# The gains in the large group. Two items with gain 1 are before it.
+# The gains of the items in the large group. Two items with gain 1 rank above the group.
 GAINS = {
     "few": lambda draw, n: draw.integers(0, 5, n).astype(float),
     "many": lambda draw, n: 4 * draw.random(n),
@@ -32,7 +32,7 @@ def value(name: str, scores: np.ndarray, gains: np.ndarray) -> float:
 
 
 def err_place_by_place(start: int, size: int, q: np.ndarray) -> np.ndarray:
-    """Return the contribution of each place without subtractions, so rounding errors stay small."""
+    """Compute the contribution of each place without subtractions, to avoid rounding errors."""
     n = len(q)
     come = np.arange(n + 1)
     # Among the first i items, `come` are chosen. `none` is the mean product of their (1 - q), over
@@ -81,7 +81,7 @@ def test_large_ties_are_exact_up_to_rounding(kind, max_gain):
 
 
 def test_huge_tie_of_items_with_equal_gains():
-    """All orders have the same value: each place satisfies an eighth of the remaining users."""
+    """All orders have the same value, since each place satisfies 1/8 of the remaining users."""
     n = 50_000
     actual = value("err(max_gain=3)", np.append(1.0, np.zeros(n)), np.append(np.nan, np.ones(n)))
     expected = math.fsum(1 / 8 * (7 / 8) ** (i - 1) / (i + 1) for i in range(1, 2_000))
@@ -91,9 +91,9 @@ def test_huge_tie_of_items_with_equal_gains():
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("err(max_gain=60)", 1 / 2),  # the chance to satisfy rounds to 1
+        ("err(max_gain=60)", 1 / 2),  # the chance of satisfaction rounds to 1
         ("err@2000(max_gain=60)", 1 / 2),
-        ("err(max_gain=1e5)", 0.0),  # the chance to satisfy rounds to 0
+        ("err(max_gain=1e5)", 0.0),  # the chance of satisfaction rounds to 0
         ("err@2000(max_gain=1e5)", 0.0),
     ],
 )

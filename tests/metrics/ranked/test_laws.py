@@ -8,7 +8,7 @@ from recometer.metrics import reading
 from recometer.testing import LAWS
 from recometer.testing.laws import at_cutoffs
 
-# The cut-off beyond the number of items is only tried without parameters, to save time.
+# To save time, only metrics without parameters are tested at cut-off 9, beyond the number of items.
 EVERY = [
     metric
     for name in reading("ranks")

@@ -75,8 +75,8 @@ def test_relevance(name, expected):
 
 def test_bpref_with_more_irrelevant_than_relevant_judged_items():
     ranks = rank([9, 8, 8, 8, 7, 6, 6, 5], [0, 1, 0, 0, 0, 1, 0, NAN])
-    # One to three irrelevant judged items come before the first relevant item, of which at most two
-    # count. Four or five come before the second one.
+    # One to three judged irrelevant items come before the first relevant item, and four or five
+    # before the second one. At most two of them count.
     expected = (1 - (1 + 2 + 2) / 3 / 2 + 0) / 2
     assert value("bpref", ranks) == pytest.approx(expected, rel=1e-15)
 
@@ -105,7 +105,7 @@ def test_gains(name, expected):
 
 
 def test_partial_auc_pairs_the_first_relevant_items_despite_ties():
-    """Each of the first three relevant items is above all three others, in any order of the tie."""
+    """In any order of the tie, the first three relevant items are above all three other items."""
     ranks = rank([9, 8, 7, 7, 1, 1, 1], [1, 1, 1, 1, NAN, NAN, NAN])
     assert value("partial_auc@3(denominator=min)", ranks) == 1
 
@@ -130,7 +130,7 @@ def test_graded_discounts_of_zero_and_negative_gains():
     ("gains", "ones"), [([2, 1, NAN], 3), ([1, -1, NAN], 1), ([-2, 1, NAN], 4), ([4, 9, NAN], 4)]
 )
 def test_ideal_order_can_have_the_sum_of_gains_as_ones(gains, ones):
-    """The ideal order has that many ones; if the sum is negative, it is added to k + 1."""
+    """The ideal order has as many ones as the sum of gains, or k + 1 + sum if that is negative."""
     actual = value("ndcg@4(ideal=sum)", rank([3, 2, 1], gains), negative_gains="counted")
     ideal = sum(1 / math.log2(place + 1) for place in range(1, ones + 1))
     assert actual == pytest.approx((gains[0] + gains[1] / math.log2(3)) / ideal, rel=1e-15)
@@ -189,7 +189,7 @@ def test_training_items_as_negatives():
 @pytest.mark.parametrize("rules", [{"ties": "random"}, {"ties": "item"}, {"relevant_from": 1}])
 @pytest.mark.parametrize("n_trained", [1, 2])
 def test_relevant_items_that_are_not_candidates_rank_below_training_items(rules, n_trained):
-    """If they were tied, each pair would count half: 1/6 with one training item, 2/6 with two."""
+    """The pairs with training items do not count half, as they would in a tie (1/6 or 2/6)."""
     train = np.array([[1, n_trained == 2, 0, 0]])
     test, candidates = np.array([[0, 0, 0, 1]]), np.array([[1, 1, 1, 0]])
     result = rm.evaluate(
@@ -277,7 +277,7 @@ def one_group(start: int, size: int, gains: list[float]):
 @pytest.mark.parametrize("start", [0, 3, 5_000])
 @pytest.mark.parametrize("size", [2, 50, 1_000])
 def test_one_item_in_a_large_group(start, size):
-    """Every place is equally likely, so the value is the mean over the places."""
+    """The item is equally likely at every place, so the value is the mean over these places."""
     ranks = one_group(start, size, [2.0])
     places = range(start + 1, start + size + 1)
     k = start + max(size // 2, 1)
@@ -299,7 +299,7 @@ def test_one_item_in_a_large_group(start, size):
 
 
 def test_precisions_of_hits_average_over_orders_of_an_earlier_pair():
-    """The hit of the pair is first or second; the fourth place is a hit in two of three orders."""
+    """The pair's hit is at rank 1 or 2, and rank 4 has a hit in two of three orders."""
     ranks = rank([3, 3, 2, 1, 1, 1], [1, NAN, NAN, 1, 1, NAN])
     expected = (1 + 1 / 2) / 2
     expected = expected / 3 + 2 / 3 * (expected + 2 / 4) / 2
@@ -320,7 +320,7 @@ def test_large_group_of_only_relevant_items():
 
 
 def test_skipping_negligible_terms_of_large_groups_changes_nothing(monkeypatch):
-    """The first 100 of 600 tied relevant items almost certainly satisfy the user."""
+    """The first 100 of 600 tied items almost certainly satisfy the user; others are skipped."""
     generator = np.random.default_rng(3)
     gains = np.where(generator.random(1000) < 0.6, generator.integers(1, 5, 1000), np.nan)
     ranks = rank(generator.integers(0, 2, 1000).astype(float), gains)
@@ -332,12 +332,12 @@ def test_skipping_negligible_terms_of_large_groups_changes_nothing(monkeypatch):
 
 
 def test_huge_gains():
-    """2^gain overflows, which leaves ratios of powers intact and makes other values undefined."""
+    """If 2^gain overflows, ratios of powers are still correct, and other values are undefined."""
     ranks = rank([3, 2, 1], [5_000, 4_999, NAN])
     assert value("err(max_gain=5000)", ranks) == pytest.approx(1.0)
     assert math.isnan(value("ndcg@2(gain=exponential)", ranks))
     assert value("ndcg@2", ranks) == 1
-    # One such gain makes the value undefined, even if other gains have finite powers.
+    # A single overflow makes the value undefined, even if the powers of other gains are finite.
     assert math.isnan(value("ndcg@2(gain=exponential)", rank([3, 2, 1], [1, 1e20, 2])))
 
 
@@ -367,7 +367,7 @@ def test_evaluate_states_the_largest_gain_and_the_parameters(tmp_path):
 
 
 def test_metrics_request_places_beyond_the_cutoff():
-    """These metrics read relevant items beyond the cut-off, so they must not limit the depth."""
+    """Metrics that read relevant items beyond the cut-off must not limit the depth of rankings."""
     rng = np.random.default_rng(0)
     users, items = rng.normal(size=(30, 4)), rng.normal(size=(200, 4))
     test = rng.random((30, 200)) < 0.05
@@ -427,7 +427,7 @@ def test_broken_law_names_the_metric():
     ],
 )
 def test_min_denominator_without_a_cutoff_counts_all_relevant_items(name, expected):
-    """Without k, min(k, R) is R for lists of any length, also in pooled means."""
+    """Without a cut-off k, min(k, R) means R for lists of any length, also in pooled means."""
     lists, test = rm.Lists({"ann": ["a", "b"]}), {"ann": ["b", "c", "d"]}
     result = rm.evaluate(lists, test, metrics=name)
     assert result[name] == pytest.approx(expected, rel=1e-15)
@@ -440,7 +440,7 @@ def test_last_place_of_a_short_list_is_repeated():
     rules = {"deep_cutoffs": "computed", "all_relevant": "computed"}
     plain, tied = rank([3, 2, 1], [0, 1, 1]), rank([3, 2, 2, 2], [1, 0, 1, 0])
     name = "mean_recall@5(over=relevant,repeat_last)"
-    both = rank([3, 2, 2], [0, 1, 1])  # tied with each other, at the same ranks
+    both = rank([3, 2, 2], [0, 1, 1])  # tied at the same ranks
     for one in (plain, both):
         assert value(name, one, **rules) == pytest.approx((1 + 3 * 2) / 2**2)
     # In two thirds of the orders, one of the two relevant items comes last, at rank 3.

@@ -37,7 +37,7 @@ UNRANKED = rank(
 )
 # Gains 1, 3, -2 at ranks 1, 2, 3, and 2 at rank 5, of 6.
 GRADED = rank([6, 5, 4, 3, 2, 1], [1, 3, -2, NAN, 2, NAN])
-# One item is first, two relevant items are among four tied ones, another relevant item follows.
+# An item comes first, then four tied items, two of them relevant, and then another relevant item.
 TIED = rank([9, 5, 5, 5, 5, 1, 0], [NAN, 1, NAN, 1, NAN, 1, NAN])
 
 
@@ -67,14 +67,14 @@ TIED = rank([9, 5, 5, 5, 5, 1, 0], [NAN, 1, NAN, 1, NAN, 1, NAN])
         ("rprecision", 2 / 3),
         ("rprecision@2", 1 / 3),
         ("rprecision@5", 2 / 3),
-        # The relevant items are above four, four and two of the five others.
+        # The relevant items rank above four, four and two of the five other items.
         ("roc_auc", 10 / 15),
         ("ndcg@2", (1 / log2(3)) / (1 + 1 / log2(3))),
         ("ndcg", (1 / log2(3) + 1 / log2(4) + 1 / log2(7)) / (1 + 1 / log2(3) + 1 / log2(4))),
     ],
 )
 def test_plain_ranking(name, expected):
-    # Values are exactly equal, since without ties the formula itself is computed.
+    # Values must be exactly equal, since the formula itself is computed if there are no ties.
     assert value(name, SIMPLE) == expected
 
 
@@ -121,7 +121,7 @@ def test_graded_gains(name, expected):
         ("err@3(max_gain=3)", 1 / 8 + 7 / 8 * 7 / 8 / 2),
         ("precision@3", 2 / 3),
         ("recall@3", 2 / 3),
-        # The item with -2 is judged irrelevant, and is above one of three relevant items.
+        # The item with gain -2 is judged irrelevant, and ranks above one of three relevant items.
         ("bpref", (1 + 1 + 0) / 3),
     ],
 )
@@ -161,15 +161,18 @@ def test_gains_do_not_change_with_relevant_from():
         ("hit@2", 1 / 2),
         ("hit@3", 1 - 1 / 6),
         ("hit@5", 1),
-        # The first of the two is at place 1, 2 or 3 of the group with probability 3/6, 2/6 or 1/6.
+        # The first of the two relevant items is at place 1, 2 or 3 of the group with probability
+        # 3/6, 2/6 or 1/6.
         ("rr@3", (3 / 2 + 2 / 3) / 6),
         ("rr", (3 / 2 + 2 / 3 + 1 / 4) / 6),
-        # A place is relevant with probability 1/2; then each earlier one is with probability 1/3.
+        # A place has a relevant item with probability 1/2, and then each earlier place with
+        # probability 1/3.
         ("ap@2", 1 / 2 * (1 / 2) / 3),
         ("ap", (1 / 2 * (1 / 2 + (4 / 3) / 3 + (5 / 3) / 4 + 2 / 5) + 3 / 6) / 3),
         ("tap@2", 1 / 2 * (1 / 2) / 2),
         ("rprecision", (2 * 2 / 4) / 3),
-        # The two are above 1 item, and tied with 2 that count half; the third is above 1.
+        # The two tied relevant items are above 1 item, and tied with 2 that count half. The third
+        # relevant item is above 1 item.
         ("roc_auc", (2 + 2 + 1) / 12),
         ("ndcg@2", (1 / 2 / log2(3)) / (1 + 1 / log2(3))),
         (
@@ -225,5 +228,5 @@ def test_huge_catalogues_stay_exact():
         n_candidates=np.array([n]),
         depth=np.array([n]),
     )
-    # One ranked relevant item, with one other item below it.
+    # A single relevant item is ranked, with one other item below it.
     assert value("roc_auc", ranks) == 1 / (r * (n - 1))

@@ -35,7 +35,7 @@ def largest_of_all(predictions, cutoffs):
 
 @pytest.fixture
 def unshrunk():
-    """Detect broken laws, but do not shrink the counterexamples, which would take too long."""
+    """Run a law without shrinking counterexamples, which would take too long."""
     settings.register_profile("before", settings.default)
     settings.register_profile("unshrunk", settings.default, phases=[Phase.generate])
     settings.load_profile("unshrunk")

@@ -49,7 +49,7 @@ def frames(draw, max_users=4, ratings=STARS, predictions=(*STARS, 3.7, -0.3)):
 
 
 def evaluate_ratings(frame, metrics=EVERY, threshold=3.5, **rules):
-    """Evaluate a data frame, or pairs, which save the time for converting the frame."""
+    """Evaluate a data frame, or existing pairs, which saves the time of converting the frame."""
     pairs = frame if isinstance(frame, rm.Pairs) else rm.Pairs(frame, threshold=threshold)
     return rm.evaluate(pairs, metrics=metrics, threads=1, **rules)
 
@@ -106,7 +106,7 @@ def test_precision_and_recall_over_all_orders_of_tied_rows(frame, threshold):
 
 
 def orders(predicted):
-    """Return some orders of the rows by prediction, with the same mean as all of them."""
+    """Return a few orders of tied rows over which the mean is the same as over all orders."""
     groups = [np.flatnonzero(predicted == value) for value in sorted(set(predicted))[::-1]]
     # Rotating a group puts every row in every place equally often. Both metrics are linear in the
     # rows, so the mean over rotations equals the mean over all orders.
@@ -136,7 +136,7 @@ def test_errors_of_perfect_predictions(frame):
 
 @given(frames(), st.sampled_from([0.5, 4.0]), st.integers(-3, 3))
 def test_errors_scale_with_the_ratings(frame, slope, shift):
-    """In another unit of ratings and threshold, errors scale and other metrics stay the same."""
+    """If the unit of ratings and threshold changes, errors scale and other metrics stay."""
     scaled = frame.with_columns(pl.col("rating", "score") * slope + shift)
     before = evaluate_ratings(frame)
     after = evaluate_ratings(scaled, threshold=3.5 * slope + shift)
@@ -168,7 +168,7 @@ def test_concordance_of_many_rows():
 
 
 def rows(*pairs):
-    """Return a user with these (true, predicted) ratings, and another, ordinary user."""
+    """Return rows of a user with these (true, predicted) ratings, and of another, ordinary user."""
     special, plain = list(pairs), [(5, 4), (3, 3), (1, 2), (2, 2)]
     return pl.DataFrame(
         {
@@ -214,7 +214,7 @@ def test_undefined(frame, reasons):
 
 
 def test_ranking_rules_do_not_apply_to_ratings():
-    """One row is enough, and predictions can be equal."""
+    """Metrics of ratings are defined for users with a single row or with equal predictions."""
     with pytest.warns(
         rm.DataWarning, match="The rule min_.*=9 changes nothing here: metrics of rat"
     ):
@@ -305,7 +305,7 @@ def test_rating_metrics_need_ratings():
 
 
 def test_mean_of_errors_is_over_rows():
-    """One user has three rows with an error of 1, the other has one row with an error of 3."""
+    """The mean is over rows: three of one user with an error of 1, one of another with 3."""
     frame = pl.DataFrame(
         {
             "user": ["a", "a", "a", "b"],
@@ -390,7 +390,7 @@ def test_certain_correct_predictions_have_almost_no_loss():
 
 
 def test_averaged_concordance_is_over_users_with_concordant_or_discordant_pairs():
-    """User a has three concordant pairs, b has one, and c has one discordant pair."""
+    """The mean is over users: a has three concordant pairs, b has one, c has a discordant pair."""
     frame = pl.DataFrame(
         {
             "user": [*"aaabbcc"],
