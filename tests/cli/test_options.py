@@ -113,9 +113,7 @@ def test_no_output_replaces_an_input_file(
     parameter = COMMANDS[command][name]
     made_by_split = command == "split" or name == "split"
     written = out / ("train.parquet" if made_by_split else "mine.parquet")
-    if (
-        made_by_split
-    ):  # a split may replace the output of an earlier split, unless that is an input
+    if made_by_split:  # a split may replace the output of an earlier split, unless that is an input
         rm.split.split(rows, rm.split.Fraction(0.5), user="user_id", item="item_id").save(out)
     else:
         out.mkdir()
