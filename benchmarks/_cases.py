@@ -74,7 +74,7 @@ def make(case: Case, seed: int = 1) -> Data:
 
 
 def of_length_1(data: Data) -> Data:
-    """Return the data with factors of length 1, so that no item has a lower bound than others."""
+    """Return the data with factors of length 1, so that all items have the same bound."""
     users, items = (
         rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (data.users, data.items)
     )

@@ -41,7 +41,7 @@ class Data:
 
     @classmethod
     def generate(cls, n_users: int) -> Data:
-        """About a third of the test items are in the lists."""
+        """Return random lists and test items. About a third of the test items are in the lists."""
         rng = np.random.default_rng(0)
         some = np.stack([rng.choice(N_ITEMS, LENGTH, replace=False) for _ in range(1000)])
         lists = some[rng.integers(0, len(some), n_users)]

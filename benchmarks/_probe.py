@@ -199,7 +199,7 @@ def _memory(case: Case, threads: int, repeats: int) -> None:
 
 
 def _be_interrupted(case: Case, threads: int, repeats: int) -> None:
-    # Processes started in the background by a shell ignore this signal.
+    # Restore the handler, since processes that a shell starts in the background ignore this signal.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     data = make(case)
     call = evaluate(data, threads)
@@ -211,7 +211,7 @@ def _be_interrupted(case: Case, threads: int, repeats: int) -> None:
             _say(started=True)
             call()
             finished = True
-            signal.pause()  # too fast to be interrupted: receive the signal here
+            signal.pause()  # the call ended before the signal, so wait for it here
         except KeyboardInterrupt:
             at = time.monotonic()
         _say(interrupted=not finished, at=at, threads=threading.active_count() - 1)

@@ -50,7 +50,7 @@ def _of_errors(rows: Rows) -> str:
         users = _range([row["differ"] for row in own], 0)
         cells = [_range([row[test] for row in own]) for test in (*tests, "sign could")]
         lines.append(["hit@10" if hits else "others", f"{n:,}", users, *cells])
-    return markdown(["metric", "users", "of whom differ", *tests, "sign could"], lines)
+    return markdown(["metric", "users", "who differ", *tests, "sign, at most"], lines)
 
 
 def _of_power(rows: Rows) -> str:
@@ -67,6 +67,6 @@ def _of_power(rows: Rows) -> str:
             for by in ("predicted", "predicted by t")
         ]
         power = _range([row["power"] for row in own])
-        lines.append([f"models {how}", "hit@10" if hits else "others", f"{n:,}", power, *off])
-    headers = ["difference made by", "metric", "users", "power", "farthest off", "by t alone"]
+        lines.append([how, "hit@10" if hits else "others", f"{n:,}", power, *off])
+    headers = ["models are", "metric", "users", "power", "error", "error of t"]
     return markdown(headers, lines)

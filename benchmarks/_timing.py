@@ -43,8 +43,8 @@ def side_by_side(
 ) -> Times:
     """Time several calls in turn, in a new random order for each round.
 
-    Each call finds the memory that the previous one released, so a fixed order would favour one of
-    them. A round waits a while for other processes to be quiet. If they still use more than 5 % of
+    Each call can reuse the memory that the previous one released, so a fixed order would favour a
+    call. A round waits a while until other processes are quiet. If they still use more than 5 % of
     the processors, the round is repeated. The quietest rounds count.
     """
     if warm_up:

@@ -111,7 +111,7 @@ def hundred(run: Run) -> None:
         "its mean": lambda: evaluator.mean(rm.Scores(scores)),
     }
     title = "100 users x 1,000 items, 10 metrics"
-    # Epoch after epoch without other calls, which would evict its data from the caches.
+    # Evaluate many epochs in a row, since other calls would evict the data from the caches.
     times = run.time("100 users", contestants, 20)
     own, mean = times["Evaluator"], times["its mean"]
     run.add(f"{title}: Evaluator (ms)", seconds(own), "", 1000 * own, 2, at_most=True)
@@ -236,7 +236,7 @@ def lists(run: Run) -> None:
     scores, relevant = _data(10_000, 1000, 0.005)
     best = np.argsort(scores, axis=1)[:, :-21:-1].copy()
     evaluator = rm.Evaluator(relevant, metrics=FIVE, catalogue=1000, threads=run.threads)
-    # Cut the batches beforehand: this is not part of the stream.
+    # Cut the batches beforehand, since this is not part of the stream.
     batches = [(best[rows], rows) for rows in np.array_split(np.arange(len(best)), 100)]
 
     def streamed() -> object:

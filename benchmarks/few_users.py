@@ -26,7 +26,7 @@ CLUSTERS = (5, 10, 20, 50, 200)
 
 
 def hits(generator: np.random.Generator, n: int) -> Float64:
-    """Three in four of the differing users gain a hit, the others lose one."""
+    """Draw differences in hits: three in four differing users gain a hit, the others lose one."""
     return np.where(generator.random(n) < 0.75, 1.0, -1.0)
 
 
@@ -35,7 +35,7 @@ def laplace(generator: np.random.Generator, n: int) -> Float64:
 
 
 def losses(generator: np.random.Generator, n: int) -> Float64:
-    """Most differing users gain up to 0.1; one in twelve loses 0.5 to 1."""
+    """Draw differences with rare losses: users gain up to 0.1, or one in twelve loses 0.5 to 1."""
     lost = generator.random(n) < 1 / 12
     return np.where(lost, -0.5 - 0.5 * generator.random(n), 0.1 * generator.random(n))
 
@@ -52,7 +52,7 @@ def drawn(draw: Draw, n: int, share: float, repeats: int) -> Iterator[Float64]:
 
 
 def both_methods(draw: Draw, n: int, share: float, repeats: int) -> Float64:
-    """Return how often inversion and Gaffke's bound cover the mean and how often they exclude 0."""
+    """Return how often the inverted test and Gaffke's bound cover the mean, and exclude 0."""
     truth, found = share * MEANS[draw], []
     for sample in drawn(draw, n, share, repeats):
         differences = group(sample)

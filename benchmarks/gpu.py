@@ -74,7 +74,7 @@ def drawn(rng: np.random.Generator, size: Size) -> tuple[rm.Interactions, rm.Int
 
 
 class Device:
-    """The device of the tensors; for testing the script, the CPU replaces a CUDA device."""
+    """The device of the tensors. To test the script, the CPU can replace a CUDA device."""
 
     def __init__(self) -> None:
         self.real = torch.cuda.is_available()
@@ -97,7 +97,7 @@ class Device:
             torch.cuda.synchronize()
 
     def bytes_above(self, work: Callable[[], object]) -> int | None:
-        """Return the peak number of bytes that some work allocates; None if it is not counted."""
+        """Return the peak number of bytes that some work allocates, or None if not on CUDA."""
         if not self.real:
             return None
         torch.cuda.empty_cache()

@@ -1,7 +1,7 @@
 """The speed of off-policy estimates, and with --coverage their bias and the intervals' coverage.
 
-From 10 million impressions of a million users, in columns in memory, to the values of two policies
-by two estimators and their comparison. Prints a table.
+Estimates the values of two policies by two estimators, and compares them, from 10 million
+impressions of a million users in memory. Prints a table.
 """
 
 from __future__ import annotations

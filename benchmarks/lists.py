@@ -1,6 +1,6 @@
 """The speed of evaluating lists, compared with other libraries in the same run.
 
-Seven metrics at k = 20, from the user's data in memory to the values, including conversions.
+Computes seven metrics at k = 20 from the user's data in memory. Times include conversions.
 Prints a table and writes ``results/lists.json``. Libraries that are not installed are left out.
 See README.md.
 """

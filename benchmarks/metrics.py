@@ -38,7 +38,7 @@ Int64 = npt.NDArray[np.int64]
 
 CUTOFFS = (1, 2, 3, 5, 10, 20, 30, 50, 70, 100)
 N_ITEMS, N_RELEVANT, GROUP = 50_000, 10, 4
-LENGTH = max(CUTOFFS)  # of the lists given to other libraries
+LENGTH = max(CUTOFFS)  # of the lists that other libraries get
 
 
 @dataclasses.dataclass(frozen=True)

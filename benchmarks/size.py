@@ -42,15 +42,15 @@ MILLION = Case("a million users", n_users=1_000_000, n_items=100_000)
 METRICS = {"all eleven metrics": ALL_METRICS, "cut-offs only": CUTOFF_METRICS}
 LEAST_SPEED = 0.9  # with factors in a file, relative to memory
 N_ROWS, ROWS_PER_USER, N_ROW_ITEMS = 10_000_000, 10, 100_000
-BYTES_PER_JUDGED = 28  # its score and counts, which are written while users are ranked
-SHARE = 0.1  # share of the work from which on the bar's estimate counts
+BYTES_PER_JUDGED = 28  # score and counts, written during the ranking
+SHARE = 0.1  # share of the work after which the bar's estimate is checked
 SHOWN = re.compile(r"Ranking\D*(\d+)% +(\d+):(\d\d):(\d\d)")
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # for colours, and for moving the cursor
 SAMPLE = 0.05  # seconds between two samples of a process's memory
 
 
 def in_file(threads: int, repeats: int, case: Case) -> dict[str, Any]:
-    """Return the times of factors in a file and in memory, for all metrics and only cut-offs."""
+    """Time factors in a file and in memory, for all metrics and for metrics with cut-offs."""
     mapped = make(dataclasses.replace(case, mapped=True))
     whole = dataclasses.replace(mapped, items=mapped.items.copy())
     found: dict[str, Any] = {"size": case.size, "seconds": {}, "processor": {}}
@@ -242,7 +242,7 @@ class _Watch(threading.Thread):
                 time.sleep(SAMPLE)
 
     def found(self) -> dict[str, Any]:
-        """Return the bar's estimate after a tenth, the actual time, and memory while ranking."""
+        """Return the bar's estimate after a tenth of the work, the actual time, and the memory."""
         begin, end = self._shown[0][0], next(at for at, done, _ in self._shown if done == 100)
         at, _, left = next(one for one in self._shown if one[1] >= 100 * SHARE)
         ranking = [size for when, size in self._memory if at <= when <= end]

@@ -4,9 +4,9 @@ Run: python benchmarks/spark.py lists --users 960000   # lists of ten items
      python benchmarks/spark.py compare                # two models of 6,022 users
      python benchmarks/spark.py large --users 10000000 # once, with the memory that it takes
 
-Needs the extra spark, and Java. All jobs run in turn in one process. Medians of the elapsed times
-are printed, and written to results/spark.json with the load of the machine. Ratios from the same
-round are steadier than seconds.
+Needs the extra spark, and Java. All jobs run in turn in one process. The script prints medians of
+the elapsed times, and writes them to results/spark.json with the load of the machine. Ratios from
+the same round are steadier than seconds.
 """
 
 from __future__ import annotations

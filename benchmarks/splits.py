@@ -1,7 +1,7 @@
 """The speed of splitting interactions, compared with other libraries in the same run.
 
-From a data frame in memory to frames of train and test with all columns; and from a Parquet file
-with 100 million interactions to a folder. Prints a table and writes ``results/splits.json``.
+Splits a data frame in memory into frames of train and test with all columns, and a Parquet file
+with 100 million interactions into a folder. Prints a table and writes ``results/splits.json``.
 Libraries that are not installed are left out:
 pip install rectools lenskit replay-rec recometrics "polars<2"
 """
@@ -230,7 +230,7 @@ def in_memory(options: argparse.Namespace) -> dict[str, dict[str, Timed]]:
         calls = {"recometer": mine[case]}
         calls |= {name: made[case] for name, made in quick.items() if case in made}
         times[case] = side_by_side(calls, options.repeats, wait=options.wait)
-    # One at a time, since each has another copy of the data in its own form.
+    # Run one library at a time, since each needs a copy of the data in its own format.
     for name in (name for name in installed if name in SLOW):
         part = SCALED.get(name, 1)
         made = MAKERS[name](data if part == 1 else interactions(options.rows // part))

@@ -233,7 +233,7 @@ def powers(population: Population, n: int, repeats: int) -> list[dict[str, Any]]
 
 
 def alarms(population: Population, repeats: int) -> dict[str, Any]:
-    """Return the false alarm rate of a sequence with 100 looks at equally good models."""
+    """Return the false alarm rates of sequences in 100 looks at equally good models."""
     low, high = population.bounds
     bounds = (low - high, high - low)
     n, alarmed, naive, without = 2_000, 0, 0, 0
@@ -272,7 +272,7 @@ def quality(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]
     for_sequences = max(50, repeats // 4)
     cells = [(one, n, repeats) for one, n in itertools.product(data, sizes)]
     large = [cell for cell in cells if cell[1] >= 50]
-    # Small samples have nothing that numerical libraries could parallelise.
+    # Samples are too small for numerical libraries to parallelise.
     spawned = multiprocessing.get_context("spawn")
     with (
         threadpool_limits(1),

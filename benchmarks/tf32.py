@@ -3,8 +3,8 @@
 Run: python benchmarks/tf32.py users.npy items.npy test.npz train.npz
 
 The factors are float32; test and train are SciPy matrices. Products of numbers rounded to TF32
-(10 bits after the leading one) are exact in float32. Rounding the factors thus has the same effect
-as a device, except for the order of additions.
+(10 bits after the leading one) are exact in float32. Rounding the factors therefore has the same
+effect as TF32 on a device, except for the order of additions.
 """
 
 from __future__ import annotations

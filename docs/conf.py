@@ -34,10 +34,10 @@ html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": True,
     "header_links_before_dropdown": 6,
-    # An icon instead of the field keeps the header on one line in a window of 1,300 pixels.
+    # An icon instead of the search field keeps the header on one line at a width of 1,300 pixels.
     "navbar_persistent": ["search-button"],
 }
-# Pages that are sections of their own have an empty left column.
+# These pages have no sidebar, because their section has no other pages.
 html_sidebars = {"index": [], "tutorial": [], "search": [], "genindex": []}
 html_show_sourcelink = False
 

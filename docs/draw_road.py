@@ -31,7 +31,7 @@ class Box(NamedTuple):
 
     column: int
     row: int
-    kind: str  # something outside, a step, or a record that is passed on
+    kind: str  # an input or output, a step, or a record
     title: str
     paths: tuple[str, ...]  # its place in the package
     text: str

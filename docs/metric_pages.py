@@ -18,18 +18,18 @@ from recometer.metrics.registry import SIDE_DATA
 WIDTH = 76  # of a formula; the site shows that much without scrolling
 REMARK = re.compile(r" \([^()]*\)$")  # a metric's remark about one of its sources
 
-# One user, five candidates in the order of the model, three of them judged.
+# One user with five candidates, in the order of the model. Three of the candidates are judged.
 ITEMS = ["bread", "milk", "eggs", "tea", "salt"]
 GAINS = {"milk": 3.0, "tea": 1.0, "salt": 0.0}
 CUTOFFS = (1, 2, 3, 4)
-# Six predicted ratings and the true ones; metrics of probabilities get them divided by 5.
+# Six predicted ratings, and the true ratings. For metrics of probabilities, they are divided by 5.
 PREDICTED, TRUE = [4.5, 3.5, 3.0, 2.5, 4.0, 1.0], [5.0, 4.0, 2.0, 3.0, 4.0, 1.0]
 # Two users' lists over the same five items.
 LISTS = {"ann": ["bread", "milk", "tea"], "bob": ["bread", "salt", "eggs"]}
 TEST = {"ann": ["milk"], "bob": ["eggs", "milk"]}
 TRAIN = {"ann": ["eggs"], "bob": ["tea"], "eve": ["bread", "milk", "tea"]}
 BASELINE = {"ann": ["bread", "tea", "salt"], "bob": ["salt", "milk", "bread"]}
-# For metrics of repeated items: bob's list keeps an item that he has in train.
+# For metrics of repeated items, bob's list contains an item that he has in train.
 REPEATED = ("repeated_hits", "new_hits")
 TRAIN_REPEATED = TRAIN | {"bob": ["tea", "eggs"]}
 CATALOGUE: dict[str, list[object]] = {

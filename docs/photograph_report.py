@@ -1,4 +1,4 @@
-"""Makes docs/report.png, the picture in README.md, from the report of the demo.
+"""Make docs/report.png, the picture in README.md, from the report of the demo.
 
 Run: python docs/photograph_report.py (needs the extra browser, and Chromium).
 """
@@ -19,7 +19,7 @@ WIDTH, HEIGHT = 1200, 990
 
 
 def main() -> None:
-    """Make the report, open it and write the picture."""
+    """Make the report, open it in Chromium, and save a screenshot."""
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         page_file = Path(folder) / "demo.html"
         command = [sys.executable, "-m", "recometer", "demo", "--report", str(page_file)]

@@ -20,8 +20,8 @@ without one.
 
 Parameters come last, in brackets: `ndcg@10(gain=exponential)`, `f@5,10(beta=0.5)`, `rr(all)`. The
 parameters of each metric are listed below. "Down" means that lower values are better. You can write
-your own metric in five lines: see [own_metric.md](own_metric.md). The value of a policy from logged
-impressions has its formulas in [logs.md](logs.md#estimators).
+your own metric in five lines: see [own_metric.md](own_metric.md). The formulas for the
+value of a policy, estimated from logged impressions, are in [logs.md](logs.md#estimators).
 
 Separate names by spaces or commas: `"ndcg@10 recall@5,10"`, `"ndcg@10, recall@10"`. In Python you
 can also pass a dict with the cut-offs of each name,
