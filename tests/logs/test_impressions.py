@@ -27,7 +27,7 @@ else:
     import tomli as tomllib
 
 PUBLISHED = tomllib.loads(
-    pathlib.Path(__file__).with_name("open_bandit_pipeline.toml").read_text("utf-8")
+    pathlib.Path(__file__).with_name("other_libraries.toml").read_text("utf-8")
 )
 COLUMNS = {"user": "user", "item": "item", "reward": "click", "propensity": "shown"}
 SLATES = {**COLUMNS, "position": "position", "slate": "slate"}
@@ -82,7 +82,8 @@ def drawn(n_users: int = 300, per_user: int = 3, seed: int = 0) -> pl.DataFrame:
     )
 
 
-def test_values_equal_those_of_open_bandit_pipeline() -> None:
+@pytest.mark.parametrize("library", ["open_bandit_pipeline", "scikit_rec"])
+def test_values_equal_those_of_other_libraries(library: str) -> None:
     frame, probabilities, predictions = small_log()
     row, item = np.arange(60), frame["item"].to_numpy()
     log = rm.Impressions(frame, **COLUMNS)
@@ -93,7 +94,7 @@ def test_values_equal_those_of_open_bandit_pipeline() -> None:
     }
     for policy in (columns, pl.DataFrame(columns), candidates(probabilities, predictions)):
         found = log.evaluate({"new": policy}, estimators=ALL, clip=2, min_effective=1)
-        for name, value in PUBLISHED["impressions"].items():
+        for name, value in PUBLISHED[library].items():
             assert found["new", name].value == pytest.approx(value, abs=1e-12), name
 
 

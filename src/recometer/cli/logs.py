@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
@@ -11,7 +12,7 @@ from recometer.cli import _options as options
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._models import files_of_model, split_name
 from recometer.cli.compare import Junit, UndecidedAs, check_gates, conclude, gate_option, gates_of
-from recometer.data.files import column_names, read_columns
+from recometer.data.files import column_names
 from recometer.logs import Impressions
 from recometer.logs.impressions import Slates
 from recometer.logs.values import ESTIMATORS
@@ -125,7 +126,7 @@ def logs(
             )
         # A path has a dot; the name of a column may have one too.
         is_column = source in known or "." not in source
-        named[name] = source if is_column else read_columns(source)
+        named[name] = source if is_column else Path(source)
     values = Impressions(log, **dataclasses.asdict(columns)).evaluate(
         named,
         estimators=" ".join(estimators) if estimators else None,

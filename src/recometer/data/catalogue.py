@@ -122,14 +122,14 @@ class Catalogue:
         propensity: object = None,
     ) -> None:
         items = frames.in_numpy(items, argument_text("catalogue"))
-        table = _Table.of(items)
+        table = NamedColumns.of(items)
         self.item_ids: Array | None = None
         order: Int64 | None = None
         if table is None:
             self.n_items: int = _size(items)
             if self.n_items < 0:
                 order = self._take_ids(items)
-            table = _Table([], dict[str, Any]().__getitem__)
+            table = NamedColumns([], dict[str, Any]().__getitem__)
         elif item is False:
             self.n_items = len(table.fetch(table.names[0])) if table.names else 0
         else:
@@ -275,7 +275,7 @@ class Catalogue:
             )
         return rows if self._order is None else rows[self._order]
 
-    def _take_categories(self, table: _Table, given: Any) -> None:
+    def _take_categories(self, table: NamedColumns, given: Any) -> None:
         names: tuple[str, ...] = ()
         several = table.several(given)
         if several is not None:
@@ -299,7 +299,7 @@ class Catalogue:
         self.categories = _sorted(self._aligned(found, "categories"))
         self.category_names = tuple(names)
 
-    def _take_features(self, table: _Table, given: Any) -> None:
+    def _take_features(self, table: NamedColumns, given: Any) -> None:
         import scipy.sparse
 
         several = table.several(given)
@@ -366,7 +366,7 @@ class Catalogue:
 def _of_groups(item_groups: object, column: str | None, item: str | None) -> Catalogue:
     """Return the groups as categories."""
     if isinstance(item_groups, str | os.PathLike) or frames.is_frame(item_groups):
-        read = _Table.of(item_groups)
+        read = NamedColumns.of(item_groups)
         assert read is not None
         chosen = choose_columns(read.names, {"item": item})["item"]
         others = [name for name in read.names if name != chosen]
@@ -405,7 +405,7 @@ def _of_groups(item_groups: object, column: str | None, item: str | None) -> Cat
     return item_groups
 
 
-class _Table:
+class NamedColumns:
     """Columns by name, from any kind of table."""
 
     def __init__(self, names: list[str], fetch: Fetch, *, text: bool = False) -> None:
@@ -415,7 +415,7 @@ class _Table:
         self.taken: list[str] = []
 
     @classmethod
-    def of(cls, data: Any) -> _Table | None:
+    def of(cls, data: Any) -> NamedColumns | None:
         """Open a table, or return None if it is not one."""
         if isinstance(data, str | os.PathLike):
             table = files.read_columns(data)

@@ -8,11 +8,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from recometer import ragged
-from recometer.arrays import Array, Float64, Int64
+from recometer.arrays import Float64, Int64
+from recometer.data.catalogue import NamedColumns
 from recometer.data.columns import check_column
-from recometer.data.ids import as_ids, encode, show
+from recometer.data.ids import encode, show
 from recometer.errors import InputError, InputTypeError, UnknownNameError, argument_text
-from recometer.logs.policies import LogColumns, Policy, finite, first_of, opened, read_policy
+from recometer.logs.policies import LogColumns, Policy, first_of, read_policy
 from recometer.logs.sums import LARGEST, PolicySums, UserSums
 from recometer.logs.values import ESTIMATORS, LOGGED, PolicyValues, known
 from recometer.stats.checks import check_number
@@ -90,16 +91,23 @@ class Impressions:
                 f"{found} needs {lacking}: items that were shown together have a slate, and a "
                 f"position in it. Hint: name both columns, or none."
             )
-        self._names, self._fetch = opened(frame)
-        self._columns = {"user": user, "item": item}
-        for option, name in {**self._columns, "reward": reward, "propensity": propensity}.items():
-            check_column(option, name, self._names)
-        self._users, self.user_ids = encode(self._fetch([user])[0], f"user ids (column {user!r})")
+        table = NamedColumns.of(frame)
+        if table is None:
+            raise InputTypeError(
+                "The log must be a data frame, a dict of columns or the path of a file, found "
+                f"{type(frame).__name__}. Hint: a row for each impression."
+            )
+        named = {"user": user, "item": item, "reward": reward, "propensity": propensity}
+        for option, name in named.items():
+            check_column(option, name, table.names)
+        self._item = item
+        self._users, self.user_ids = encode(table.ids(user), f"user ids (column {user!r})")
         self.n, self.n_users = len(self._users), len(self.user_ids)
         if not self.n:
             raise InputError("The log has no rows. Hint: there must be a row for each impression.")
-        self.reward = self._column(reward, "rewards")
-        self.propensity = self._column(propensity, "propensities")
+        self._columns = LogColumns(table, self.n)
+        self.reward = self._columns.numbers(reward, "rewards")
+        self.propensity = self._columns.numbers(propensity, "propensities")
         self._check_propensities(propensity)
         self._slates: tuple[Float64, Int64, Float64] | None = None
         self.n_slates = self.n
@@ -233,8 +241,10 @@ class Impressions:
             )
         has_slates = self._slates is not None
         check_slates(slates, has_slates)
-        columns = LogColumns(self.propensity, self._items, self._column)
-        read = {name: read_policy(columns, name, given) for name, given in policies.items()}
+        read = {
+            name: read_policy(self._columns, self._item, self.propensity, name, given)
+            for name, given in policies.items()
+        }
         if slates == "cascade":
             self._check_cumulative(self.propensity, "propensities")
             for name, policy in read.items():
@@ -295,16 +305,6 @@ class Impressions:
             sums = ragged.sums_of(cells, values, n)
         return sums.reshape(-1, self.n_users)
 
-    def _column(self, name: str, what: str) -> Float64:
-        """Return a column of the log as finite numbers."""
-        check_column("column", name, self._names)
-        return finite(self._fetch([name])[0], f"{what} (column {name!r})")
-
-    def _items(self) -> Array:
-        """Return the items of the impressions."""
-        name = self._columns["item"]
-        return as_ids(self._fetch([name])[0], f"item ids (column {name!r})")
-
     def _check_propensities(self, name: str) -> None:
         least, most = float(self.propensity.min()), float(self.propensity.max())
         if least > 0 and most <= 1:
@@ -328,12 +328,13 @@ class Impressions:
         )
 
     def _read_slates(self, slate: str, position: str) -> None:
-        check_column("slate", slate, self._names)
-        codes, ids = encode(self._fetch([slate])[0], f"slates (column {slate!r})")
+        table = self._columns.columns
+        check_column("slate", slate, table.names)
+        codes, ids = encode(table.ids(slate), f"slates (column {slate!r})")
         slates, distinct = encode(self._users * len(ids) + codes, "slates")
         self.n_slates = len(distinct)
         of_users = np.bincount(distinct // len(ids), minlength=self.n_users).astype(np.float64)
-        values = self._column(position, "positions")
+        values = self._columns.numbers(position, "positions")
         positions, places = np.unique(values, return_inverse=True)
         self._slates = positions, places.astype(np.int64), of_users
         self._order = np.argsort(slates * len(positions) + places, kind="stable")

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from recometer import ragged
-from recometer.arrays import Array, Bool, Float64
+from recometer.arrays import Bool, Float64
+from recometer.data.catalogue import NamedColumns
 from recometer.data.columns import check_column
-from recometer.data.files import read_columns
-from recometer.data.frames import is_array, is_column, is_frame, open_frame, twice_readable
+from recometer.data.frames import is_array, is_column
 from recometer.data.ids import as_ids, encode, kind, missing, show
 from recometer.data.numbers import all_numbers
-from recometer.errors import ColumnError, InputError, InputTypeError, brief, did_you_mean
+from recometer.errors import ColumnError, InputError, InputTypeError, did_you_mean
 
 SUM_OF_PROBABILITIES = 1e-3  # the most that a sum may differ from 1, for rounded columns
 TARGET, PREDICTED, VALUE = "target_probability", "predicted_reward", "policy_value"
@@ -49,62 +47,57 @@ class Policy:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LogColumns:
-    """The columns of a log that policies refer to."""
+    """The columns of a log by name, and its number of rows."""
 
-    propensity: Float64
-    items: Callable[[], Array]
-    column: Callable[[str, str], Float64]
+    columns: NamedColumns
+    n: int
+
+    def numbers(self, name: str, what: str) -> Float64:
+        """Return a column of finite numbers."""
+        check_column("column", name, self.columns.names)
+        return finite(self.columns.numbers(name, what), f"{what} (column {name!r})", self.n)
 
 
-def read_policy(log: LogColumns, name: str, given: Any) -> Policy:
+def read_policy(log: LogColumns, item: str, propensity: Float64, name: str, given: Any) -> Policy:
     """Read a policy in any form that `Impressions.evaluate` takes."""
     if isinstance(given, str) or is_column(given) or is_array(given) or isinstance(given, list):
-        return Policy(_probabilities(_column(log, TARGET, given, name), name))
-    if not isinstance(given, Mapping) and not is_frame(given):
+        given = {TARGET: given}
+    table = NamedColumns.of(given)
+    if table is None:
         raise InputTypeError(
             f"The policy {name!r} is of type {type(given).__name__}. Hint: the name of a column, "
             f"an array of probabilities, or a frame with {TARGET}."
         )
-    names, fetch = opened(given)
-    known = CANDIDATES if "impression" in names else (TARGET, PREDICTED, VALUE, "impression")
-    for one in names:
+    long = "impression" in table.names
+    known = CANDIDATES if long else (TARGET, PREDICTED, VALUE, "impression")
+    for one in table.names:
         if one not in known:
             raise ColumnError(
                 f"The policy {name!r} has a column {one!r}, which has no meaning. "
                 f"{did_you_mean(one, known)}"
             )
-    check_column("column", TARGET, names)
-    if "impression" in names:
-        return _from_candidates(log, name, names, fetch)
-    if (PREDICTED in names) != (VALUE in names):
+    check_column("column", TARGET, table.names)
+    if long:
+        return _from_candidates(log, item, propensity, name, table)
+    if (PREDICTED in table.names) != (VALUE in table.names):
         raise ColumnError(
             f"The policy {name!r} has only one of {PREDICTED} and {VALUE}. Hint: direct and doubly "
             "robust estimates need both; a table of candidates gives both."
         )
-    columns = {
-        one: _column(log, one, given[one] if isinstance(given, Mapping) else fetch([one])[0], name)
-        for one in names
-    }
+    columns = {}
+    for one in table.names:
+        what, values = f"{one} of {name}", table.fetch(one)
+        columns[one] = (
+            log.numbers(values, what)
+            if isinstance(values, str)
+            else finite(all_numbers(values, what), what, log.n)
+        )
     probability = _probabilities(columns[TARGET], name)
     return Policy(probability, columns.get(PREDICTED), columns.get(VALUE))
 
 
-def _column(log: LogColumns, what: str, given: Any, policy: str) -> Float64:
-    """Return a column of a policy, which may be the name of a column of the log."""
-    if isinstance(given, str):
-        return log.column(given, f"{what} of {policy}")
-    n = len(log.propensity)
-    found = finite(given if is_column(given) else np.asarray(given), f"{what} of {policy}")
-    if found.shape != (n,):
-        raise InputError(
-            f"The {what} of {policy} must have a value for each of the {n:,} impressions, but has "
-            f"the shape {found.shape}."
-        )
-    return found
-
-
 def _probabilities(values: Float64, policy: str, what: str = TARGET) -> Float64:
-    if not len(values) or (values.min() >= 0 and values.max() <= 1):
+    if values.min(initial=0) >= 0 and values.max(initial=1) <= 1:
         return values
     row, value = first_of((values < 0) | (values > 1), values)
     hint = "Percentages are divided by 100." if 1 < value <= 100 else "Scores need a softmax."
@@ -115,12 +108,14 @@ def _probabilities(values: Float64, policy: str, what: str = TARGET) -> Float64:
 
 
 def _from_candidates(
-    log: LogColumns, name: str, names: list[str], fetch: Callable[[list[str]], list[Any]]
+    log: LogColumns, item: str, propensity: Float64, name: str, table: NamedColumns
 ) -> Policy:
     """Return a policy from the probabilities (and predictions) of all candidates."""
-    check_column("column", "item", names)
-    n = len(log.propensity)
-    rows = finite(fetch(["impression"])[0], f"impressions of the candidates of {name}")
+    check_column("column", "item", table.names)
+    n = log.n
+    what = f"impressions of the candidates of {name}"
+    rows = table.numbers("impression", what)
+    rows = finite(rows, what, len(rows))
     wrong = (rows < 0) | (rows >= n) | (rows % 1 != 0)
     if wrong.any():
         raise InputError(
@@ -128,7 +123,8 @@ def _from_candidates(
             f"log has rows 0 to {n - 1:,}. Hint: impression must be the number of a row of the log."
         )
     impression = rows.astype(np.int64)
-    logged, offered = log.items(), as_ids(fetch(["item"])[0], f"items of the candidates of {name}")
+    logged = as_ids(log.columns.ids(item), f"item ids (column {item!r})")
+    offered = as_ids(table.ids("item"), f"items of the candidates of {name}")
     if kind(logged) != kind(offered):
         raise InputError(
             f"The items of the log are of type {kind(logged)}, those of the candidates of {name} "
@@ -151,7 +147,8 @@ def _from_candidates(
 
     def column(one: str, *, probabilities: bool = True) -> tuple[Float64, Float64]:
         """Return a column, and its values for the logged items."""
-        values = finite(fetch([one])[0], f"{one} of the candidates of {name}")
+        of = f"{one} of the candidates of {name}"
+        values = finite(table.numbers(one, of), of, len(rows))
         if probabilities:
             _probabilities(values, name, f"{one} of the candidates")
             _check_sums(ragged.sums_of(impression, values, n), one, name)
@@ -161,18 +158,18 @@ def _from_candidates(
 
     target, probability = column(TARGET)
     predicted = value = unsupported = None
-    if PREDICTED in names:
+    if PREDICTED in table.names:
         predictions, predicted = column(PREDICTED, probabilities=False)
         value = ragged.sums_of(impression, target * predictions, n)
-    if "logging_probability" in names:
+    if "logging_probability" in table.names:
         logging, found = column("logging_probability")
-        off = np.abs(found - log.propensity) > SUM_OF_PROBABILITIES * np.maximum(found, 1e-3)
+        off = np.abs(found - propensity) > SUM_OF_PROBABILITIES * np.maximum(found, 1e-3)
         if off.any():
             row, own = first_of(off, found)
             raise InputError(
                 f"The candidates of {name} give the logged item of row {row} the "
                 f"logging_probability {own:g}, but its propensity in the log is "
-                f"{log.propensity[row]:g}. Hint: they must be equal."
+                f"{propensity[row]:g}. Hint: they must be equal."
             )
         unsupported = ragged.sums_of(impression, np.where(logging > 0, 0.0, target), n)
     return Policy(probability, predicted, value, unsupported, from_candidates=True)
@@ -189,43 +186,13 @@ def _check_sums(sums: Float64, what: str, name: str) -> None:
         )
 
 
-def opened(frame: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
-    """Return the names of the columns of a table, and a function that reads some of them."""
-    if isinstance(frame, str | os.PathLike):
-        table = read_columns(frame)
-        return table.columns, lambda names: table.select(names).get_columns()
-    if isinstance(frame, Mapping):
-        named = {str(name): column for name, column in frame.items()}
-        sizes = {name: len(one) for name, one in named.items() if not isinstance(one, str)}
-        if len(set(sizes.values())) > 1:
-            raise InputError(
-                "All columns must have the same length, found "
-                f"{', '.join(f'{size:,} ({name})' for name, size in sizes.items())}."
-            )
-        return list(named), lambda names: [
-            one if is_column(one) else np.asarray(one) for one in map(named.__getitem__, names)
-        ]
-    if not is_frame(frame):
-        raise InputTypeError(
-            f"The log must be a data frame, a dict of columns or the path of a file, found "
-            f"{type(frame).__name__}. Hint: a row for each impression."
+def finite(values: Float64, what: str, n: int) -> Float64:
+    """Return n finite numbers."""
+    if values.shape != (n,):
+        raise InputError(
+            f"The {what} must have a value for each of the {n:,} rows, found the shape "
+            f"{values.shape}."
         )
-    return open_frame(twice_readable(frame))
-
-
-def finite(column: Any, what: str) -> Float64:
-    """Return a column as finite float64."""
-    import polars as pl
-
-    if isinstance(column, pl.Series) and column.dtype == pl.String:  # of a text file
-        text = column.str.strip_chars()
-        column = text.cast(pl.Float64, strict=False)
-        wrong = column.is_null() & text.is_not_null() & (text != "")
-        if wrong.any():
-            raise InputTypeError(
-                f"The {what} must be numbers, found {brief(text.filter(wrong)[0])}."
-            )
-    values = all_numbers(column, what)
     if not np.isfinite(values.sum()) and not np.isfinite(values).all():
         row, value = first_of(~np.isfinite(values), values)
         if np.isnan(value):
