@@ -91,6 +91,17 @@ def test_json_has_everything() -> None:
     assert len(content["comparison"]["rows"]) == 4
 
 
+def test_the_report_is_that_of_python() -> None:
+    gate = ("--baseline", "logged", "--gate", "snips >= 0%", "--report", "report.md")
+    assert logs("log.parquet", *POLICIES, *gate).exit_code == 1
+    versus = values().compare(baseline="logged")
+    expected = versus.report("other.md", gates=versus.gate("snips >= 0%")).to_markdown()
+    for name in ("report.md", "other.md"):
+        assert pathlib.Path(name).read_text("utf-8") == expected
+    assert "## Gates" in expected
+    assert "## Gates" not in values().report().to_markdown()
+
+
 def test_a_policy_may_be_a_file_of_candidates() -> None:
     n = len(LOG)
     pl.DataFrame(

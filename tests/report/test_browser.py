@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import recometer as rm
@@ -169,7 +170,21 @@ def alone(results: dict[str, rm.Evaluation], tmp_path_factory: pytest.TempPathFa
     return path
 
 
-@pytest.mark.parametrize(("name", "scheme"), [("report", "light"), ("alone", "dark")])
+@pytest.fixture(scope="module")
+def policies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the report of a policy with its gate, estimated from a log of impressions."""
+    user = np.arange(256) // 2
+    frame = {"user": user, "item": user % 2, "click": user % 3 % 2, "shown": [0.5] * 256}
+    log = rm.Impressions(frame, user="user", item="item", reward="click", propensity="shown")
+    versus = log.evaluate({MODEL: np.where(user % 2, 0.75, 0.25)}).compare(baseline="logged")
+    path = tmp_path_factory.mktemp("policies") / "report.html"
+    versus.report(path, gates=versus.gate("snips >= -50%"))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "scheme"), [("report", "light"), ("alone", "dark"), ("policies", "light")]
+)
 def test_axe_finds_nothing_serious(
     chromium: Any, request: pytest.FixtureRequest, name: str, scheme: str
 ) -> None:

@@ -11,17 +11,48 @@ import numpy as np
 import pytest
 
 import recometer as rm
+from recometer.report import Report, page
 
 FOLDER = Path(__file__).with_name("snapshots")
 PARTS = ("verdict", "leaderboard", "users", "lists", "groups", "audit", "protocol")
 N_USERS, N_ITEMS = 32, 8
 
 
+def policies() -> Report:
+    """Return the report of two policies, whose probabilities are exact on every processor."""
+    user = np.arange(256) // 2
+    shown, good = np.where(user % 2, 0.5, 0.25), np.where(user % 2, 0.75, 0.0625)
+    frame = {"user": user, "item": user % 2, "click": user % 3 % 2, "shown": shown}
+    log = rm.Impressions(frame, user="user", item="item", reward="click", propensity="shown")
+    values = log.evaluate({"<new>": good, "old": shown}, estimators="snips ips")
+    versus = values.compare(baseline="logged")
+    return versus.report(gates=versus.gate("snips >= -50%"))
+
+
+@pytest.mark.parametrize("form", ["html", "txt"])
+def test_report_of_policies(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If this fails, set RECOMETER_SNAPSHOTS=write to update the snapshots, and review the diff."""
+    monkeypatch.setattr(page, "vega", lambda: "")
+    made = policies()
+    text = made.to_markdown()
+    if form == "html":
+        text = re.sub(r"\n\s*\n+", "\n", made.to_html())
+        text = text[text.index("<main") : text.index("</main>")]
+    path = FOLDER.with_name(f"policies.{form}")
+    check(path, text.replace(rm.__version__, "1.0"), test_report_of_policies.__doc__)
+
+
+def check(path: Path, found: str, doc: str | None) -> None:
+    """Compare a text with a snapshot, or update it."""
+    if os.environ.get("RECOMETER_SNAPSHOTS") == "write":
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(found, encoding="utf-8", newline="\n")
+    assert found == path.read_text(encoding="utf-8"), doc
+
+
 @pytest.fixture(scope="module")
 def sections() -> dict[str, str]:
     """Return the sections of a page about two models, whose values are exact on all processors."""
-    from recometer.report import page
-
     user, item = np.arange(N_USERS), np.arange(N_ITEMS)
     place = (item - user[:, np.newaxis]) % N_ITEMS
     train, test = place < 1 + user[:, np.newaxis] % 3, place == 5
@@ -55,9 +86,4 @@ def test_every_section_has_a_snapshot(sections: dict[str, str]) -> None:
 @pytest.mark.parametrize("part", PARTS)
 def test_parts_of_the_page(sections: dict[str, str], part: str) -> None:
     """If this fails, set RECOMETER_SNAPSHOTS=write to update the snapshots, and review the diff."""
-    path = FOLDER / f"{part}.html"
-    if os.environ.get("RECOMETER_SNAPSHOTS") == "write":
-        FOLDER.mkdir(exist_ok=True)
-        path.write_text(sections[part], encoding="utf-8", newline="\n")
-    expected = path.read_text(encoding="utf-8")
-    assert sections[part] == expected, test_parts_of_the_page.__doc__
+    check(FOLDER / f"{part}.html", sections[part], test_parts_of_the_page.__doc__)

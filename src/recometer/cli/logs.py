@@ -9,6 +9,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from recometer.cli import _options as options
+from recometer.cli._exit import usage_of
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._models import files_of_model, split_name
 from recometer.cli.compare import Junit, UndecidedAs, check_gates, conclude, gate_option, gates_of
@@ -16,6 +17,7 @@ from recometer.data.files import column_names
 from recometer.logs import Impressions
 from recometer.logs.impressions import Slates
 from recometer.logs.values import ESTIMATORS
+from recometer.report.result import check_report, format_of
 
 Log = Annotated[
     str,
@@ -68,6 +70,12 @@ Confidence = Annotated[
 MinEffective = Annotated[
     float, options.rule_option(metavar="N", help="Refuse policies with fewer effective users.")
 ]
+ReportPath = Annotated[
+    Path | None,
+    options.output_option(
+        "--report", metavar="FILE", help="Also write a report to this file: .html or .md."
+    ),
+]
 Gate = Annotated[
     list[str] | None,
     gate_option(
@@ -106,6 +114,7 @@ def logs(
     gate: Gate = None,
     undecided: UndecidedAs = None,
     junit: Junit = None,
+    report: ReportPath = None,
     form: options.Form = "table",
 ) -> None:
     """Estimate from a log with propensities how good other policies would have been.
@@ -115,6 +124,10 @@ def logs(
     command fails if a policy is worse than the baseline by more than the bound.
     """
     check_gates(gate, baseline, undecided, junit, files)
+    if report is not None:
+        with usage_of("--report"):
+            format_of(report)
+        check_report(report, files)
     named: dict[str, Any] = {}
     known = column_names(log)
     for text in policy:
@@ -137,4 +150,7 @@ def logs(
         confidence=confidence,
     )
     comparison = values.compare(baseline=baseline)
-    conclude(comparison, gates_of(comparison, gate, undecided), form, junit)
+    gates = gates_of(comparison, gate, undecided)
+    if report is not None:
+        comparison.report(report, gates=gates)
+    conclude(comparison, gates, form, junit)

@@ -13,9 +13,9 @@ from recometer.data.catalogue import NamedColumns
 from recometer.data.columns import check_column
 from recometer.data.ids import encode, show
 from recometer.errors import InputError, InputTypeError, UnknownNameError, argument_text
-from recometer.logs.policies import LogColumns, Policy, first_of, read_policy
+from recometer.logs.policies import LOGGED, LogColumns, Policy, first_of, read_policy
 from recometer.logs.sums import LARGEST, PolicySums, UserSums
-from recometer.logs.values import ESTIMATORS, LOGGED, PolicyValues, known
+from recometer.logs.values import ESTIMATORS, PolicyValues, known
 from recometer.stats.checks import check_number
 from recometer.tasks import on_all_threads
 

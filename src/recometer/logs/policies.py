@@ -17,6 +17,7 @@ from recometer.data.numbers import all_numbers
 from recometer.errors import ColumnError, InputError, InputTypeError, did_you_mean
 
 SUM_OF_PROBABILITIES = 1e-3  # the most that a sum may differ from 1, for rounded columns
+LOGGED = "logged"  # the policy that wrote the log
 TARGET, PREDICTED, VALUE = "target_probability", "predicted_reward", "policy_value"
 CANDIDATES = ("impression", "item", TARGET, PREDICTED, "logging_probability")
 

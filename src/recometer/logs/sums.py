@@ -10,7 +10,8 @@ from recometer import ragged
 from recometer.arrays import Array, Float64
 from recometer.data.ids import as_ids, encode
 from recometer.errors import InputError, argument_text, brief
-from recometer.logs.values import LOGGED, Estimate, PolicyValues, Weights
+from recometer.logs.policies import LOGGED
+from recometer.logs.values import Estimate, PolicyValues, Weights
 from recometer.stats import Interval
 from recometer.stats.checks import check_bounds, check_number
 from recometer.stats.ends import check_confidence

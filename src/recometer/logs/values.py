@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import os
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -12,6 +13,7 @@ import numpy as np
 from recometer.arrays import Float64
 from recometer.comparing.rows import PairRow, difference_columns, percent, plain_mean
 from recometer.errors import UnknownNameError, brief, did_you_mean
+from recometer.logs.policies import LOGGED
 from recometer.rendering import Column, Printed, Table
 from recometer.stats import Interval, adjust, paired_t
 from recometer.stats.grouping import group
@@ -22,8 +24,8 @@ from recometer.tasks import on_all_threads
 
 if TYPE_CHECKING:
     from recometer.comparing.gates import Gate, GateReport, Undecided
+    from recometer.report.result import Report
 
-LOGGED = "logged"
 ESTIMATORS = {
     "ips": "inverse propensity scoring",
     "clipped_ips": "inverse propensity scoring with clipped weights",
@@ -182,7 +184,7 @@ class PolicyValues(Printed):
             known("There is no policy", baseline, self.policies)
             pairs = [(one, baseline) for one in self.policies if one != baseline]
         wanted = [(name, *pair) for name in self.estimators for pair in pairs]
-        rows = on_all_threads(lambda one: self._row(*one), wanted)
+        rows = on_all_threads(lambda one: self.row(*one), wanted)
         p_values = [row.p_value if row.primary else np.nan for row in rows]
         adjusted = adjust(p_values, correction).tolist()
         rows = [
@@ -190,7 +192,8 @@ class PolicyValues(Printed):
         ]
         return PolicyComparison(tuple(rows), self, baseline, correction)
 
-    def _row(self, estimator: str, policy: str, other: str) -> PairRow:
+    def row(self, estimator: str, policy: str, other: str) -> PairRow:
+        """Return the difference of two policies, without an adjusted p."""
         x, y = (self.estimates[name, estimator].per_user for name in (policy, other))
         n, mean, mean_other = len(x), float(x.mean()), float(y.mean())
         differences = group(x - y)
@@ -216,6 +219,10 @@ class PolicyValues(Printed):
             test=paired_t(differences),
             primary=estimator == self.estimators[0],
         )
+
+    def report(self, path: str | os.PathLike[str] | None = None, **options: Any) -> Report:
+        """Make a report that compares all policies with the log; see `PolicyComparison.report`."""
+        return self.compare(baseline=LOGGED).report(path, **options)
 
     def table(self) -> Table:
         """Return the values, with the weights in CSV and JSON."""
@@ -376,6 +383,38 @@ class PolicyComparison(Printed):
 
         found = check_gates(cast("Any", self), gates, undecided)
         return dataclasses.replace(found, said=tuple(self.values.remarks()))
+
+    def report(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str | None = None,
+        gates: GateReport | None = None,
+    ) -> Report:
+        """Make a report: an HTML page that opens from disk without a network, or Markdown.
+
+        It begins with whether the log can answer, followed by values with their intervals, the
+        differences between policies, and the gates.
+
+        Parameters
+        ----------
+        path
+            ``"report.html"`` or ``"report.md"``. None writes nothing. An earlier report is
+            replaced; any other file is not.
+        title
+            The title of the page.
+        gates
+            What `gate` returned.
+
+        Raises
+        ------
+        FileError, InputError, MissingExtraError
+            As for `recometer.Comparison.report`.
+        """
+        from recometer.logs.page import content
+        from recometer.report.result import made
+
+        return made(lambda: content(self, title, gates), path)
 
 
 def known(lacking: str, name: str, names: Collection[str]) -> str:

@@ -23,11 +23,13 @@ def to_markdown(model: ReportModel) -> str:
         escape(model.subtitle),
         f"**{escape(said.verdict)}**",
         _list(said.sentences),
+        *(part for one in model.before for part in _facts(one)),
         "## Leaderboard",
         *(_standings(one) for one in model.standings),
+        *(part for one in model.after for part in _facts(one)),
     ]
     if isinstance(model.audit, str):
-        parts += ["## Audit of the split", escape(model.audit)]
+        parts += ["## Audit of the split", escape(model.audit)] if model.audit else []
     else:
         rows = [
             (one.level if one.count else "not checked", one.found, one.sentence)

@@ -244,7 +244,7 @@ class Inspector:
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """A part of the protocol: a title, and rows of texts under headings."""
+    """A table: a title, and rows of texts under headings."""
 
     title: str
     headings: tuple[str, ...]
@@ -267,11 +267,14 @@ class ReportModel:
     metrics
         The metrics, the primary metric first.
     headline, standings, charts, audit, inspector, protocol
-        The sections; without an audit, `audit` is a sentence that says why there is none.
+        The sections; without an audit, `audit` is a sentence that says why there is none, or empty
+        if there is nothing to audit.
     notes
         Notes on the comparison.
     missing
         The parts that are not shown, and how to get them.
+    before, after
+        Tables before and after the leaderboard.
     call
         Python code that repeats the report.
     version
@@ -292,6 +295,8 @@ class ReportModel:
     missing: tuple[str, ...]
     call: str
     version: str
+    before: tuple[Facts, ...] = ()
+    after: tuple[Facts, ...] = ()
 
     def charts_in(self, section: str) -> tuple[Chart, ...]:
         """Return the charts of a section of the page."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from recometer.data.paths import as_path
@@ -110,15 +110,20 @@ def report(of: object, path: str | os.PathLike[str] | None = None, **options: An
     InputError
         If the path has another ending.
     """
-    form = None
-    if path is not None:
-        form = format_of(path)
-        check_report(path)
     data = {
         name: options.pop(name, None)
         for name in ("test", "train", "catalogue", "candidates", "exclude")
     }
-    made = Report(build(of, data=data, **options))
+    return made(lambda: build(of, data=data, **options), path)
+
+
+def made(content: Callable[[], ReportModel], path: str | os.PathLike[str] | None) -> Report:
+    """Make a report of some content, and write it if there is a path, which is checked before."""
+    form = None
+    if path is not None:
+        form = format_of(path)
+        check_report(path)
+    made = Report(content())
     if form == "html":
         made.to_html(path)
     elif form == "markdown":

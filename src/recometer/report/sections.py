@@ -96,11 +96,13 @@ def charts_of(content: Content) -> tuple[Chart, ...]:
 @in_section("leaderboard")
 def leaderboard(content: Content) -> Iterable[Chart]:
     """Return means with their intervals, with a row for each model."""
-    numbers, confidence = content.numbers, content.given.options.confidence
-    rows: dict[tuple[str, ...], tuple[Row, ...]] = {
-        (metric,): tuple(_bars(one.standings)) for metric, one in numbers.items()
-    }
-    yield Chart(
+    standings = [one.standings for one in content.numbers.values()]
+    yield means(standings, content.given.options.confidence)
+
+
+def means(standings: Sequence[Standings], confidence: float) -> Chart:
+    """Return the chart of means and their intervals, with a row for each model."""
+    return Chart(
         "leaderboard",
         "leaderboard",
         "Means and intervals",
@@ -115,9 +117,9 @@ def leaderboard(content: Content) -> Iterable[Chart]:
             Field("verdict", "compared with the best"),
             Field("chance", "chance", "number"),
         ),
-        rows,
-        (Choice("Metric", tuple(numbers)),),
-        len(next(iter(numbers.values())).standings.places),
+        {(one.metric,): tuple(_bars(one)) for one in standings},
+        (Choice("Metric", tuple(one.metric for one in standings)),),
+        len(standings[0].places),
     )
 
 
