@@ -1,4 +1,4 @@
-"""The modules that `import recometer` loads, and the names that the package exports."""
+"""`import recometer` loads few modules, and the package exports the documented names."""
 
 from __future__ import annotations
 

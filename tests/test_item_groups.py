@@ -1,4 +1,4 @@
-"""Metrics restricted to groups of items: ``recall@10[new]``, `by_items` and ``--by-items``."""
+"""Metrics can be restricted to groups of items, as in ``recall@10[new]`` or with `by_items`."""
 
 from __future__ import annotations
 

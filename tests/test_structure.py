@@ -1,4 +1,4 @@
-"""The source tree: few top-level modules, no private imports, and a purpose for each module."""
+"""The source tree has few top-level modules, no private imports, and a purpose for each module."""
 
 from __future__ import annotations
 

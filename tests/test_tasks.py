@@ -1,4 +1,4 @@
-"""Threads, progress and Ctrl-C in recometer.tasks."""
+"""`recometer.tasks` runs work on threads, shows progress, and reacts to Ctrl-C."""
 
 from __future__ import annotations
 

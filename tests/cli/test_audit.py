@@ -1,4 +1,4 @@
-"""``recometer audit``: files in, findings out."""
+"""``recometer audit`` reads files and prints its findings in every format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``recometer compare``."""
+"""``recometer compare`` and the GitHub action that runs it."""
 
 from __future__ import annotations
 

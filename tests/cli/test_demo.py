@@ -1,4 +1,4 @@
-"""``recometer demo``: the included data, a user's own files, and unusual files."""
+"""``recometer demo`` works on the included data, a user's own files, and unusual files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``recometer evaluate``: files in, tables, JSON, CSV and Markdown out."""
+"""``recometer evaluate`` reads files and prints tables, JSON, CSV and Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line itself: exit codes, and where messages go."""
+"""Commands exit with the documented codes, and print messages to the right stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``recometer metrics``: the registry as readable tables."""
+"""``recometer metrics`` prints the registry of metrics as readable tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs that can only be read once: pipes, ``<(command)`` and /dev/stdin."""
+"""Commands accept inputs that can only be read once: pipes, ``<(command)`` and /dev/stdin."""
 
 from __future__ import annotations
 

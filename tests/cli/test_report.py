@@ -1,4 +1,4 @@
-"""``recometer report``: a page about saved evaluations, models, or scored pairs."""
+"""``recometer report`` writes a page about saved evaluations, models, or scored pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``recometer rules``: every rule with its values."""
+"""``recometer rules`` prints every rule with its values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""User sessions on the command line: ``--user user,session``."""
+"""Commands evaluate sessions of users with ``--user user,session``."""
 
 from __future__ import annotations
 

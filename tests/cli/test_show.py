@@ -1,4 +1,4 @@
-"""``recometer show``: saved evaluations."""
+"""``recometer show`` prints saved evaluations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``recometer split``: a file in, a folder with train and test out."""
+"""``recometer split`` reads a file and writes a folder with train and test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The implicit drop-in: values of implicit 0.7.3, models with and without factors, errors."""
+"""The drop-in for implicit returns the values of implicit 0.7.3, for models of every kind."""
 
 from __future__ import annotations
 

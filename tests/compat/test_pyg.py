@@ -1,4 +1,4 @@
-"""The drop-in for PyTorch Geometric's metrics: values of version 2.8.1, batches, errors."""
+"""The drop-in for PyTorch Geometric's metrics returns the values of version 2.8.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pytrec_eval drop-in: values of pytrec_eval-terrier 0.5.11, files, errors."""
+"""The drop-in for pytrec_eval returns the values of pytrec_eval-terrier 0.5.11."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ranx drop-in: values of ranx 0.3.21, dicts and data frames, errors."""
+"""The drop-in for ranx returns the values of ranx 0.3.21, for dicts and data frames."""
 
 from __future__ import annotations
 

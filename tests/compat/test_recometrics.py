@@ -1,4 +1,4 @@
-"""calc_reco_metrics agrees with recometrics."""
+"""`calc_reco_metrics` returns the same values as the function of recometrics."""
 
 from __future__ import annotations
 

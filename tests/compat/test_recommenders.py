@@ -1,4 +1,4 @@
-"""The drop-in for Recommenders' evaluation: values of Recommenders 1.2.1, errors."""
+"""The drop-in for Recommenders' evaluation returns the values of Recommenders 1.2.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The drop-in for RecTools' calc_metrics: values of RecTools 0.19.0, errors."""
+"""The drop-in for RecTools' `calc_metrics` returns the values of RecTools 0.19.0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The drop-in for scikit-learn's ranking metrics: values of scikit-learn 1.8.0, errors."""
+"""The drop-in for scikit-learn's ranking metrics returns the values of scikit-learn 1.8.0."""
 
 from __future__ import annotations
 

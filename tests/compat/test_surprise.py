@@ -1,4 +1,4 @@
-"""The drop-in for surprise.accuracy: values of Surprise 1.1.5, printed output, errors."""
+"""The drop-in for `surprise.accuracy` returns and prints the values of Surprise 1.1.5."""
 
 from __future__ import annotations
 

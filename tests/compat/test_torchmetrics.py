@@ -1,4 +1,4 @@
-"""The drop-in for TorchMetrics' retrieval: values of TorchMetrics 1.9.0, options, errors."""
+"""The drop-in for TorchMetrics' retrieval metrics returns the values of TorchMetrics 1.9.0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays of other libraries, which expose their numbers through __dlpack__ or __array__."""
+"""Arrays of any library are read through their method __dlpack__ or __array__."""
 
 import numpy as np
 import pytest

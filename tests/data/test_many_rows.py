@@ -1,4 +1,4 @@
-"""Rows with a list of items in one cell, and tables spread over several files."""
+"""Tables may have a list of items in a cell, and may be spread over several files."""
 
 import pandas as pd
 import polars as pl

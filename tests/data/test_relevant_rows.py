@@ -1,4 +1,4 @@
-"""Which rows of test are relevant."""
+"""Every source and convention agrees on which rows of test are relevant."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Saving evaluations and reading them again."""
+"""Evaluations are saved and read again without any change."""
 
 from __future__ import annotations
 

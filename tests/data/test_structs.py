@@ -1,4 +1,4 @@
-"""Lists of structs, as recommendForAllUsers of Spark's ALS returns them."""
+"""Lists may contain structs, as `recommendForAllUsers` of Spark's ALS returns them."""
 
 import collections
 

@@ -1,4 +1,4 @@
-"""Text files with the byte order marks, line ends and blanks that programs write."""
+"""Text files may have the byte order marks, line ends and blanks that programs write."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""TREC run files and qrels."""
+"""TREC run files and qrels are read like trec_eval reads them."""
 
 import gzip
 

@@ -1,4 +1,4 @@
-"""Arrays with unusual memory layouts, and ids that look the same."""
+"""Arrays may have unusual memory layouts, and different ids may look the same."""
 
 from __future__ import annotations
 

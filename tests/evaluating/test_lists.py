@@ -1,4 +1,4 @@
-"""`evaluate` with list metrics: requests to sources, side data, and values over all users."""
+"""List metrics request lists and side data, and some have one value for all users."""
 
 import dataclasses
 import warnings

@@ -1,4 +1,4 @@
-"""The result says how the values in test were read."""
+"""The description of a result says how the values in test were read."""
 
 from collections import namedtuple
 

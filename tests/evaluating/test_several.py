@@ -1,4 +1,4 @@
-"""evaluate prepares the data only once for several models."""
+"""`evaluate` prepares the data only once for several models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Users and items that a model does not know, and ids that look like positions."""
+"""Unknown users and items are misses, and ids that look like positions are refused."""
 
 from __future__ import annotations
 

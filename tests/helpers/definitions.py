@@ -1,4 +1,4 @@
-"""The definitions of all metrics, written out for one explicit order of the items."""
+"""Direct implementations of the definitions of all ranking metrics, for one order of the items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The source code of the package's modules, each read and parsed once."""
+"""Read and parse the source code of the package's modules, each module once."""
 
 from __future__ import annotations
 

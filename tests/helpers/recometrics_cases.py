@@ -1,4 +1,4 @@
-"""Calls of recometrics for the tests of its drop-in functions."""
+"""Generate calls of recometrics for the tests of its drop-in functions."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def as_csr(rows, n_items, dtype=float):
 
 
 def random_factors(rng, n_users, n_items, scores, dtype):
-    """Draw user factors, item factors and biases that give no ties; any of the three may be None.
+    """Draw user factors, item factors and biases without tied scores; any of them may be None.
 
     With "exact" scores, every product and sum is exact in float32. With "real" ones, no two scores
     of a user are close enough for the order of additions to swap them.

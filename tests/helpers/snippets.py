@@ -1,4 +1,4 @@
-"""The code in pages of the documentation."""
+"""Read the code in pages of the documentation."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A local standalone Spark cluster: a master, and workers in processes of their own."""
+"""Start a local standalone Spark cluster: a master, and workers in separate processes."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Load the libraries that the integrations need. If one is missing, its tests fail."""
+"""Load the libraries that the integrations need. If a library is missing, its tests fail."""
 
 import importlib
 import os
@@ -75,7 +75,7 @@ def geometric(torch):
 
 @pytest.fixture
 def wandb(tmp_path, monkeypatch):
-    """Return W&B, reset after earlier tests and writing to the folder of this test."""
+    """Return the module wandb, reset after earlier tests, and writing to this test's folder."""
     monkeypatch.setenv("WANDB_SILENT", "true")
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))
     library = load("wandb")

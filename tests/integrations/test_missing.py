@@ -1,4 +1,4 @@
-"""The error message of an integration if its library is not installed."""
+"""If the library of an integration is not installed, an error says what to install."""
 
 from __future__ import annotations
 

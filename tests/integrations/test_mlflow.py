@@ -1,4 +1,4 @@
-"""MLflow: runs in a SQLite store, and the evaluator called by MLflow."""
+"""MLflow logs results to runs in a SQLite store, and calls recometer's evaluator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The evaluator for Sentence Transformers, with a tiny model that is built here."""
+"""The evaluator for Sentence Transformers works with a tiny model that the tests build."""
 
 from __future__ import annotations
 

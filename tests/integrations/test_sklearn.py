@@ -1,4 +1,4 @@
-"""Rankings in groups with scikit-learn: scoring, cross-validation and searches."""
+"""scikit-learn scores grouped rankings, also in cross-validation and searches."""
 
 from __future__ import annotations
 

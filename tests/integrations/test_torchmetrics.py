@@ -1,4 +1,4 @@
-"""`RankingMetrics` with the real TorchMetrics: states, collections, and two processes."""
+"""`RankingMetrics` works in TorchMetrics' collections, and with two processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Callbacks in the training loops of Lightning and Keras."""
+"""Callbacks evaluate models in the training loops of Lightning and Keras."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of the kernel that run on background threads."""
+"""Functions of the kernel can run on background threads, with the same results."""
 
 import itertools
 import os

@@ -1,6 +1,6 @@
-"""Scores closer together than the steps of the kernel's 16-bit keys.
+"""Ranks are right even for scores that are closer than the steps of the kernel's 16-bit keys.
 
-Ranks must be the same on all instruction sets. Only some of them use keys.
+Only some instruction sets use keys, and ranks must be the same on all of them.
 """
 
 import numpy as np

@@ -14,7 +14,7 @@ SPECIAL = [np.nan, np.inf, -np.inf]
 
 
 def ragged(rng, n_users, n_items, most):
-    """Draw distinct ascending items per user."""
+    """Draw distinct items for each user, in ascending order."""
     rows = [
         np.sort(rng.choice(n_items, min(int(rng.integers(0, most + 1)), n_items), replace=False))
         for _ in range(n_users)

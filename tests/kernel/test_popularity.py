@@ -1,4 +1,4 @@
-"""The native popularity counts agree with their NumPy twins, now and in the background."""
+"""The native popularity counts agree with their NumPy twins, even if counted in the background."""
 
 import kernel_twin
 import numpy as np

@@ -21,7 +21,7 @@ SETS = _kernel.instruction_sets()
 
 
 def ragged(rng, n_users, n_items, most):
-    """Draw distinct ascending items per user."""
+    """Draw distinct items for each user, in ascending order."""
     sizes = np.minimum(rng.integers(0, most + 1, n_users), n_items)
     rows = [np.sort(rng.choice(n_items, size, replace=False)) for size in sizes]
     indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Load third-party libraries. If one is missing, its tests fail."""
+"""Load third-party libraries. If a library is missing, its tests fail."""
 
 import importlib
 import os

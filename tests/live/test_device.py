@@ -1,4 +1,4 @@
-"""Memory use of ranking on a device, and the precision of the matrix products."""
+"""Ranking on a device uses bounded memory, and matrix products have the right precision."""
 
 import functools
 import json

@@ -1,4 +1,4 @@
-"""Graphs of PyTorch Geometric, and sparse tensors of torch."""
+"""Graphs of PyTorch Geometric and sparse tensors of torch can be evaluated."""
 
 import numpy as np
 import pytest

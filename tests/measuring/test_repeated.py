@@ -132,7 +132,7 @@ def scores_of_one_user(scores: list[float]) -> rm.Scores:
 
 
 def test_repeated_rows_of_tied_items_are_rejected() -> None:
-    """Test repeats item 1, which is tied with 0 and 2, or an item without ties."""
+    """Repeated rows of item 1, which is tied, are rejected; those of item 3 are not."""
     source = scores_of_one_user([1.0, 1.0, 1.0, 0.5, 0.0, -1.0])
     for ties in ("expected", "optimistic", "pessimistic", "random"):
         with pytest.raises(rm.InputError, match=r"rows of a pair .* ties='item' does"):

@@ -1,4 +1,4 @@
-"""When a metric is undefined, and the reason given."""
+"""Metrics are undefined in the documented cases, for the right reason."""
 
 from __future__ import annotations
 

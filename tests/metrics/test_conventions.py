@@ -127,7 +127,7 @@ def has_number(record: Record) -> bool:
 
 
 def kind(record: Record) -> str:
-    """Return the kind of a record."""
+    """Return how a record was obtained, or which kind of metric it is about."""
     if record["metric"] in NO_METRIC or not has_value(record):
         return "error"
     if not record["executed"]:

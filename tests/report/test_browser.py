@@ -1,4 +1,4 @@
-"""Reports opened in Chromium, from disk and without a network."""
+"""Reports work in Chromium, opened from disk and without a network."""
 
 from __future__ import annotations
 

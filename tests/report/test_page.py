@@ -1,4 +1,4 @@
-"""Reports as pages and Markdown, single charts, and writing them to files."""
+"""Reports are written as pages or Markdown, and charts as single files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversion of metrics to flat names that experiment trackers accept, and back."""
+"""Metrics are converted to flat names that experiment trackers accept, and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics per group of users (`Evaluation.by`), and ways to average."""
+"""`Evaluation.by` computes metrics per group of users, and `mean` averages in several ways."""
 
 from __future__ import annotations
 

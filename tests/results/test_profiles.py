@@ -1,4 +1,4 @@
-"""The share of relevant items found, by popularity in train."""
+"""`by_popularity` gives the share of relevant items found, by their popularity in train."""
 
 from __future__ import annotations
 

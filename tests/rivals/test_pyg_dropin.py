@@ -1,4 +1,4 @@
-"""recometer.compat.pyg compared with PyG, on about 10,000 random sources in 2,500 calls."""
+"""recometer.compat.pyg gives the same values as PyG on 10,000 source nodes in 2,500 calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""recometer.compat.ranx compared with ranx, on 10,000 random queries in 3,334 calls."""
+"""recometer.compat.ranx gives the same values as ranx on 10,000 queries in 3,334 calls."""
 
 from __future__ import annotations
 

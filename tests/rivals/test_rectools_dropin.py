@@ -1,4 +1,4 @@
-"""recometer.compat.rectools compared with RecTools, on 10,000 random users in 1,000 calls."""
+"""recometer.compat.rectools gives the same values as RecTools on 10,000 users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""recometer.compat.surprise compared with Surprise, on 10,000 random cases."""
+"""recometer.compat.surprise gives the same values as Surprise on 10,000 random cases."""
 
 from __future__ import annotations
 

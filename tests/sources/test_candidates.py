@@ -1,4 +1,4 @@
-"""Candidates: whitelists, sets per user, samples, and items that are never recommended."""
+"""Candidates can be whitelists, sets per user or samples, and items can be excluded."""
 
 import warnings
 import zlib
@@ -222,7 +222,7 @@ def test_short_lists_among_candidates():
 
 @pytest.fixture(scope="module")
 def case():
-    """A larger problem: the factors of users and items, test, and train."""
+    """Return a larger problem: the factors of users and items, test, and train."""
     rng = np.random.default_rng(3)
     users, items = rng.normal(size=(60, 4)), rng.normal(size=(300, 4))
     kind = rng.random((60, 300))
@@ -371,7 +371,7 @@ def test_ids_in_any_order(case, kind):
 
 
 def test_one_positive_and_some_negatives(frame):
-    """A frame of labelled rows, as it is published with many models: zeros are candidates."""
+    """In published frames of labelled rows, rows with a label of 0 are candidates."""
     rows = frame(
         {
             "user": ["ann"] * 4 + ["bob"] * 3,

@@ -1,4 +1,4 @@
-"""Tables with the lists of several runs."""
+"""Tables may contain the lists of several runs."""
 
 import polars as pl
 import pytest

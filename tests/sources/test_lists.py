@@ -236,7 +236,7 @@ def test_an_array_that_was_changed_afterwards(dtype):
 
 def test_array_with_ids():
     lists = rm.Lists(ARRAY, user_ids=["bob", "ann", "zoe"], item_ids=["z", "y", "x", "w"])
-    # bob: z y; ann: x z w
+    # Bob's list is z, y. Ann's list is x, z, w.
     assert rr(lists, {"ann": ["w"], "bob": ["y"]}) == [1 / 3, 1 / 2]
     # Item a is in no list. It sorts first, so all other items get a new number; Bob still has two
     # items.

@@ -1,4 +1,4 @@
-"""Fitted models of other libraries: stand-ins are tested here, real models in tests/live.
+"""Fitted models of other libraries are recognised. tests/live has real models.
 
 Stand-ins only have the module and the names by which models are recognised.
 """

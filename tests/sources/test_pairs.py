@@ -1,4 +1,4 @@
-"""Scored pairs with true labels or ratings, through evaluate."""
+"""`evaluate` accepts scored pairs with true labels or ratings."""
 
 from __future__ import annotations
 

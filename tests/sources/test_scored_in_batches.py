@@ -1,4 +1,4 @@
-"""A sparse matrix of scores, as a custom source that scores some users at a time."""
+"""A custom source can score a sparse matrix, some users at a time."""
 
 import numpy as np
 import pytest

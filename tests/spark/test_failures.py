@@ -1,4 +1,4 @@
-"""Spark workers that die, and arguments and data that are rejected."""
+"""Results do not change if Spark's workers die, and bad arguments and data are rejected."""
 
 import os
 

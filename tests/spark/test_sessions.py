@@ -1,4 +1,4 @@
-"""Sessions of users on Spark: values, means and intervals are the same as on one machine."""
+"""Sessions of users have the same values, means and intervals on Spark as on one machine."""
 
 import numpy as np
 import polars as pl

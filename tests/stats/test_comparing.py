@@ -1,4 +1,4 @@
-"""Comparisons of two models on the same users: the randomisation test and other tests."""
+"""The randomisation test and other tests compare two models on the same users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adjusted p-values, power, equivalence, several models."""
+"""Tests of adjusted p-values, power, equivalence, and comparisons of several models."""
 
 from __future__ import annotations
 

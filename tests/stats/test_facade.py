@@ -1,4 +1,4 @@
-"""The exports of the statistics package, whose modules are loaded on first use."""
+"""The statistics package exports its names, and loads its modules on first use."""
 
 import importlib
 import inspect

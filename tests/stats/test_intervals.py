@@ -1,4 +1,4 @@
-"""Confidence intervals of a mean over users."""
+"""Confidence intervals of a mean over users have the right ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics at their limits: few users, small and large units, levels near 0 and 1/2."""
+"""Statistics hold at their limits: few users, extreme units, and levels near 0 and 1/2."""
 
 from __future__ import annotations
 

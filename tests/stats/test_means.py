@@ -1,4 +1,4 @@
-"""Intervals of means by Gaffke, Clopper and Pearson, the bootstrap, and Student's t."""
+"""Tests of intervals by Gaffke, by Clopper and Pearson, by the bootstrap, and by Student's t."""
 
 from __future__ import annotations
 

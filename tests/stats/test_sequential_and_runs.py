@@ -1,4 +1,4 @@
-"""Intervals that may be inspected at any time, and the variance between runs."""
+"""Confidence sequences hold at any time, and intervals include the variance between runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intervals of the mean of a population whose users are seen in random order."""
+"""Confidence sequences cover the mean of a population whose users come in random order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run a script in a process of its own."""
+"""Run a script in a separate process."""
 
 import os
 import subprocess

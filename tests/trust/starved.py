@@ -1,4 +1,4 @@
-"""Run out of memory, or evaluate repeatedly, in a process of its own: `python starved.py CASE`.
+"""Run out of memory, or evaluate repeatedly, in a separate process: `python starved.py CASE`.
 
 It prints the error, and whether a small evaluation still works afterwards. `test_memory.py` runs
 this script.

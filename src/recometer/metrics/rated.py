@@ -85,7 +85,7 @@ def mse(predictions: Predictions, cutoffs: Int64) -> Float64:
     over_rows=rows.r2,
 )
 def r2(predictions: Predictions, cutoffs: Int64) -> Float64:
-    """Reduction of squared error over the mean: ``1 - sum (p - a)^2 / sum (a - mean a)^2``.
+    """Improvement in squared error over the mean: ``1 - sum (p - a)^2 / sum (a - mean a)^2``.
 
     The value is at most 1. It is 0 for predictions that are as good as the mean of the true
     ratings.

@@ -35,8 +35,8 @@ def err_place_by_place(start: int, size: int, q: np.ndarray) -> np.ndarray:
     """Compute the contribution of each place without subtractions, to avoid rounding errors."""
     n = len(q)
     come = np.arange(n + 1)
-    # Among the first i items, `come` are chosen. `none` is the mean product of their (1 - q), over
-    # all choices; `stop` is the mean of that product times the q of another item.
+    # Choose `come` of the first i items, in all possible ways. `none` is the mean product of 1 - q
+    # of the chosen items. `stop` is the mean of this product times the q of another item.
     none, stop = (come == 0).astype(float), np.zeros(n + 1)
     for i, one in enumerate(q, start=1):
         last, before = np.append(0, none[:-1]), np.append(0, stop[:-1])

@@ -436,7 +436,7 @@ def test_min_denominator_without_a_cutoff_counts_all_relevant_items(name, expect
 
 
 def test_last_place_of_a_short_list_is_repeated():
-    """Two relevant items are at ranks 2 and 3 of 3, or tied with another item at the end of 4."""
+    """The last place of a list of 3 or 4 items counts again for each place up to 5."""
     rules = {"deep_cutoffs": "computed", "all_relevant": "computed"}
     plain, tied = rank([3, 2, 1], [0, 1, 1]), rank([3, 2, 2, 2], [1, 0, 1, 0])
     name = "mean_recall@5(over=relevant,repeat_last)"

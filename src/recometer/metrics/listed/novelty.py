@@ -253,7 +253,7 @@ def epc(
                 "interactions": "the same / interactions",
                 "largest": "the same / the count of the most popular item",
                 "percentile": "the share of training items that are less popular, plus half the "
-                "share that are equally popular: its mean rank / items",
+                "share that are equally popular (the mean rank / items)",
             },
         ),
         "unseen": Parameter(

@@ -78,7 +78,7 @@ def overlap(data: ListData, cutoffs: Int64, *, denominator: str = "cutoff") -> F
             "The contribution of depths beyond k or beyond the ends of the lists.",
             choices={
                 "extrapolated": "as much as the agreement reached so far (RBO_EXT)",
-                "nothing": "nothing, even if the longer list has ended",
+                "nothing": "0, even if the longer list has ended",
             },
         ),
     },

@@ -288,7 +288,7 @@ def hits(groups: Groups, cutoffs: Int64) -> Float64:
     cutoff="optional",
     parameters={
         "all": Parameter("The value is the mean of 1 / rank over all relevant items."),
-        "graded": Parameter("The largest 1 / (rank * gain) counts.", for_conventions=True),
+        "graded": Parameter("The value is the largest 1 / (rank * gain).", for_conventions=True),
     },
     when={
         "all": {True: {"pooled": "relevant"}},

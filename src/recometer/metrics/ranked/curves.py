@@ -172,7 +172,7 @@ def pr_auc(groups: Groups, cutoffs: Int64, *, rule: str = "step") -> Float64:
     parameters={
         "denominator": Parameter(
             "The number of relevant items that are paired.",
-            choices={"relevant": "R", "min": "min(k, R): the first of them"},
+            choices={"relevant": "R", "min": "min(k, R), from the first one on"},
             for_conventions=True,
         ),
         "negatives": Parameter(
