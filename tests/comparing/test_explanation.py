@@ -1,4 +1,4 @@
-"""`explain`, `recometer why` and `conventions`: why two definitions give different numbers."""
+"""`explain` and `recometer why` show why two definitions give different numbers."""
 
 from __future__ import annotations
 

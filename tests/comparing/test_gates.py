@@ -1,4 +1,4 @@
-"""Gates, which limit by how much a model may be worse than the baseline."""
+"""Gates limit by how much a model may be worse than the baseline."""
 
 from __future__ import annotations
 

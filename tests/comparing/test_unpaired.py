@@ -1,4 +1,4 @@
-"""Comparisons of different users: Welch's test, ratios, clusters, sample ratios and errors."""
+"""Groups of different users are compared by Welch's test, also by ratios and in clusters."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ INFINITE = np.where(SCORES == 5, math.inf, SCORES)
 TRAIN = {0: [5], 1: [5], 2: [0], 4: [0, 1, 2, 3], 5: [5], 9: [0]}
 
 
-# Rules that only take effect together with another rule, with the value of that rule.
+# For rules that only take effect together with another rule: this other rule and its value.
 COMPANY: dict[str, dict[str, Any]] = {
     "gamma": {"correction": "cv"},
     "defects": {"protocol": "evidently"},

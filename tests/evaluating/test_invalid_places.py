@@ -1,4 +1,4 @@
-"""Metrics of invalid places: items that the catalogue lacks, and items that a list repeats."""
+"""Places are invalid if the catalogue lacks their item, or if the list repeats it."""
 
 import itertools
 import warnings
@@ -26,7 +26,7 @@ TEST = {"ann": ["x", "z"], "bob": ["y"], "cat": ["x"], "dan": ["w"]}
 
 
 def by_definition(row, removed, k):
-    """Return the three values of a list without the user's items of train."""
+    """Return the three values of a list after removing the user's train items."""
     row = [item for item in row if item not in removed]
     first = [item not in row[:place] for place, item in enumerate(row)]
     valid = sum(new and item in CATALOGUE for item, new in zip(row[:k], first, strict=False)) / k
@@ -88,7 +88,7 @@ def test_values_match_the_definition(listed, trained):
 
 @given(st.lists(rows, min_size=4, max_size=4), st.permutations(USERS), st.integers(1, 3))
 def test_a_stream_finds_the_same_values(listed, order, at):
-    """Merging blocks of users changes no bit."""
+    """Merging blocks of users does not change the values, to the last bit."""
     lists = dict(zip(USERS, listed, strict=True))
     if not any(listed):
         return
@@ -108,7 +108,7 @@ def test_a_stream_finds_the_same_values(listed, order, at):
 
 
 def test_repeats_among_equal_scores():
-    """Within a tie, places are in the order of item ids, and a repeat is beside its item."""
+    """Tied items are in the order of their ids, and a repeat comes directly after its item."""
     frame = pd.DataFrame({"user": ["ann"] * 4, "item": list("yxyw"), "score": [1.0, 1, 1, 0]})
     for ties in ("item", "expected", "random", "item_desc"):
         result = evaluate(rm.Lists(frame), {"ann": ["x"]}, ties=ties)
@@ -121,7 +121,7 @@ def test_repeats_among_equal_scores():
     "cut", [lambda lists: rm.Lists(lists, depth=2), lambda lists: Cut(rm.Lists(lists), 2)]
 )
 def test_a_cut_list_ends_at_its_last_item(cut, ties):
-    """The depth counts the items that are left, after which later repeats do not matter."""
+    """The depth counts distinct items, and repeats after the last of them do not matter."""
     lists = {"ann": list("xxxyyxz"), "bob": ["x", "y", "x"], "cat": ["x"], "dan": ["x", "u", "z"]}
     result = evaluate(cut(lists), {user: ["y"] for user in USERS}, ties=ties)
     assert result["repeated_items@6"].tolist() == [2 / 4, 0, 0, 0]

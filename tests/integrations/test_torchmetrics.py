@@ -29,7 +29,7 @@ def ranking_metrics(torchmetrics):
 
 @pytest.fixture(scope="module")
 def case():
-    """Return scores with few distinct values, test and train, for users and items by position."""
+    """Return scores with many ties, and test and train, with users and items by position."""
     rng = np.random.default_rng(1)
     kind = rng.random((N_USERS, N_ITEMS))
     test = rm.Interactions.of((kind > 0.9).astype(np.float32))

@@ -27,7 +27,7 @@ def factors(rng, n, dtype):
 
 
 def tables(rng):
-    """Return judged and excluded items, which are disjoint for each user and ascending."""
+    """Return tables of judged and excluded items: ascending, and disjoint for each user."""
     rows = [rng.permutation(N_ITEMS)[: N_JUDGED + N_EXCLUDED] for _ in range(N_USERS)]
     sides = np.split(np.array(rows, np.int32), [N_JUDGED], axis=1)
     return [

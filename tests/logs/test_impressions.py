@@ -1,4 +1,4 @@
-"""Values of policies from logged impressions: other libraries, closed forms, laws, diagnostics."""
+"""Estimated values of policies agree with other libraries and closed forms, and obey laws."""
 
 from __future__ import annotations
 
@@ -350,7 +350,7 @@ def test_blocks_of_slates_add_up() -> None:
 
 
 def test_intervals_cover_the_true_value() -> None:
-    """The value of the policy is 0.3; 200 logs of users with three impressions each."""
+    """Draw 200 logs, with three impressions per user. The true value of the policy is 0.3."""
     inside = dict.fromkeys(("snips", "ips"), 0)
     for seed in range(200):
         log = rm.Impressions(drawn(seed=seed), **COLUMNS)

@@ -169,13 +169,13 @@ def test_unbiased_over_all_samples(ties):
 
 
 def test_unbiased_estimates_of_ties_and_several_relevant_items():
-    """The mean over all samples equals the projection that defines the estimate."""
+    """The mean over all samples of 7 items is exact; over samples of 6 of the 7, nearly so."""
     scores = np.array([[3.0, 2, 2, 2, 1, 2, 3, 0, 1, 2, 2]])
     test = rm.Interactions.of({0: [1, 4, 6, 9]}, n_users=1, n_items=11)
     others = [0, 2, 3, 5, 7, 8, 10]
     metrics = "ap@6 ndcg@4 recall@4 rr@5 hit@3 precision@2 tap@3 rprecision tprecision@2"
     exact = rm.evaluate(rm.Scores(scores), test, metrics=metrics)
-    for n in (6, 7):  # a sample reveals all but one dimension of the full ranks
+    for n in (6, 7):  # all other items, or all but one
         means = dict.fromkeys(exact.values, 0.0)
         samples = list(itertools.combinations(others, n))
         for drawn in samples:

@@ -73,7 +73,7 @@ def test_ranking_and_list_metrics_keep_the_requested_order():
         ("user_coverage@2", 1),
         ("user_coverage@3", 0),
         ("user_coverage@3(least=any)", 1),
-        # x = 0 0 0 1 1 2 of six items: (1 * 1 + 3 * 1 + 5 * 2) / (6 * 4)
+        # The counts x of the six items are 0 0 0 1 1 2: (1 * 1 + 3 * 1 + 5 * 2) / (6 * 4)
         ("gini@2", 14 / 24),
         ("gini@2(complement)", 10 / 24),
         # x = 1 1 2: (-2 + 0 + 4) / (3 * 4)

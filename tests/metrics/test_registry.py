@@ -1,4 +1,4 @@
-"""Names of metrics: parse() reads them, or explains why it cannot."""
+"""`parse` reads the names of metrics, or explains why it cannot."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ BRANCHES = (ast.If, ast.IfExp, ast.While)
 
 
 def _code(node: ast.AST) -> Iterator[Node]:
-    """Walk through the code that computes something, and skip the rest."""
+    """Yield the syntax nodes that may be mutated, and skip all other code."""
     if isinstance(node, ast.expr | ast.stmt):
         yield node
     for field, value in ast.iter_fields(node):

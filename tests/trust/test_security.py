@@ -25,7 +25,7 @@ ATTRIBUTES = {"system", "popen", "read_pickle", "to_pickle", "fork", "execv", "s
 # Harmless uses of the same names, per file.
 ALLOWED = {
     ("sources/models.py", "eval"),  # torch's Module.eval, which ends training mode
-    ("integrations/lightning.py", "eval"),  # the same
+    ("integrations/lightning.py", "eval"),  # Module.eval, too
     # These read the states of training processes, but only unpickle arrays and ids.
     ("integrations/torchmetrics.py", "pickle"),
     ("integrations/_plain.py", "pickle"),

@@ -1,4 +1,4 @@
-"""Values of metrics and their parameters on small rankings, computed by hand."""
+"""Metrics with parameters have the values that are computed by hand for small rankings."""
 
 from __future__ import annotations
 

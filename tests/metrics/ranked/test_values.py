@@ -1,4 +1,4 @@
-"""Values of every ranking metric, computed by hand."""
+"""Every ranking metric has the value that is computed by hand here."""
 
 from __future__ import annotations
 
