@@ -50,7 +50,7 @@ WRITTEN = {
 
 
 def option(parameter: inspect.Parameter) -> typer.models.ParameterInfo:
-    """Return the typer declaration of a parameter."""
+    """Return the Typer declaration of a parameter."""
     return next(
         mark
         for mark in parameter.annotation.__metadata__

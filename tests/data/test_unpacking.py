@@ -79,7 +79,7 @@ def test_lists_in_a_parquet_file(read, a_megabyte, tmp_path):
 
 
 def test_lists_that_take_the_limit_to_the_byte(monkeypatch, tmp_path):
-    """The 2**17 entries of 8 bytes take exactly the limit of 1 MiB."""
+    """A list is refused even if its 2**17 entries of 8 bytes take exactly the limit of 1 MiB."""
     path = tmp_path / "lists.parquet"
     pl.DataFrame({"user_id": [1], "item_id": [[7] * 2**17]}).write_parquet(path)
     monkeypatch.setattr(unpacking, "MOST", 2**20)
@@ -88,7 +88,7 @@ def test_lists_that_take_the_limit_to_the_byte(monkeypatch, tmp_path):
 
 
 def test_footer_with_a_wrong_number_of_list_entries(a_megabyte, tmp_path):
-    """The number of entries is read from the page headers, which Parquet readers follow."""
+    """A wrong number of entries in the footer has no effect, since page headers also contain it."""
     path = nested(tmp_path / "nested.parquet", item_id=7)
     content = path.read_bytes()
     length = int.from_bytes(content[-8:-4], "little")

@@ -18,8 +18,8 @@ RANDOM = np.random.default_rng(5)
 USERS, ITEMS = RANDOM.normal(size=(N_USERS, 4)), RANDOM.normal(size=(N_ITEMS, 4))
 SCORES = USERS @ ITEMS.T
 BEST = np.argsort(-SCORES, axis=1)
-# Each user has the two best items of the user and a third one, so that every item occurs. Ids start
-# at 1.
+# A user's test items are the two items with the highest scores and a third one, so that every item
+# occurs. Ids start at 1.
 CHOSEN = np.unique(np.concatenate([BEST[:, :2] + 1, np.arange(N_USERS)[:, None] % N_ITEMS + 1], 1))
 TEST = pl.DataFrame(
     {

@@ -1,4 +1,4 @@
-"""The kernel's interface: its enums, and twins with the same arguments."""
+"""The kernel's functions have the same arguments as their twins, and its enums match."""
 
 import ast
 import inspect

@@ -1,4 +1,4 @@
-"""Values of list metrics, computed by hand, and the cases in which they are undefined."""
+"""List metrics have the values computed by hand, and are undefined in the documented cases."""
 
 from __future__ import annotations
 

@@ -242,7 +242,7 @@ def test_users_do_not_depend_on_each_other(rules):
 
 @pytest.mark.parametrize("undefined", ["nan", 0.25])
 def test_formula_without_a_value_has_a_reason(undefined):
-    """The first two places have only relevant items, or relevant and irrelevant ones."""
+    """The formula gives no value for the first user, whose list has only relevant items."""
     ranks = rank([[4, 3, 2, 1], [4, 2, 3, 1]], [[1, 1, NAN, NAN], [1, 1, NAN, NAN]])
     name = "roc_auc@2(domain=list,one_kind=undefined)"
     values, why = compute(RankedUsers(ranks), parse(name), Protocol(undefined=undefined))

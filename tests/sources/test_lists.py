@@ -60,7 +60,7 @@ def test_frames(frame):
 
 
 def with_a_score(name):
-    """Return unordered rows with a score column called `name`."""
+    """Return rows in no particular order, with a score column called `name`."""
     plain = {**columns((4, 1, 2, 0, 3), third=None), "note": list("abcde"), "timestamp": [1] * 5}
     return {**plain, name: [SCORES[row] for row in (4, 1, 2, 0, 3)]}
 

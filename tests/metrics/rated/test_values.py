@@ -1,4 +1,4 @@
-"""Rating metrics through evaluate: their formulas, and when they are undefined."""
+"""Rating metrics match their formulas, and are undefined in the documented cases."""
 
 from __future__ import annotations
 
