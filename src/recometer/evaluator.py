@@ -339,7 +339,7 @@ class Stream:
     def _new(self, users: Array, places: Int64, came: Array) -> Int64:
         """Return the rows of new users; with ``repeated="error"``, refuse users who occur again."""
         numbers = np.arange(len(places))
-        if follow(places):  # all known and distinct
+        if follow(places):  # all users are known and distinct
             place = int(places[0])
             if not any_of(came[place : place + len(places)]):
                 return numbers

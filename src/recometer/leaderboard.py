@@ -170,7 +170,7 @@ class Leaderboard(Tracked, Printed):
                 yield dataclasses.replace(name, model=model) if several else name, value
 
     def _save_artifacts(self, folder: str, prefix: str) -> None:
-        taken: set[str] = set()  # some file systems ignore case
+        taken: set[str] = set()  # in lower case, because some file systems ignore case
         for model, one in self.results.items():
             first = name = f"{prefix}{safe_name(model)}"
             number = 1

@@ -267,7 +267,7 @@ def resolve(
     has, every_worth = worth_of(ranks, by, relevant_from)
     ideal = _Ideal(ranks, by, every_worth)
     has_and_ranked = has & (ranks.above >= 0)
-    # Usually this holds for all rows, and nothing is copied.
+    # Usually, all judged items have the property and are ranked, so nothing is copied.
     rows: Int64 | slice = slice(None)
     if not all_of(has_and_ranked):
         rows = np.flatnonzero(has_and_ranked)

@@ -36,7 +36,7 @@ class Part:
     values: tuple[int, float] = (1, 1)  # minimum and maximum number of values
     read: Read | None = str  # converts a string to a value; None allows only files of ids
     ids: str | None = None  # the kind of ids in a file, if the string is not a value
-    options: Mapping[str, Read] = dataclasses.field(default_factory=dict)  # NAME=VALUE
+    options: Mapping[str, Read] = dataclasses.field(default_factory=dict)  # for OPTION=VALUE
 
 
 def _number(text: str) -> int | float:
@@ -173,7 +173,7 @@ def make_core(text: str) -> KCore:
 
 def with_option(part: AnyPart, option: str) -> AnyPart:
     """Return a part of a split that messages show as the option that made it."""
-    object.__setattr__(part, "option", option)  # parts are frozen
+    object.__setattr__(part, "option", option)  # parts are frozen dataclasses
     return part
 
 

@@ -84,7 +84,7 @@ def check_stdin(paths: Sequence[str], form: InputFormat | None) -> None:
 
 
 NONE = "none"  # in place of a column name, says that no column is read
-OPTIONAL = ("value", "time")  # columns that may be none
+OPTIONAL = ("value", "time")  # columns that none switches off
 
 
 @dataclasses.dataclass(frozen=True)

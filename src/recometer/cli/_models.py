@@ -159,7 +159,7 @@ def files_of_model(text: str) -> list[str]:
 
 def fit_baseline(name: str, train: Interactions, seed: int, progress: bool | None) -> Source:
     """Fit a simple model to the training data, as Python fits it by default."""
-    from recometer import baselines  # most evaluations need none, and start earlier without
+    from recometer import baselines  # imported on use, because most evaluations do not need it
 
     fits: dict[str, Callable[[], Source]] = {
         "random": lambda: baselines.random_ranking(train, seed=seed),

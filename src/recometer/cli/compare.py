@@ -24,7 +24,7 @@ from recometer.stats.means import Kind
 from recometer.stats.tests import TESTS
 
 EXIT = {"passed": ExitCode.DONE, "failed": ExitCode.FAILED, "undecided": ExitCode.VERDICT}
-gate_option = functools.partial(typer.Option, rich_help_panel="Gates")  # a panel of the help
+gate_option = functools.partial(typer.Option, rich_help_panel="Gates")  # their panel in the help
 
 
 class WithGates(Shown):

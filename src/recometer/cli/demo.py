@@ -234,6 +234,6 @@ def _fit(name: str, train: Interactions, seed: int) -> Source:
     console = Console(stderr=True)
     status = console.status(f"Fitting {TITLES[name]}")
     with status if console.is_terminal else contextlib.nullcontext():
-        if name == "svd":  # the users have few items
+        if name == "svd":  # normalise, because the users have few items
             return baselines.truncated_svd(train, normalise=True, seed=seed, progress=False)
         return fit_baseline(name, train, seed, False)  # no progress: the status line is there

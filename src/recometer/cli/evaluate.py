@@ -124,7 +124,7 @@ class _Written:
     """Writes results; if there is a folder, saves each result in it immediately."""
 
     out: Path | None
-    n_folds: int  # 0 if there are none
+    n_folds: int  # 0 without folds
     inputs: Iterable[str]
 
     def prepare(self, names: Sequence[str]) -> None:

@@ -414,7 +414,7 @@ class _Batch:
         n, n_items = len(self.lists), self.n_items
         weight = np.ones(len(self.source)) if self.weight is None else self.weight
         pairs = ragged.pairs(self.source.astype(np.int64), self.item, n_items)
-        # Usually, edges are sorted by source and distinct.
+        # Sort nothing in the usual case: edges are distinct, and sorted by source and destination.
         if n_items <= MAX_NUMBER and all_of(steps(pairs) > 0):
             return Interactions(
                 indptr=ragged.indptr_of(np.bincount(self.source, minlength=n)),

@@ -118,7 +118,7 @@ class RelevanceEvaluator:
         filled = {query: of for query, of in run.items() if of}
         if names and filled:
             columns |= self._values(names, filled)
-        for name in names:  # no query has any document
+        for name in names:  # fill in measures if no query has a document
             columns.setdefault(name, {})
         for name in self.measures & DERIVED.keys():
             columns[name] = _derived(name, columns, queries)

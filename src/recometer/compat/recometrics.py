@@ -52,7 +52,7 @@ __all__ = [
 CONVENTION = find("recometrics")
 assert CONVENTION is not None
 # The metric of each column, in the order of the columns. Areas with a cut-off are omitted, because
-# they have the same column as without, and so are names that stand for an argument.
+# they share the column of the areas without. Names with parameters are omitted, too.
 METRIC_OF = {
     entry.name.replace(CUTOFF, "K"): split(entry.metric)[0]
     for entry in CONVENTION.entries

@@ -169,7 +169,7 @@ class _MappedFile:
             with contextlib.suppress(OSError, ValueError):
                 found = os.stat(self.name)
                 file = found.st_dev, found.st_ino
-                # If the name now belongs to another file, or to none, ignore it.
+                # Ignore the name if it now belongs to another file, or to none.
                 if changed is None or changed[0] == file:
                     changed = file, found.st_mtime_ns
         return size, changed

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 OTHER_SEPARATORS = (",", "\t", ";", "|")
 EXTENSIONS = (".parquet", *SEPARATORS)
-ROWS_AT_ONCE = 2**22  # rows of a column that is read piece by piece
+ROWS_AT_ONCE = 2**22  # number of rows per piece of a column
 PROBE = 100  # number of rows that show which columns have numbers
-LONGEST_HEADER = 2**22  # in characters
+LONGEST_HEADER = 2**22  # maximum length of a header, in characters
 WHAT = "data"
 NUMBER = re.compile(r"\s*[-+]?\d+(\.\d*)?([eE][-+]?\d+)?\s*")
 TRUE_OR_FALSE = re.compile(r"\s*(true|false)\s*", re.IGNORECASE)
@@ -326,7 +326,7 @@ def _unknown(path: pathlib.Path) -> FileError:
     _, line = first_line_of(path)
     fields = line.split()
     numbers = sum(map(bool, map(NUMBER.fullmatch, fields)))
-    # Four numbers are a rating with a time, as in MovieLens.
+    # Four numbers are probably user, item, rating and time, as in MovieLens.
     if len(fields) < 3 or not numbers or numbers == len(fields) == 4 or "\0" in line:
         return FileError(f"{path} has an extension that is not read. Hint: known are {known}")
     return FileError(f"{path}: {not_of_trec(path)} Hint: what is read are {known}")

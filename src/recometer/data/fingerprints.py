@@ -18,7 +18,7 @@ from recometer.tasks import BRIEF_NUMBERS, POLL, was_started
 
 PIECE = 2**20  # bytes per hash, which is part of the definition
 AT_ONCE = 2**22  # bytes hashed or copied at once, which delays a cancellation by 0.5 ms
-ALONE = 2**26  # bytes that a single thread hashes, in 5 ms
+ALONE = 2**26  # up to this many bytes, one thread hashes everything, in 5 ms
 OBJECTS_AT_ONCE = 2**16
 GLIMPSED = 2**10  # approximate number of values in a glimpse, which takes a few microseconds
 _NEVER = threading.Event()

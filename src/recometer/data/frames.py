@@ -551,7 +551,7 @@ def _from_relation(relation: Any, wanted: list[str]) -> list[Any]:
     import polars as pl
 
     try:
-        # DuckDB 1 takes the dot of ColumnExpression("a.b") for that of a table.
+        # DuckDB 1 reads ColumnExpression("a.b") as column b of a table a.
         quoted = (f'"{name}"' for name in (name.replace('"', '""') for name in wanted))
         chosen = relation.project(", ".join(quoted))
         return pl.DataFrame(chosen).get_columns()

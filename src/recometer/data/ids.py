@@ -393,8 +393,8 @@ def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple
     )
     # UTF-8 bytes have the same order as code points, so Polars sorts strings like Python.
     distinct = distinct.sort(multithreaded=len(distinct) > STRINGS_PER_THREAD)
-    # Numbering the sorted strings first gives the strings after them the numbers of their places.
-    # An argsort would take far longer.
+    # Number the sorted strings first, so that the number of each string is its place among them. An
+    # argsort would take far longer.
     places = np.empty(len(distinct) + len(together), np.uint32)
     number_strings(pl.concat([distinct, together]), places)
     ends = np.cumsum([len(distinct), *map(len, parts)])

@@ -66,7 +66,7 @@ def as_path(path: str | bytes | os.PathLike[Any], what: str) -> Path:
         ) from None
     except OSError as error:
         if error.errno == errno.ELOOP:
-            return Path(text)  # the caller reports it
+            return Path(text)  # the caller reports the error
         raise FileError(
             f"The path of {what} is {brief(text)}: {error.strerror}. Hint: choose a shorter name, "
             "of at most 255 bytes."

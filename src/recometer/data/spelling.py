@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from recometer.errors import brief
 
-INVISIBLE = "\ufeff\u200b\u00a0"  # not white space, but byte order marks and the like
+INVISIBLE = "\ufeff\u200b\u00a0"  # byte order marks and other invisible characters
 FEWEST = 0.1  # the smallest share of the unmatched ids that a guess must explain
 
 

@@ -561,7 +561,7 @@ def _from_zero(source: Source, kind: Kind) -> Array | None:
     """Return the ids of a source if they are integers that start at 0 or 1."""
     named = source.facts.arrays.get(f"{kind}_ids")
     if isinstance(named, np.ndarray) and (named.dtype == object or named.min(initial=2) > 1):
-        return None  # `known_ids` returns some of these ids
+        return None  # `known_ids` only returns ids among these
     known = source.facts.known_ids(kind)
     numbers = known is not None and known.dtype.kind in "iu" and known.min(initial=2) in (0, 1)
     return known if numbers else None

@@ -208,7 +208,7 @@ def _parts(one: Any) -> Iterable[object]:
     ours = type(one).__module__.split(".")[0] in ("recometer", "scipy")
     if not ours or not hasattr(one, "__dict__"):
         return ()
-    # The arguments as the user passed them do not count.
+    # Leave out the arguments as the user passed them.
     return [part for name, part in vars(one).items() if name != "as_given"]
 
 

@@ -84,7 +84,7 @@ class Sides:
     candidates: Candidates | None
     metrics: tuple[Metric, ...]  # with the largest gain of test, if the formula reads it
     memory: Memory = dataclasses.field(default_factory=Memory)  # stores matches with sources
-    requests: dict[Protocol, Request] = dataclasses.field(default_factory=dict)  # by rules
+    requests: dict[Protocol, Request] = dataclasses.field(default_factory=dict)  # cached
     # Filled by the first evaluation: fingerprints of `arrays`, and one `Counts`, from train.
     fingerprints: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
     counts: list[Counts] = dataclasses.field(default_factory=list)

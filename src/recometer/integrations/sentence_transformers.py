@@ -218,6 +218,6 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
 
 def _unit(vectors: Any) -> Any:
     """Scale vectors to length 1 for the cosine similarity; keep vectors of length 0."""
-    vectors = vectors.astype(np.result_type(vectors, np.float32))  # for the squares
+    vectors = vectors.astype(np.result_type(vectors, np.float32))  # so that squares do not overflow
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(lengths == 0, 1, lengths)

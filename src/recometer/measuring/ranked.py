@@ -253,7 +253,7 @@ class _Rules:
         self.nothing_drawn = corrections.nothing_drawn(ranks) if corrected else None
         self.protocol = protocol
         self.known = raised(ranks.flags, UserFlag.KNOWN)
-        self.counted = self.known & (ranks.n_candidates >= 0)  # with a known number of candidates
+        self.counted = self.known & (ranks.n_candidates >= 0)  # users with known n_candidates
         self.found: dict[_Facts, tuple[UInt8, bool]] = {}
         self.gains_found: dict[Property, tuple[Bool, Bool]] = {}
 
@@ -348,7 +348,7 @@ class _Rules:
             _, gain = worth_of(self.ranks, reads, self.protocol.relevant_from)
             not_finite = np.zeros(self.ranks.n_users, bool)
             size = np.abs(gain)
-            # NaN compares as the largest.
+            # argmax finds a NaN, if there is any.
             if len(size) and not math.isfinite(size.item(size.argmax()) * len(size)):
                 not_finite = ~np.isfinite(sum_by_user(self.user, size, len(not_finite)))
             self.gains_found[reads] = self._count(gain > 0) == 0, not_finite

@@ -31,7 +31,7 @@ def leave_out(ranks: Ranks, protocol: Protocol) -> Ranks:
         whole = (ranks.n_candidates >= 0) & (ranks.depth >= ranks.n_candidates)
         missing &= np.repeat(whole, np.diff(ranks.indptr))
     else:
-        # Only listed items exist.
+        # Only listed items are candidates.
         n_candidates = np.where(unusable, ranks.n_candidates, ranks.depth)
         ranks = dataclasses.replace(ranks, n_candidates=n_candidates)
     if not missing.any():

@@ -36,8 +36,8 @@ CUTOFF, NUMBER = "{k}", "{x}"
 # The cut-off in a name, before or after the brackets, or before XGBoost's "-".
 AT = re.compile(r"@([\d.,]+)(?=\(|-?$)")
 OPTIONAL = re.compile(r"\[(.*?)\]")
-# These rules hold for a whole call: sources read them, and a source ranks only once for all
-# metrics, or they do not change values.
+# These rules hold for a whole call. Sources read some of them, and rank only once for all metrics;
+# the others do not change values.
 OF_THE_CALL = {"name", "version", "defects", "shifted_ids", "interval", "confidence"}
 OF_THE_CALL |= {"relevant_from", "nan_scores", "infinite_scores", "single_precision"}
 OF_THE_CALL |= {"unranked", "unknown_items", "seen", "correction", "gamma"}
@@ -80,7 +80,7 @@ class Entry:
         """The regular expression of the name."""
         text = re.escape(_normal(self.name, CUTOFF))
         text = text.replace(re.escape("["), "(?:").replace(re.escape("]"), ")?")
-        # trec_eval's option -m takes ndcg_cut.10 for ndcg_cut_10.
+        # trec_eval's option -m accepts ndcg_cut.10 as ndcg_cut_10.
         text = text.replace("_" + re.escape(CUTOFF), "[_.]" + re.escape(CUTOFF))
         text = text.replace(re.escape(CUTOFF), r"(?P<k>\d[\d.,]*)")
         return re.compile(text.replace(re.escape(NUMBER), r"(?P<x>[-+.\deE]+)"))

@@ -539,7 +539,7 @@ def rules_of(metric: Metric, protocol: Protocol) -> Protocol:
     if not metric.rules:
         return protocol
     known: tuple[Protocol, Protocol] | None = vars(metric).get("_ruled")
-    if known is None or known[0] is not protocol:  # called many times in an evaluation
+    if known is None or known[0] is not protocol:  # cached, because evaluations call this often
         known = protocol, protocol.replace(**dict(metric.rules))
         vars(metric)["_ruled"] = known
     return known[1]

@@ -23,7 +23,7 @@ from recometer.errors import InputError, UnknownNameError, did_you_mean, visible
 WIDTH = 100  # characters per printed line
 LEFT_OUT = "Left out, as lines are narrow: {}."
 NARROWEST, NARROW = 30, 16  # minimum width of a broken column, and if all are broken
-# Characters with a meaning in Markdown. "_" within words has none.
+# Characters with a meaning in Markdown. Within words, "_" has no meaning.
 MARKDOWN = re.compile(r"[\\`*{}\[\]<|&~]|^>|(?<![^\W_])_|_(?![^\W_])|^[-+#](?= )|^-(?=-+$)")
 NUMBERED = re.compile(r"^(\d+)([.)])(?= )")
 ENTITIES = {"\\": "&#92;", "<": "&lt;", ">": "&gt;", "&": "&amp;"}  # a backslash may escape

@@ -338,7 +338,7 @@ class EvaluationRecord(rendering.Printed):
         else:
             refuse_items(groups, self.inputs_kept)
             codes, names = read_groups(groups, self.user_ids, self.n_users, column, user)
-        of_ids = cluster is None or cluster is False  # the ids of `chosen` contain them
+        of_ids = cluster is None or cluster is False  # read from the ids in `summary`
         clusters = None if of_ids else read_clusters(cluster, self.user_ids, self.n_users)
 
         def summed_up(chosen: Int64) -> list[SummaryRow]:

@@ -39,7 +39,7 @@ HOLDS: dict[str, Any] = {
     "over_users": {"": list},
     "metrics": list,
 }
-# Columns that do not have values of metrics.
+# The names of columns that do not contain values of metrics.
 _chance_column = "{}: chance".format
 _reason_column = "{}: reason".format
 _band_column = "{}: popularity {}".format

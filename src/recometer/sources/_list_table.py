@@ -98,7 +98,7 @@ class ListTable:
         if self.item_ids is None:
             return None
         listed = np.zeros(len(self.item_ids) + 1, bool)
-        listed[self.items] = True  # the last is padding
+        listed[self.items] = True  # the last entry is for padding
         return self.item_ids[listed[:-1]]
 
 
@@ -177,7 +177,7 @@ def catalogue_of(table: ListTable, request: Request) -> ListCatalogue:
     if catalogue is None or isinstance(catalogue, int):
         return ListCatalogue(catalogue)
     listed = np.zeros(table.n_items + 1, bool)
-    listed[table.items] = True  # the last is padding
+    listed[table.items] = True  # the last entry is for padding
     inside = items_of(catalogue, table.item_ids, table.n_items)
     lacking = np.flatnonzero(listed[:-1] & ~inside)
     return ListCatalogue(int(np.count_nonzero(inside)), inside, lacking)
@@ -295,9 +295,9 @@ def _warn_of_strangers(table: ListTable, test: Interactions, others: Sequence[Ar
     if _shared(few, test.item_ids):
         return
     listed = np.zeros(len(table.item_ids) + 1, bool)
-    listed[table.items] = True  # the last is padding
+    listed[table.items] = True  # the last entry is for padding
     named = table.item_ids[listed[:-1]]
-    # With few entries, this may be chance.
+    # If lists have few entries, this may be chance.
     if min(len(table.items), len(test)) < FEW_ITEMS:
         return
     if any(_shared(named, other) for other in (test.item_ids, *others)):

@@ -620,7 +620,7 @@ def length_bounds(matrix: Array, more: Float64 | float = 0.0) -> Float64:
     room = (n + 4) * float(limits.eps)
     if room > 0.25:
         return np.full(len(matrix), np.inf)
-    # Without biases, the usual case, skip this: it takes longer than everything else here.
+    # Skip this in the usual case without biases: it takes longer than everything else here.
     bounds: Float64 = np.hypot(lengths, more) if np.any(more) else lengths
     bounds *= 1 + 2 * room
     bounds += 2 * np.sqrt((n + 1) * float(limits.tiny))

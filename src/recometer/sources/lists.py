@@ -618,7 +618,7 @@ class ListWork:
         aligned, inside, n_items = self.aligned, catalogue.inside, self.table.n_items
         if inside is None or catalogue.lacking is None or not len(catalogue.lacking):
             return np.zeros(0, np.int64)
-        outside = np.append(~inside, False)  # the last is padding
+        outside = np.append(~inside, False)  # the last entry is for padding
         indptr, entries = ragged.take(self.table.indptr, aligned.rows)
         who, items = ragged.users_of(indptr), self.table.items[entries]
         strange = outside[items]

@@ -41,8 +41,8 @@ LENGTHS = {
     ),
 }
 IMPLICIT = {"userid", "user_items", "N"}
-FILTER = "filter_already_liked_items"  # of implicit
-GRAPH = {"edge_index", "src_index", "dst_index", "k"}  # of PyTorch Geometric
+FILTER = "filter_already_liked_items"  # a parameter of implicit
+GRAPH = {"edge_index", "src_index", "dst_index", "k"}  # parameters in PyTorch Geometric
 LEFT_OUT = -1e38  # implicit scores items that it leaves out with the lowest float32
 WHAT = "What the model recommends"
 UNDERSTOOD = (

@@ -660,7 +660,7 @@ class Places:
 
 Threshold = float | Mapping[Any, float] | Literal["user_mean"] | None
 
-PREDICTIONS_FROM = 3.5  # Surprise's default
+PREDICTIONS_FROM = 3.5  # Surprise's default threshold for relevant ratings
 
 
 def per_user(rows: PairRows, threshold: Threshold) -> Float64:
@@ -719,14 +719,14 @@ Truth = Literal["relevance", "rating"]
 
 REQUIRED = ("user", "score")
 TRUTHS: tuple[Truth, ...] = ("relevance", "rating")
-FIELDS = ("uid", "iid", "r_ui", "est")  # of Surprise's Prediction
+FIELDS = ("uid", "iid", "r_ui", "est")  # the fields of Surprise's Prediction
 
 
 @dataclasses.dataclass(frozen=True)
 class PairRows:
     """Scored pairs, by user, then item, then truth, then score."""
 
-    user: Int64  # positions among the ids, or among all
+    user: Int64  # positions among the ids, or among all users
     item: Int64
     score: Float64  # NaN if missing
     truth: Float64 | None  # relevance or true rating

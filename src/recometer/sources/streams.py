@@ -500,7 +500,7 @@ class StreamedLists(OfTest):
         self._items = ItemCodes()
         self._pending: list[Batch] = []
         self._n_pending = 0  # number of pending entries
-        self.positions: ListsOfPositions | None = None  # also pending
+        self.positions: ListsOfPositions | None = None  # further pending lists
 
     @cached_property
     def _request(self) -> Request:

@@ -346,7 +346,7 @@ class _Work:
     def _tested(self, who: Who, held: Held) -> Bool | None:
         """Return a mask of the tested users, by code, or None for all users with rows."""
         eligible = None
-        apart = self.untested == "apart" and self.min_test > 0  # the set of tested users matters
+        apart = self.untested == "apart" and self.min_test > 0  # untested users are set apart
         if who.counts_users or self.min_train > 0 or self.min_test > 1 or apart:
             codes, n = self.table.users.codes, self.table.users.n
             n_test = np.bincount(codes[held.test], minlength=n)

@@ -29,8 +29,8 @@ Key = TypeVar("Key", bound=Hashable)
 
 SLACK = 1e-9
 LENGTH = 5  # longest list without its repeats
-# Metrics in which item ids decide between equally good items: alpha_ndcg in the best order, and
-# others in the tail, if that is a number of items.
+# Metrics that break ties by item id: alpha_ndcg in its best order, and tail_share if its tail is a
+# number of items.
 BY_ITEM_ID = ("alpha_ndcg", "tail_share")
 FIELDS: dict[SideData, tuple[str, ...]] = {
     "train": ("train", "item_users", "n_train_users", "n_train_interactions"),

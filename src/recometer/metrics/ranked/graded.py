@@ -99,7 +99,7 @@ def dcg(
     Järvelin & Kekäläinen 2002, Cumulated gain-based evaluation of IR techniques. McSherry
     & Najork 2008.
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # such gains are undefined later
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite gains make a value undefined
         return _dcg(groups, cutoffs, discount)
 
 
@@ -169,7 +169,7 @@ def ndcg(
     if within != "k":
         most = groups.n_relevant if within == "possible" else groups.depth
         return _ndcg_within(most, groups, cutoffs, gain, discount, ideal)
-    with np.errstate(over="ignore", invalid="ignore"):  # such gains are undefined later
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite gains make a value undefined
         best = _ideal_dcg(groups, cutoffs, discount, ideal)
         values = ratio(_dcg(groups, cutoffs, discount), best)
     if discount == "graded":

@@ -137,7 +137,8 @@ def _until_the_last(groups: Groups, cutoff: int) -> Float64:
     places = np.minimum(groups.size[last], cutoff - groups.start[last])
     value = np.zeros(groups.n_users)
     value[users], missed = _last_in_group(groups, last, places)
-    # If no relevant item of the last group is within the cut-off, the group before has the last.
+    # If the last group has no relevant item within the cut-off, the last one is in the group
+    # before.
     again = np.flatnonzero((missed > 0) & (count[users] > 1))
     before = last[again] - 1
     earlier, _ = _last_in_group(groups, before, groups.size[before])

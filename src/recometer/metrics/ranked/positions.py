@@ -91,7 +91,7 @@ def percentile_rank(groups: Groups, cutoffs: Int64, *, weighted: bool = False) -
     if weighted:
         weight = groups.gain * groups.size
         every = all_gains(groups)
-        with np.errstate(over="ignore", invalid="ignore"):  # such gains are undefined later
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite gains make a value undefined
             behind = groups.total(slice(None), weight * (twice / 2))
             missing = every - groups.total(slice(None), weight)
             # If all items were ranked, the remainder is only a rounding error.

@@ -206,7 +206,7 @@ def _place_by_place(
     order = np.argsort(-places, kind="stable")  # groups with the fewest places come last
     start, size, relevant, places = start[order], size[order], relevant[order], places[order]
     most = most[order]
-    # There is a row per group and number m of judged items so far, up to all that matter.
+    # There is a row for each group and each number m of judged items that may already have come.
     offset = np.zeros(len(order) + 1, np.int64)
     np.cumsum(most + 1, out=offset[1:])
     row = np.repeat(np.arange(len(order)), most + 1)
