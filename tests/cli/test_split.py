@@ -375,7 +375,7 @@ def test_split_folder_can_be_evaluated() -> None:
         (("--what", "fraction=0.2,users=no"), "'users' is not an option of it (known: per_user)"),
         (("--what", "fraction=0.2,per_user=maybe"), "'per_user=maybe' is not understood"),
         (("--what", "after=1,until=2,until=3"), "'until' is given twice"),
-        (("--what", "windows=1,until=9,2"), "'2' must stand before the options"),
+        (("--what", "windows=1,until=9,2"), "'2' must come before the options"),
         (("--what", "leave_one_out=first"), "'first' must be 'time' or 'random'"),
         (("--what", "last=1", "--core", "five"), "'five': 'five' is not understood"),
         (("--what", "last=1", "--core", "users=5"), "(known: user, item)"),

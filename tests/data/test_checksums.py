@@ -89,9 +89,7 @@ def test_a_file_without_a_checksum_is_refused(tmp_path: pathlib.Path) -> None:
     result(0).save(path)
     header = pl.read_parquet_metadata(path)["recometer"]
     pl.read_parquet(path).write_parquet(path, metadata={"recometer": header.partition("sha256")[0]})
-    with pytest.raises(
-        rm.FileError, match=r"has no checksum: .* Hint: evaluate and save once more"
-    ):
+    with pytest.raises(rm.FileError, match=r"has no checksum: .* Hint: evaluate and save again"):
         rm.load(path)
 
 

@@ -146,7 +146,8 @@ def test_different_kinds_do_not_match():
 
 @pytest.mark.parametrize("twice", [[1, 2, 1], ["a", "b", "a"]])
 def test_match_needs_distinct_ids(twice):
-    with pytest.raises(InputError, match=f"ids of x must be distinct, but {twice[0]!r} is there"):
+    message = f"ids of x must be distinct, but {twice[0]!r} occurs twice"
+    with pytest.raises(InputError, match=message):
         match(twice[:1], twice, "user ids", "ids of x")
 
 

@@ -54,7 +54,7 @@ def test_every_convention_describes_itself(convention: rm.Convention) -> None:
     assert text.startswith(f"{convention.name}: {convention.library} {convention.version}\n")
     rules = [f"  {sentence}" for sentence in convention.protocol.sentences()]
     title = "Rules that are not recometer's:"
-    assert "\n".join([title, *rules, "", "Metrics, and what they are here:\n"]) in text
+    assert "\n".join([title, *rules, "", "Metrics, and their names in recometer:\n"]) in text
     for entry, name in zip(convention.entries, convention.names, strict=True):
         assert f"\n  {name} = " in text
         (metric,) = convention.parse(example(entry.name))

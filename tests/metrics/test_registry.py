@@ -43,7 +43,7 @@ def test_every_name_means_one_registered_metric():
             for written in (other, other.upper(), other.replace("_", "-"), other.title()):
                 assert canonical(written) == name
         for unclear in definition.unclear_names:
-            with pytest.raises(UnknownNameError, match="is not clear"):
+            with pytest.raises(UnknownNameError, match="is ambiguous"):
                 canonical(unclear)
 
 
@@ -61,7 +61,7 @@ def test_name_of_two_metrics_is_rejected():
         assert canonical("NDCG") == "NDCG"
         assert canonical("ndcg") == "ndcg"
         for name, both in (("Ndcg", "ndcg or NDCG"), ("mrr", "rr or NDCG")):
-            with pytest.raises(UnknownNameError, match=f"'{name}' is not clear: it may be {both}"):
+            with pytest.raises(UnknownNameError, match=f"'{name}' is ambiguous: it may be {both}"):
                 parse(f"{name}@10")
     finally:
         del METRICS["NDCG"]
@@ -253,7 +253,7 @@ def test_parameter_without_limits_accepts_any_number():
 
 
 def test_existing_name_is_rejected():
-    with pytest.raises(InputError, match=r"There is a metric 'ndcg' already.*my_ndcg"):
+    with pytest.raises(InputError, match=r"The metric 'ndcg' already exists.*my_ndcg"):
 
         @register(formula="1")
         def ndcg(groups, cutoffs):
@@ -289,8 +289,8 @@ def test_range_includes_both_ends(first, length):
         ("hit_rate_at_5", "a cut-off follows an @: hit@5"),
         ("ndgc10", "Did you mean 'ndcg'"),
         ("precison@5,10", r"Did you mean 'precision'"),
-        ("GAUC", r"metric 'GAUC' is not clear\. Hint: ask for roc_auc, and result\.mean\(weights"),
-        ("arhr@10", r"metric 'arhr' is not clear\. Hint: .* rr\(all\)"),
+        ("GAUC", r"metric 'GAUC' is ambiguous\. Hint: ask for roc_auc, and result\.mean\(weights"),
+        ("arhr@10", r"metric 'arhr' is ambiguous\. Hint: .* rr\(all\)"),
         ("ndgc@10", r"Did you mean 'ndcg' or '\w+' or '\w+'\? The command .* lists all; "),
         ("xyzzy", r"no metric 'xyzzy'\. Hint: The command .* in recometer\.metrics\.METRICS\.$"),
         ("@10", r"no metric ''"),

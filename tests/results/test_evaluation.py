@@ -120,7 +120,7 @@ def test_metric_is_found_without_the_parameter_taken_from_test() -> None:
     assert "err@2(max_gain=4)" not in result
     with pytest.raises(UnknownNameError, match=r"no metric 'err@3'"):
         result["err@3"]
-    several = r"'err@1' is not clear: it may be err@1\(max_gain=3\) or err@1\(max_gain=4\)\. Hint"
+    several = r"'err@1' is ambiguous: it may be err@1\(max_gain=3\) or err@1\(max_gain=4\)\. Hint"
     with pytest.raises(InputError, match=several):
         result["err@1"]
 

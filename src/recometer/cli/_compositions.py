@@ -153,7 +153,7 @@ def make_part(option: str, parts: Mapping[str, Part], text: str, known: Known) -
     name, equals, rest = text.partition("=")
     if name not in parts:
         raise typer.BadParameter(
-            f"there is no {name!r}. {did_you_mean(name, parts)} They are written so: "
+            f"there is no {name!r}. {did_you_mean(name, parts)} Their syntax: "
             f"{usages(parts.values())}.",
             param_hint=option,
         )
@@ -202,7 +202,7 @@ def _make(option: str, part: Part, text: str, pieces: list[str], known: Known) -
             possible = ", ".join(part.options) or "none"
             raise _bad(option, text, part, f"{name!r} is not an option of it (known: {possible})")
         if not equals and options:
-            raise _bad(option, text, part, f"{piece!r} must stand before the options")
+            raise _bad(option, text, part, f"{piece!r} must come before the options")
         try:
             made = part.options[name](given) if equals else _value(part, piece, known)
         except (ValueError, KeyError) as error:

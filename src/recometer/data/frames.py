@@ -528,7 +528,7 @@ def _from_stream(data: Any) -> pl.DataFrame:
     except pl.exceptions.PolarsError as error:
         raise InputTypeError(
             f"The Arrow stream of {type(data).__name__} cannot be read as a data frame: "
-            f"{first_line(error)}. Hint: it must be one of rows with named columns."
+            f"{first_line(error)}. Hint: it must contain rows with named columns."
         ) from error
 
 

@@ -238,12 +238,12 @@ def _verified(path: Path, hint: str) -> bytes:
     if MARK in end or begin != end[-len(PARQUET) :]:
         raise FileError(
             f"{str(path)!r} is damaged: its content is not what its checksum says, or its end is "
-            "missing. Hint: copy it once more, or evaluate and save once more."
+            "missing. Hint: copy it again, or evaluate and save again."
         )
     if KEY.encode() in end:
         raise FileError(
-            f"{str(path)!r} has no checksum: it is damaged, or no release has written it. Hint: "
-            "evaluate and save once more."
+            f"{str(path)!r} has no checksum: it is damaged, or was not written by a release. Hint: "
+            "evaluate and save again."
         )
     raise FileError(f"{str(path)!r} is a Parquet file, but not a saved evaluation. {hint}")
 

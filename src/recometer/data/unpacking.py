@@ -84,7 +84,7 @@ def check_archive(path: Path) -> None:
             if needed > member.file_size:
                 raise FileError(
                     f"{path} is damaged: {member.filename} has {member.file_size:,} bytes, but its "
-                    f"array takes {needed:,}. Hint: write it once more."
+                    f"array takes {needed:,}. Hint: write it again."
                 )
 
 
@@ -171,7 +171,7 @@ def n_values(file: BinaryIO, columns: Collection[str]) -> int:
     except (LookupError, TypeError, ValueError, OverflowError, AttributeError) as error:
         name = getattr(file, "name", "The file")
         raise FileError(
-            f"{name} is damaged: where its lists lie cannot be read. Hint: write it once more."
+            f"{name} is damaged: the positions of its lists cannot be read. Hint: write it again."
         ) from error
 
 

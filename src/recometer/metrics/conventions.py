@@ -315,7 +315,7 @@ class Convention:
             listed = [f"{_readable(entry.name)} ({entry.metric_name})" for entry in alike]
             listed += [others] if others is not None and others not in metrics else []
             raise UnknownNameError(
-                f"The metric {text!r} is not clear under {self.name}: it may be "
+                f"The metric {text!r} is ambiguous under {self.name}: it may be "
                 f"{' or '.join(listed)}. Hint: write one of these, with its capitals."
             )
         written = {entry.head + text[len(name) :] for entry in alike}
@@ -344,7 +344,7 @@ class Convention:
             "Rules that are not recometer's:",
         ]
         lines += [f"  {sentence}" for sentence in self.protocol.sentences()]
-        lines += ["", "Metrics, and what they are here:"]
+        lines += ["", "Metrics, and their names in recometer:"]
         for entry in self.entries:
             lines += self._describe_entry(entry)
         if self.defect_rules:

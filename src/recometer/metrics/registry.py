@@ -220,7 +220,7 @@ class metric:
         known = METRICS.get(name)
         if known is not None and known.function.__module__ != function.__module__:
             raise InputError(
-                f"There is a metric {name!r} already ({known.title}). "
+                f"The metric {name!r} already exists ({known.title}). "
                 f"Hint: call the function differently, for instance my_{name}."
             )
         stated = vars(self) | {
@@ -516,7 +516,7 @@ def meaning(name: str) -> str | None:
     for each in METRICS.values():
         for unclear, instead in each.unclear_names.items():
             if _plain(unclear) == asked:
-                raise UnknownNameError(f"The metric {name!r} is not clear. Hint: {instead}.")
+                raise UnknownNameError(f"The metric {name!r} is ambiguous. Hint: {instead}.")
     found = [
         each.name
         for each in METRICS.values()
@@ -524,7 +524,7 @@ def meaning(name: str) -> str | None:
     ]
     if len(found) > 1:
         raise UnknownNameError(
-            f"The metric {name!r} is not clear: it may be {' or '.join(found)}. Hint: write one of "
+            f"The metric {name!r} is ambiguous: it may be {' or '.join(found)}. Hint: write one of "
             "these."
         )
     return found[0] if found else None

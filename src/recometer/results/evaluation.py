@@ -639,7 +639,7 @@ def _as_known(asked: Metric, known: Mapping[str, Metric]) -> str:
     fitting = [one for one, metric in known.items() if str(left_open(metric, asked)) == name]
     if len(fitting) > 1:
         raise InputError(
-            f"The metric {name!r} is not clear: it may be {' or '.join(fitting)}. Hint: write one "
+            f"The metric {name!r} is ambiguous: it may be {' or '.join(fitting)}. Hint: write one "
             "of these."
         )
     return fitting[0] if fitting else name

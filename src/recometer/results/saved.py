@@ -99,7 +99,7 @@ def read(
     except storage.DAMAGED as error:
         raise FileError(
             f"{str(path)!r} is damaged: {type(error).__name__}: {error}. Hint: save the "
-            "evaluation once more."
+            "evaluation again."
         ) from error
 
 

@@ -193,7 +193,7 @@ def _numbers(given: Any, name: str) -> Array:
     if array.dtype.kind not in "fiub":
         raise InputTypeError(
             f"{name} of Factors are of dtype {array.dtype}, expected float32 or float64. Hint: "
-            f"numpy.asarray({name}, numpy.float32) makes numbers of what can be read as such."
+            f"numpy.asarray({name}, numpy.float32) converts anything that can be read as numbers."
         )
     return array
 

@@ -73,8 +73,8 @@ def as_numbers(given: Any, what: str, device: Any = None) -> Tensor:
     small = tensor.is_floating_point() and tensor.dtype != torch.float64
     if not small and device.type == MPS:
         raise InputTypeError(
-            f"{what} is {dtype_name(tensor)}, which would be ranked in float64, and the device "
-            f"{device} does not have. Hint: make it float32, or move all tensors to the processor "
+            f"{what} is {dtype_name(tensor)}, which would be ranked in float64, but the device "
+            f"{device} has no float64. Hint: make it float32, or move all tensors to the processor "
             "with .cpu(), which ranks in float64."
         )
     return tensor.detach().to(device, torch.float32 if small else torch.float64)
