@@ -342,7 +342,8 @@ def test_huge_gains():
 
 
 def test_err_needs_a_largest_gain():
-    with pytest.raises(rm.InputError, match=r"err needs the largest gain.*err@10\(max_gain=5\)"):
+    message = r"err needs the largest possible gain.*err@10\(max_gain=5\)"
+    with pytest.raises(rm.InputError, match=message):
         value("err@2", GRADED)
 
 
