@@ -53,16 +53,18 @@ def single_items(draws, items, k, d):
 def groups_of(lists, target, k, d):
     """Return the exposure ratio and difference of two groups, and their rank fairness."""
     total = np.zeros(2)
-    alike = []
+    similarities = []
     for shown in attention(lists, k, d).values():
         own = np.array(
             [sum(x for item, x in shown.items() if GROUPS[item] == g) for g in ("big", "small")]
         )
         total += own
-        alike.append(1 - scipy.spatial.distance.jensenshannon(own / own.sum(), target, base=2) ** 2)
+        similarities.append(
+            1 - scipy.spatial.distance.jensenshannon(own / own.sum(), target, base=2) ** 2
+        )
     share = total / total.sum()
     favour = share / target
-    return favour.min() / favour.max(), abs(share - target).sum() / 2, np.mean(alike)
+    return favour.min() / favour.max(), abs(share - target).sum() / 2, np.mean(similarities)
 
 
 @pytest.mark.parametrize("discount", DISCOUNTS)

@@ -633,7 +633,8 @@ def test_sessions_add_up_to_the_users_of_train():
     test = rm.Interactions.of(both, user=["user", "session"])
     train = {"ann": ["a", "b"], "bob": ["c"], "dan": ["a"]}
     activity = rm.audit(train, test)["activity_shift"]
-    alike = rm.audit(train, rm.Interactions.of(both.drop("session"), user="user"))["activity_shift"]
+    without_sessions = rm.Interactions.of(both.drop("session"), user="user")
+    by_user = rm.audit(train, without_sessions)["activity_shift"]
     assert activity.total == len(both)
-    assert dict(activity.statistics) == dict(alike.statistics)
-    assert (activity.count, activity.sentence) == (alike.count, alike.sentence)
+    assert dict(activity.statistics) == dict(by_user.statistics)
+    assert (activity.count, activity.sentence) == (by_user.count, by_user.sentence)

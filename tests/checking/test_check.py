@@ -183,8 +183,8 @@ def test_tied_places() -> None:
 
     assert scored(make_one)["tied_places"].level == "fact"
     assert scored(make_one)["tied_places"].count == 2
-    alike = rm.Scores(np.ones((N_USERS, N_ITEMS)), **IDS)
-    found = rm.check(alike, TEST)["tied_places"]
+    constant = rm.Scores(np.ones((N_USERS, N_ITEMS)), **IDS)
+    found = rm.check(constant, TEST)["tied_places"]
     assert (found.level, found.share) == ("problem", 1)
 
 

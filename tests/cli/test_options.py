@@ -60,8 +60,8 @@ def option(parameter: inspect.Parameter) -> typer.models.ParameterInfo:
 
 def names_a_file(parameter: inspect.Parameter) -> bool:
     """Whether the help of an option says that it names an input file or folder."""
-    told = option(parameter)
-    named = f"{told.metavar or ''} {told.help or ''}"
+    declared = option(parameter)
+    named = f"{declared.metavar or ''} {declared.help or ''}"
     return bool(re.search(r"FILE|FOLDER|\.npy", named)) and parameter.name not in WRITES
 
 
@@ -137,8 +137,8 @@ def test_no_output_replaces_an_input_file(
 def test_every_table_command_supports_all_formats() -> None:
     assert {name for name, options in COMMANDS.items() if "form" not in options} == set()
     for command in COMMANDS.keys() - set(PAGES):
-        told = str(option(COMMANDS[command]["form"]).help)
-        assert all(form in told for form in FORMATS), command
+        help_text = str(option(COMMANDS[command]["form"]).help)
+        assert all(form in help_text for form in FORMATS), command
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -173,6 +173,6 @@ def test_documentation_lists_formats() -> None:
 
 def test_documentation_lists_exit_codes() -> None:
     page = pathlib.Path(__file__).parents[2] / "docs" / "command-line.md"
-    told = page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     for code, meaning in _exit.MEANINGS.items():
-        assert f"| {code:d} | {meaning} |" in told
+        assert f"| {code:d} | {meaning} |" in text

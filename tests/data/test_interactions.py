@@ -453,8 +453,8 @@ def test_columns_that_are_not_numbers_or_times(frame):
     with pytest.raises(InputTypeError, match=r"values \(column 'value'\) must be numbers, found"):
         Interactions.of(frame(data))
     data = {"user": [1], "item": [2], "time": ["today"]}
-    told = r"The times \(column 'time'\): row 0 \(counted from 0\) holds 'today'\..*2024-05-31"
-    with pytest.raises(InputError, match=told):
+    message = r"The times \(column 'time'\): row 0 \(counted from 0\) holds 'today'\..*2024-05-31"
+    with pytest.raises(InputError, match=message):
         Interactions.of(frame(data))
     with pytest.raises(InputTypeError, match="must be numbers or dates, found List"):
         Interactions.of(pl.DataFrame({**data, "time": [[1]]}))
@@ -1021,8 +1021,8 @@ def test_errors_name_the_argument(argument):
     arguments = {"test": good, "train": good, "candidates": good}
     lists = rm.Lists({"a": ["x", "y"]})
     arguments[argument] = pl.DataFrame({"user": ["a"], "produkt": ["x"], "number": [1]})
-    told = rf"^{argument}: No column .*rm\.Interactions\.of\({argument}, \.\.\.\)"
-    with pytest.raises(ColumnError, match=told):
+    message = rf"^{argument}: No column .*rm\.Interactions\.of\({argument}, \.\.\.\)"
+    with pytest.raises(ColumnError, match=message):
         rm.evaluate(lists, **arguments)
     arguments[argument] = pl.DataFrame({"user": ["a", None], "item": ["x", "y"]})
     with pytest.raises(InputError, match=f"^{argument}: .*row 1"):

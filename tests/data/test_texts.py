@@ -82,8 +82,8 @@ def test_a_second_mark(tmp_path) -> None:
 def test_byte_order_mark_between_concatenated_files(tmp_path, name, content, where) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    told = rf"{name}: {where} \(counted from 0\) begins with a byte order mark"
-    with pytest.raises(rm.FileError, match=told):
+    message = rf"{name}: {where} \(counted from 0\) begins with a byte order mark"
+    with pytest.raises(rm.FileError, match=message):
         rm.Interactions.of(path)
 
 

@@ -585,14 +585,14 @@ def test_items_missing_from_test_are_not_judged():
 def test_r_precision_reports_lists_that_are_too_short() -> None:
     lists = rm.Lists({"a": ["x"], "b": ["x", "y"]})
     test = {"a": ["x", "y", "z"], "b": ["y", "z"]}
-    for metric, n, told in (("rprecision", 1, True), ("rprecision@1", 0, False)):
+    for metric, n, mentioned in (("rprecision", 1, True), ("rprecision@1", 0, False)):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             result = rm.evaluate(lists, test, metrics=metric)
         texts = [str(one.message) for one in caught]
-        assert any("the lists of 1 of 2 users are shorter" in text for text in texts) is told
+        assert any("the lists of 1 of 2 users are shorter" in text for text in texts) is mentioned
         assert result.counts.get("users_below_relevant", 0) == n
-        assert ("users whose list ends before place R" in str(result)) is told
+        assert ("users whose list ends before place R" in str(result)) is mentioned
     assert rm.evaluate(lists, test, metrics="ap").counts == {}
     whole = rm.evaluate(rm.Lists({"b": ["x", "y"]}), {"b": ["y"]}, metrics="rprecision")
     assert whole.counts == {}

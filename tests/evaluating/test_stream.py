@@ -348,9 +348,9 @@ def test_waiting_batches_are_ranked_first(form) -> None:
         assert form == "scores" or description == f"Lists, streamed: {n_users} lists"
         assert stream.nbytes == sizes[metrics]
     ranked, listed, both = sizes.values()
-    came = ranked + listed - both  # a flag per user, and an id if the batches are lists
-    assert came == n_users * (1 if form == "scores" else 9)
-    assert min(ranked, listed) > came
+    common = ranked + listed - both  # a flag per user, and an id if the batches are lists
+    assert common == n_users * (1 if form == "scores" else 9)
+    assert min(ranked, listed) > common
 
 
 @pytest.mark.parametrize("metrics", ["rr", "rmse"])

@@ -109,11 +109,11 @@ def test_few_train_items_with_another_spelling(train):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         rm.evaluate(lists, test, train=train, metrics="rr")
-        told = [str(one.message) for one in said]
+        messages = [str(one.message) for one in said]
         said.clear()
         rm.evaluate(lists, test, train={"u": ["c"], "v": ["1"]}, metrics="rr")
-    assert len(told) == 1
-    assert "Lists have none of some items of train, but have them in another spelling: '" in told[0]
+    (message,) = messages
+    assert "Lists have none of some items of train, but have them in another spelling: '" in message
     assert not said
 
 

@@ -134,12 +134,12 @@ def _distinct_orders(case: RankingCase, user: int) -> list[tuple[list[int], int]
     Orders are equivalent if they only differ by swapping items with the same gain.
     """
     judged = judged_gains(case, user)
-    alike: dict[tuple[float | None, ...], tuple[list[int], int]] = {}
+    by_gains: dict[tuple[float | None, ...], tuple[list[int], int]] = {}
     for order in case.orders(user):
         gains = tuple(map(judged.get, order))
-        first, n = alike.get(gains, (order, 0))
-        alike[gains] = first, n + 1
-    return list(alike.values())
+        first, n = by_gains.get(gains, (order, 0))
+        by_gains[gains] = first, n + 1
+    return list(by_gains.values())
 
 
 def _ratio(numerator: float, denominator: float) -> float:

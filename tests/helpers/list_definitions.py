@@ -129,16 +129,16 @@ def _personalization(case: ListCase, k: int, overlap: str) -> float:
     if len(rows) < 2:
         return math.nan
 
-    def alike(one: set[int], other: set[int]) -> float:
+    def similarity(one: set[int], other: set[int]) -> float:
         if overlap == "cosine":
             return len(one & other) / math.sqrt(len(one) * len(other))
         return len(one & other) / k
 
     if overlap == "matrix":
         n = len(rows)
-        every = math.fsum(alike(one, other) for one in rows for other in rows)
+        every = math.fsum(similarity(one, other) for one in rows for other in rows)
         return 1 - (every - n) / (n * (n - 1))
-    return 1 - _mean([alike(one, other) for one, other in itertools.combinations(rows, 2)])
+    return 1 - _mean([similarity(one, other) for one, other in itertools.combinations(rows, 2)])
 
 
 # Metrics per user, or over the rows of all users
@@ -428,8 +428,8 @@ def _expectedness(case: ListCase, user: int, k: int, place: int, expected: str) 
         known = [
             x for x in case.train[user] if not math.isnan(case.features[x][0])
         ]  # items without features have distance 1 to all items
-        alike = [1 - _distance(case, item, other, "cosine") for other in known]
-        return math.fsum(alike) / len(case.train[user])
+        similarities = [1 - _distance(case, item, other, "cosine") for other in known]
+        return math.fsum(similarities) / len(case.train[user])
     n = case.n_catalogue
     distinct = sorted({n for n in map(case.count, range(case.n_items)) if n}, reverse=True)
     count = case.count(item)

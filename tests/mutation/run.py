@@ -139,11 +139,11 @@ def _of_module(area: str, path: str, tests: Mapping[str, Sequence[str]]) -> list
     wider = tuple(one for one in tests.get(WIDER, ()) if one not in nearest)
     if not nearest:
         return []
-    alike: collections.Counter[str] = collections.Counter()
+    occurrences: collections.Counter[str] = collections.Counter()
     every = []
     for mutant in mutants.mutants_of((processes.PACKAGE / path).read_text("utf-8")):
-        every.append(Drawn(area, path, nearest, wider, mutant, alike[str(mutant)]))
-        alike[str(mutant)] += 1
+        every.append(Drawn(area, path, nearest, wider, mutant, occurrences[str(mutant)]))
+        occurrences[str(mutant)] += 1
     return every
 
 

@@ -51,13 +51,13 @@ def test_chance_has_one_line_or_one_per_model() -> None:
     def evaluate(name: str, **options: Any) -> rm.Evaluation:
         return rm.evaluate(sources[name], test, metrics="hit@3 rr", **options)
 
-    alike = {name: evaluate(name, chance=True) for name in sources}
-    shown = rm.Leaderboard(alike).table()
-    expected = [f"{row.chance:.4f}" for row in alike["a"].summary()]
+    results = {name: evaluate(name, chance=True) for name in sources}
+    shown = rm.Leaderboard(results).table()
+    expected = [f"{row.chance:.4f}" for row in results["a"].summary()]
     assert shown.cells()[2] == ["(chance)", *expected, "", ""]
     assert {line for line, _ in shown.best} <= {0, 1}
-    assert "chance: the mean of all orders" in str(rm.Leaderboard(alike))
-    fewer = rm.Leaderboard(alike | {"b": evaluate("b", chance=True, candidates=[*range(6)])})
+    assert "chance: the mean of all orders" in str(rm.Leaderboard(results))
+    fewer = rm.Leaderboard(results | {"b": evaluate("b", chance=True, candidates=[*range(6)])})
     models = {line[0]: line[1] for line in fewer.table().cells()}
     assert models["(chance, a)"] == expected[0] != models["(chance, b)"]
     without = rm.Leaderboard({name: evaluate(name) for name in sources})

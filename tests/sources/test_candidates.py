@@ -162,7 +162,7 @@ def test_pairs_of_everything_agree_with_scores(ties, problem):
     )
     users, items = np.divmod(np.arange(scores.size), n_items)
     rows = {"user": users, "item": items + 100, "score": scores.ravel()}
-    beside = rm.Pairs(pl.DataFrame(rows | {"relevance": truth.ravel()}))
+    labelled = rm.Pairs(pl.DataFrame(rows | {"relevance": truth.ravel()}))
     metrics = "ap rr roc_auc pr_auc ndcg"
     # Turn this rule off: Scores only detects constant scores if one of the items is judged.
     options = {"train": train, "metrics": metrics, "ties": ties, "constant_scores": "ties"}
@@ -178,7 +178,7 @@ def test_pairs_of_everything_agree_with_scores(ties, problem):
             continue
         for result in (
             rm.evaluate(rm.Pairs(pl.DataFrame(rows)), test, **limits, **options),
-            rm.evaluate(beside, **limits, **options),
+            rm.evaluate(labelled, **limits, **options),
         ):
             same(result, expected)
             np.testing.assert_array_equal(result.n_candidates, expected.n_candidates)

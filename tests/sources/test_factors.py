@@ -314,8 +314,8 @@ def test_unknown_relevant_items_do_not_make_all_candidates_relevant():
     source = rm.Factors([[1.0]], [[3.0], [2.0], [1.0], [0.0]], **NAMED)
     test = {"u": ["a", "b", "c", "x"]}
     alone = rm.evaluate(source, test, metrics="precision@2")
-    beside = rm.evaluate(source, test, metrics="precision@2 rr")
-    assert alone["precision@2"].tolist() == beside["precision@2"].tolist() == [1]
+    together = rm.evaluate(source, test, metrics="precision@2 rr")
+    assert alone["precision@2"].tolist() == together["precision@2"].tolist() == [1]
 
 
 def test_train_or_test_without_matching_ids_is_reported():

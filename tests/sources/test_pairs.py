@@ -83,8 +83,8 @@ def test_cutoffs_up_to_the_number_of_rows_and_beyond():
         "hit@3": 1.0,
         "tprecision@3": 1.0,
     }
-    told = r"^precision@4, ndcg@9: the cut-off lies beyond every user's rows.* has more than 3;"
-    with pytest.warns(rm.DataWarning, match=told):
+    message = r"^precision@4, ndcg@9: the cut-off lies beyond every user's rows.* has more than 3;"
+    with pytest.warns(rm.DataWarning, match=message):
         found = means(pairs, "rr@2 precision@4 ndcg@9")
     assert found["precision@4"] == 2 / 4
     assert found["ndcg@9"] == means(pairs, "ndcg")["ndcg"]
@@ -201,12 +201,14 @@ def test_repeated_rows_agree_with_lists_and_test(duplicates, repeated_test):
 
 
 def test_warning_if_repeated_rows_are_merged():
-    told = r"^1 of 4 rows of Pairs repeat a pair of user and item \(the first: user 1 and item 7\)"
+    message = (
+        r"^1 of 4 rows of Pairs repeat a pair of user and item \(the first: user 1 and item 7\)"
+    )
     for evaluated in (
         lambda **rules: rm.evaluate(rm.Pairs(REPEATED), metrics="ndcg recall@1", **rules),
         lambda **rules: streamed(REPEATED, metrics="ndcg recall@1", **rules),
     ):
-        with pytest.warns(rm.DataWarning, match=told):
+        with pytest.warns(rm.DataWarning, match=message):
             result = evaluated()
         assert result.n_candidates.tolist() == [3]
         assert result["recall@1"].tolist() == [1 / 2]
@@ -253,8 +255,8 @@ def test_a_threshold_of_repeated_ratings_needs_a_rule():
     frame = pl.DataFrame({**columns, "rating": [2.0, 2.0, 5.0, 1.0]})
     for options, rules in (({"threshold": 4}, {}), ({}, {"relevant_from": 4})):
         pairs = rm.Pairs(frame, **options)
-        told = r"1 of 4 rows of test repeat a pair.*'summed'.*'largest'"
-        with pytest.raises(rm.InputError, match=told):
+        message = r"1 of 4 rows of test repeat a pair.*'summed'.*'largest'"
+        with pytest.raises(rm.InputError, match=message):
             rm.evaluate(pairs, metrics="rr", **rules)
         for rule, rr in (("summed", 1), ("largest", 1 / 2)):
             result = rm.evaluate(pairs, metrics="rr", repeated_test=rule, **rules)
@@ -262,7 +264,7 @@ def test_a_threshold_of_repeated_ratings_needs_a_rule():
         assert rm.evaluate(pairs, metrics="rr", duplicates="joined", **rules)["rr"] == [1 / 3]
         found = rm.evaluate(pairs, metrics="rated_recall@3 rmse", undefined=0, **rules)
         assert found["rated_recall@3"].tolist() == [0]
-        with pytest.raises(rm.InputError, match=told):
+        with pytest.raises(rm.InputError, match=message):
             streamed(pairs, metrics="rr", **rules)
 
 

@@ -74,8 +74,8 @@ def test_all_sources_agree(ties, problem, random):
     same(evaluated(rm.Pairs(rows), asked), expected, rule_5_off=True)
     if ties != "random":  # random ties depend on which items are judged
         truth = test.to_csr().toarray()[users, items]
-        beside = rm.Pairs(rows.with_columns(relevance=truth))
-        same(evaluated(beside, asked, None), expected, rule_5_off=True, more_judged=True)
+        labelled = rm.Pairs(rows.with_columns(relevance=truth))
+        same(evaluated(labelled, asked, None), expected, rule_5_off=True, more_judged=True)
 
 
 def same(result, expected, rule_5_off=False, more_judged=False):

@@ -215,9 +215,9 @@ def test_folds_with_users_of_their_own() -> None:
     np.testing.assert_allclose(tuple(found.interval), tuple(interval(of_means, "t")), atol=1e-3)
     assert found.deviation_runs[0] == pytest.approx(of_means.std(ddof=1), rel=0.02)
     assert found.share_of_runs > 0.99
-    alike = over_folds([generator.normal(0.5, 0.1, 400) for _ in range(5)])
+    similar = over_folds([generator.normal(0.5, 0.1, 400) for _ in range(5)])
     error = scipy.stats.t.ppf(0.975, 4) * 0.1 / np.sqrt(2_000)
-    assert alike.interval.width >= 2 * error * 0.95
+    assert similar.interval.width >= 2 * error * 0.95
     assert over_folds([[0.5, 0.5], [0.5, 0.5]]).interval.width == 0
     # The first fold has no variance over users. The variance between folds is the variance of their
     # means, less the mean variance that users explain.
@@ -230,9 +230,9 @@ def test_folds_with_users_of_their_own() -> None:
     assert apart.share_of_runs == pytest.approx(between / (between + within))
     assert over_folds([[0.5, 0.5], [0.4, 0.6], [0.3, 0.7]]).deviation_runs == (0.0,)
     # If all folds have equal weights, the interval is at least as wide as the one over users.
-    alike = over_folds([[0.5, 0.5], [0.2, 0.8], [0.4, 0.6]])
+    similar = over_folds([[0.5, 0.5], [0.2, 0.8], [0.4, 0.6]])
     half = scipy.stats.t.ppf(0.975, 2) * np.sqrt((0 + 0.09 + 0.01) / 9)
-    assert tuple(alike.interval) == pytest.approx((0.5 - half, 0.5 + half))
+    assert tuple(similar.interval) == pytest.approx((0.5 - half, 0.5 + half))
     # If means of folds happen to agree, the interval is still as wide as the one over users.
     same = over_folds([[0.0, 1.0], [0.1, 0.9], [0.2, 0.8]])
     squares = np.array([0.25, 0.16, 0.09])
