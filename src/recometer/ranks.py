@@ -176,7 +176,7 @@ class TopLists(Record):
     repeats : uint8 [n_users, any]
         Which places of the lists, before repeats were removed, repeat an earlier item of the list:
         `REMOVED_REPEAT` if `items` lack the place, so that later items moved up, `KEPT_REPEAT` if
-        `items` have an item of its own for it; 0 for all other places. By default, no place.
+        `items` have a separate item for it; 0 for all other places. By default, no place.
     """
 
     items: Int64 = field(metadata=per_user(absent=-1))

@@ -82,7 +82,7 @@ def _files(path: str) -> list[str]:
 
 
 def groups_of(text: str | None, results: Mapping[str, Evaluation]) -> str | pl.DataFrame | None:
-    """Return groups for `Evaluation.by`: a name it knows, or a frame of users and groups."""
+    """Return groups for `Evaluation.by`: a name that it knows, or a frame of users and groups."""
     if text is None or text in PROFILE:
         return text
     return of_users(text, "--by", next(iter(results.values())))

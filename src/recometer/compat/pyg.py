@@ -122,7 +122,7 @@ class LinkPredPrecision(LinkPredMetric):
 
 
 class LinkPredRecall(LinkPredMetric):
-    """Recall, also of weights: see `LinkPredMetric`."""
+    """Recall, optionally weighted: see `LinkPredMetric`."""
 
     def __init__(self, k: int, weighted: bool = False) -> None:
         super().__init__(k)
@@ -138,7 +138,7 @@ class LinkPredMAP(LinkPredMetric):
 
 
 class LinkPredNDCG(LinkPredMetric):
-    """NDCG, also of weights: see `LinkPredMetric`."""
+    """NDCG, optionally weighted: see `LinkPredMetric`."""
 
     def __init__(self, k: int, weighted: bool = False) -> None:
         super().__init__(k)

@@ -416,7 +416,7 @@ class NamedColumns:
 
     @classmethod
     def of(cls, data: Any) -> NamedColumns | None:
-        """Open a table, or return None if it is not one."""
+        """Open a table; return None if the argument is not a table."""
         if isinstance(data, str | os.PathLike):
             table = files.read_columns(data)
             text = str(data).lower().endswith(tuple(files.SEPARATORS))

@@ -262,7 +262,7 @@ def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
 
 
 def _removed_rows(request: Request, source: Source) -> Bool | None:
-    """Return a mask of rows of test that are removed because they are in train, or None."""
+    """Return a mask of rows of test to remove because they are in train; None if train stays."""
     if request.train is None or not source.facts.removes_train(request.protocol):
         return None
     return request.in_train()

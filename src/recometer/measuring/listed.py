@@ -181,7 +181,7 @@ HAS: dict[Without, tuple[Reason, Callable[[ListData, int], Bool]]] = {
     ),
     "features": (Reason.NO_FEATURES, _features),
 }
-"""For each word of `MetricDefinition.without`: the reason, and a mask of users who have it."""
+"""For each word of `MetricDefinition.without`: the reason, and a mask of unaffected users."""
 
 
 def _has_category(data: ListData) -> Bool:

@@ -141,7 +141,7 @@ def outside(
 
 
 def left_out(outside: Bool | None, values: Float64, rules: Protocol) -> Bool | None:
-    """Return a mask of users whom the rule `users` leaves out of the mean of values, or None."""
+    """Return a mask of users whom the rule `users` leaves out of a mean; None if nobody is."""
     gone = ~(values > 0) if rules.users == "positive" else outside
     if gone is not None and rules.missing == "skip" and rules.average != "parts":
         gone = gone & ~np.isnan(values)  # undefined values already have a reason

@@ -42,7 +42,7 @@ def unknown_items(data: ListData, cutoffs: Int64) -> Float64:
     ("hallucinations").
     """
     unknown = of_listed(~needed(data.in_catalogue), data.lists.items)
-    # An item that stands for a repeat is not in the catalogue, but what it repeats may be.
+    # An item that stands for a repeat is not in the catalogue, but the repeated item may be.
     kept = data.lists.repeats[:, : data.lists.depth] == KEPT_REPEAT
     unknown[:, : kept.shape[1]] &= ~kept
     return ratio(sums_within(unknown, cutoffs), lengths(data.lists, cutoffs).astype(float))
