@@ -1,9 +1,9 @@
-// A plug-in of QEMU: prints how many instructions have run, at each call of getppid.
+// A plug-in for QEMU that prints the number of executed instructions at each call of getppid.
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 
-// What of qemu-plugin.h is used here; not all packages of QEMU contain it.
+// The declarations that this file needs from qemu-plugin.h, which some packages of QEMU lack.
 typedef uint64_t Id;
 typedef void Translated(Id, void* block);
 typedef void Called(Id, unsigned cpu, int64_t number, uint64_t, uint64_t, uint64_t, uint64_t,

@@ -1,7 +1,7 @@
 // Runs the kernel on systems without Python: .ci/check_portability compares its output.
 //
-// Scores are random, most of them inexact, and some are equal: a processor, a compiler or a system
-// that rounds or orders differently changes a checksum.
+// Scores are random. Most of them are inexact, and some are equal, so a processor, a compiler or a
+// system that rounds or orders scores differently changes a checksum.
 #include <cstdio>
 #include <cstring>
 #include <limits>
@@ -27,7 +27,7 @@ void require(bool condition, const char* what) {
     if (!condition) throw std::logic_error(what);
 }
 
-/// The same numbers everywhere.
+/// Random numbers that are the same on every system.
 class Draws {
  public:
     explicit Draws(std::uint64_t seed) : state_(seed) {}
@@ -53,7 +53,7 @@ class Checksum {
     std::uint64_t value_ = 0;
 };
 
-/// `n` ascending items of each user, all even or all odd: no item is both excluded and judged.
+/// `n` ascending items of each user, all even or all odd, so no item is both excluded and judged.
 struct Table {
     std::vector<std::int64_t> indptr{0};
     std::vector<std::int32_t> items;
@@ -83,7 +83,7 @@ std::vector<Real> factors(Draws& draw, std::size_t n) {
     return values;
 }
 
-/// Rank judged items and find the best ones, by factors and by the scores of all items.
+/// Ranks judged items and finds the best items, by factors and by the scores of all items.
 template <class Real>
 unsigned long long ranks(const InstructionSet& set) {
     const Kernel<Real>& functions = kernel(set, Real{});
@@ -254,7 +254,7 @@ unsigned long long sorting() {
     return sum.value();
 }
 
-/// Number rows of interactions on several threads.
+/// Numbers the rows of interactions on several threads.
 unsigned long long splits() {
     Draws draw(14);
     constexpr std::size_t kRows = 5000;
