@@ -23,6 +23,7 @@ SMALLEST = {
     "dropins": ["--quick", "--library", "implicit", *ONCE],
     "factors": ["--quick", "--case", "base", "--no-others", *ONCE],
     "few_users": ["--repeats", "2", "--only", "clusters"],
+    "generated_lists": ["--answers", "2000"],
     "gpu": ["--quick"],
     "impressions": ["--rows", "20000"],
     "list_files": ["--users", "200", *ONCE],

@@ -109,6 +109,14 @@ KINDS: dict[str, Kind] = {
     ),
     "relevance": Kind("relevances", RELEVANCE),
     "rating": Kind("ratings", RATING),
+    "answer": Kind(
+        "answers",
+        (
+            *("answer", "answers", "response", "responses", "completion", "completions"),
+            *("output", "outputs", "generation", "generated", "generatedtext", "recommendations"),
+        ),
+        ("text", "content", "message"),
+    ),
     "title": Kind("titles", ("title", "titles", "name", "itemname", "itemtitle")),
     "categories": Kind("categories", ("categories", "category", "genres", "genre", "tags")),
 }

@@ -17,10 +17,11 @@ from recometer.data.matching import SourceIndex, both_have_ids
 from recometer.data.rows import MAX_NUMBER
 from recometer.errors import InputError, argument_text, brief, rule_text, warn
 from recometer.protocol import Protocol
-from recometer.ranks import REMOVED_REPEAT, Ranks, TopLists, UserFlag
+from recometer.ranks import KEPT_REPEAT, REMOVED_REPEAT, Ranks, TopLists, UserFlag
 from recometer.remembered import cached_property
 from recometer.removed import without
 from recometer.sources import _top_lists
+from recometer.sources._generated_lists import read_answers
 from recometer.sources._list_reading import read_lists, take_apart
 from recometer.sources._list_table import (
     ListCatalogue,
@@ -38,9 +39,20 @@ from recometer.sources.candidates import Items, SampledCandidates
 from recometer.tasks import BRIEF, Ticker, run_tasks
 
 if TYPE_CHECKING:
+    import polars
     from typing_extensions import Self
 
 NOTHING = dict.fromkeys(("user", "item", "rank", "score", "user_ids", "item_ids"))
+
+
+def read_depth(depth: int | None) -> int | None:
+    """Return the argument `depth`, or raise an error."""
+    whole = isinstance(depth, int | np.integer) and not isinstance(depth, bool)
+    if depth is not None and not (whole and 1 <= depth <= MAX_NUMBER):
+        raise InputError(
+            f"depth={brief(depth)} must be a whole number from 1 to {MAX_NUMBER:,}, or None."
+        )
+    return depth
 
 
 class Lists(Source):
@@ -130,11 +142,7 @@ class Lists(Source):
         depth: int | None = None,
         separator: str | Literal[False] | None = None,
     ) -> None:
-        whole = isinstance(depth, int | np.integer) and not isinstance(depth, bool)
-        if depth is not None and not (whole and 1 <= depth <= MAX_NUMBER):
-            raise InputError(
-                f"depth={brief(depth)} must be a whole number from 1 to {MAX_NUMBER:,}, or None."
-            )
+        depth = read_depth(depth)
         columns: dict[str, Any] = {"user": user, "item": item, "rank": rank, "score": score}
         given_ids: dict[str, Any] = {"user_ids": user_ids, "item_ids": item_ids}
         table = read_lists(
@@ -152,6 +160,7 @@ class Lists(Source):
 
     def _fill(self, table: ListTable, depth: int | None) -> None:
         self._table, self._depth = table, None if depth is None else int(depth)
+        self.invalid: polars.DataFrame | None = None  # see `from_text`
 
     @classmethod
     def each(cls, recommendations: object, by: str, **options: Any) -> dict[Any, Lists]:
@@ -194,6 +203,79 @@ class Lists(Source):
             columns["rank"] = False
         runs = take_apart(recommendations, by, columns)
         return {run: cls(part, user="user", item="item", **options) for run, part in runs.items()}
+
+    @classmethod
+    def from_text(
+        cls,
+        answers: object,
+        catalogue: object,
+        *,
+        user: str | Sequence[str] | None = None,
+        answer: str | None = None,
+        depth: int | None = None,
+    ) -> Lists:
+        r"""Read lists that a model wrote as text, such as the answers of a language model.
+
+        An answer is a JSON list of titles (also in an object, or of objects with a ``title``), a
+        numbered or bulleted list, or a title per line. In numbered and bulleted lists, all other
+        lines are ignored; so is a first line that ends with a colon. Titles in one line, separated
+        by commas, are not taken apart, because titles contain commas.
+
+        A title is an item of the catalogue if the two are equal except for case, blanks,
+        punctuation and the form of Unicode (NFKC). Years belong to titles. All other places are
+        misses that keep their place: titles that the catalogue lacks, titles that several of its
+        items share, and items that the list already has. Measure them with ``unknown_items@k``,
+        ``repeated_items@k`` and ``valid@k``; `recometer.check` shows examples of each kind.
+
+        Parameters
+        ----------
+        answers
+            A dict ``{user: text}``, a data frame of any library with a column of users and one of
+            answers, or the path of a Parquet, CSV or TSV file. Instead of a text, an answer can be
+            a list of titles.
+        catalogue
+            A `Catalogue` with ids and titles, or anything that one can be made from.
+        user, answer
+            Columns of a frame or file. By default, columns with common names, such as ``user_id``
+            and ``response``.
+        depth
+            As for `Lists`.
+
+        Returns
+        -------
+        Lists
+            Its attribute `invalid` is a Polars frame with a row for each place that is not valid:
+            user, place (from 1), kind (``"unknown"``, ``"shared"`` or ``"repeated"``) and text. A
+            row without a place is about the whole answer: ``"empty"``, ``"unreadable"`` (broken
+            JSON) or ``"one line"`` (perhaps several titles).
+
+        Raises
+        ------
+        InputError
+            If the catalogue has no titles or no ids, a user has several answers, or most answers
+            seem to have several titles in one line.
+        InputTypeError
+            If the type of the answers is not supported.
+        ColumnError, FileError
+            As for `Lists`.
+
+        Examples
+        --------
+        >>> import recometer as rm
+        >>> catalogue = rm.Catalogue({"item": [1, 2, 3], "title": ["Heat (1995)", "Up", "Alien"]})
+        >>> answers = {"ann": "1. **Alien**\n2. Heat (1995)", "bob": '["UP", "Alien 9", "Up"]'}
+        >>> lists = rm.Lists.from_text(answers, catalogue)
+        >>> test = {"ann": [1], "bob": [2]}
+        >>> metrics = "rr valid@3"
+        >>> rm.evaluate(lists, test, metrics=metrics, catalogue=catalogue)["valid@3"].round(2)
+        array([0.67, 0.33])
+        >>> lists.invalid.rows()
+        [('bob', 2, 'unknown', 'Alien 9'), ('bob', 3, 'repeated', 'Up')]
+        """
+        table, invalid = read_answers(answers, catalogue, user=user, answer=answer)
+        lists = cls.of_table(table, read_depth(depth))
+        lists.invalid = invalid
+        return lists
 
     @classmethod
     def of_some_users(
@@ -322,6 +404,7 @@ class Lists(Source):
     ) -> tuple[ListWork, ListCatalogue]:
         catalogue = catalogue_of(table, request)
         aligned = align(table.index, request, catalogue.inside)
+        table = without_seen_repeats(table, aligned)
         if rule is not None:
             aligned = rule.applied(aligned)
         table = compared_in_lists(table, request.protocol)
@@ -469,9 +552,13 @@ class ListWork:
         lists = _top_lists.finished(
             self.aligned, best, k, known=known, counts=counts, n_catalogue=catalogue.n_items
         )
-        return dataclasses.replace(
-            lists, uncatalogued=catalogue.lacking, repeats=self._repeats(known)
-        )
+        if self.whole.repeats is None:
+            repeats = self._repeats(known)
+        else:
+            own = np.zeros(self.whole.n_items + 1, np.uint8)  # the last is padding
+            own[self.whole.items[self.whole.repeats >= 0]] = KEPT_REPEAT
+            repeats = own[lists.items]
+        return dataclasses.replace(lists, uncatalogued=catalogue.lacking, repeats=repeats)
 
     def _repeats(self, known: Bool) -> UInt8:
         """Return which of the first places of `places` repeat an item; see `TopLists.repeats`."""
@@ -653,6 +740,10 @@ class ListWork:
             "list_items_uncatalogued": len(uncatalogued),
             "list_not_candidates": self.dropped,
         }
+        if table.repeats is not None:
+            rows = ragged.take(table.indptr, aligned.rows)[1]
+            counts["list_repeats"] = int(np.count_nonzero(table.repeats[rows] >= 0))
+            counts["list_items_uncatalogued"] -= counts["list_repeats"] * bool(len(uncatalogued))
         if catalogue.inside is not None:
             strange = (aligned.judged >= 0) & ~catalogue.inside[aligned.judged]
             counts["items_unknown"] = len(np.unique(aligned.judged[strange]))
@@ -862,6 +953,25 @@ def only_candidates(table: ListTable, aligned: Aligned) -> tuple[ListTable, int]
         item_ids=ids_left,
     )
     return narrowed, dropped
+
+
+def without_seen_repeats(table: ListTable, aligned: Aligned) -> ListTable:
+    """Drop repeats of items that are removed from their list because the user has them in train."""
+    if table.repeats is None:
+        return table
+    who = _users_of_entries(table, aligned)
+    rows = np.flatnonzero((table.repeats >= 0) & (who >= 0))
+    items = aligned.locate(who[rows], table.repeats[rows])
+    excluded = ragged.numbered(aligned.excluded_indptr, aligned.excluded, aligned.n_items)
+    seen = ragged.among(ragged.pairs(who[rows], items, aligned.n_items), excluded) & (items >= 0)
+    stays = np.ones(len(table.items), bool)
+    stays[rows[seen]] = False
+    return dataclasses.replace(
+        table,
+        indptr=ragged.offsets(stays, table.indptr),
+        items=table.items[stays],
+        repeats=table.repeats[stays],
+    )
 
 
 def has_list(table: ListTable, aligned: Aligned) -> Bool:

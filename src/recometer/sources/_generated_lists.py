@@ -1,0 +1,367 @@
+"""Reads lists that a model wrote as text, and finds their titles in a catalogue."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from recometer import ragged
+from recometer.arrays import Array, Bool, Int64
+from recometer.data import files, frames, ids
+from recometer.data.catalogue import Catalogue
+from recometer.data.cells import integers
+from recometer.data.columns import KINDS, choose_columns, refuse_columns
+from recometer.errors import InputError, InputTypeError, brief, warn
+from recometer.sources._list_table import ListTable
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FENCED = r"(?s)```\w*\s*\n(.*?)```"  # a block of code
+JSON = r"^(\[\s*[\[{\"\]]|\{\s*[\"}])"
+# A JSON list of plain strings, which Polars reads fast.
+STRING = r'"([^"\\\x00-\x1f]|\\["\\/])*"'
+PLAIN = rf"^\[\s*{STRING}(\s*,\s*{STRING})*\s*\]$"
+NUMBER, BULLET = r"^\(?\d{1,3}[.)]\s+", "^[-*+•‣\u2013]\\s+"
+FIRST = r"^\(?1[.)]\s"
+RULE = r"^([-*_=]{3,}|```.*)$"
+SEVERAL = r"[,;]\s.*[,;]\s"  # perhaps several titles in a line
+APOSTROPHES = "['`\u2018\u2019\u02bc]"
+
+
+def read_answers(
+    answers: Any, catalogue: object, *, user: object, answer: object
+) -> tuple[ListTable, pl.DataFrame]:
+    """Read answers; see `recometer.Lists.from_text`. Also returns `Lists.invalid`."""
+    item_ids, titles = _titles_of(catalogue)
+    user_ids, texts = _columns(answers, user, answer)
+    owner, entries, unread = _entries(texts)
+    codes, written = ids.encode(entries, "titles")
+    keys = normalised(written.tolist())
+    found, shared = _found(keys, titles)
+    several = _check_lines(owner, entries, found[codes] < 0, len(texts))
+    _warn_of_titles(found, shared, written, titles)
+
+    # Number the items of the catalogue first, then all other titles.
+    others = np.flatnonzero(found < 0)
+    of_others, unknown = ids.encode(keys[others], "titles")
+    numbers = found.copy()
+    numbers[others] = len(item_ids) + of_others
+    numbers = numbers[codes]
+    labels = [f" {key}" for key in unknown.tolist()]
+    # A repeat gets an item of its own for each of its places in a list.
+    times = _times_before(owner, numbers)
+    again = np.flatnonzero(times)
+    distinct, which = np.unique(
+        ragged.pairs(times[again], numbers[again], len(item_ids) + len(labels)), return_inverse=True
+    )
+    repeats = np.full(len(numbers), -1)
+    repeats[again] = numbers[again]
+    numbers[again] = len(item_ids) + len(labels) + which.ravel()
+    for n, number in zip(*np.divmod(distinct, len(item_ids) + len(unknown)), strict=True):
+        known = number < len(item_ids)
+        labels.append(f"{n + 1} {item_ids[number] if known else labels[number - len(item_ids)]}")
+    every = np.concatenate([item_ids, _ids_of_labels(labels, item_ids)])
+    places, every = ids.encode(every, "item ids of the answers", np.int32)
+
+    table = ListTable(
+        ragged.indptr_of(np.bincount(owner, minlength=len(texts))),
+        places[numbers],
+        len(every),
+        None,
+        user_ids,
+        every,
+        repeats=np.append(places, np.int32(-1))[repeats],
+    )
+    kinds = np.select([times > 0, shared[codes], found[codes] < 0], KINDS_OF_PLACES[::-1], "")
+    return table, _invalid(table, entries, kinds, {**unread, "one line": several}, texts)
+
+
+KINDS_OF_PLACES = ("unknown", "shared", "repeated")
+
+
+def normalised(texts: Iterable[str]) -> pl.Series:
+    """Return titles without differences in case, blanks, punctuation and forms of Unicode.
+
+    Apostrophes are removed, and other punctuation becomes a blank. Titles that consist of
+    punctuation stay as they are.
+    """
+    import polars as pl
+
+    folded = pl.Series(
+        [unicodedata.normalize("NFKC", text).casefold() for text in texts], dtype=pl.String
+    )
+    blank = folded.str.replace_all(APOSTROPHES, "").str.replace_all(r"[\p{P}\s]+", " ")
+    plain = blank.str.strip_chars()
+    return plain.zip_with(plain != "", folded.str.strip_chars())
+
+
+def _titles_of(catalogue: object) -> tuple[Array, list[str]]:
+    """Return the ids of the items, and their titles; an empty string is no title."""
+    if not isinstance(catalogue, Catalogue):
+        catalogue = Catalogue(catalogue)
+    if catalogue.titles is None:
+        raise InputError(
+            "The catalogue has no titles, by which items are found in answers. Hint: "
+            "rm.Catalogue(frame, title='the column of titles'); if the answers are lists of item "
+            "ids, rm.Lists({user: [items]}) reads them."
+        )
+    if catalogue.item_ids is None:
+        raise InputError(
+            "The items of the catalogue are positions, but items that a model invents have none. "
+            "Hint: rm.Catalogue(frame, item='the column of ids')."
+        )
+    titles = [
+        "" if title is None or title != title else str(title) for title in catalogue.titles.tolist()
+    ]
+    if not any(titles):
+        raise InputError("All titles of the catalogue are missing.")
+    return catalogue.item_ids, titles
+
+
+def _columns(answers: Any, user: object, answer: object) -> tuple[Array, pl.Series]:
+    """Return the ids of the users, and their answers."""
+    import polars as pl
+
+    users: Any
+    column: Any
+    if isinstance(answers, Mapping):
+        refuse_columns(answers)
+        if user is not None or answer is not None:
+            raise InputError("user= and answer= name columns. Hint: leave them out for a dict.")
+        users, column = list(answers), list(answers.values())
+    elif isinstance(answers, str | os.PathLike) or frames.is_frame(answers):
+        in_file = isinstance(answers, str | os.PathLike)
+        table = files.read_columns(answers) if in_file else frames.twice_readable(answers)
+        names, fetch = frames.open_frame(table)
+        required = ("user", "answer")
+        found = choose_columns(names, {"user": user, "answer": answer}, required=required)
+        users, column = fetch([str(found[name]) for name in required])
+        if in_file and str(answers).lower().endswith(tuple(files.SEPARATORS)):
+            users = integers(users)
+    else:
+        raise InputTypeError(
+            f"Answers cannot be read from {type(answers).__name__}. Hint: pass a dict "
+            "{user: text}, a data frame with a column of users and one of answers, or the path of "
+            "a Parquet, CSV or TSV file."
+        )
+    user_ids = ids.as_ids(users, "user ids of the answers")
+    if len(user_ids) == 0:
+        raise InputError("There is no answer. Hint: what did the model return?")
+    codes, distinct = ids.encode(user_ids, "user ids of the answers")
+    if len(distinct) < len(user_ids):
+        twice = ids.show(distinct, int(np.bincount(codes).argmax()))
+        raise InputError(f"The user {twice} has several answers. Hint: a row per user.")
+    if isinstance(column, pl.Series) and column.dtype == pl.String:
+        return user_ids, column.fill_null("")
+    rows = column.to_list() if hasattr(column, "to_list") else list(column)
+    texts = [_text(row, user_ids, place) for place, row in enumerate(rows)]
+    return user_ids, pl.Series(texts, dtype=pl.String)
+
+
+def _text(row: Any, user_ids: Array, place: int) -> str:
+    if isinstance(row, str):
+        return row
+    if row is None or (isinstance(row, float) and row != row):
+        return ""
+    if isinstance(row, list | tuple | np.ndarray):
+        return json.dumps(list(map(str, row)))
+    raise InputTypeError(
+        f"The answer for user {ids.show(user_ids, place)} is of type {type(row).__name__}. Hint: "
+        "a text, or a list of titles."
+    )
+
+
+def _entries(texts: pl.Series) -> tuple[Int64, pl.Series, dict[str, Int64]]:
+    """Return the answer of each entry, the entries, and the answers without an entry, by kind."""
+    import polars as pl
+
+    block = texts.str.extract(FENCED) if texts.str.contains("```", literal=True).any() else None
+    texts = texts if block is None else block.zip_with(block.is_not_null(), texts)
+    texts = texts.str.strip_chars()
+    table = pl.DataFrame({"answer": np.arange(len(texts)), "text": texts})
+    is_json = texts.str.contains(JSON)
+    is_plain = is_json & texts.str.contains(PLAIN)
+    plain = table.filter(is_plain)
+    plain = plain.with_columns(pl.col("text").str.json_decode(pl.List(pl.String))).explode("text")
+    titles: list[str] = []
+    numbers, lengths, unreadable = [], [], []
+    for number, text in table.filter(is_json & ~is_plain).iter_rows():
+        found = _titles_in(text)
+        if found is None:
+            unreadable.append(number)
+        else:
+            titles += found
+            numbers.append(number)
+            lengths.append(len(found))
+    owners = np.repeat(np.array(numbers, np.int64), np.array(lengths, np.int64))
+    others = pl.DataFrame({"answer": owners, "text": pl.Series(titles, dtype=pl.String)})
+    lines = table.filter(~is_json).with_columns(pl.col("text").str.split("\n")).explode("text")
+    lines = lines.with_columns(pl.col("text").str.strip_chars()).filter(pl.col("text") != "")
+    numbered, lines = _marked(lines, NUMBER, FIRST)
+    bulleted, lines = _marked(lines, BULLET, BULLET)
+    lines = lines.filter(~pl.col("text").str.contains(RULE))
+    begins = pl.col("answer") != pl.col("answer").shift(fill_value=-1)
+    lines = lines.filter(~(begins & pl.col("text").str.ends_with(":")))  # an introduction
+    parts = [part for part in (plain, others, numbered, bulleted, lines) if len(part)]
+    entries = pl.concat(parts or [lines])
+    if len(parts) > 1:
+        entries = entries.sort("answer", maintain_order=True)
+    owner = entries["answer"].to_numpy()
+    without = np.bincount(owner, minlength=len(texts)) == 0
+    without[unreadable] = False
+    unread = {"unreadable": np.array(unreadable, np.int64), "empty": np.flatnonzero(without)}
+    return owner, entries["text"], unread
+
+
+def _marked(lines: pl.DataFrame, mark: str, first: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the marked lines of answers that mark their entries, and the other answers' lines.
+
+    These answers have a line that matches `first`, or mark every line. Other lines of theirs are
+    introductions and remarks.
+    """
+    import polars as pl
+
+    owner, text = lines["answer"].to_numpy(), lines["text"]
+    bare = text.str.replace(mark, "")
+    marked = (bare.str.len_bytes() < text.str.len_bytes()).to_numpy()
+    n = int(owner.max(initial=-1)) + 1
+    unmarked = np.bincount(owner[~marked], minlength=n)
+    begun = np.bincount(owner[text.str.contains(first).to_numpy()], minlength=n)
+    lists = ((begun > 0) | (unmarked == 0))[owner]
+    found = lines.with_columns(text=bare).filter(pl.Series(lists & marked))
+    return found, lines.filter(pl.Series(~lists))
+
+
+def _titles_in(text: str) -> list[str] | None:
+    """Return the titles in a JSON answer; None if it does not have a list."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(found, dict):
+        values = list(found.values())
+        nested = [value for value in values if isinstance(value, list)]
+        if len(nested) != 1 and any(isinstance(value, list | dict) for value in values):
+            return None
+        found = nested[0] if nested else values
+    titles = [_title(entry) for entry in found]
+    return None if None in titles else titles  # type: ignore[return-value]
+
+
+def _title(entry: object) -> str | None:
+    if isinstance(entry, dict):
+        names = [name for name in entry if name.lower() in KINDS["title"].names]
+        entry = entry[names[0]] if len(names) == 1 else []
+    return None if isinstance(entry, list | dict) else str(entry)
+
+
+def _found(keys: pl.Series, titles: Sequence[str]) -> tuple[Int64, Bool]:
+    """Return the item of each title or -1, and whether several items share the title."""
+    import polars as pl
+
+    known = pl.DataFrame({"key": normalised(titles), "item": np.arange(len(titles))})
+    known = known.filter(pl.col("key") != "")
+    known = known.group_by("key").agg(pl.col("item").first(), pl.len().alias("n"))
+    found = pl.DataFrame({"key": keys}).join(known, "key", how="left", maintain_order="left")
+    shared = (found["n"] > 1).fill_null(value=False).to_numpy()
+    items: Int64 = np.where(shared, -1, found["item"].fill_null(-1).to_numpy())
+    return items, shared
+
+
+def _check_lines(owner: Int64, entries: pl.Series, unknown: Bool, n: int) -> Int64:
+    """Return the answers whose only line seems to have several titles; refuse many of them."""
+    alone = np.flatnonzero((np.bincount(owner, minlength=n)[owner] == 1) & unknown)
+    several = alone[entries[alone].str.contains(SEVERAL).to_numpy()]
+    if 2 * len(several) > n:
+        raise InputError(
+            f"{len(several):,} of {n:,} answers seem to have several titles in one line, such as "
+            f"{brief(entries[int(several[0])])}. Titles contain commas, too, so such lines are not "
+            "taken apart. Hint: ask the model for a JSON list, or for one title per line."
+        )
+    lines: Int64 = owner[several]
+    return lines
+
+
+def _warn_of_titles(found: Int64, shared: Bool, written: Array, titles: Sequence[str]) -> None:
+    if len(found) and (found < 0).all():
+        warn(
+            f"The catalogue has no title of the answers, such as {brief(written[0])}: every place "
+            f"is unknown. Hint: titles must be equal but for case, blanks and punctuation, "
+            f"including a year. Those of the catalogue are such as "
+            f"{brief(next(filter(None, titles)))}."
+        )
+    if shared.any():
+        warn(
+            f"{np.count_nonzero(shared):,} titles of the answers, such as "
+            f"{brief(written[int(shared.argmax())])}, are titles of several items of the "
+            "catalogue: none of these items is chosen. Hint: add what distinguishes them to the "
+            "titles, such as the year."
+        )
+
+
+def _times_before(owner: Int64, numbers: Int64) -> Int64:
+    """Return how often each entry's list has its item at earlier places."""
+    key = ragged.pairs(owner, numbers, int(numbers.max(initial=0)) + 1)
+    order = np.argsort(key, kind="stable")
+    ordered = key[order]
+    begins = np.flatnonzero(np.diff(ordered, prepend=-1))
+    found = np.empty(len(key), np.int64)
+    sizes = np.diff(begins, append=len(key))
+    found[order] = np.arange(len(key)) - np.repeat(begins, sizes)
+    return found
+
+
+def _ids_of_labels(labels: Iterable[str], item_ids: Array) -> Array:
+    """Return ids that the catalogue lacks; equal labels have equal ids in every call."""
+    if ids.kind(item_ids) == "str":
+        prefix = "?"
+        while any(item.startswith(prefix) for item in item_ids.tolist()):
+            prefix += "?"
+        return np.array([prefix + label for label in labels], object)
+    lowest = min(0, int(item_ids[0])) if item_ids.dtype == np.int64 else -(2**62)
+    if lowest <= -(2**62):
+        raise InputError(
+            "The item ids of the catalogue must be texts, or whole numbers between -2^62 and 2^63, "
+            f"found {ids.kind(item_ids)} ids such as {ids.show(item_ids, 0)}."
+        )
+    digests = (hashlib.blake2b(label.encode(), digest_size=8).digest() for label in labels)
+    found = [lowest - 1 - (int.from_bytes(digest, "big") >> 2) for digest in digests]
+    return np.array(found, np.int64)
+
+
+def _invalid(
+    table: ListTable,
+    entries: pl.Series,
+    kinds: Array,
+    of_answers: Mapping[str, Int64],
+    texts: pl.Series,
+) -> pl.DataFrame:
+    """Return a row for each invalid place, and for each answer that has no list."""
+    import polars as pl
+
+    wrong = np.flatnonzero(kinds)
+    owner = ragged.users_of(table.indptr)[wrong]
+    assert table.user_ids is not None
+    users = pl.Series(table.user_ids.tolist())
+    rows = [
+        pl.DataFrame(
+            {
+                "user": users[owner],
+                "place": wrong - table.indptr[owner] + 1,
+                "kind": pl.Series(kinds[wrong], dtype=pl.String),
+                "text": entries[wrong],
+            }
+        )
+    ]
+    for kind, answers in of_answers.items():
+        more = pl.DataFrame({"user": users[answers], "text": texts[answers]})
+        place, name = pl.lit(None, pl.Int64), pl.lit(kind)
+        rows.append(more.select("user", place.alias("place"), name.alias("kind"), "text"))
+    return pl.concat(rows)
