@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from recometer import ragged
-from recometer.arrays import Float64, Int64
+from recometer.arrays import Float64
 from recometer.data.catalogue import NamedColumns
 from recometer.data.columns import check_column
 from recometer.data.ids import encode, show
@@ -97,25 +97,25 @@ class Impressions:
                 "The log must be a data frame, a dict of columns or the path of a file, found "
                 f"{type(frame).__name__}. Hint: a row for each impression."
             )
-        named = {"user": user, "item": item, "reward": reward, "propensity": propensity}
-        for option, name in named.items():
+        options = {"user": user, "item": item, "reward": reward, "propensity": propensity}
+        for option, name in (options | ({"slate": slate} if slate is not None else {})).items():
             check_column(option, name, table.names)
-        self._item = item
         self._users, self.user_ids = encode(table.ids(user), f"user ids (column {user!r})")
         self.n, self.n_users = len(self._users), len(self.user_ids)
         if not self.n:
             raise InputError("The log has no rows. Hint: there must be a row for each impression.")
-        self._columns = LogColumns(table, self.n)
+        self._columns = LogColumns(table, self.n, item)
         self.reward = self._columns.numbers(reward, "rewards")
         self.propensity = self._columns.numbers(propensity, "propensities")
         self._check_propensities(propensity)
-        self._slates: tuple[Float64, Int64, Float64] | None = None
-        self.n_slates = self.n
+        self.n_slates, self._cells = self.n, self._users
+        self._positions = np.zeros(1)  # the sums of a position lie behind each other in the cells
+        self._slates_of_users: Float64 | None = None
         if slate is not None and position is not None:
             self._read_slates(slate, position)
 
     def __repr__(self) -> str:
-        slates = "" if self._slates is None else f"{self.n_slates:,} slates, "
+        slates = "" if self._slates_of_users is None else f"{self.n_slates:,} slates, "
         return (
             f"Impressions({self.n:,} impressions, {slates}{self.n_users:,} users, "
             f"mean reward {self.reward.mean():.4f})"
@@ -143,10 +143,10 @@ class Impressions:
 
             * the name of a column of the log, or an array: the probability with which the policy
               shows the logged item here (the target probability);
-            * a frame or dict with ``target_probability``, and for direct and doubly robust
-              estimates ``predicted_reward`` (of the logged item) and ``policy_value`` (the sum
-              over items of probability times predicted reward). Values of a dict may name columns
-              of the log;
+            * a frame, dict or `pathlib.Path` with ``target_probability``, and for direct and
+              doubly robust estimates ``predicted_reward`` (of the logged item) and
+              ``policy_value`` (the sum over items of probability times predicted reward). Values
+              of a dict may name columns of the log;
             * a long table of candidates with ``impression`` (the row of the log, from 0),
               ``item``, ``target_probability``, and optionally ``predicted_reward`` and
               ``logging_probability``. The probabilities of an impression must add up to 1.
@@ -239,10 +239,10 @@ class Impressions:
                 f"A policy cannot be called {LOGGED!r}, the name of the policy that wrote the log. "
                 "Hint: another name."
             )
-        has_slates = self._slates is not None
+        has_slates = self._slates_of_users is not None
         check_slates(slates, has_slates)
         read = {
-            name: read_policy(self._columns, self._item, self.propensity, name, given)
+            name: read_policy(self._columns, self.propensity, name, given)
             for name, given in policies.items()
         }
         if slates == "cascade":
@@ -259,13 +259,14 @@ class Impressions:
         of_policies = on_all_threads(
             lambda policy: self._policy_sums(policy, names, clip), [*read.values()]
         )
-        impressions = self._of_users()
+        rows = np.bincount(self._cells, minlength=len(self._positions) * self.n_users)
+        impressions = rows.astype(np.float64).reshape(-1, self.n_users)
         return UserSums(
             self.user_ids,
-            np.zeros(1) if self._slates is None else self._slates[0],
+            self._positions,
             impressions,
             self._of_users(self.reward),
-            impressions[0] if self._slates is None else self._slates[2],
+            impressions[0] if self._slates_of_users is None else self._slates_of_users,
             (float(self.reward.min()), float(self.reward.max())),
             dict(zip(read, of_policies, strict=True)),
             names,
@@ -294,15 +295,13 @@ class Impressions:
             found.columns["unsupported"] = self._of_users(policy.unsupported)
         return found
 
-    def _of_users(self, values: Float64 | None = None) -> Float64:
-        """Return the sums of users, or their numbers of rows: float64 [n_positions, n_users]."""
-        n, cells = self.n_users, self._users
-        if self._slates is not None:
-            n, cells = n * len(self._slates[0]), cells + self._slates[1] * n
-        if values is None:
-            sums = np.bincount(cells, minlength=n).astype(np.float64)
-        else:
-            sums = ragged.sums_of(cells, values, n)
+    def _of_users(self, values: Float64) -> Float64:
+        """Return the sums of users: float64 [n_positions, n_users]."""
+        cells = self._cells
+        if 2 * np.count_nonzero(values) < self.n:  # few rewards, such as clicks
+            rows = np.flatnonzero(values)
+            cells, values = cells[rows], values[rows]
+        sums = ragged.sums_of(cells, values, len(self._positions) * self.n_users)
         return sums.reshape(-1, self.n_users)
 
     def _check_propensities(self, name: str) -> None:
@@ -328,16 +327,15 @@ class Impressions:
         )
 
     def _read_slates(self, slate: str, position: str) -> None:
-        table = self._columns.columns
-        check_column("slate", slate, table.names)
-        codes, ids = encode(table.ids(slate), f"slates (column {slate!r})")
+        codes, ids = encode(self._columns.columns.ids(slate), f"slates (column {slate!r})")
         slates, distinct = encode(self._users * len(ids) + codes, "slates")
         self.n_slates = len(distinct)
-        of_users = np.bincount(distinct // len(ids), minlength=self.n_users).astype(np.float64)
+        of_users = np.bincount(distinct // len(ids), minlength=self.n_users)
+        self._slates_of_users = of_users.astype(np.float64)
         values = self._columns.numbers(position, "positions")
-        positions, places = np.unique(values, return_inverse=True)
-        self._slates = positions, places.astype(np.int64), of_users
-        self._order = np.argsort(slates * len(positions) + places, kind="stable")
+        self._positions, places = np.unique(values, return_inverse=True)
+        self._cells = places * self.n_users + self._users
+        self._order = np.argsort(slates * len(self._positions) + places, kind="stable")
         self._below = np.diff(slates[self._order]) == 0
         twice = self._below & (np.diff(places[self._order]) == 0)
         if twice.any():

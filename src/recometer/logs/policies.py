@@ -48,18 +48,21 @@ class Policy:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LogColumns:
-    """The columns of a log by name, and its number of rows."""
+    """The columns of a log by name, its number of rows, and the name of the column of items."""
 
     columns: NamedColumns
     n: int
+    item: str
 
-    def numbers(self, name: str, what: str) -> Float64:
-        """Return a column of finite numbers."""
-        check_column("column", name, self.columns.names)
-        return finite(self.columns.numbers(name, what), f"{what} (column {name!r})", self.n)
+    def numbers(self, given: Any, what: str) -> Float64:
+        """Return finite numbers, one for each row; a text names their column in the log."""
+        if isinstance(given, str):
+            check_column("column", given, self.columns.names)
+            given, what = self.columns.numbers(given, what), f"{what} (column {given!r})"
+        return finite(all_numbers(given, what), what, self.n)
 
 
-def read_policy(log: LogColumns, item: str, propensity: Float64, name: str, given: Any) -> Policy:
+def read_policy(log: LogColumns, propensity: Float64, name: str, given: Any) -> Policy:
     """Read a policy in any form that `Impressions.evaluate` takes."""
     if isinstance(given, str) or is_column(given) or is_array(given) or isinstance(given, list):
         given = {TARGET: given}
@@ -79,20 +82,13 @@ def read_policy(log: LogColumns, item: str, propensity: Float64, name: str, give
             )
     check_column("column", TARGET, table.names)
     if long:
-        return _from_candidates(log, item, propensity, name, table)
+        return _from_candidates(log, propensity, name, table)
     if (PREDICTED in table.names) != (VALUE in table.names):
         raise ColumnError(
             f"The policy {name!r} has only one of {PREDICTED} and {VALUE}. Hint: direct and doubly "
             "robust estimates need both; a table of candidates gives both."
         )
-    columns = {}
-    for one in table.names:
-        what, values = f"{one} of {name}", table.fetch(one)
-        columns[one] = (
-            log.numbers(values, what)
-            if isinstance(values, str)
-            else finite(all_numbers(values, what), what, log.n)
-        )
+    columns = {one: log.numbers(table.fetch(one), f"{one} of {name}") for one in table.names}
     probability = _probabilities(columns[TARGET], name)
     return Policy(probability, columns.get(PREDICTED), columns.get(VALUE))
 
@@ -109,7 +105,7 @@ def _probabilities(values: Float64, policy: str, what: str = TARGET) -> Float64:
 
 
 def _from_candidates(
-    log: LogColumns, item: str, propensity: Float64, name: str, table: NamedColumns
+    log: LogColumns, propensity: Float64, name: str, table: NamedColumns
 ) -> Policy:
     """Return a policy from the probabilities (and predictions) of all candidates."""
     check_column("column", "item", table.names)
@@ -124,7 +120,7 @@ def _from_candidates(
             f"log has rows 0 to {n - 1:,}. Hint: impression must be the number of a row of the log."
         )
     impression = rows.astype(np.int64)
-    logged = as_ids(log.columns.ids(item), f"item ids (column {item!r})")
+    logged = as_ids(log.columns.ids(log.item), f"item ids (column {log.item!r})")
     offered = as_ids(table.ids("item"), f"items of the candidates of {name}")
     if kind(logged) != kind(offered):
         raise InputError(
@@ -152,7 +148,14 @@ def _from_candidates(
         values = finite(table.numbers(one, of), of, len(rows))
         if probabilities:
             _probabilities(values, name, f"{one} of the candidates")
-            _check_sums(ragged.sums_of(impression, values, n), one, name)
+            sums = ragged.sums_of(impression, values, n)
+            if (off := np.abs(sums - 1) > SUM_OF_PROBABILITIES).any():
+                row, sum_of_row = first_of(off, sums)
+                raise InputError(
+                    f"The {of} in impression {row} add up to {sum_of_row:g}, but must add up to 1. "
+                    "Hint: every item with a probability above 0 needs a row, and scores need a "
+                    "softmax."
+                )
         of_logged = np.zeros(n)
         of_logged[there] = values[order[place[there]]]
         return values, of_logged
@@ -174,17 +177,6 @@ def _from_candidates(
             )
         unsupported = ragged.sums_of(impression, np.where(logging > 0, 0.0, target), n)
     return Policy(probability, predicted, value, unsupported, from_candidates=True)
-
-
-def _check_sums(sums: Float64, what: str, name: str) -> None:
-    off = np.abs(sums - 1) > SUM_OF_PROBABILITIES
-    if off.any():
-        row, found = first_of(off, sums)
-        raise InputError(
-            f"The {what} of the candidates of {name} in impression {row} add up to {found:g}, but "
-            "must add up to 1. Hint: every item with a probability above 0 needs a row, and scores "
-            "need a softmax."
-        )
 
 
 def finite(values: Float64, what: str, n: int) -> Float64:
