@@ -130,7 +130,7 @@ def _over_rows(sums_of: Callable[..., Float64]) -> dict[Value, dict[str, Any]]:
                 "one": "as much as if one user had it",
                 "dropped": "nothing; the item is not counted",
                 "zero": "0",
-                "epsilon": f"as much as if {EPSILON:g} users had it; they are added to every item",
+                "epsilon": f"as much as if {EPSILON:g} users had it (added to each item's users)",
                 "largest": "as much as the rarest item in train",
             },
             for_conventions=True,
