@@ -24,8 +24,8 @@ inline std::int64_t packed_chunks(std::size_t n_factors, std::int64_t n_items, s
     return some < 1 ? 1 : some;
 }
 
-/// The number of items to score before users can leave again. It grows because fewer and fewer
-/// users leave.
+/// The number of items to score before the next check for users who can leave. It grows because
+/// fewer and fewer users leave.
 inline std::int64_t next_step(std::int64_t step, std::int64_t chunk, std::int64_t most) {
     const std::int64_t more = step + (step / chunk + 1) / 2 * chunk;
     return more < most ? more : most;

@@ -86,11 +86,11 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
         versions contain neither `negative_gains` nor `binary_gains`; `load` then sets them to True
         and False.
     activity : int64 [n_users] or None
-        The number of training items of each user. None without train.
+        The number of training items of each user. None if there is no train.
     popularity : float64 [n_users] or None
         The mean number of training users of these items; NaN for users without training items.
     by_popularity : recometer.results.profiles.FoundByPopularity or None
-        Relevant and found items by their popularity. None without train, or without ranks.
+        Relevant and found items by their popularity. None if there is no train, or no ranks.
     over_users : mapping of str to float
         Metrics with one value for all users, such as ``"coverage@10"``; `mean` returns them, too.
     chance : mapping of str to float64 [n_users]

@@ -14,7 +14,7 @@ def zero_counts(n):
 
 
 def tables(excluded, judged, judged_scores):
-    """Return excluded and judged items as arguments of the kernel."""
+    """Return excluded and judged items as arguments for the kernel."""
     return {
         "excluded_indptr": excluded[0],
         "excluded": excluded[1],

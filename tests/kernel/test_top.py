@@ -39,7 +39,7 @@ class Lists:
         self.keys = np.arange(n_users, dtype=np.uint64) * np.uint64(977)
 
     def native(self):
-        """The lists as arguments of the kernel."""
+        """Return the lists as arguments for the kernel."""
         return {
             "keys": self.keys,
             "top_scores": self.scores,

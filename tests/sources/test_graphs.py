@@ -7,7 +7,7 @@ import recometer as rm
 
 
 def graph(seed, n_users=30, n_items=25):
-    """Return a random graph's user and item embeddings, its edges, and which are for training."""
+    """Return a random graph's user and item embeddings, its edges, and a mask of training edges."""
     rng = np.random.default_rng(seed)
     emb = rng.normal(size=(n_users + n_items, 4)).astype(np.float32)
     user, item = np.nonzero(rng.random((n_users, n_items)) < 0.25)

@@ -25,7 +25,7 @@ OF_LISTS = (
 )
 
 
-FEW_RESAMPLES = (8, 8)  # least and most; enough, since results agree for any number
+FEW_RESAMPLES = (8, 8)  # minimum and maximum; few suffice, since results agree for any number
 
 
 def assert_same_whole(result, expected):
@@ -161,7 +161,7 @@ def test_single_values_are_compared_over_resampled_users(table, monkeypatch):
     given = {"metrics": "ndcg@5 coverage@5 personalization@5", "catalogue": items}
     given["users"] = "listed"
     together = {**given, "lists": True}
-    for name, some in (("a", users[:50]), ("b", users[6:])):  # not the same users
+    for name, some in (("a", users[:50]), ("b", users[6:])):  # over different users
         rows = {
             "user": np.repeat(some, 6),
             "item": np.concatenate([rng.permutation(items)[:6] for _ in some]),

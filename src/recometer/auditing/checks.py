@@ -313,7 +313,7 @@ def head(counts: Int64, times: Int64 | int = 1) -> Bool:
 
 
 def _ask_about(facts: Facts, kind: str) -> str:
-    """Return the question for the user whether both sides write ids in the same way."""
+    """Return a question to the user: whether both sides write ids in the same way."""
     of_test, of_train = facts.first("test", kind), facts.first("train", kind)
     if of_test is None or of_train is None:
         return "do the positions of both sides mean the same?"
@@ -334,9 +334,9 @@ def _finding(
     total: int | None = None,
     statistics: Mapping[str, float] | None = None,
 ) -> Finding:
-    """Return the finding of a check, out of `total` or of the rows of test.
+    """Return the finding of a check, as a part of `total` (by default, the test rows).
 
-    Or say which sides lack the times for it.
+    If the check was not possible, the finding says which sides have no times.
     """
     total = facts.counts["test"] if total is None else total
     if name in facts.found:
@@ -347,7 +347,7 @@ def _finding(
 
 
 def _of_tested_users(facts: Facts, name: str, which: str, found: str, clear: str) -> Finding:
-    """Return the finding of a check on the users of test, which is a warning."""
+    """Return the finding of a check on test users. Such a finding is a warning."""
     total = facts.counts["tested"]
     return _finding(facts, name, f"users of test {which}", "warning", found, clear, total=total)
 

@@ -26,7 +26,7 @@ from recometer.protocol import Protocol
 BLOCK = 2**22  # interactions counted at a time
 
 UNIX_TIME = 631_152_000  # 1990; larger times count (milli)seconds since 1970
-FACTOR = 100  # times since 1990 in the same unit have a smaller ratio
+FACTOR = 100  # if two times since 1990 have the same unit, their ratio is smaller
 
 Counts = Mapping[tuple[int, int], int]
 """How many items (or users) have n interactions in train and m in test, by (n, m)."""
@@ -39,7 +39,7 @@ class Some(NamedTuple):
     examples: tuple[Any, ...]
 
     def __add__(self, other: Any) -> Some:
-        """Return what was found in either of two blocks of users."""
+        """Return what was found in two blocks of users together."""
         few = sorted([*self.examples, *other.examples])[:EXAMPLES]
         return Some(self.n + other.n, tuple(few))
 
@@ -214,15 +214,15 @@ def facts_of(train: Interactions, test: Interactions, rules: Protocol) -> Facts:
 
 
 def some(chosen: Bool, ids: Array | None) -> Some:
-    """Return the chosen users or items, bool [n]."""
+    """Return the number of chosen users or items, and the first few; `chosen` is a mask."""
     places = np.flatnonzero(chosen)
     return Some(len(places), examples_at(places, ids))
 
 
 def counts_of(of_train: Int64, of_test: Int64, matched: Int64) -> dict[tuple[int, int], int]:
-    """Return how many users or items have as many interactions on both sides; see `Counts`.
+    """Return `Counts` from the interactions of users or items in train and in test.
 
-    `matched`, int64 [len(of_test)], has the position in train of each of those of test, or -1.
+    `matched`, int64 [len(of_test)], has the position in train of each test user or item, or -1.
     """
     others = matched < 0
     in_test = np.zeros_like(of_train)
@@ -238,7 +238,7 @@ def counts_of(of_train: Int64, of_test: Int64, matched: Int64) -> dict[tuple[int
 def _newest(data: Interactions) -> tuple[Array, Bool]:
     """Return the newest time of each user, and whether the user has one: [n_users + 1].
 
-    The last entry is that of missing users, whose position is -1.
+    The last entry stands for missing users, whose position is -1.
     """
     assert data.times is not None
     known = np.append(np.diff(data.indptr) > 0, False)

@@ -109,7 +109,7 @@ def among(
     clear: str,
     total: int | None = None,
 ) -> Finding:
-    """Return the finding of some users or items, bool [n]; see `counted`. None as `total` is n."""
+    """Return the finding of a check with a mask of users or items; see `counted`."""
     places = np.flatnonzero(chosen)
     n = len(chosen) if total is None else total
     return counted(len(places), n, examples_at(places, ids), what, level, found, clear)

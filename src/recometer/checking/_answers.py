@@ -53,7 +53,7 @@ class Answers:
 
     @cached_property
     def ranks(self) -> Ranks:
-        """The ranks of the items of test."""
+        """The ranks of the test items."""
         return self.source.rank(self.request)
 
     @cached_property
@@ -80,7 +80,7 @@ class Answers:
 
     @cached_property
     def trained(self) -> Interactions | None:
-        """The training interactions of the checked users, or None without train."""
+        """The training interactions of the checked users, or None if there is no train."""
         if self.train is None:
             return None
         users = SourceIndex.of_data(self.train, "train").places_of_users(self.test)

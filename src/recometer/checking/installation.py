@@ -31,7 +31,7 @@ OF_A_SET = ("score_items", "rank_factors", "rank_scores", "top_factors", "top_sc
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """One line of the result."""
+    """What was checked, and what was found."""
 
     what: str
     found: str
@@ -84,9 +84,10 @@ def check_installation() -> Installation:
     Returns
     -------
     Installation
-        It has versions, the processor and threads. It compares a small evaluation with a result
-        that was computed by hand. For each instruction set of this processor, it compares ranks,
-        lists, sums and hashes with those that plain NumPy found for the same input.
+        The versions, the processor and the number of threads, followed by the outcome of each
+        comparison. A small evaluation is compared with a result that was computed by hand. For each
+        instruction set of this processor, ranks, lists, sums and hashes are compared with those
+        that plain NumPy found for the same input.
     """
     return Installation(tuple(_lines()))
 

@@ -201,7 +201,7 @@ def segments(pair: UserPair, groups: Any, n_quantiles: int = 4) -> SegmentChange
 
 
 def profile(name: str, models: Sequence[Model], users: Users) -> Float64 | None:
-    """Return each user's activity or popularity in train, or None without train."""
+    """Return each user's activity or popularity in train, or None if there is no train."""
     found: Float64 | None = None
     for model in models:
         columns = [getattr(run, name) for run in model.runs]

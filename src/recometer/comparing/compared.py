@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import polars
 
 MOST_PAIRS = 6  # with more pairs, only `full` shows how many users gain and lose
-MOST_NAMED = 2  # most models in the line of a metric that is not shown in full
+MOST_NAMED = 2  # maximum number of models named for a metric that is not shown in full
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -102,7 +102,7 @@ class GateRow:
     changes
         The most harmed and helped users; None for a metric with one value for all users.
     segment
-        The most harmed quarter of the users by activity or popularity; None without train.
+        The most harmed quarter of the users by activity or popularity; None if there is no train.
     note
         A remark that readers should know, or an empty text.
     """

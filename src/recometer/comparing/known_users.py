@@ -14,7 +14,7 @@ from recometer.comparing.models import Model, Users
 from recometer.errors import python_or_command, rule_text
 
 FEW = 0.02  # share of users or relevant rows that may be unknown to all models
-MOST = 4  # most metrics in a sentence
+MOST = 4  # maximum number of metrics named in a sentence
 
 
 def _hint() -> str:

@@ -17,7 +17,7 @@ from recometer.stats.ends import METHODS as INTERVALS
 from recometer.stats.tests import OTHERS, TESTS
 
 NUMBERED = re.compile(r"([\d,]*)(.*)", re.DOTALL)
-MOST = 4  # most entries of a list that is not shortened
+MOST = 4  # lists with more entries are shortened
 METHODS = {
     "binomial": "exactly (binomial)",
     "convolution": "exactly (convolution)",

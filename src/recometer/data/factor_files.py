@@ -195,7 +195,7 @@ def _positions(path: str, what: str, known: Array | None, n_rows: int) -> Array:
 
 
 def known_ids(test: Interactions | None, what: str) -> Array | None:
-    """Return the ids of test's users or items; None without test, or if test has no ids."""
+    """Return the user or item ids of test, or None if there is no test or it has no ids."""
     found: Array | None = None if test is None else getattr(test, f"{what}_ids")
     return found
 

@@ -601,7 +601,7 @@ def _all_rows(*sides: Interactions) -> Rows:
     return Rows(who, what, n_users, n_items, user_ids=user_ids, item_ids=item_ids)
 
 
-MOST_PARTS = 2**16  # the numbers of parts have 16 bits
+MOST_PARTS = 2**16  # part numbers are 16-bit integers
 
 
 def order_of_pairs(
@@ -614,8 +614,8 @@ def order_of_pairs(
     n_parts = min(-(-len(users) // ROWS_PER_TASK), MOST_PARTS, n_users)
     if n_parts == 1:
         return _order(users, items, n_items, n_users)
-    # Sort in parts, so that several threads share the work and Ctrl-C takes effect soon. Number the
-    # parts with 16 bits, because NumPy sorts such numbers in one pass per byte.
+    # Sort in parts, so that several threads share the work and Ctrl-C takes effect soon. Use
+    # 16-bit part numbers, because NumPy sorts these in one pass per byte.
     part = (users * n_parts // n_users).astype(np.uint16)
     order = np.argsort(part, kind="stable")
     ends = np.cumsum(np.bincount(part, minlength=n_parts)).tolist()

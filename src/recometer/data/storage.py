@@ -302,7 +302,7 @@ DIGITS = 64
 PLACEHOLDER = MARK.decode() + "0" * DIGITS
 """Takes the place of the checksum while the checksum is computed."""
 
-AT_END = 2**22  # the checksum is within the last bytes of a file, at most this many
+AT_END = 2**22  # the checksum lies within this many bytes of the end of the file
 PIECE = 2**20
 
 

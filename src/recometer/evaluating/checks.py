@@ -586,7 +586,7 @@ def _numbers_of_texts(
 ) -> tuple[list[Array], Array | None]:
     """Return the ids of all sides as numbers, if they are strings of whole numbers.
 
-    Returns nothing unless all are plain whole numbers, and "0" is only on one side.
+    Returns `([], None)` unless all are plain whole numbers and only one side has a "0".
     """
     if not all(ids.kind(side) == "str" and side[0][:1].isdecimal() for side in sides):
         return [], None

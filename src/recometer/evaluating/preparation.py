@@ -178,8 +178,8 @@ class Preparation:
 def held_bytes(*what: object) -> int:
     """Return the number of bytes of all arrays in some objects, counting each array only once.
 
-    This looks into recometer's records, and into mappings and sequences inside them. For strings,
-    only the pointers are counted.
+    The search descends into recometer's records, and into mappings and sequences inside them. For
+    strings, only the pointers are counted.
     """
     waiting, seen, total = list(what), set(), 0
     while waiting:

@@ -32,7 +32,7 @@ class Predictions:
         Whether the true rating reaches the threshold. If there is no threshold, or it is -inf,
         whether the true rating is at least 1.
     n_recommended, n_relevant : int64 [n_users] or None
-        Each user's number of recommended and of relevant rows. None without a threshold.
+        Each user's number of recommended and of relevant rows. None if there is no threshold.
     ranked
         The tie groups of the relevant rows, under the rule for ties. None if no metric needs them.
     """

@@ -106,7 +106,7 @@ class EvaluationRecord(rendering.Printed):
 
     @cached_property
     def clusters(self) -> Int64 | None:
-        """The number of each session's user; None without sessions."""
+        """The number of each session's user; None if there are no sessions."""
         return ids.clusters_of(self.user_ids)
 
     def __len__(self) -> int:

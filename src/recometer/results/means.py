@@ -45,7 +45,7 @@ class Averaging:
     seed: int
     negative_gains: bool
     binary_gains: bool
-    clusters: Int64 | None  # the user of each session; None without sessions
+    clusters: Int64 | None  # the user of each session; None if there are no sessions
 
     def entering(self, name: str) -> Float64:
         """Return the values that count in the mean of a metric, and NaN for other users."""

@@ -34,7 +34,7 @@ class ListTable:
     # Sorted and distinct, and may include items that no list has; None for positions.
     item_ids: Array | None
     padded: bool = False  # whether `items` may contain -1
-    # The original scores, even if lists are already in order. None without scores.
+    # The original scores, even if lists are already in order. None if there are none.
     given: Float64 | None = None
     by_rows: bool = False  # whether the lists come from a table without ranks and scores
     # For generated lists: the item that an entry repeats, or -1. The entry has an item of its own.
@@ -98,7 +98,7 @@ class ListTable:
         return self.user_ids if all_of(has) else self.user_ids[has]
 
     def known_ids(self, kind: Kind) -> Array | None:
-        """Return the ids of users with a list, or of items in any list; None without ids."""
+        """Return the ids of users with a list, or of items in any list; None for positions."""
         if kind == "user":
             return None if self.user_ids is None else self.listed_users()
         if self.item_ids is None:

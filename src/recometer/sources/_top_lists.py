@@ -69,7 +69,7 @@ class Shelf(NamedTuple):
         return Shelf._make(column[block] for column in self)
 
     def native(self) -> dict[str, Any]:
-        """Return the fields as arguments of the kernel."""
+        """Return the fields as arguments for the kernel."""
         return dict(zip(("keys", "top_scores", "top_items", "n", "left"), self, strict=True))
 
     def constant(self, n_candidates: Int64) -> Bool:

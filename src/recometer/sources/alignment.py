@@ -415,7 +415,7 @@ def draw(
     threads: int,
     progress: bool | None,
 ) -> Aligned:
-    """Make every user's candidates: the user's items of test, and other items drawn at random.
+    """Make every user's candidates: the user's test items, and other items drawn at random.
 
     `user_keys` seed the draw of each user. If items are drawn by popularity, `popularity` (int64
     [n_items]) is the number of interactions of each position in train.

@@ -403,7 +403,7 @@ class FactorsWork:
     def calls(
         self, users: Array, ticker: Ticker, judged_per_user: float = 0.0
     ) -> Iterator[dict[str, Any]]:
-        """Yield the arguments of the kernel, some items at a time, until all users are finished.
+        """Yield the arguments for the kernel, some items at a time, until all users are finished.
 
         `users` are the factors of a block of users.
         """
@@ -483,7 +483,7 @@ class FactorsWork:
         return slice(int(indptr[block.start]), int(indptr[block.stop]))
 
     def native(self, users: Array) -> dict[str, Any]:
-        """Return the factors of some users as arguments of the kernel."""
+        """Return the factors of some users as arguments for the kernel."""
         self.factors.files.check()  # this runs right before each call of the kernel
         return {"instruction_set": self.instruction_set, "users": users}
 
@@ -558,7 +558,7 @@ class LongestFirst:
         return cls(by_place, places, bounds, one)
 
     def native(self, users: Array) -> dict[str, Any]:
-        """Return the order, and the bounds of some users, as arguments of the kernel."""
+        """Return the order, and the bounds of some users, as arguments for the kernel."""
         return {
             "by_place": self.by_place,
             "places": self.places,

@@ -1097,7 +1097,7 @@ class CountedPairs(Source):
         return self.ranks
 
     def ratings(self, request: Request) -> Ratings | None:
-        """Return predicted and true ratings, or None without ratings."""
+        """Return predicted and true ratings, or None if there are no ratings."""
         return self.rated
 
 

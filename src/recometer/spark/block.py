@@ -42,13 +42,13 @@ from recometer.spark.tables import (
 from recometer.version import __version__
 
 USERS = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
-# The parts of notes for metrics with one value for all users or all rows.
+# The parts of a block's note that metrics with a single value for all users or rows need.
 OF_ALL = ("over_users", "list_data", "over_rows", "rated")
 CELLS = ("note", "users", "items")  # the columns that a job returns, all binary
-CELL_USERS = 2**20  # most users in a cell of values
-BLOCK_BYTES = 2**24  # bytes in Arrow of the rows of a block of users
+CELL_USERS = 2**20  # maximum number of users per cell of values
+BLOCK_BYTES = 2**24  # size in Arrow of the rows of a block of users
 
-IN_CALL = 2**20  # bytes; larger jobs are sent as files instead of with the function
+IN_CALL = 2**20  # in bytes; larger jobs are sent as files instead of with the function
 
 _folders: list[tempfile.TemporaryDirectory[str]] = []  # Spark serves files from them until exit
 _jobs: dict[str, Any] = {}  # the last job of this process, by name
@@ -66,7 +66,7 @@ class Job:
     arguments: Arguments  # without train and baseline
     metrics: tuple[Metric, ...]  # with the largest gain of test
     settled: Protocol  # adapted to the source
-    candidates: Any  # if the same for all users
+    candidates: Any  # None if there are none, or all are in `tables`
     lists: bool  # whether all users are one block, with the parts `OF_ALL` in its note
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
@@ -158,7 +158,7 @@ class Job:
         return _table(self.columns, columns)
 
     def _of_items(self, case: Case, data: Any, note: Note) -> Any:
-        """Return a row per metric k and item i, with its number x. Other totals are in the note."""
+        """Return a row per metric k and item i, with the item's sum x; totals go to the note."""
         item_ids = np.zeros(0, np.int64) if data.lists.item_ids is None else data.lists.item_ids
         listed, k, i, x = ListedUsers(data), [np.zeros(0, np.int32)], [item_ids[:0]], [np.zeros(0)]
         for number, metric in self.over_users.items():
@@ -270,7 +270,7 @@ def unpacked(cells: Iterable[Any]) -> Iterator[Any]:
 
 
 def blocks(batches: Iterable[Any], block_bytes: int = BLOCK_BYTES) -> Iterator[Any]:
-    """Make tables of about this size from batches of users, without splitting a user."""
+    """Combine batches into tables of about `block_bytes`, without splitting a user's rows."""
     import pyarrow as pa
 
     waiting: list[Any] = []
@@ -293,7 +293,7 @@ def blocks(batches: Iterable[Any], block_bytes: int = BLOCK_BYTES) -> Iterator[A
 
 
 def _least(sides: list[Array | None]) -> int | None:
-    """Return the least id. For strings, this is 0 or 1 if there is an id "0" or "1"."""
+    """Return the smallest id; for strings, 0 or 1 if there is an id "0" or "1", otherwise None."""
     each = [ids for ids in sides if ids is not None and len(ids)]
     if any(ids.dtype == object for ids in each):
         return next((n for n in (0, 1) if any((ids == str(n)).any() for ids in each)), None)
@@ -329,7 +329,7 @@ def run_job(job: Any, frame: Frame, shared: str | None = None) -> Frame:
 def _runner(
     content: bytes | None, name: str, digest: bytes, version: str, install: str
 ) -> Callable[[Any], Iterator[Any]]:
-    """Return a function that does not need recometer, so that it can report if it is missing."""
+    """Return a function that can report that recometer is missing, since it does not need it."""
 
     def run(batches: Any) -> Iterator[Any]:
         # Spark pickles this function by value, so it must not use any name of this module.
@@ -358,7 +358,7 @@ def _runner(
 
 
 def results_of(content: bytes | None, name: str, digest: bytes, batches: Any) -> Iterator[Any]:
-    """Run a job on an executor: pickled in `content`, or mapped from the file of this name."""
+    """Run a job on an executor. The job is pickled in `content`, or in the file `name`."""
     if name not in _jobs:
         found = pickle.loads(content) if content is not None else _read(name, digest)  # noqa: S301
         _jobs.clear()

@@ -72,9 +72,9 @@ if TYPE_CHECKING:
 
 # Scores and users per partition of factors, since their size in bytes does not reflect the work.
 SCORES, USERS = 5 * 10**9, 2**16
-MOST_KNOWN = 2**20  # most ids of a source to search for similar spellings
+MOST_KNOWN = 2**20  # similar spellings are searched among at most this many ids
 # The values of the first block of each partition (its second row) are sent to the driver with the
-# notes, if they are small. In all, these are at most 64 MB.
+# notes, if they are small. Together, they take at most 64 MB.
 EARLY = (
     "IF(spark_partition_id() < 64 AND monotonically_increasing_id() % 8589934592 < 2 AND "
     f"octet_length(users) <= {2**20}, users, NULL) AS users"
@@ -357,7 +357,7 @@ class Plan:
         )
 
     def partitions(self, job: Job) -> int | None:
-        """Return the number of partitions if users take much work. None lets Spark decide."""
+        """Return the number of partitions if users take much work; otherwise, Spark decides."""
         items = job.outputs["source"].item_factors
         if items is None:
             return None
@@ -386,7 +386,7 @@ class Plan:
         )
 
     def n_catalogue(self, most: Mapping[str, int]) -> int | None:
-        """Return how many items could have been recommended, if a metric reads that."""
+        """Return how many items could have been recommended, if a metric needs this number."""
         over_users = [m for m in self.of_all if m.definition.over_users]
         if self.lists or "catalogue" not in needed_by(over_users):
             return None
@@ -398,7 +398,7 @@ class Plan:
         return most["catalogue"]
 
     def counts(self, counts: Mapping[str, int]) -> dict[str, int]:
-        """Return how many rows and users rules affected; Spark counts unknown items."""
+        """Return how many rows and users each rule affected; Spark recounts the unknown items."""
         found = {name: n for name, n in counts.items() if n}
         if "items_unknown" in found:
             rows = self.test.select(IdKinds._fields, self.kinds)
@@ -473,8 +473,8 @@ class Plan:
     def _check_positions(self, least: Mapping[str, int]) -> None:
         """Raise an error for ids that look like positions, like `recometer.evaluate`.
 
-        `least` has the least id of each side, or "0" or "1" for texts. The ids of all users and
-        items are only sent to the driver if one side has 0 and the other does not.
+        `least` has the smallest id of each side; see `block._least`. The ids of all users and
+        items are only sent to the driver if one side begins with 0 and the other does not.
         """
         protocol, by_hand = self.arguments.protocol, self.arguments.by_hand
         data = [self.sides[name] for name in ("test", "train") if name in self.sides]

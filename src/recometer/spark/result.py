@@ -291,7 +291,7 @@ class SparkEvaluation(rendering.Printed):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _OfAllUsers:
-    """The sums over all users, and facts about the items; see `measured.Together`."""
+    """The sums over all users, and facts about the items; see `measuring.compute.Together`."""
 
     n_catalogue: int | None
     item_users: Int64 | None

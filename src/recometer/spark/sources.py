@@ -349,7 +349,7 @@ def read_items(items: Table, kinds: IdKinds) -> tuple[Array, Array, Array | None
 
 
 def _stand_in(source: Any, text: str, **facts: Any) -> Any:
-    """Give a source the description and facts of a source on Spark, without arrays."""
+    """Replace a source's description and facts by those of a source on Spark, without arrays."""
     source.describe = lambda: text
     source.facts = dataclasses.replace(source.facts, arrays={}, **facts)
     return source

@@ -311,7 +311,7 @@ def audit(
     min_positives: int = 1,
     min_candidates: int = 2,
 ) -> Audit:
-    """Look for leakage and other faults in a split into train and test, as `recometer.audit`.
+    """Look for leakage and other faults in a split into train and test, like `recometer.audit`.
 
     Spark gathers the rows of each user, and adds up what executors find: the driver gets counts and
     examples, and no column of the rows.
@@ -399,7 +399,7 @@ def _facts(tables: Mapping[str, Table], rules: Protocol) -> Facts:
 
 
 def _times(table: Table, kinds: IdKinds) -> Array:
-    """Return some of the latest times of all pairs, with the ends and the units of all."""
+    """Return a few of the pairs' latest times, with the same extremes and units as all of them."""
     import polars as pl
     from pyspark.sql import functions
 

@@ -28,7 +28,7 @@ INTEGERS = ("tinyint", "smallint", "int", "bigint")
 AS_DOUBLE = ("tinyint", "smallint", "int", "float", "double", "boolean", "decimal")
 NESTED = ("item", "score")  # columns that may be arrays
 MOST_ROWS = 10**7  # per user; all rows share a cell, which Spark limits to 2 GB
-LIMIT = 200_000_000  # most values, or places in lists, that the driver collects: 1.6 GB
+LIMIT = 200_000_000  # maximum number of values or list places that the driver collects: 1.6 GB
 
 IDS = "users and items have ids, in columns. Hint: leave it out"
 # Single-machine arguments that do not exist on Spark, and what to do instead.

@@ -21,7 +21,7 @@ FAR_USERS = 1_000  # users on each side whose share of the variance does not cou
 SAME = 1e-12  # of the largest value; smaller differences are rounding errors
 LOOKED_AT = 10_000  # number of values to inspect for the levels of a column
 LEVEL_CELLS = 2**12  # to look up the level of a value
-MOST_LEVELS = 64  # most levels of a column, so that two columns have few pairs of levels
+MOST_LEVELS = 64  # maximum per column, so that two columns have few pairs of levels
 BLOCK = 2**15  # users whose temporary arrays fit into the caches of a processor
 
 
@@ -247,7 +247,7 @@ class Column:
 
 
 def crossed(first: Column, second: Column) -> tuple[Float64, Float64, Float64] | None:
-    """Return the distinct pairs of levels, and their counts; None without levels."""
+    """Return the distinct pairs of levels, and their counts, or None if there are no levels."""
     if first.levels is None or second.levels is None:
         return None
     assert first.codes is not None

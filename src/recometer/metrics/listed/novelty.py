@@ -297,7 +297,7 @@ def popularity(
 
 @list_metric(
     title="Share of the long tail",
-    formula="items of the tail in the first k places / items in the first k places",
+    formula="tail items in the first k places / items in the first k places",
     source="Anderson 2006; Abdollahpouri, Burke & Mobasher 2019",
     side=("train",),
     order_free=True,
@@ -318,7 +318,7 @@ def popularity(
             examples=(0.1, 0.5),
         ),
         "divisor": Parameter(
-            "The divisor of the number of items of the tail.",
+            "The divisor of the number of tail items.",
             choices={"list": "the items within k", "cutoff": "k"},
             for_conventions=True,
         ),

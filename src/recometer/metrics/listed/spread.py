@@ -41,7 +41,7 @@ PATIENCE = Parameter(
             for_conventions=True,
         ),
         "denominator": Parameter(
-            "The divisor of their number.",
+            "The divisor of the count.",
             choices={
                 "catalogue": "the items that could have been recommended",
                 "train": "the items in train",
