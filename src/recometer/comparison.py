@@ -75,10 +75,10 @@ Several = Mapping[str, Results | Sequence[Results]] | Sequence[Results]
 class Comparison(Compared, Tracked, Reported):
     """The result of `compare`: models side by side, and in pairs.
 
-    ``print(comparison)`` shows the leaderboard and the comparison by the primary metrics (or the
+    ``print(comparison)`` shows the leaderboard and the comparison on the primary metrics (or the
     first metric): differences, intervals, p-values, and how many users gain and lose. Every other
     metric gets a line. `to_markdown`, `to_latex` and `to_html` show the same. With `full`, they all
-    show every pair by every metric. `to_json` and `to_csv` always have everything, with all digits.
+    show every pair on every metric. `to_json` and `to_csv` always have everything, with all digits.
 
     Attributes
     ----------
@@ -248,7 +248,7 @@ def compare(
         The metrics to compare. None compares all metrics, which must then be the same for all
         models.
     primary
-        The metrics that decide. P-values are adjusted for the number of comparisons by these
+        The metrics that decide. P-values are adjusted for the number of comparisons on these
         metrics. None takes all metrics.
     paired
         Whether the models have the same users. False compares groups of different users, as in an
@@ -584,13 +584,13 @@ def _check_unpaired(models: Sequence[Model], test: object, interval: object, cha
 def _of_users(
     metrics: list[str], first: EvaluationRecord, *, chosen: bool
 ) -> tuple[list[str], list[str]]:
-    """Return the metrics that groups of different sizes can be compared by, and a note."""
+    """Return the metrics on which groups of different sizes can be compared, and a note."""
     left_out = [name for name in metrics if name in first.over_users]
     left, names = [name for name in metrics if name not in left_out], ", ".join(left_out)
     why = "they depend on the number of users, which differs between groups"
     if left_out and (chosen or not left):
         raise InputError(
-            f"Groups of different users cannot be compared by {names}: {why}. Hint: "
+            f"Groups of different users cannot be compared on {names}: {why}. Hint: "
             f"{argument_text('metrics', ' '.join(left) or 'ndcg@10')}."
         )
     return left, [f"Left out: {names}; {why}."] if left_out else []
@@ -669,11 +669,11 @@ def _compare_all(
 def _standings(
     models: Sequence[Paired] | Sequence[Whole], rows: Sequence[PairRow], correction: Correction
 ) -> list[Standing]:
-    """Return the models by a metric, best first.
+    """Rank the models on a metric, best first.
 
     All pairs are tested on the users with a value from all models. Their p-values are adjusted by
     Holm's method, unless Tukey's test is used, and determine the ranks
-    (`recometer.stats.rank_intervals`). `rows` has the pairs compared so far by this metric. A
+    (`recometer.stats.rank_intervals`). `rows` has the pairs compared so far on this metric. A
     random order has a mean but no rank, because other models do not compete with it.
     """
     ranked: list[Paired | Whole] = [one for one in models if not one.model.by_chance]

@@ -851,7 +851,7 @@ def test_print_shows_primary_metrics_in_full_and_a_line_for_each_other() -> None
     every = str(comparison.full())
     assert len(re.findall(r"(?m)^recall@7 +m\d +m\d ", every)) == 2 * pairs
     assert len(re.findall(r"(?m)^coverage@5 +m\d +m\d ", every)) == pairs
-    assert "comparison.full() has all pairs by all metrics" in text
+    assert "comparison.full() has all pairs on all metrics" in text
     assert "full()" not in every
     assert comparison.full().to_csv() == comparison.to_csv()
     assert comparison.full().to_json() == comparison.to_json()

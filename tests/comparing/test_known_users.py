@@ -60,7 +60,7 @@ def test_the_record_has_the_means_over_users_known_to_all_models() -> None:
     assert list(rr.means.items()) == [("popular", 0.8), ("own", 0.4)]
     assert list(rr.known.items()) == [("own", 1.0), ("popular", 0.5)]
     assert known.reversed == (rr, hit)
-    assert known.sentences(["rr"]) == [SAID, MEANS, "The order also changes by hit@1."]
+    assert known.sentences(["rr"]) == [SAID, MEANS, "The order also changes on hit@1."]
 
 
 def test_every_table_of_the_comparison_mentions_unknown_users(tmp_path: pathlib.Path) -> None:

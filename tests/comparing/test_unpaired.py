@@ -191,7 +191,7 @@ def test_paired_comparisons_of_different_users_name_the_way_out() -> None:
     found = rm.compare(results, paired=False)
     assert found.metrics == ("ndcg@5",)
     assert any(note.startswith("Left out: coverage@5") for note in found.notes)
-    with pytest.raises(rm.InputError, match="cannot be compared by coverage@5"):
+    with pytest.raises(rm.InputError, match="cannot be compared on coverage@5"):
         rm.compare(results, paired=False, metrics="coverage@5")
 
 

@@ -133,7 +133,7 @@ Every = Annotated[
     bool,
     typer.Option(
         "--all",
-        help="Show all pairs by all metrics, not just by --primary metrics or the first metric.",
+        help="Show all pairs on all metrics, not just on --primary metrics or the first metric.",
     ),
 ]
 Gate = Annotated[

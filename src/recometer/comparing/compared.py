@@ -78,7 +78,7 @@ class Compared(Printed):
         return tuple(one for one in self.standings if one.metric == name)
 
     def row(self, metric: str, model: str, other: str | None = None) -> PairRow:
-        """Return the comparison of a pair by a metric.
+        """Return the comparison of a pair on a metric.
 
         Parameters
         ----------
@@ -270,16 +270,16 @@ class Compared(Printed):
         return self.primary if self.chosen else self.metrics[:1]
 
     def full(self) -> Shown:
-        """Return all pairs by all metrics, for printing and all formats."""
+        """Return all pairs on all metrics, for printing and all formats."""
         return FullComparison(self)
 
     def table(self) -> Table:
-        """Return the differences by all metrics, with the notes on the comparison."""
+        """Return the differences on all metrics, with the notes on the comparison."""
         found = self._differences(self.metrics)
         return dataclasses.replace(found, notes=self.said(self.metrics))
 
     def tables(self, width: int | None = None) -> list[Table]:
-        """Return the leaderboard, all pairs by `decisive` metrics, and a line per other metric.
+        """Return the leaderboard, all pairs on `decisive` metrics, and a line per other metric.
 
         With more than `MOST_PAIRS` pairs, only `full` shows how many users gain and lose.
         """
@@ -305,7 +305,7 @@ class Compared(Printed):
         if not others:
             return [*boards, *users, dataclasses.replace(differences, notes=notes)]
         has = python_or_command("comparison.full() has", "--all shows")
-        notes.append(f"{has} all pairs by all metrics, and how they were compared.")
+        notes.append(f"{has} all pairs on all metrics, and how they were compared.")
         return [*boards, *users, differences, self._others(others, notes)]
 
     def said(self, metrics: Sequence[str]) -> list[str]:
@@ -366,7 +366,7 @@ class Compared(Printed):
 
 
 class FullComparison(Printed):
-    """A comparison that shows all pairs by all metrics."""
+    """A comparison that shows all pairs on all metrics."""
 
     def __init__(self, comparison: Compared) -> None:
         self.comparison = comparison
@@ -445,7 +445,7 @@ def primary_of(
 
 
 def margin_of(margin: Any, metrics: Sequence[str], result: EvaluationRecord) -> Any:
-    """Return the margin, or the margins by metric; see `known_metric`."""
+    """Return the margin, or the margin of each metric; see `known_metric`."""
     if not isinstance(margin, Mapping):
         return margin
     return {known_metric(name, metrics, result): one for name, one in margin.items()}

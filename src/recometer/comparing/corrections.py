@@ -77,7 +77,7 @@ def adjusted(
     tests: Mapping[str, Tukey],
     models: Sequence[Model],
 ) -> list[PairRow]:
-    """Adjust p over the comparisons by primary metrics, and add the power at the adjusted level.
+    """Adjust p over the comparisons on primary metrics, and add the power at the adjusted level.
 
     Only comparisons among `models` count. If the correction is Tukey's, `tests` has the test of
     each primary metric.

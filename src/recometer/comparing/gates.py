@@ -34,7 +34,7 @@ RULE = "passed if the whole interval keeps the bound, failed if none of it does,
 WRITTEN = re.compile(
     r"\s*(\S.*?)\s*(>=|<=)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(%?)\s*"
 )
-SHOWN = 3  # the number of the most harmed users to show
+SHOWN = 3  # number of most harmed users to show
 EQUAL = 1e-6  # differences this close to the bound, in half-widths of the interval, count as equal
 
 
@@ -74,7 +74,7 @@ class Gate:
         return f"{self.metric} {sign} {bound}"
 
     def decide(self, interval: Interval) -> Verdict:
-        """Return whether a difference with this interval keeps the bound; NaN decides nothing."""
+        """Return whether a difference with this interval meets the bound; not decided by NaN."""
         low, high, bound = interval.low, interval.high, self.bound
         if not self.higher_is_better:
             low, high, bound = -high, -low, -bound
@@ -322,7 +322,7 @@ def check_gates(
 def _check(comparison: Compared, gate: Gate, row: PairRow) -> GateRow:
     found = row.relative if gate.relative else row.difference
     interval = row.relative_interval if gate.relative else row.interval
-    # Too few users who differ decide nothing.
+    # If too few users differ, the gate is undecided.
     verdict: Verdict = gate.decide(interval) if row.decides_gates else "undecided"
     fewest, most, remark = None, None, ""
     if verdict == "undecided":

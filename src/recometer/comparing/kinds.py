@@ -1,4 +1,4 @@
-"""Values of a model by a metric, and pairs of models, which compute all parts of a comparison.
+"""Models on a metric, and pairs of such models, which compute all parts of a comparison.
 
 If a metric has a value for each user, a model is a `Paired`, and a pair of models is a `UserPair`,
 `SeedPair` or `FoldPair`. If it has one value for all users, a model is a
@@ -85,7 +85,7 @@ class Board(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Resolved:
-    """A model by a metric, with the users and options of the comparison."""
+    """A model on a metric, with the users and options of the comparison."""
 
     model: Model
     metric: str
@@ -100,7 +100,7 @@ class Resolved:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Paired(Resolved):
-    """A model by a metric with a value for each user, as a mean over runs.
+    """A model on a metric with a value for each user, as a mean over runs.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class Paired(Resolved):
         return np.column_stack(self.users.runs(self.model, self.metric))
 
     def among(self, chosen: Bool | slice) -> Paired:
-        """Return the model by the metric for only some users."""
+        """Return the model on the metric for only some users."""
         if isinstance(chosen, slice):
             return self
         clusters, column = self.options.clusters, Column.of(self.column.values[chosen])
@@ -190,7 +190,7 @@ class Paired(Resolved):
 
 
 class InGroup(Paired):
-    """A model by a metric with a value for each user, of whom no other model has a value."""
+    """A model on a metric with a value for each user, compared with different users."""
 
     def against(self, other: Paired) -> GroupPair:
         """Return the pair of this model and another one."""
@@ -213,11 +213,11 @@ class InGroup(Paired):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class UserPair:
-    """Two models by a metric with a value for each user; the second is the one to compare with."""
+    """Two models on a metric with a value for each user; differences are first minus second."""
 
     one: Paired
     two: Paired
-    averages: ClassVar[set[str]] = {"users", "usual"}  # those that the comparison follows
+    averages: ClassVar[set[str]] = {"users", "usual"}  # the rules `average` that it supports
 
     @property
     def options(self) -> Options:
@@ -447,7 +447,7 @@ class FoldPair(UserPair):
 def resolve(
     metric: str, models: Sequence[Model], users: Users, options: Options, *, code: bool = False
 ) -> list[Paired]:
-    """Return the models by a metric with a value for each user.
+    """Return the models on a metric with a value for each user.
 
     `code` encodes columns by their levels, which saves time if each is compared several times.
     """

@@ -83,7 +83,7 @@ class KnownUsers:
 
     @property
     def reversed(self) -> tuple[KnownMeans, ...]:
-        """The metrics by which models change places if only users known to all models count."""
+        """The metrics on which models change places if only users known to all models count."""
         return tuple(one for one in self.by_metric if one.reversed)
 
     def sentences(self, metrics: Iterable[str]) -> list[str]:
@@ -96,7 +96,7 @@ class KnownUsers:
             others = [one.metric for one in self.reversed if one.metric not in chosen]
             if others:
                 more = f" and {len(others) - MOST} more" if len(others) > MOST else ""
-                said.append(f"The order also changes by {', '.join(others[:MOST])}{more}.")
+                said.append(f"The order also changes on {', '.join(others[:MOST])}{more}.")
         if self.unknown_rows:
             said.append(f"{_shares(self.unknown_rows, self.n_rows, 'relevant rows of test')}.")
         return said
@@ -127,7 +127,7 @@ def known_users(models: Sequence[Model], users: Users, metrics: Sequence[str]) -
     """Return how many users and items some models do not know.
 
     None if all models know all users who count, or lack the same few users. A random order knows
-    the users of its model. Users count if all models have a value for them by one of the metrics.
+    the users of its model. Users count if all models have a value for them on one of the metrics.
     """
     models = [model for model in models if not model.by_chance]
     names, first = [model.name for model in models], models[0].first

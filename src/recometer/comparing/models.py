@@ -72,7 +72,7 @@ class Model:
         return 1 if self.batches else len(self.runs)
 
     def has(self, metric: str) -> bool:
-        """Return whether it has values by a metric. Random orders lack some metrics."""
+        """Return whether it has values for a metric. Random orders lack some metrics."""
         return metric in self.first.reasons
 
     def once(self) -> tuple[EvaluationRecord, ...]:
@@ -123,7 +123,7 @@ def check_baseline(baseline: object, models: Sequence[Model]) -> str | None:
     if baseline is None:
         return None
     names = [model.name for model in models]
-    if not isinstance(baseline, str | int | np.integer):  # like the keys of a dict
+    if not isinstance(baseline, str | int | np.integer):  # the types of names of models
         raise InputTypeError(
             f"baseline is the name of a model, found {brief(baseline)}. {did_you_mean('', names)}"
         )

@@ -9,8 +9,8 @@ from recometer.rendering import Column
 from recometer.rendering.formats import number
 from recometer.stats import Equivalence, Interval, Runs, TestResult
 
-SMALLEST_P = 1e-300  # shown
-NO_DIFFERENCE = "no difference shown"  # neither a difference nor equivalence is shown
+SMALLEST_P = 1e-300  # lower p-values are shown as a bound
+NO_DIFFERENCE = "no difference shown"  # nor that the models are equivalent
 SIGNS = (
     "* is the best mean of a metric. ≈ marks one that is not shown to differ from it.",
     "The possible ranks follow each mean.",
@@ -20,7 +20,7 @@ SIGNS = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class PairRow:
-    """Two models by one metric, on the users with a value from both.
+    """Two models on one metric, compared over the users with a value from both.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class PairRow:
         p-value of the null hypothesis that the two do not differ.
     primary
         Whether p-values are adjusted over this comparison, among others. These are the comparisons
-        by primary metrics, except for those with chance, unless that is the baseline.
+        on primary metrics, except for those with chance, unless that is the baseline.
     adjusted_p
         p adjusted over these comparisons; NaN for other comparisons.
     smallest_adjusted_p
@@ -174,7 +174,7 @@ class PairRow:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Standing:
-    """A model by one metric, among all models.
+    """A model on one metric, among all models.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Two models by metrics that have one value for all users, such as coverage."""
+"""Compare models on metrics that have one value for all users, such as coverage."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SAVED = (
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WholeValues:
-    """The values of two models by one metric: float64 [n_runs] of each, for n users.
+    """The values of two models on one metric: float64 [n_runs] each, for n users.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class WholeValues:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Whole(Resolved):
-    """A model by a metric with one value for all users.
+    """A model on a metric with one value for all users.
 
     `names` are all metrics that are resampled together, and `known` caches their values by pair.
     """
@@ -82,7 +82,7 @@ class Whole(Resolved):
     def board(ranked: Sequence[Whole], chance: Sequence[Whole], rows: Sequence[PairRow]) -> Board:
         """Return means and p of all pairs; `rows` has the pairs compared so far.
 
-        Random orders have no value by such a metric.
+        Random orders have no value for such a metric.
         """
         names = [one.model.name for one in ranked]
         rows = [row for row in rows if {row.model, row.other} <= {*names}]
@@ -107,7 +107,7 @@ class Whole(Resolved):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WholePair:
-    """Two models by a metric with one value for all users."""
+    """Two models on a metric with one value for all users."""
 
     one: Whole
     two: Whole
@@ -117,10 +117,10 @@ class WholePair:
 
         If all evaluations still have their lists, the same users are drawn with replacement for
         both models and all of their seeds. The interval and the test use the standard deviation of
-        the resampled differences (`recometer.stats.intervals.resampled`). Of saved evaluations,
+        the resampled differences (`recometer.stats.intervals.resampled`). For saved evaluations,
         only the interval of each value is known, and the standard error of the difference is at
         most the sum of both standard errors. The variance between seeds is added to the variance
-        between users (`recometer.stats.runs.over_values`). Of folds, only the differences are
+        between users (`recometer.stats.runs.over_values`). For folds, only the differences are
         known.
         """
         one, two = self.one, self.two
@@ -153,7 +153,7 @@ class WholePair:
 def resolve_whole(
     metrics: Sequence[str], models: Sequence[Model], users: Users, options: Options
 ) -> dict[str, list[Whole]]:
-    """Return the models by metrics with one value for all users."""
+    """Return the models on metrics with one value for all users."""
     found: dict[str, list[Whole]] = {}
     for of_lists in (True, False):  # the metrics of each group are resampled together
         names = tuple(name for name in metrics if (name in models[0].first.over_users) == of_lists)
@@ -209,7 +209,7 @@ def _resampled_values(
 
 
 def _saved_values(metric: str, pair: Pair, options: Options) -> WholeValues:
-    """Return the values of runs of which only the intervals are known.
+    """Return the values of runs for which only the intervals are known.
 
     The standard error of a sum is at most the sum of the standard errors. If the users are
     different, the variances add up instead.
@@ -278,7 +278,7 @@ def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], Int6
 
 
 def _untested(metric: str, pair: Pair, note: str, confidence: float) -> PairRow:
-    """Return the means of two models, and the reason why there is no test."""
+    """Return the means of two models, and a reason why there is no test."""
     means = [float(np.mean([run.together[metric] for run in one.runs])) for one in pair]
     unknown = Interval.unknown(confidence, 0, note)
     test = TestResult(np.nan, "bootstrap", "none", 0, 0, 0.0, note)

@@ -94,7 +94,7 @@ class Difference:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pairs:
-    """The values of two models, and which users have both; with clusters, [n_users], or None."""
+    """The values of two models, and perhaps the cluster of each user."""
 
     one: Column
     two: Column

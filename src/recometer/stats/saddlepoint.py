@@ -9,9 +9,9 @@ import numpy as np
 from recometer.tasks import check_wanted
 
 NEAR_THE_MEAN = 1e-4
-PRECISION = 1e-9  # relative to the value
+PRECISION = 1e-9  # allowed error of the function's value
 STEPS = 200
-FAR = 1e18  # times the guess, where the search ends
+FAR = 1e18  # the search ends at this multiple of the guess
 
 
 def normal_quantile_of(w: float, u: float, skewness: float = 0.0) -> float:
@@ -57,7 +57,7 @@ def increasing_root(
         below, above = (x, above) if missing > 0 else (below, x)
         slope = (value - last_value) / (x - last_x)
         nearer = min(x + missing / slope, 8 * x) if slope else np.nan
-        if not below < nearer < above:  # nor if the slope is negative or infinite
+        if not below < nearer < above:  # also if the slope is negative or infinite
             nearer = min((below + above) / 2, 4 * x)
         if nearer in (below, above):
             return nearer

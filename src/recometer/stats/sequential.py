@@ -16,8 +16,8 @@ from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.grouping import column
 from recometer.stats.saddlepoint import increasing_root
 
-LARGEST_BET = 0.75  # of the largest possible stake, which could lose all capital
-PRECISION = 1e-9  # of the distance from the mean to the previous end
+LARGEST_BET = 0.75  # as a share of the largest possible stake, which could lose all capital
+PRECISION = 1e-9  # relative to the distance from the mean to the previous end
 ROUNDING = 1e-9
 EXACT = 1e-12  # allowed error of a mean of all users
 LARGEST_POPULATION = 2**53  # users; float64 cannot hold all larger integers
@@ -94,12 +94,12 @@ class ConfidenceSequence:
         self._aims = _aims(population)
         self._stakes = np.empty((len(self._aims), 0))
         self._sum, self._squares, self._n_blank = 0.0, 0.0, 0
-        # Sums of the values before each value, exact for multiples of a power of two, and of the
-        # rests.
+        # Sums over the values before each value: of the values cut to multiples of a power of two,
+        # which are exact, and of the remainders.
         self._seen = np.empty((2, 0))
         self._sums = np.zeros(2)
         self._sides = tuple(_Side(lower, len(self._aims)) for lower in (True, False))
-        self._tracks: dict[float, list[_Capital]] = {}  # of single candidates
+        self._tracks: dict[float, list[_Capital]] = {}  # for single candidates
         self._enough = float(np.log(2 / (1 - self.confidence)))
 
     @property

@@ -331,7 +331,7 @@ def sample_ratio(counts: Mapping[str, int], ratio: object = None) -> SampleRatio
 
 
 def _away(values: Grouped) -> float:
-    """Return how many users have another value than most, or infinity without a common value."""
+    """Return how many users differ from the most common value; infinity if none is common."""
     each = values.values / values.sizes
     counts = np.bincount(np.unique(each, return_inverse=True)[1], values.counts)
     most = counts.max(initial=0.0)
