@@ -41,8 +41,6 @@ Policy = Annotated[
 Propensity = Annotated[
     str, options.column_option(help="Column of the probability that this item was shown.")
 ]
-Position = Annotated[str | None, options.column_option(help="Column of positions in slates.")]
-Slate = Annotated[str | None, options.column_option(help="Column of slates.")]
 SlatesAre = Annotated[
     str | None,
     options.rule_option(
@@ -94,8 +92,10 @@ class Columns:
     item: Annotated[str, options.column_option(help="Column of items.")] = "item_id"
     reward: Annotated[str, options.column_option(help="Column of rewards or costs.")] = "reward"
     propensity: Propensity = "propensity"
-    position: Position = None
-    slate: Slate = None
+    position: Annotated[
+        str | None, options.column_option(help="Column of positions in slates.")
+    ] = None
+    slate: Annotated[str | None, options.column_option(help="Column of slates.")] = None
 
 
 @command

@@ -20,7 +20,6 @@ from recometer.stats.checks import check_number
 from recometer.tasks import on_all_threads
 
 Slates = Literal["independent", "cascade"]
-BY_DEFAULT = ("dr", "snips", "clipped_ips", "ips", "direct")
 NEED_PREDICTIONS = ("direct", "dr")
 BLOCK = 1_024
 
@@ -401,7 +400,7 @@ def estimators_of(
     if given is None:
         predicted = not without and not has_slates
         left_out = {*(() if predicted else NEED_PREDICTIONS), *(() if clip else ("clipped_ips",))}
-        return tuple(name for name in BY_DEFAULT if name not in left_out)
+        return tuple(name for name in ESTIMATORS if name not in left_out)
     names = tuple(
         dict.fromkeys(given.replace(",", " ").split() if isinstance(given, str) else given)
     )

@@ -37,6 +37,9 @@ def content(
         choices=(dataclasses.replace(chart.choices[0], label="Estimator"),),
     )
     table, weights = values.table(), values.weights_table()
+    shown = [_facts("Differences", comparison.table())]
+    if gates is not None:
+        shown.append(_facts("Gates", gates.table()))
     return ReportModel(
         title=title or "How good would other policies have been?",
         subtitle=f"{' '.join(weights.head)}. {' '.join(table.notes)}",
@@ -54,10 +57,7 @@ def content(
         f".compare(baseline={comparison.baseline!r}).report('report.html')",
         version=__version__,
         before=(_facts("Can the log answer?", weights),),
-        after=(
-            _facts("Differences", comparison.table()),
-            *(() if gates is None else (_facts("Gates", gates.table()),)),
-        ),
+        after=tuple(shown),
     )
 
 
@@ -107,6 +107,8 @@ def _headline(values: Any, standings: Standings, other: str, gates: GateReport |
     verdict = f"{winner} leads {other} by {size}, but no difference between them is shown."
     if np.isnan(row.difference):
         verdict = f"{winner} and {other} cannot be compared by {estimator}."
+    elif row.difference == 0:
+        verdict = f"{winner} and {other} are level by {estimator}."
     elif shown:
         verdict = f"{winner} beats {other} by {size} [{low:.4f}, {high:.4f}]."
     said = values.remarks()

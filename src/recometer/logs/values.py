@@ -26,13 +26,7 @@ if TYPE_CHECKING:
     from recometer.comparing.gates import Gate, GateReport, Undecided
     from recometer.report.result import Report
 
-ESTIMATORS = {
-    "ips": "inverse propensity scoring",
-    "clipped_ips": "inverse propensity scoring with clipped weights",
-    "snips": "self-normalised inverse propensity scoring",
-    "direct": "the direct method",
-    "dr": "doubly robust",
-}
+ESTIMATORS = ("dr", "snips", "clipped_ips", "ips", "direct")  # the most robust first
 
 
 @dataclasses.dataclass(frozen=True)
@@ -391,25 +385,9 @@ class PolicyComparison(Printed):
         title: str | None = None,
         gates: GateReport | None = None,
     ) -> Report:
-        """Make a report: an HTML page that opens from disk without a network, or Markdown.
+        """Make a report: whether the log can answer, values, differences, and what `gate` returned.
 
-        It begins with whether the log can answer, followed by values with their intervals, the
-        differences between policies, and the gates.
-
-        Parameters
-        ----------
-        path
-            ``"report.html"`` or ``"report.md"``. None writes nothing. An earlier report is
-            replaced; any other file is not.
-        title
-            The title of the page.
-        gates
-            What `gate` returned.
-
-        Raises
-        ------
-        FileError, InputError, MissingExtraError
-            As for `recometer.Comparison.report`.
+        The path, the title and errors are those of `recometer.Comparison.report`.
         """
         from recometer.logs.page import content
         from recometer.report.result import made
