@@ -99,7 +99,7 @@ def test_architecture_page_names_the_contents_of_the_package():
     assert {path for path in named if not (PACKAGE / path).exists()} == {"cpp"}
 
 
-def test_page_of_a_metric_has_its_whole_declaration():
+def test_page_of_a_metric_shows_its_full_declaration():
     spec = importlib.util.spec_from_file_location("metric_pages", ROOT / "docs/metric_pages.py")
     pages = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(pages)

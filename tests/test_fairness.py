@@ -143,7 +143,7 @@ def test_ideal_randomised_model_has_no_loss():
     assert (result.ratio, result.difference) == pytest.approx((1, 0))
 
 
-def test_evaluation_gives_the_same_as_its_source():
+def test_evaluation_and_its_source_give_the_same_fairness():
     source = rm.Lists(LISTS)
     result = rm.evaluate(source, TEST, metrics="coverage@3", catalogue=5)
     of_source = rm.fairness(source, GROUPS, TEST, k=3)

@@ -122,7 +122,7 @@ def test_types_match_the_values() -> None:
         assert (hint is bool) == (set(says) == {False, True}), name
 
 
-def test_every_value_has_a_sentence_of_its_own() -> None:
+def test_every_value_has_a_different_sentence() -> None:
     said = [each for declared in Protocol.declared.values() for each in declared.says.values()]
     assert len(set(said)) == len(said)
     assert all(each.endswith(".") and each[0].isupper() for each in said)

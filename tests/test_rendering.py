@@ -185,7 +185,7 @@ NAMED = {
 
 @pytest.mark.parametrize("width", [60, 80])
 @pytest.mark.parametrize("kind", NAMED)
-def test_narrow_lines_keep_names_whole(kind: str, width: int) -> None:
+def test_narrow_lines_do_not_break_names(kind: str, width: int) -> None:
     shown = NAMED[kind]
     text = to_text(shown, width)
     assert "…" not in text

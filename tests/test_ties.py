@@ -75,7 +75,7 @@ def test_shared_place_is_the_rounded_up_middle_of_the_group():
     ("rule", "places"),
     [("as_ranked", [1, 1, 6]), ("item", [2, 4, 6]), ("input", [2, 4, 6]), ("shared", [3, 3, 6])],
 )
-def test_given_equal_ranks_share_places(rule, places):
+def test_equal_ranks_share_places(rule, places):
     """Equal ranks share a place under `as_ranked`; equal scores keep their input order."""
     ranks = dataclasses.replace(rank(SCORES, GAINS), by_rank=True)
     assert resolve(ranks, rule).start.tolist() == places

@@ -386,7 +386,7 @@ def test_leakage_of_splits_is_counted(data, who, what, settings):
             assert list(found[name].examples) == examples
 
 
-def test_a_split_is_audited_as_its_parts_are(tmp_path):
+def test_a_split_is_audited_like_its_parts(tmp_path):
     train, test = clean_split()
     whole = pl.concat([train, test])
     for data in (whole, rm.Interactions.of(whole), whole.to_pandas()):
@@ -600,7 +600,7 @@ def test_shifts_by_their_definitions(pairs):
     assert (first[~chosen] < least).all()
 
 
-def test_a_split_by_chance_is_as_far_apart_as_expected():
+def test_parts_of_a_random_split_differ_as_much_as_expected():
     generator = np.random.default_rng(0)
     items = (1000 * generator.random(30_000) ** 3).astype(int)
     to_test = generator.random(len(items)) < 0.1

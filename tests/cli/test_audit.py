@@ -166,7 +166,7 @@ def test_standard_input() -> None:
     assert audit("--train", "-", "--test", "-", stdin=data).exit_code == 2
 
 
-def test_errors_use_the_words_of_the_command_line() -> None:
+def test_errors_name_options() -> None:
     missing = audit("--train", "train.parquet")
     assert missing.exit_code == 2
     assert "an audit needs --train and --test" in missing.stderr.replace("\n", " ")

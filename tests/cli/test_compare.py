@@ -217,7 +217,7 @@ def test_junit_output_replaces_no_input() -> None:
     assert "is an input" in result.stderr
 
 
-def test_errors_about_differences_use_the_words_of_the_command_line() -> None:
+def test_errors_about_differences_name_options() -> None:
     other = {"test": {"description": "other rows", "fingerprints": {"items": "ff"}}}
     evaluation({"rr": OLD.tolist()}, inputs=other).save("other.parquet")
     result = run("compare", "results/prod.parquet", "other.parquet")

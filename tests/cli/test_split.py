@@ -104,7 +104,7 @@ PARTS_OF_WHO: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("text", PARTS_OF_WHAT)
-def test_every_strategy_of_holding_out(text: str) -> None:
+def test_every_way_to_hold_out_interactions(text: str) -> None:
     what = PARTS_OF_WHAT[text]
     result = split("ratings.parquet", "--what", text, "--out", "made", "--seed", 3)
     assert result.exit_code == 0, result.stderr

@@ -123,7 +123,7 @@ def test_users_with_a_value_from_one_model_are_counted_with_a_warning() -> None:
     assert row.mean == 0.625
 
 
-def test_lower_is_better_where_the_registry_says_so() -> None:
+def test_lower_is_better_if_the_registry_says_so() -> None:
     one, two = evaluation({"rmse": [1.0, 0.5, 0.5]}), evaluation({"rmse": [0.5, 0.25, 0.5]})
     (row,) = rm.compare({"a": one, "b": two}, confidence=0.4).rows
     assert row.difference == 0.25

@@ -261,7 +261,7 @@ def test_list_of_conventions() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_convention_in_words(name: str) -> None:
+def test_description_of_a_convention(name: str) -> None:
     code, out, _ = run("conventions", name)
     assert code == 0
     convention = next(each for each in rm.conventions() if each.name == name)

@@ -230,7 +230,7 @@ def test_junit_has_a_case_per_gate_and_model(
         assert not cases("skipped")
 
 
-def test_a_gate_is_written_as_it_is_read(compared: rm.Comparison) -> None:
+def test_text_of_a_gate_can_be_parsed_again(compared: rm.Comparison) -> None:
     for text in ("rr >= -0.5%", "rr >= 0.02", "rr >= 1e-05"):
         assert str(compared.gate(text).rows[0].gate) == text
     assert compared.gate(Gate("rr", -0.5, False)).passed

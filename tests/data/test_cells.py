@@ -58,7 +58,7 @@ def test_texts_and_empty_cells() -> None:
     assert (data.item_ids.tolist(), data.indptr.tolist()) == (["a", "b"], [0, 2, 2])
 
 
-def test_values_hold_for_all_items_of_a_cell() -> None:
+def test_values_apply_to_all_items_of_a_cell() -> None:
     data = rm.Interactions.of(frame("46;93", "7").assign(rating=[3, 4]), separator=";")
     assert data.to_csr().toarray().tolist() == [[0, 3, 3], [4, 0, 0]]
 
@@ -108,7 +108,7 @@ def test_a_few_titles_of_numbers_are_titles() -> None:
     assert len(data.item_ids) == 31
 
 
-def test_ids_that_look_like_lists_and_are_none() -> None:
+def test_ids_that_only_look_like_lists() -> None:
     lists = rm.Lists(frame("46;93", "5;7"), separator=False)
     test = rm.Interactions.of(frame("46;93", "7;5"), separator=False)
     assert rm.evaluate(lists, test, metrics="rr")["rr"].tolist() == [1, 0]

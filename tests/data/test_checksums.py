@@ -153,7 +153,7 @@ def test_header_with_wrong_types_is_reported_as_damaged(place, wrong, tmp_path) 
         rm.load(path)
 
 
-def test_an_evaluation_that_others_replace_is_read_whole(tmp_path: pathlib.Path) -> None:
+def test_an_evaluation_is_read_completely_while_others_replace_it(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "result.parquet"
     results = [result(0), result(1)]
     means = [one.mean() for one in results]
@@ -167,7 +167,9 @@ def test_an_evaluation_that_others_replace_is_read_whole(tmp_path: pathlib.Path)
 
 
 @pytest.mark.parametrize("kind", ["lazy", "frame", "interactions"])
-def test_a_split_that_others_replace_is_read_whole(kind: str, tmp_path: pathlib.Path) -> None:
+def test_a_split_is_read_completely_while_others_replace_it(
+    kind: str, tmp_path: pathlib.Path
+) -> None:
     splits = [split(kind, seed, tmp_path / "data") for seed in (0, 1)]
     splits[0].save(tmp_path / "split")
     seen = []

@@ -98,7 +98,7 @@ FRAMES = {
 
 @pytest.mark.parametrize("kind", FRAMES)
 @pytest.mark.parametrize("column", [[3, 4], [0.5, 0.25], [True, False]])
-def test_a_column_that_could_hold_values_is_not_passed_over_in_silence(kind, column):
+def test_an_ignored_column_that_could_contain_values_causes_a_warning(kind, column):
     rows = {"user": [1, 2], "item": [1, 2], "dwell": column, "note": ["a", "b"]}
     with pytest.warns(DataWarning, match=r"relevant: 'dwell' is not read\. Hint: value='dwell'"):
         assert rm.Interactions.of(FRAMES[kind](rows)).values is None
@@ -112,7 +112,7 @@ def test_a_column_that_could_hold_values_is_not_passed_over_in_silence(kind, col
 
 
 @pytest.mark.parametrize("column", ["3,4", "0.5,0.25", "True,False", "true,FALSE"])
-def test_columns_of_text_files_are_not_passed_over_either(tmp_path, column):
+def test_ignored_columns_of_text_files_cause_a_warning(tmp_path, column):
     path = tmp_path / "data.csv"
     first, second = column.split(",")
     path.write_text(f"user,item,dwell,note\n1,1,{first},a\n2,2,{second},b\n", encoding="utf-8")

@@ -134,7 +134,7 @@ def test_times_of_one_unit_are_read(times):
     assert len(rm.Interactions.of(frame).times) == len(times)
 
 
-def test_scores_that_float64_cannot_tell_apart_are_refused():
+def test_scores_that_float64_cannot_distinguish_are_refused():
     near = [2**60 + 1, 2**60, 2**60 + 2]
     for call in (
         lambda: rm.Lists({1: dict(zip("abc", near, strict=True))}),
@@ -156,7 +156,7 @@ def test_scores_that_float64_cannot_tell_apart_are_refused():
             call()
 
 
-def test_large_scores_that_float64_tells_apart_are_ranked():
+def test_large_scores_that_float64_can_distinguish_are_ranked():
     far = {1: {"a": 2**60 + 1, "b": 2**61 + 1, "c": 2**62 + 1}}
     assert rm.evaluate(rm.Lists(far), {1: ["c"]}, metrics="rr").mean() == {"rr": 1}
     matrix = np.array([[2**60, 2**61, 2**61, 5]])

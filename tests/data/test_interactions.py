@@ -323,7 +323,7 @@ def test_dict_of_positions():
         ({"a": [["x"]]}, "item ids of type list .* cannot be compared"),
     ],
 )
-def test_dicts_that_are_not_understood(data, message):
+def test_dicts_that_cannot_be_read(data, message):
     with pytest.raises(InputTypeError, match=message):
         Interactions.of(data)
 
@@ -469,7 +469,7 @@ def test_columns_that_are_not_numbers_or_times(frame):
         (["1.5", "7"], [1.5, 7.0]),
     ],
 )
-def test_times_that_are_texts(frame, texts, times):
+def test_times_as_text(frame, texts, times):
     data = {"user": [1, 1], "item": [2, 3], "time": texts}
     assert Interactions.of(frame(data)).times.tolist() == times
     data["time"] = ["03/04/2020", "05/06/2020"]

@@ -49,7 +49,7 @@ def test_twins_have_the_same_user_and_item(sides):
     np.testing.assert_array_equal(in_train(test, train), found >= 0)
 
 
-def test_ids_on_one_side_only_have_one_wording():
+def test_ids_on_one_side_only_are_always_reported_in_the_same_way():
     """The error says whether the source or test lacks ids, and how to provide the ids."""
     matrix = np.eye(3)
     named = rm.Interactions.of(matrix, user_ids=list("abc"), item_ids=list("xyz"))

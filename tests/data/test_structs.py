@@ -64,7 +64,7 @@ def test_interactions() -> None:
     assert data.to_csr().toarray().tolist() == [[0, 0], [0.5, 0.9], [0.5, 0.1]]
 
 
-def test_only_lists_of_items_are_taken_apart() -> None:
+def test_only_lists_of_items_are_unpacked() -> None:
     tags = [[{"id": 1, "name": "new"}], [{"id": 2, "name": "old"}]]
     catalogue = rm.Catalogue(pl.DataFrame({"item_id": [7, 8], "labels": tags, "title": ["A", "B"]}))
     assert catalogue.titles.tolist() == ["A", "B"]

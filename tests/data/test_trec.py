@@ -95,14 +95,14 @@ def test_options_that_do_not_apply(run, qrels):
         ("301 Q0 D-9 1 2.5", "line 6.*expected topic Q0 document rank score run"),
     ],
 )
-def test_lines_of_a_run_that_are_none(run, line, message):
+def test_lines_that_do_not_belong_to_a_run(run, line, message):
     run.write_text(RUN + line)
     with pytest.raises(rm.FileError, match=message):
         rm.Lists(run)
 
 
 @pytest.mark.parametrize("line", ["301 0 D-9", "301 0 D-9 0.5", "301 0 D-9 1 more"])
-def test_lines_of_qrels_that_are_none(qrels, line):
+def test_lines_that_do_not_belong_to_qrels(qrels, line):
     qrels.write_text(QRELS + line)
     with pytest.raises(rm.FileError, match=r"line 5.*expected topic 0 document relevance"):
         rm.Interactions.of(qrels)

@@ -39,7 +39,7 @@ def assert_same(found: rm.Evaluation, expected: rm.Evaluation) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-def test_how_arrays_lie_in_memory_changes_nothing(layout) -> None:
+def test_memory_layout_does_not_change_results(layout) -> None:
     given = {"metrics": METRICS, "catalogue": 4}
     expected = rm.evaluate(rm.Factors(USERS, ITEMS), TEST, **given)
     assert_same(
@@ -82,7 +82,7 @@ def test_arrays_with_entries_that_share_memory() -> None:
     assert_same(rm.evaluate(rm.Factors(USERS, ITEMS), matrix), expected)
 
 
-def test_marks_that_cannot_be_seen_tell_ids_apart() -> None:
+def test_ids_that_differ_by_an_invisible_mark_are_different() -> None:
     """Ids that differ only by an invisible mark or by the encoding of an accent stay different."""
     names = ["ann", "ann\u200f", "ann\u200b", "ren\u00e9", "rene\u0301"]
     frame = pl.DataFrame({"user_id": names, "item_id": ["a", "b", "c", "d", "e"]})

@@ -249,7 +249,7 @@ def test_interval_resamples_users(data):
 
 
 @pytest.mark.parametrize(("percent", "most"), [(False, 1), (True, 100)])
-def test_interval_of_a_share_reaches_the_whole(percent, most):
+def test_interval_of_a_share_can_reach_1(percent, most):
     """All users' lists cover all 4 items, but the lists of resampled users cover fewer."""
     lists = rm.Lists({"ann": ["a", "b"], "bob": ["b", "c"], "eve": ["d", "a"]})
     test = {"ann": ["a"], "bob": ["d"], "eve": ["d"]}
@@ -582,7 +582,7 @@ def test_items_missing_from_test_are_not_judged():
         rm.evaluate(Other({"ann": ["a"]}), {"ann": ["a"]}, train={"ann": ["b"]}, metrics="hit@1")
 
 
-def test_r_precision_reports_lists_that_are_too_short() -> None:
+def test_r_precision_reports_short_lists() -> None:
     lists = rm.Lists({"a": ["x"], "b": ["x", "y"]})
     test = {"a": ["x", "y", "z"], "b": ["y", "z"]}
     for metric, n, mentioned in (("rprecision", 1, True), ("rprecision@1", 0, False)):

@@ -439,7 +439,7 @@ def test_repeated_users_are_rejected_or_left_out() -> None:
     np.testing.assert_array_equal(pairs.compute()["rr"][:4], expected["rr"])
 
 
-def test_streams_of_equal_evaluators_are_merged_wherever_their_data_lie():
+def test_streams_are_merged_if_their_evaluators_have_equal_data():
     class Model:
         def __call__(self, rows):
             return SCORES[rows]

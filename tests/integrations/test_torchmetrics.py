@@ -38,7 +38,7 @@ def case():
     return scores, (kind > 0.9).astype(int), rm.Evaluator(test, train=train, metrics=METRICS)
 
 
-def test_batches_give_the_evaluation_of_the_whole(torch, ranking_metrics, case):
+def test_batches_give_the_same_evaluation_as_one_call(torch, ranking_metrics, case):
     scores, _, evaluator = case
     metric = ranking_metrics(evaluator)
     for rows in np.array_split(np.random.default_rng(0).permutation(N_USERS), 7):

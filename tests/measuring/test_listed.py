@@ -120,7 +120,7 @@ def test_discovery_counts_rows_of_train():
     assert result.mean() == {"epc@1(novelty=discovery)": pytest.approx(math.log2(3))}
 
 
-def test_items_missing_from_train_are_as_novel_as_its_rarest():
+def test_items_missing_from_train_are_as_novel_as_the_rarest_item():
     discovery = "epc@1(novelty=discovery,any)"
     some = {"lists": [[2]], "others": [[0, 1], [0, 1], [0]]}
     assert value(discovery, **some) == pytest.approx(math.log2(5 / 2))
@@ -386,7 +386,7 @@ def test_cached_results_belong_to_their_users():
     assert found == [{"coverage@2": 1 / 6}, {"coverage@2": 2 / 6}]
 
 
-def test_blocks_hold_each_user_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_contain_each_user_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("recometer.measuring.listed.BLOCK_PLACES", 8)
     five = {name: 5 * getattr(NOBODY, name) for name in ("lists", "baseline", "train", "test")}
     users = ListedUsers(dataclasses.replace(NOBODY, **five).data())

@@ -275,7 +275,7 @@ def test_values_do_not_depend_on_blocks(ties):
             assert values.tobytes() == parts[name].tobytes()
 
 
-def test_blocks_hold_each_user_once_and_few_judged_items(monkeypatch):
+def test_blocks_contain_each_user_once_and_few_judged_items(monkeypatch):
     monkeypatch.setattr("recometer.measuring.ranked.BLOCK_USERS", 3)
     monkeypatch.setattr("recometer.measuring.ranked.BLOCK_JUDGED", 5)
     judged = np.arange(7) < np.array([2, 3, 1, 7, 0, 0, 0, 0, 1])[:, np.newaxis]

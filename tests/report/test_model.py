@@ -61,7 +61,7 @@ def test_headline_of_indistinguishable_models() -> None:
     assert "no difference between them is shown" in said.verdict
 
 
-def test_lower_is_better_where_the_metric_says_so() -> None:
+def test_lower_is_better_if_the_metric_says_so() -> None:
     results = {
         "good": evaluation({"rmse": [0.1, 0.2, 0.1, 0.3] * 10}),
         "bad": evaluation({"rmse": [0.9, 0.8, 0.7, 0.9] * 10}),
@@ -338,7 +338,7 @@ def test_leakage_is_mentioned_first(results: dict[str, rm.Evaluation]) -> None:
     assert "audit=False left it out" in results["bpr"].report(audit=False).model.audit
 
 
-def test_the_protocol_is_whole(model: ReportModel) -> None:
+def test_the_report_contains_the_full_protocol(model: ReportModel) -> None:
     parts = {part.title: part for part in model.protocol}
     assert {"Formulas", "Rules", "All means", "Data", "Versions"} <= parts.keys()
     assert {row[0] for row in parts["Formulas"].rows} >= {"ndcg", "recall", "novelty"}

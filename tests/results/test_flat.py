@@ -87,7 +87,7 @@ def test_any_flat_name_can_be_parsed(metric, statistic, model, other):
 
 
 @pytest.mark.parametrize("text", ["a_at", "a_x5f", "a_low", "a_", "a@", "5", "a_of", "a_p", ""])
-def test_separators_and_texts_form_no_words(text):
+def test_separators_and_texts_cannot_be_confused(text):
     for statistic in STATISTICS:
         for found in (FlatName(text, statistic), FlatName("rr", statistic, text, text)):
             assert FlatName.read(str(found)) == found

@@ -74,7 +74,9 @@ def test_groups_in_every_form(form: str) -> None:
 
 
 @given(st.lists(st.sampled_from([None, "x", "y", "z"]), min_size=24, max_size=24), st.booleans())
-def test_group_is_an_evaluation_of_its_users(labels: list[str | None], pooled: bool) -> None:
+def test_values_of_a_group_are_those_of_an_evaluation_of_its_users(
+    labels: list[str | None], pooled: bool
+) -> None:
     result = evaluation()
     present = sorted({label for label in labels if label is not None})
     if not present:

@@ -99,7 +99,7 @@ def test_value_over_all_users_has_another_interval() -> None:
     assert "Gaffke" not in str(rm.Leaderboard(only))
 
 
-def test_single_model_is_shown_as_its_evaluation() -> None:
+def test_single_model_is_shown_like_its_evaluation() -> None:
     result = evaluation({"rr": [0.5, 0.5]})
     assert str(rm.Leaderboard({"one": result})) == str(result)
 

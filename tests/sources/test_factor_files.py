@@ -329,7 +329,7 @@ def test_a_file_that_was_deleted_first_keeps_its_numbers(tmp_path):
     assert rm.evaluate(source, test).mean() == before
 
 
-def test_a_mapping_may_be_written_to_by_its_owner(tmp_path):
+def test_the_owner_of_a_mapping_may_write_to_it(tmp_path):
     mapped = np.lib.format.open_memmap(tmp_path / "scores.npy", "w+", np.float64, (3, 4))
     mapped[:] = [4, 3, 2, 1]
     source, test = rm.Scores(mapped), np.eye(3, 4)

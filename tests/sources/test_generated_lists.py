@@ -319,7 +319,7 @@ def test_bad_input(answers, catalogue, message):
         rm.Lists.from_text(answers, catalogue)
 
 
-def test_types_that_are_no_answers():
+def test_types_that_are_not_answers():
     with pytest.raises(InputTypeError, match="for user 'ann' is of type int"):
         rm.Lists.from_text({"ann": 3}, CATALOGUE)
     with pytest.raises(InputTypeError, match="cannot be read from list"):

@@ -72,7 +72,7 @@ def test_no_warning_without_mixed_runs():
 @pytest.mark.parametrize(
     ("n_runs", "shown"), [(3, r"\(0, 1, 2\)"), (4, r"\(0, 1, 2, ... \(4 in all\)\)")]
 )
-def test_runs_with_numbers_are_shown_and_taken_apart_like_others(n_runs, shown):
+def test_runs_named_by_numbers_are_treated_like_others(n_runs, shown):
     runs = [run for run in range(n_runs) for _ in range(2)]
     columns = {"user": ["ann"] * len(runs), "item": ["x", "y"] * n_runs, "run": runs}
     with pytest.warns(DataWarning, match=f"several runs, as column 'run' says {shown}"):

@@ -102,7 +102,7 @@ def test_names_of_possible_rank_columns(name):
 
 
 @pytest.mark.parametrize("extension", ["csv", "tsv", "parquet"])
-def test_a_score_in_a_file_is_not_passed_over_in_silence(tmp_path, extension):
+def test_an_ignored_score_in_a_file_causes_a_warning(tmp_path, extension):
     rows = {**columns((4, 1, 2, 0, 3), third=None), "note": ["1", None, "2b", "", "3"]}
     frame = pl.DataFrame({**rows, "utility": [1.5, None, -2.0, 1e-7, 3.0]})
     path = tmp_path / f"lists.{extension}"
@@ -435,7 +435,7 @@ def test_low_scores_of_a_frame(order):
 
 
 @pytest.mark.parametrize("ranks", [[-5, -(2**40)], [2**40, 5], [2**32, 1]])
-def test_ranks_that_are_far_apart(ranks):
+def test_ranks_with_large_gaps(ranks):
     lists = rm.Lists(pl.DataFrame({"user": ["ann"] * 2, "item": ["x", "y"], "rank": ranks}))
     assert rr(lists, {"ann": ["y"]}) == [1]
 
@@ -885,7 +885,7 @@ def test_depth_within_ties(ties, expected):
     assert sorted(places) == [0.0, 1 / 2, 1.0]
 
 
-def test_fingerprints_tell_where_lists_are_cut():
+def test_fingerprints_depend_on_the_depth_of_lists():
     evaluations = [
         rm.evaluate(rm.Lists(ARRAY, depth=depth), ARRAY_TEST, metrics="rr")
         for depth in (None, 3, 2)
@@ -989,7 +989,7 @@ def test_full_lists_are_scores(ties, case, metrics, shuffle):
         np.testing.assert_array_equal(lists.reasons[name], scores.reasons[name], err_msg=name)
 
 
-def test_frames_without_rows_hold_no_list():
+def test_frames_without_rows_have_no_lists():
     columns = {"user": pl.String, "item": pl.String, "score": pl.Float64}
     for empty in (pl.DataFrame(schema=columns), pl.DataFrame(schema=columns).to_pandas()):
         with pytest.raises(InputError, match=r"no list: the recommendations are empty. Hint"):

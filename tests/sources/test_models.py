@@ -608,7 +608,7 @@ def test_arguments_needed_for_models_with_recommend():
         rm.evaluate(model, metrics="ndcg@10")
 
 
-def test_a_model_of_factors_needs_no_more_words():
+def test_a_model_of_factors_needs_no_other_arguments():
     users, items = factors(N_USERS, 4), factors(N_ITEMS, 4)
     names = ("implicit.cpu.als", "AlternatingLeastSquares")
     model = of(*names, user_factors=users, item_factors=items, recommend=lambda *_: 1 / 0)

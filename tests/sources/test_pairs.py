@@ -709,7 +709,7 @@ def test_rows_that_are_left_out_are_not_in_train():
     assert result.n_excluded.tolist() == [1, 0]
 
 
-def test_rows_with_some_names_of_predictions_are_none():
+def test_rows_with_only_some_names_of_predictions():
     with pytest.raises(rm.InputTypeError, match="Pairs cannot be read from list"):
         rm.Pairs([SimpleNamespace(uid=1, est=2.0)])
 

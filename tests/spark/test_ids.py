@@ -51,7 +51,7 @@ def test_positions_are_not_taken_for_ids(table):
 
 
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
-def test_positions_that_are_texts_are_not_taken_for_ids(table):
+def test_positions_as_text_are_not_taken_for_ids(table):
     texts = "user string, item string"
     columns = {
         "user": np.repeat([str(n) for n in range(N)], 5),
@@ -67,7 +67,7 @@ def test_positions_that_are_texts_are_not_taken_for_ids(table):
     assert rs.evaluate(lists, same, metrics="rr").mean() == {"rr": 0.5}
 
 
-def test_users_that_are_written_differently_are_named(table):
+def test_users_with_a_different_spelling_are_reported(table):
     lists = {"user": ["ann", "bob", "eve"] * 2, "item": ["a", "b", "c", "b", "c", "a"]}
     frame = table({**lists, "rank": [1, 1, 1, 2, 2, 2]}, "user string, item string, rank int")
     test = table(
@@ -82,7 +82,7 @@ def test_users_that_are_written_differently_are_named(table):
     assert "'Ann' may be 'ann', written differently: letter case" in text
 
 
-def test_integer_scores_that_double_does_not_hold_are_refused(table):
+def test_integer_scores_that_do_not_fit_into_double_are_refused(table):
     columns = {"user": [1, 1], "item": [1, 2], "score": [2**60, 2**60 + 1], "label": [0, 1]}
     schema = "user bigint, item bigint, score bigint, label int"
     frame = table(columns, schema)

@@ -34,7 +34,7 @@ def paired(columns):
     return rm.Interactions.of(pl.DataFrame(columns), user=BOTH, item="item", value="value")
 
 
-def test_train_and_factors_of_users_hold_for_all_of_their_sessions(table):
+def test_train_and_factors_of_users_apply_to_all_of_their_sessions(table):
     users, items, test, train, rng = data(seed=3)
     test = ordered(with_sessions(test, rng))
     source, one = both_factors(table, rng, "float32", users, items, slice(4, None))

@@ -363,7 +363,7 @@ def test_clusters_change_signs_together() -> None:
 
 
 @pytest.mark.parametrize("test", ["randomisation", "sign", "wilcoxon", "t"])
-def test_clusters_of_different_sizes_change_signs_whole(test: str) -> None:
+def test_clusters_of_different_sizes_change_signs_together(test: str) -> None:
     first, second = models(60, gain=0.1, share=0.9)
     clusters = np.random.default_rng(3).integers(0, 16, 60)
     sums = np.array([(first - second)[clusters == one].sum() for one in np.unique(clusters)])

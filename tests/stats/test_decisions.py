@@ -116,7 +116,7 @@ def test_power_is_continuous_at_the_normal_approximation() -> None:
     assert power_of(31 / np.sqrt(2), 1.0, 2) == pytest.approx(0.98499, abs=0.01)
 
 
-def test_users_and_differences_that_are_needed() -> None:
+def test_numbers_of_users_and_differences_needed() -> None:
     n = users_needed(0.02, 0.3)
     assert n is not None
     assert power_of(0.02, 0.3, n) >= 0.8 > power_of(0.02, 0.3, n - 1)

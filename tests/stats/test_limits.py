@@ -174,7 +174,7 @@ def test_p_does_not_depend_on_the_unit_where_a_few_sizes_dominate(unit: float) -
     assert scaled.p_value == few.p_value
 
 
-def test_differences_that_are_rounding_do_not_count() -> None:
+def test_differences_due_to_rounding_do_not_count() -> None:
     found = randomisation([0.1] * 5 + [1e-15, -1e-15, 1e-16])
     assert (found.p_value, found.method, found.n_differ) == (2 / 2**5, "binomial", 5)
 

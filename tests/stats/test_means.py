@@ -201,7 +201,7 @@ def test_cells_change_nothing(monkeypatch: pytest.MonkeyPatch, kind, what: str) 
     np.testing.assert_allclose(tuple(in_cells), tuple(one_by_one), atol=1e-6 * one_by_one.width)
 
 
-def test_clusters_are_kept_whole() -> None:
+def test_clusters_are_kept_together() -> None:
     generator = np.random.default_rng(4)
     clusters = np.repeat(np.arange(100), 5)
     values = np.clip(np.repeat(generator.random(100), 5) + generator.normal(0, 0.01, 500), 0, 1)
@@ -303,7 +303,7 @@ def test_the_skewness_of_a_sum() -> None:
 @pytest.mark.parametrize("n", [3, SORTED_UP_TO, SORTED_UP_TO + 1, 40_000])
 @pytest.mark.parametrize("share", [0.01, 1.0])
 @pytest.mark.parametrize("with_sizes", [False, True])
-def test_groups_hold_every_user_once(n: int, share: float, with_sizes: bool) -> None:
+def test_groups_contain_every_user_once(n: int, share: float, with_sizes: bool) -> None:
     x = sparse(n, share=share) - 0.25 * (np.arange(n) % 7 == 0)
     y = np.random.default_rng(1).integers(1, 4, n).astype(float) if with_sizes else np.ones(n)
     found = group(x, y if with_sizes else None)
@@ -432,7 +432,7 @@ def test_gaffkes_ends_far_in_the_tails(tail: float) -> None:
     assert low == pytest.approx(1 - high)
 
 
-def test_a_confidence_next_to_1_has_the_whole_range() -> None:
+def test_interval_at_a_confidence_near_1_is_the_full_range() -> None:
     for values in ([0.4, 0.6, 0.7], [0.0, 1.0]):
         assert tuple(interval(values, "gaffke", bounds=UNIT, confidence=1 - 2**-53)) == UNIT
 
