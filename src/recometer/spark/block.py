@@ -29,16 +29,9 @@ from recometer.measuring.listed import ListedUsers
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.sources.candidates import Candidates, Negatives
+from recometer.spark import tables
 from recometer.spark.sources import Output
-from recometer.spark.tables import (
-    INSTALL,
-    LIMIT,
-    MOST_ROWS,
-    Frame,
-    IdKinds,
-    Table,
-    too_many_rows,
-)
+from recometer.spark.tables import Frame, IdKinds, Table
 from recometer.version import __version__
 
 USERS = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
@@ -104,10 +97,10 @@ class Job:
             n_rows = part.rated.size if part.rated is not None else 0
             if part.lists is not None:
                 n_rows += part.lists.items.size
-            if n_rows > LIMIT:
+            if n_rows > tables.LIMIT:
                 raise InputError(
-                    f"lists=True would bring {n_rows:,} rows to the driver, more than {LIMIT:,}. "
-                    "Hint: leave it out; or evaluate a sample of the users."
+                    f"lists=True would bring {n_rows:,} rows to the driver, more than "
+                    f"{tables.LIMIT:,}. Hint: leave it out; or evaluate a sample of the users."
                 )
         elif self.over_users:
             items = packed(self._of_items(case, part.list_data, note))
@@ -279,8 +272,8 @@ def blocks(batches: Iterable[Any], block_bytes: int = BLOCK_BYTES) -> Iterator[A
         many = batch.column("many").drop_null()
         if len(many):
             user = batch.column("u").filter(batch.column("many").is_valid())[0].as_py()
-            limit = f"{MOST_ROWS:,} rows of a user are the limit."
-            raise too_many_rows(user, many[0].as_py(), limit)
+            limit = f"{tables.MOST_ROWS:,} rows of a user are the limit."
+            raise tables.too_many_rows(user, many[0].as_py(), limit)
         step = max(1, batch.num_rows * block_bytes // max(batch.nbytes, 1))
         for begin in range(0, batch.num_rows, step):
             waiting.append(batch.slice(begin, step))
@@ -322,7 +315,7 @@ def run_job(job: Any, frame: Frame, shared: str | None = None) -> Frame:
         path = os.path.join(_folders[0].name, name)
         digest = _write(path, plain, arrays)
         frame.sparkSession.addArtifacts(path, file=True)
-    run = _runner(content, name, digest, __version__, INSTALL)
+    run = _runner(content, name, digest, __version__, tables.INSTALL)
     return frame.mapInArrow(run, ", ".join(f"{cell} binary" for cell in CELLS))
 
 

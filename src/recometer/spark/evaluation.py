@@ -29,14 +29,9 @@ from recometer.evaluating.sides import (
 )
 from recometer.evaluating.unused_rules import given_by_hand, warn_without_effect
 from recometer.evaluation import FoldedEvaluation
-from recometer.measuring import corrections
+from recometer.measuring import corrections, side_data
 from recometer.measuring.settling import COUNT_EACH
-from recometer.measuring.side_data import (
-    Popularity,
-    check_side_data,
-    needed_by,
-    warn_of_propensity,
-)
+from recometer.measuring.side_data import Popularity, needed_by
 from recometer.metrics.conventions import parse_under
 from recometer.metrics.names import Metrics
 from recometer.metrics.registry import Metric, left_to_test, rules_of, with_largest_gain
@@ -310,8 +305,8 @@ class Plan:
         corrections.check(metrics, self.arguments.protocol, uniform)
         train: Any = self.sides.get("train")
         baseline = self.outputs.get("baseline")
-        check_side_data(metrics, train=train, baseline=baseline, catalogue=catalogue)
-        warn_of_propensity(metrics, catalogue)
+        side_data.check_side_data(metrics, train=train, baseline=baseline, catalogue=catalogue)
+        side_data.warn_of_propensity(metrics, catalogue)
         for metric in self.of_all:
             if metric.definition.adds_up is None and not self.lists:
                 raise InputError(

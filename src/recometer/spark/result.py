@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from recometer import rendering
-from recometer.arrays import Array, Float64, Int64
+from recometer.arrays import Array, Float64
 from recometer.comparing.models import named
 from recometer.comparison import Comparison
 from recometer.comparison import compare as compare_here
@@ -193,8 +194,8 @@ class SparkEvaluation(rendering.Printed):
             found: Mapping[str, float] = self.whole.get("over_users", {})
             return found
         by_item = self._unpacked("items")
-        added = by_item.groupBy("k", "i").agg({"x": "sum"})
-        table = acted(added.toDF("k", "i", "x").toArrow)
+        sums = by_item.groupBy("k", "i").agg({"x": "sum"})
+        table = acted(sums.toDF("k", "i", "x").toArrow)
         numbers, listed, x = table["k"].to_numpy(), ids(table["i"]), table["x"].to_numpy()
         popularity: Any = self.job.arguments.popularity
         named = [listed] if popularity is None else [listed, popularity.item_ids]
@@ -206,10 +207,16 @@ class SparkEvaluation(rendering.Printed):
             return found
 
         users = None if popularity is None else spread(popularity.item_ids, popularity.users)
-        together = _OfAllUsers(self.whole["n_catalogue"], users, {})
+        known: Any = SimpleNamespace(n_catalogue=self.whole["n_catalogue"], item_users=users)
+        added = {}
         for number, metric in metrics.items():
             some, totals = numbers == number, self.whole["totals"][str(metric)]
-            together.found[str(metric)] = Summed(spread(listed[some], x[some]), totals)
+            added[metric] = Summed(spread(listed[some], x[some]), totals)
+
+        def for_all(some: Sequence[Metric], *_: object) -> Float64:
+            return np.array([value_of(metric, known, added[metric]) for metric in some])
+
+        together: Any = SimpleNamespace(for_all=for_all)
         return compute_for_all(together, list(metrics.values()), self.job.settled)
 
     def unpersist(self) -> None:
@@ -287,25 +294,6 @@ class SparkEvaluation(rendering.Printed):
             unknown = Interval.unknown(self.protocol.confidence, self.n_users, BY_ITEM)
             result._intervals.update(dict.fromkeys(result.over_users, unknown))
         return result
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _OfAllUsers:
-    """The sums over all users, and facts about the items; see `measuring.compute.Together`."""
-
-    n_catalogue: int | None
-    item_users: Int64 | None
-    found: dict[str, Summed]
-    n_users: int = 1
-    size: int = 1
-
-    def users(self, chosen: Int64) -> _OfAllUsers:
-        """Return this object, because users cannot be selected."""
-        return self
-
-    def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
-        """Return the single value for all users."""
-        return np.array([value_of(metric, self, self.found[str(metric)]) for metric in metrics])
 
 
 @refusing

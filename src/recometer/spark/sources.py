@@ -12,7 +12,7 @@ import numpy as np
 import recometer.sources.factors as one_machine
 from recometer.arrays import Array
 from recometer.data.columns import check_column, choose_columns
-from recometer.data.numbers import size_in_words
+from recometer.data.numbers import all_numbers, size_in_words
 from recometer.errors import ColumnError, InputError, InputTypeError, brief
 from recometer.sources.base import Source
 from recometer.sources.lists import Lists as ListsHere
@@ -22,13 +22,11 @@ from recometer.spark.tables import (
     IdKinds,
     Table,
     acted,
-    biases,
     ids,
     is_frame,
     need_frame,
     quoted,
     refusing,
-    vectors,
 )
 from recometer.tasks import memory
 
@@ -67,10 +65,10 @@ class Output:
         if self.item_factors is not None:
             item_ids, factors, item_bias = self.item_factors
             columns = {option: name for option, name in self.table.columns.items() if name}
-            own = vectors(
+            own = _vectors(
                 rows[columns["vector"]].combine_chunks(), factors.shape[1], self.table.what
             )
-            bias = biases(rows[columns["bias"]], factors.dtype) if "bias" in columns else None
+            bias = _biases(rows[columns["bias"]], factors.dtype) if "bias" in columns else None
             return one_machine.Factors(
                 own.astype(factors.dtype, copy=False),
                 factors,
@@ -343,9 +341,30 @@ def read_items(items: Table, kinds: IdKinds) -> tuple[Array, Array, Array | None
         raise InputError("item_factors has rows without an id or factors. Hint: drop them.")
     item_ids = ids(table["i"])
     order = np.argsort(item_ids, kind="stable")
-    factors = np.ascontiguousarray(vectors(table["v"].combine_chunks(), None, items.what)[order])
-    bias = biases(table["b"], factors.dtype)[order] if items.has("bias") else None
+    factors = np.ascontiguousarray(_vectors(table["v"].combine_chunks(), None, items.what)[order])
+    bias = _biases(table["b"], factors.dtype)[order] if items.has("bias") else None
     return item_ids[order], factors, bias
+
+
+def _vectors(column: Any, n_factors: int | None, what: str) -> Array:
+    """Return an Arrow column of arrays, which need equal lengths and no nulls, as a matrix."""
+    import pyarrow.compute as pc
+
+    lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
+    width = n_factors if n_factors is not None else lengths[0] if len(lengths) else 0
+    wrong = lengths != width
+    flat = pc.list_flatten(column)
+    if wrong.any() or flat.null_count:
+        raise InputError(
+            f"A row of {what} has {lengths[wrong][0] if wrong.any() else 'missing'} factors, "
+            f"others have {width}. Hint: all rows need as many numbers."
+        )
+    return np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(len(lengths), int(width))
+
+
+def _biases(column: Any, dtype: Any) -> Array:
+    """Return an Arrow column of biases in the dtype of the factors."""
+    return all_numbers(column.to_numpy(zero_copy_only=False), "biases").astype(dtype)
 
 
 def _stand_in(source: Any, text: str, **facts: Any) -> Any:

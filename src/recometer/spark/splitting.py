@@ -37,18 +37,10 @@ from recometer.spark.tables import (
     refusing,
     without_sessions,
 )
+from recometer.split import splitting
 from recometer.split.checks import NoTestUsersError, check_whole
 from recometer.split.result import SplitProtocol
-from recometer.split.splitting import (
-    REMAINDER,
-    TEST,
-    TRAIN,
-    check_kind,
-    check_one_split,
-    check_untested,
-    number_of_folds,
-    parts_of_some_users,
-)
+from recometer.split.splitting import check_kind, check_one_split, check_untested
 from recometer.split.what import After, ColdItems, Folding, What
 from recometer.split.who import AllUsers, UserFolds, Who
 
@@ -175,7 +167,7 @@ def folds(
     given = {"time": time, "partitions": partitions, **options}
     bound = inspect.signature(split).bind(data, what, who=who, **given)
     bound.apply_defaults()
-    n, work = number_of_folds(what, who), _Work(**bound.arguments)
+    n, work = splitting.number_of_folds(what, who), _Work(**bound.arguments)
     return [work.split(fold) for fold in range(n)]
 
 
@@ -183,23 +175,13 @@ class _Work:
     """The data, and the settings of all folds."""
 
     def __init__(
-        self,
-        data: object,
-        what: Any,
-        who: Any,
-        *,
-        partitions: int | None,
-        keep: bool,
-        untested: Any,
-        min_train: int,
-        min_test: int,
-        seed: int,
-        **columns: Any,
+        self, data: object, what: Any, who: Any, *, untested: Any, seed: int, **given: Any
     ) -> None:
         check_kind(what, (What, Folding), "what")
         check_kind(who, (Who, UserFolds), "who")
         check_untested(untested)
-        check_partitions(partitions)
+        self.keep, self.partitions = flag("keep", given.pop("keep")), given.pop("partitions")
+        check_partitions(self.partitions)
         for part in (what, who):
             kind = type(part).__name__
             kind += " with items" * (isinstance(part, ColdItems) and part.items is not None)
@@ -208,17 +190,12 @@ class _Work:
                     f"{kind} is not for Spark: {GONE[kind]}. Hint: recometer.split of "
                     "frame.toArrow() has it, for several million users."
                 )
-        self.keep, self.partitions = flag("keep", keep), partitions
-        self.table = Interactions.read(data, "data", **columns)
+        least = {name: check_whole(name, given.pop(name)) for name in ("min_train", "min_test")}
+        self.table = Interactions.read(data, "data", **given)
         kinds_of([self.table])
         self.frame, self.n_rows = self.table.frame, int(acted(self.table.frame.count))
         self.who, self.what = who, self._settled(what)
-        self.how: dict[str, Any] = {
-            "untested": untested,
-            "min_train": check_whole("min_train", min_train),
-            "min_test": check_whole("min_test", min_test),
-            "seed": seed_of(seed),
-        }
+        self.how: dict[str, Any] = {"untested": untested, **least, "seed": seed_of(seed)}
         self.protocol = SplitProtocol(who=repr(who), what=repr(what), filters=(), **self.how)
 
     def split(self, fold: int | None) -> SparkSplit:
@@ -230,7 +207,7 @@ class _Work:
         counted = acted(rows.groupBy(PART).count().collect, cells)
         n_rows = {int(part): int(n) for part, n in counted}
         apart = self.protocol.untested == "apart"
-        names = {"train": TRAIN, "test": TEST, "remainder": REMAINDER}
+        names = {"train": splitting.TRAIN, "test": splitting.TEST, "remainder": splitting.REMAINDER}
         counts = {name: n_rows.get(part, 0) for name, part in names.items()}
         counts["remainder"] *= apart
         counts["left_out"] = self.n_rows - sum(counts.values())
@@ -269,8 +246,9 @@ class _Work:
                 names = [field.name for field in rows.type]
                 table = pa.table(dict(zip(names, rows.flatten(), strict=True)))
                 table = table.sort_by([(name, "ascending") for name in order])
-                parts = parts_of_some_users(table.select(order), what, **how).astype("int8")
-                yield from table.append_column(PART, pa.array(parts)).to_batches()
+                parts = splitting.parts_of_some_users(table.select(order), what, **how)
+                column = pa.array(parts.astype("int8"))
+                yield from table.append_column(PART, column).to_batches()
 
         schema = StructType([*self.frame.schema.fields, StructField(PART, ByteType())])
         return users.mapInArrow(run, schema)

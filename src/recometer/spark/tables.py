@@ -17,7 +17,6 @@ import numpy as np
 from recometer import errors
 from recometer.arrays import Array
 from recometer.data.columns import ColumnPair, choose_columns
-from recometer.data.numbers import all_numbers
 from recometer.errors import ColumnError, InputError, InputTypeError
 
 Frame = Any
@@ -349,24 +348,3 @@ def ids(column: Any) -> Array:
     """Return an Arrow column of ids as an array."""
     whole = str(column.type) == "int64"
     return column.to_numpy() if whole else np.array(column.to_pylist(), object)
-
-
-def vectors(column: Any, n_factors: int | None, what: str) -> Array:
-    """Return an Arrow column of arrays, which need equal lengths and no nulls, as a matrix."""
-    import pyarrow.compute as pc
-
-    lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
-    width = n_factors if n_factors is not None else lengths[0] if len(lengths) else 0
-    wrong = lengths != width
-    flat = pc.list_flatten(column)
-    if wrong.any() or flat.null_count:
-        raise InputError(
-            f"A row of {what} has {lengths[wrong][0] if wrong.any() else 'missing'} factors, "
-            f"others have {width}. Hint: all rows need as many numbers."
-        )
-    return np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(len(lengths), int(width))
-
-
-def biases(column: Any, dtype: Any) -> Array:
-    """Return an Arrow column of biases in the dtype of the factors."""
-    return all_numbers(column.to_numpy(zero_copy_only=False), "biases").astype(dtype)
