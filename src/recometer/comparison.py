@@ -104,6 +104,8 @@ class Comparison(Compared, Tracked, Reported):
         all models know the same users, and know nearly all users.
     sample_ratio : recometer.stats.SampleRatio or None
         The sizes of groups of different users, and the planned ones; None if users are paired.
+    in_full : bool
+        Whether tables show all pairs on all metrics, as those of `full` do.
     """
 
     @without("mode")
@@ -164,32 +166,20 @@ class Comparison(Compared, Tracked, Reported):
                 {**dataclasses.asdict(row), "p_value": row.p_value, "verdict": row.verdict}
                 for row in self.rows
             ],
-            "known_users": None
-            if self.known_users is None
-            else dataclasses.asdict(self.known_users),
-            "sample_ratio": None
-            if self.sample_ratio is None
-            else dataclasses.asdict(self.sample_ratio),
+            "known_users": self.known_users and dataclasses.asdict(self.known_users),
+            "sample_ratio": self.sample_ratio and dataclasses.asdict(self.sample_ratio),
             "notes": self.said(self.metrics),
         }
 
     def flat_values(self) -> Iterator[tuple[FlatName, float]]:
         """Yield the values of `flat`, with their names."""
-        for one in self.standings:
-            of = (one.metric, one.model)
-            yield from _named(*of, None, mean=one.mean, low=one.low, high=one.high, counted=one.n)
-        for row in self.rows:
-            yield from _named(
-                row.metric,
-                row.model,
-                row.other,
-                mean=row.difference,
-                low=row.low,
-                high=row.high,
-                counted=row.n,
-                p_value=row.p_value,
-                adjusted_p=row.adjusted_p,
-            )
+        each: list[Any] = [(one, None, one.mean, ()) for one in self.standings]
+        each += [(row, row.other, row.difference, ("p_value", "adjusted_p")) for row in self.rows]
+        for row, other, mean, more in each:
+            values = {"mean": mean, "low": row.low, "high": row.high, "counted": row.n}
+            values |= {name: getattr(row, name) for name in more}
+            for statistic, value in values.items():
+                yield FlatName(row.metric, statistic, row.model, other), value  # type: ignore[arg-type]
 
     def _save_artifacts(self, folder: str, prefix: str) -> None:
         self.to_json(os.path.join(folder, f"{prefix}comparison.json"))
@@ -197,13 +187,6 @@ class Comparison(Compared, Tracked, Reported):
     def __repr__(self) -> str:
         names = ", ".join(model.name for model in self.models)
         return visible(f"<Comparison of {names}: {', '.join(self.metrics)}>")
-
-
-def _named(
-    metric: str, model: str, other: str | None, **values: float
-) -> Iterator[tuple[FlatName, float]]:
-    for statistic, value in values.items():
-        yield FlatName(metric, statistic, model, other), value  # type: ignore[arg-type]
 
 
 @without("evaluator", "until")

@@ -25,7 +25,7 @@ from recometer.stats import (
 )
 from recometer.stats.comparing import FEW_DIFFER, consistent
 from recometer.stats.grouping import Column
-from recometer.stats.sign_sums import multiples_of_unit, of_multiples, quantile_of
+from recometer.stats.saddlepoint import multiples_of_unit, of_multiples, quantile_of
 from recometer.stats.tests import TESTS
 
 Float64 = NDArray[np.float64]

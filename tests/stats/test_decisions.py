@@ -24,8 +24,8 @@ from recometer.stats import (
     unit_of,
     users_needed,
 )
+from recometer.stats.comparing import equivalence_over_runs
 from recometer.stats.several import normal_range_quantile, normal_range_tail
-from recometer.stats.two_one_sided import equivalence_over_runs
 
 # statsmodels 0.15.0: statsmodels.stats.multitest.multipletests(P, method=method)[1], with the
 # methods holm, fdr_bh and bonferroni.

@@ -23,13 +23,12 @@ from recometer.stats import (
     randomisation,
     tukey,
 )
-from recometer.stats.effect_sizes import effects
+from recometer.stats.comparing import effects, equivalence_over_runs
 from recometer.stats.grouping import group, of_counts
 from recometer.stats.intervals import bootstrap
 from recometer.stats.planning import unit_of
 from recometer.stats.runs import over_values, run_moments
 from recometer.stats.tests import TESTS, TestResult, paired_t
-from recometer.stats.two_one_sided import equivalence_over_runs
 
 Float64 = NDArray[np.float64]
 UNIT = (0.0, 1.0)
@@ -259,10 +258,9 @@ def test_cells_of_several_values_are_not_exact(direction: int) -> None:
     assert not group(np.linspace(0, 1, 5_000)[::direction] ** 2).exact
 
 
-def test_counted_values_are_exact_by_default() -> None:
+def test_counted_values_are_exact() -> None:
     values, counts = np.array([0.5, 0.0]), np.array([1.0, 3.0])
     assert of_counts(values, counts).exact
-    assert not of_counts(values, counts, exact=False).exact
     assert (of_counts(0 * values, counts).n_above, of_counts(0 * values, counts).n_below) == (0, 0)
 
 

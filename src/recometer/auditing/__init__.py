@@ -1,6 +1,7 @@
 """Audits find faults in a split into train and test, and describe their effects."""
 
-from recometer.auditing.check import LEAKAGE, Audit, audit
+from recometer.auditing.check import Audit, audit
+from recometer.auditing.checks import LEAKAGE
 from recometer.auditing.findings import Finding
 
 __all__ = ["LEAKAGE", "Audit", "Finding", "audit"]

@@ -5,35 +5,14 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from recometer.auditing import checks
+from recometer.auditing.checks import findings_of
 from recometer.auditing.facts import Facts, facts_of
-from recometer.auditing.findings import Findings, findings_of
+from recometer.auditing.findings import Findings
 from recometer.data.interactions import Interactions, read_interactions, together
 from recometer.errors import InputError, InputTypeError
 from recometer.protocol import Protocol, RelevantFrom
 from recometer.tasks import waiting
 from recometer.version import __version__
-
-# Each check is a function that takes Facts and returns a Finding. Findings have this order.
-OF_LEAKAGE = (checks.overlap, checks.older_than_own_training, checks.older_than_training)
-CHECKS = (
-    *OF_LEAKAGE,
-    checks.same_time,
-    checks.train_duplicates,
-    checks.test_duplicates,
-    checks.unseen_users,
-    checks.unseen_items,
-    checks.unreachable,
-    checks.users_without_relevant,
-    checks.users_emptied,
-    checks.users_without_candidates,
-    checks.users_few_relevant,
-    checks.untested_users,
-    checks.popularity_shift,
-    checks.activity_shift,
-)
-LEAKAGE = tuple(check.__name__ for check in OF_LEAKAGE)
-"""The names of the findings that can be leakage."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -179,7 +158,7 @@ def audit(
 
 def audit_of(facts: Facts, train: str, test: str) -> Audit:
     """Return the audit with these facts; `train` and `test` describe the data."""
-    return Audit(findings=findings_of(CHECKS, facts), train=train, test=test)
+    return Audit(findings=findings_of(facts), train=train, test=test)
 
 
 def _of_split(split: object) -> tuple[Interactions, Interactions]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,218 +16,210 @@ from recometer.errors import argument_text
 UNDEFINED = "their metrics are undefined, and they are not in the mean"
 
 
-def overlap(facts: Facts) -> Finding:
-    """Pairs of user and item that are in both test and train."""
-    effect = (
-        "The model has learnt them. Counted as hits they flatter it; left out, as evaluate does "
-        f"with {argument_text('train')}, they make test smaller."
-    )
-    statistics: dict[str, float] = {}
-    if not facts.untimed:
-        statistics["same_time"] = facts.counts["same_time"]
-        effect += f" {facts.counts['same_time']:,} of them have the same time on both sides."
-    return _finding(
-        facts,
+class Check(NamedTuple):
+    """A check that counts rows, users or items of `Facts.found`.
+
+    `what` and `found` (the sentence if something is found) are templates for `_numbers`; `clear` is
+    the sentence otherwise. The count is part of the number `of`, and `statistics` names further
+    numbers of the finding.
+    """
+
+    name: str
+    what: str
+    level: Level
+    found: str
+    clear: str
+    of: str = "test"
+    statistics: tuple[str, ...] = ()
+
+    def finding(self, facts: Facts, numbers: Mapping[str, Any]) -> Finding:
+        """Return the finding, or say which sides lack the times for it."""
+        what, total = self.what.format_map(numbers), numbers[self.of]
+        if self.name not in facts.found:
+            have = "have" if len(facts.untimed) > 1 else "has"
+            why = f"{' and '.join(facts.untimed)} {have} no times."
+            return unchecked(what, why, total, name=self.name)
+        n, examples = facts.found[self.name]
+        statistics = {name: numbers[name] for name in self.statistics if name in numbers}
+        found = self.found.format_map(numbers)
+        return counted(
+            n, total, examples, what, self.level, found, self.clear, statistics, name=self.name
+        )
+
+
+# Findings have this order, followed by the shifts.
+CHECKS = (
+    Check(
         "overlap",
         "interactions of test that are also in train",
         "leakage",
-        effect,
+        "The model has learnt them. Counted as hits they flatter it; left out, as evaluate does "
+        "with {train_argument}, they make test smaller.{with_same_time}",
         "No pair of user and item is on both sides.",
-        statistics=statistics,
-    )
-
-
-def older_than_own_training(facts: Facts) -> Finding:
-    """Interactions of test that precede an interaction of the same user in train."""
-    return _finding(
-        facts,
+        statistics=("same_time",),
+    ),
+    Check(
         "older_than_own_training",
         "interactions of test older than the user's newest in train",
         "leakage",
         "The model knows what these users did later, and guesses the past from the future: the "
         "result is better than it will be in use.",
         "No user's test is older than the user's newest interaction in train.",
-    )
-
-
-def older_than_training(facts: Facts) -> Finding:
-    """Interactions of test that precede an interaction of any user in train."""
-    newer = facts.counts.get("training_newer", 0)
-    return _finding(
-        facts,
+    ),
+    Check(
         "older_than_training",
         "interactions of test older than anyone's newest in train",
         "leakage",
         "The model knows tastes and items of a later time than it is tested on: "
-        f"{newer:,} interactions of train ({newer / facts.counts['train']:.1%}) are newer than the "
-        "oldest of test. A split at one time for all users avoids it.",
+        "{training_newer:,} interactions of train ({newer_share:.1%}) are newer than the oldest of "
+        "test. A split at one time for all users avoids it.",
         "Nothing in test is older than the newest interaction of train.",
-        statistics={"training_newer": newer},
-    )
-
-
-def same_time(facts: Facts) -> Finding:
-    """Interactions of test at the same time as the user's newest interaction in train."""
-    return _finding(
-        facts,
+        statistics=("training_newer",),
+    ),
+    Check(
         "same_time",
         "interactions of test at the time of the user's newest in train",
         "fact",
         "Time does not say which came first: a rule decided which of them are tested.",
         "Time alone says what came first.",
-    )
-
-
-def train_duplicates(facts: Facts) -> Finding:
-    """Rows of train that repeat a pair of user and item."""
-    return _duplicates(facts, "train")
-
-
-def test_duplicates(facts: Facts) -> Finding:
-    """Rows of test that repeat a pair of user and item."""
-    return _duplicates(facts, "test")
-
-
-def unseen_users(facts: Facts) -> Finding:
-    """Users of test without an interaction in train."""
-    effect = (
-        "Nothing is known of them (cold start): they get the same list as any unknown user, or "
-        "none, and lower the mean, unless the rule cold_start leaves them out."
-    )
-    if facts.found["unseen_users"].n == facts.counts["tested"]:
-        effect += f" That is everyone: {_ask_about(facts, 'user')}"
-    return _of_tested_users(
-        facts,
+    ),
+    *(
+        Check(
+            f"{side}_duplicates",
+            f"rows of {side} that repeat a pair of user and item",
+            "warning",
+            f"Here they were {{{side}_settled}}. If they are kept, they weigh {where} as often as "
+            "they occur.",
+            f"No pair of user and item is in {side} twice.",
+            of=f"{side}_rows",
+        )
+        for side, where in (("train", "in training"), ("test", "in the metrics"))
+    ),
+    Check(
         "unseen_users",
-        "without an interaction in train",
-        effect,
+        "users of test without an interaction in train",
+        "warning",
+        "Nothing is known of them (cold start): they get the same list as any unknown user, or "
+        "none, and lower the mean, unless the rule cold_start leaves them out.{if_all_users}",
         "Every user of test has interactions in train.",
-    )
-
-
-def unseen_items(facts: Facts) -> Finding:
-    """Items of test without an interaction in train."""
-    effect = "No model that learns only from interactions can tell which users they suit."
-    total = _total(facts.items, 1)
-    if facts.found["unseen_items"].n == total:
-        effect += f" That is all of them: {_ask_about(facts, 'item')}"
-    return _finding(
-        facts,
+        of="tested",
+    ),
+    Check(
         "unseen_items",
         "items of test without an interaction in train",
         "warning",
-        effect,
+        "No model that learns only from interactions can tell which users they suit.{if_all_items}",
         "Every item of test has interactions in train.",
-        total=total,
-    )
-
-
-def unreachable(facts: Facts) -> Finding:
-    """Relevant interactions with items that train does not have."""
-    total = facts.counts["relevant"]
-    best = 1 - facts.found["unreachable"].n / max(total, 1)
-    return _finding(
-        facts,
+        of="items_tested",
+    ),
+    Check(
         "unreachable",
         "relevant interactions of test with such items",
         "warning",
-        "A model that lists only items of train misses them all: it finds at most "
-        f"{best:.1%} of what is relevant.",
+        "A model that lists only items of train misses them all: it finds at most {best:.1%} of "
+        "what is relevant.",
         "Everything relevant in test could be found by a model of train's items.",
-        total=total,
-    )
-
-
-def users_without_relevant(facts: Facts) -> Finding:
-    """Users of test without a relevant interaction."""
-    return _of_tested_users(
-        facts,
+        of="relevant",
+    ),
+    Check(
         "users_without_relevant",
-        "without a relevant interaction",
+        "users of test without a relevant interaction",
+        "warning",
         f"They have nothing that could be found: {UNDEFINED}.",
         "Every user of test has something relevant there.",
-    )
-
-
-def users_emptied(facts: Facts) -> Finding:
-    """Users of test whose relevant interactions are all in train as well."""
-    return _of_tested_users(
-        facts,
+        of="tested",
+    ),
+    Check(
         "users_emptied",
-        "whose relevant interactions are all in train",
+        "users of test whose relevant interactions are all in train",
+        "warning",
         f"Once what is in train is left out, nothing can be found: {UNDEFINED}.",
         "No user of test loses everything relevant to train.",
-    )
-
-
-def users_without_candidates(facts: Facts) -> Finding:
-    """Users of test with too few candidates."""
-    least = facts.rules.min_candidates
-    return _of_tested_users(
-        facts,
+        of="tested",
+    ),
+    Check(
         "users_without_candidates",
-        f"with fewer than {least:,} items left to rank",
+        "users of test with fewer than {min_candidates:,} items left to rank",
+        "warning",
         f"They have nearly every item in train already: {UNDEFINED} (the rule min_candidates).",
         "Everyone else has enough items to rank.",
-    )
-
-
-def users_few_relevant(facts: Facts) -> Finding:
-    """Users of test with relevant interactions, but fewer than the rule requires."""
-    least = facts.rules.min_positives
-    return _of_tested_users(
-        facts,
+        of="tested",
+    ),
+    Check(
         "users_few_relevant",
-        f"with fewer than {least:,} relevant interactions left",
+        "users of test with fewer than {min_positives:,} relevant interactions left",
+        "warning",
         f"Too little to go by: {UNDEFINED} (the rule min_positives).",
         "Everyone else has enough that is relevant.",
-    )
-
-
-def untested_users(facts: Facts) -> Finding:
-    """Users of train without an interaction in test."""
-    return _finding(
-        facts,
+        of="tested",
+    ),
+    Check(
         "untested_users",
         "users of train without an interaction in test",
         "fact",
         "The result says nothing about them: it is that of the users of test.",
         "Every user of train is tested.",
-        total=_total(facts.users, 0),
+        of="users_trained",
+    ),
+)
+LEAKAGE = tuple(check.name for check in CHECKS if check.level == "leakage")
+"""The names of the findings that can be leakage."""
+
+
+def findings_of(facts: Facts) -> tuple[Finding, ...]:
+    """Return the findings of all checks, and the shifts of popularity and activity."""
+    numbers = _numbers(facts)
+    return (
+        *(check.finding(facts, numbers) for check in CHECKS),
+        _shift(
+            "popularity_shift",
+            "items",
+            "popular",
+            facts.items,
+            "The larger the distance, the less popularity in train says about test.",
+        ),
+        _shift(
+            "activity_shift",
+            "users",
+            "active",
+            facts.users,
+            "A user of test has {training_per_tested_user:.1f} interactions in train on average, a "
+            "user of train {training_per_user:.1f}; means over users weigh each the same.",
+        ),
     )
 
 
-def _duplicates(facts: Facts, side: str) -> Finding:
-    settled = "added up" if side in facts.valued else "counted once"
-    name = f"{side}_duplicates"
-    return _finding(
-        facts,
-        name,
-        f"rows of {side} that repeat a pair of user and item",
-        "warning",
-        f"Here they were {settled}. If they are kept, they weigh "
-        f"{'in training' if side == 'train' else 'in the metrics'} as often as they occur.",
-        f"No pair of user and item is in {side} twice.",
-        total=facts.counts[side] + facts.found[name].n,
-    )
+def _numbers(facts: Facts) -> dict[str, Any]:
+    """Return the numbers and parts of sentences for the templates of `Check`, by name."""
+    counts, n_found = facts.counts, {name: some.n for name, some in facts.found.items()}
+    items_tested = _total(facts.items, 1)
+    numbers: dict[str, Any] = {
+        **counts,
+        "train_argument": argument_text("train"),
+        "with_same_time": "",
+        "newer_share": counts.get("training_newer", 0) / counts["train"],
+        "items_tested": items_tested,
+        "users_trained": _total(facts.users, 0),
+        "if_all_users": "",
+        "if_all_items": "",
+        "best": 1 - n_found["unreachable"] / max(counts["relevant"], 1),
+        "min_candidates": facts.rules.min_candidates,
+        "min_positives": facts.rules.min_positives,
+    }
+    if "same_time" in counts:
+        same = f" {counts['same_time']:,} of them have the same time on both sides."
+        numbers["with_same_time"] = same
+    if n_found["unseen_users"] == counts["tested"]:
+        numbers["if_all_users"] = f" That is everyone: {_ask_about(facts, 'user')}"
+    if n_found["unseen_items"] == items_tested:
+        numbers["if_all_items"] = f" That is all of them: {_ask_about(facts, 'item')}"
+    for side in ("train", "test"):
+        numbers[f"{side}_rows"] = counts[side] + n_found[f"{side}_duplicates"]
+        numbers[f"{side}_settled"] = "added up" if side in facts.valued else "counted once"
+    return numbers
 
 
-def popularity_shift(facts: Facts) -> Finding:
-    """How differently the interactions of train and test are distributed over items."""
-    effect = "The larger the distance, the less popularity in train says about test."
-    return _shift("items", "popular", facts.items, effect)
-
-
-def activity_shift(facts: Facts) -> Finding:
-    """How differently the interactions of train and test are distributed over users."""
-    effect = (
-        "A user of test has {training_per_tested_user:.1f} interactions in train on average, a "
-        "user of train {training_per_user:.1f}; means over users weigh each the same."
-    )
-    return _shift("users", "active", facts.users, effect)
-
-
-def _shift(what: str, how: str, counts: Counts, effect: str) -> Finding:
+def _shift(name: str, what: str, how: str, counts: Counts, effect: str) -> Finding:
     """Return the finding from the counts in train and test of all items, or of all users."""
     first, second = np.array(sorted(counts)).T
     times = np.array([counts[pair] for pair in sorted(counts)])
@@ -252,7 +244,7 @@ def _shift(what: str, how: str, counts: Counts, effect: str) -> Finding:
         "{expected_total_variation:.3f}). " + effect
     ).format(head=numbers[f"head_{what}"], how=how, what=what, **numbers)
     described = f"interactions of test with the most {how} {what} of train (80% of train)"
-    return counted(count, total, (), described, "fact", text, text, numbers)
+    return counted(count, total, (), described, "fact", text, text, numbers, name=name)
 
 
 def total_variation(first: Int64, second: Int64, times: Int64 | int = 1) -> float:
@@ -321,35 +313,6 @@ def _ask_about(facts: Facts, kind: str) -> str:
         f"are ids written the same way? Those of test are such as {of_test}, those of train such "
         f"as {of_train}."
     )
-
-
-def _finding(
-    facts: Facts,
-    name: str,
-    what: str,
-    level: Level,
-    found: str,
-    clear: str,
-    *,
-    total: int | None = None,
-    statistics: Mapping[str, float] | None = None,
-) -> Finding:
-    """Return the finding of a check, as a part of `total` (by default, the test rows).
-
-    If the check was not possible, the finding says which sides have no times.
-    """
-    total = facts.counts["test"] if total is None else total
-    if name in facts.found:
-        n, examples = facts.found[name]
-        return counted(n, total, examples, what, level, found, clear, statistics)
-    have = "have" if len(facts.untimed) > 1 else "has"
-    return unchecked(what, f"{' and '.join(facts.untimed)} {have} no times.", total)
-
-
-def _of_tested_users(facts: Facts, name: str, which: str, found: str, clear: str) -> Finding:
-    """Return the finding of a check on test users. Such a finding is a warning."""
-    total = facts.counts["tested"]
-    return _finding(facts, name, f"users of test {which}", "warning", found, clear, total=total)
 
 
 def _total(counts: Counts, side: int) -> int:

@@ -62,8 +62,8 @@ class Facts:
         What each check of rows, users or items found, by its name.
     counts
         The numbers of rows (``"train"``, ``"test"``, ``"relevant"``) and of users (``"tested"``);
-        ``"same_time"`` and ``"training_newer"``, see `checks.overlap` and
-        `checks.older_than_training`.
+        with times, those of pairs with the ``"same_time"`` on both sides, and of interactions of
+        train that are newer than the oldest of test (``"training_newer"``).
     users, items
         The interactions of users and of items on both sides. If only test has sessions, those of a
         user are added up.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import polars
 
 Level = Literal["leakage", "problem", "warning", "fact"]
-Data = TypeVar("Data")
-
 EXAMPLES = 5  # per finding
 SHOWN = 3  # examples per finding in a table
 
@@ -84,12 +82,11 @@ def counted(
     found: str,
     clear: str,
     statistics: Mapping[str, float] | None = None,
+    name: str = "",
 ) -> Finding:
-    """Return the finding of a check, with the sentence `found`.
-
-    If nothing was found, it is a fact with the sentence `clear`.
-    """
+    """Return a finding with the sentence `found`, or with `clear` and level fact if count is 0."""
     return Finding(
+        name=name,
         what=what,
         level=level if count else "fact",
         count=count,
@@ -107,28 +104,23 @@ def among(
     level: Level,
     found: str,
     clear: str,
-    total: int | None = None,
 ) -> Finding:
     """Return the finding of a check with a mask of users or items; see `counted`."""
     places = np.flatnonzero(chosen)
-    n = len(chosen) if total is None else total
-    return counted(len(places), n, examples_at(places, ids), what, level, found, clear)
+    examples = examples_at(places, ids)
+    return counted(len(places), len(chosen), examples, what, level, found, clear)
 
 
-def unchecked(what: str, why: str, total: int = 0) -> Finding:
+def unchecked(what: str, why: str, total: int = 0, name: str = "") -> Finding:
     """Return the finding of a check that was not possible; `why` is a sentence."""
-    return Finding(what=what, level="fact", count=None, total=total, sentence=f"Not checked: {why}")
+    sentence = f"Not checked: {why}"
+    return Finding(name=name, what=what, level="fact", count=None, total=total, sentence=sentence)
 
 
 def examples_at(positions: Array, ids: Array | None) -> tuple[Any, ...]:
     """Return the ids at the first few positions, or these positions if there are no ids."""
     few = positions[:EXAMPLES]
     return tuple(few.tolist() if ids is None else ids[few].tolist())
-
-
-def findings_of(checks: Iterable[Callable[[Data], Finding]], data: Data) -> tuple[Finding, ...]:
-    """Run the checks; each finding has the name of the check's function."""
-    return tuple(dataclasses.replace(check(data), name=check.__name__) for check in checks)
 
 
 def _list(examples: tuple[Any, ...]) -> str:

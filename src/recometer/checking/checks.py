@@ -3,27 +3,129 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 
 from recometer import ragged, stats
-from recometer.arrays import Array, Bool, Float64, Int64
+from recometer.arrays import Array, Bool, Float64, Int64, UInt32
 from recometer.auditing.findings import Finding, Level, among, counted, examples_at, unchecked
-from recometer.checking._answers import Answers, as_interactions, named
 from recometer.data import ids, matching
 from recometer.data.interactions import Interactions
+from recometer.data.matching import SourceIndex
 from recometer.errors import InputError, RecometerError, argument_text, python_or_command
 from recometer.evaluating import checks
+from recometer.evaluating.case import Case, request_of
 from recometer.evaluation import evaluate
 from recometer.ranks import Ranks, TopLists, UserFlag
+from recometer.remembered import cached_property
 from recometer.results.evaluation import EvaluationRecord
-from recometer.sources.base import Kind
+from recometer.sources.base import Kind, Request, Source
+
+
+@dataclasses.dataclass(frozen=True)
+class Answers:
+    """The arguments of `check`, and the answers of the source.
+
+    `given` has the arguments as `evaluate` reads them, with only the users that are checked;
+    `whole` is the test set with all users. `again` is the same source, or the lists from a second
+    call of a model. `k` is the number of places of each list to check.
+    """
+
+    given: Case
+    again: Source
+    whole: Interactions
+    k: int
+
+    @property
+    def source(self) -> Source:
+        """The model's output."""
+        return self.given.source
+
+    @property
+    def test(self) -> Interactions:
+        """The test set with the users that are checked."""
+        return self.given.sides.test
+
+    @property
+    def train(self) -> Interactions | None:
+        """The training interactions, or None."""
+        return self.given.sides.arguments.train
+
+    @cached_property
+    def request(self) -> Request:
+        """The request to the source, with equal scores in the order of item ids."""
+        protocol = self.given.protocol.replace(ties="item")
+        return dataclasses.replace(request_of(self.given), protocol=protocol, depth=None)
+
+    @cached_property
+    def ranks(self) -> Ranks:
+        """The ranks of the test items."""
+        return self.source.rank(self.request)
+
+    @cached_property
+    def lists(self) -> TopLists:
+        """The first k places of each list."""
+        return self.source.top(self.request, self.k)
+
+    @cached_property
+    def listed(self) -> Interactions:
+        """The listed items as interactions, in the form of a test set."""
+        return as_interactions(self.lists, self.test)
+
+    @cached_property
+    def places(self) -> Ranks:
+        """The ranks of the listed items by `rank`, or of all rows if the source has the truth."""
+        if self.given.brings_truth:
+            return self.ranks
+        return self.source.rank(dataclasses.replace(self.request, test=self.listed))
+
+    @cached_property
+    def flags(self) -> UInt32:
+        """The `UserFlag` bits of each user: uint32 [test.n_users]."""
+        return self.ranks.flags | self.places.flags
+
+    @cached_property
+    def trained(self) -> Interactions | None:
+        """The training interactions of the checked users, or None if there is no train."""
+        if self.train is None:
+            return None
+        users = SourceIndex.of_data(self.train, "train").places_of_users(self.test)
+        indptr, rows = ragged.take(self.train.indptr, users)
+        return self.train.with_rows(
+            indptr, rows, user_ids=self.test.user_ids, values=None, times=None
+        )
+
+    @property
+    def user_ids(self) -> Array | None:
+        """The ids of the users of `test`."""
+        return self.test.user_ids
+
+
+def as_interactions(lists: TopLists, test: Interactions) -> Interactions:
+    """Return lists as interactions of the users of test."""
+    there = lists.items >= 0
+    items = np.sort(np.where(there, lists.items, lists.n_items), axis=1)
+    return Interactions(
+        indptr=ragged.indptr_of(lists.lengths),
+        items=items[items < lists.n_items].astype(np.int32),
+        n_items=lists.n_items,
+        user_ids=test.user_ids,
+        item_ids=lists.item_ids,
+    )
+
+
+def named(items: Int64, item_ids: Array | None) -> Array:
+    """Return the ids at positions, with None for -1, or the positions if there are no ids."""
+    if item_ids is None:
+        return items
+    return np.append(item_ids.astype(object), [None])[items]
+
 
 TIED_SHARE = 0.1  # more than this share of the listed places is a warning
 
 
-def changes_between_calls(answers: Answers) -> Finding:
-    """Look for users whose lists or ranks differ between two calls."""
+def _changes_between_calls(answers: Answers) -> Finding:
     again = answers.again.top(answers.request, answers.k)
     changed = _different(answers.lists, again)
     changed |= _moved(answers.ranks, answers.again.rank(answers.request))
@@ -38,8 +140,7 @@ def changes_between_calls(answers: Answers) -> Finding:
     )
 
 
-def rank_differs_from_list(answers: Answers) -> Finding:
-    """Look for users whose lists contradict the places that `rank` returns."""
+def _rank_differs_from_list(answers: Answers) -> Finding:
     lists, ranks = answers.lists, answers.places
     place, n_users = ranks.above + ranks.before, lists.n_users
     rows = np.flatnonzero((ranks.above >= 0) & (place < lists.depth))
@@ -60,8 +161,7 @@ def rank_differs_from_list(answers: Answers) -> Finding:
     )
 
 
-def nan_scores(answers: Answers) -> Finding:
-    """Look for users with a NaN score."""
+def _nan_scores(answers: Answers) -> Finding:
     return _flagged(
         answers,
         UserFlag.NAN_SCORE,
@@ -71,8 +171,7 @@ def nan_scores(answers: Answers) -> Finding:
     )
 
 
-def infinite_scores(answers: Answers) -> Finding:
-    """Look for users with an infinite score."""
+def _infinite_scores(answers: Answers) -> Finding:
     return _flagged(
         answers,
         UserFlag.INFINITE_SCORE,
@@ -83,8 +182,7 @@ def infinite_scores(answers: Answers) -> Finding:
     )
 
 
-def constant_scores(answers: Answers) -> Finding:
-    """Look for users whose candidates all have the same score."""
+def _constant_scores(answers: Answers) -> Finding:
     return _flagged(
         answers,
         UserFlag.CONSTANT_SCORES,
@@ -95,8 +193,7 @@ def constant_scores(answers: Answers) -> Finding:
     )
 
 
-def tied_places(answers: Answers) -> Finding:
-    """Count the listed places with a score that another candidate has as well."""
+def _tied_places(answers: Answers) -> Finding:
     ranks = answers.places
     listed = (ranks.above >= 0) & (ranks.above + ranks.before < answers.lists.depth)
     tied = listed & (ranks.tied > 0)
@@ -114,8 +211,7 @@ def tied_places(answers: Answers) -> Finding:
     )
 
 
-def same_list(answers: Answers) -> Finding:
-    """Count the users with the most common list."""
+def _same_list(answers: Answers) -> Finding:
     lists = answers.lists
     filled = np.flatnonzero(lists.lengths > 0)
     _, which, counts = np.unique(
@@ -167,38 +263,7 @@ def _flagged(answers: Answers, flag: UserFlag, what: str, found: str, clear: str
     return among(chosen, answers.user_ids, what, level, found, clear)
 
 
-def test_users_unknown(answers: Answers) -> Finding:
-    """Count the users of test that the source does not know."""
-    return _unknown(answers, answers.whole, "test", "user")
-
-
-def test_items_unknown(answers: Answers) -> Finding:
-    """Count the items of test that the source does not know."""
-    return _unknown(answers, answers.whole, "test", "item")
-
-
-def train_users_unknown(answers: Answers) -> Finding:
-    """Count the users of train that the source does not know."""
-    return _unknown(answers, answers.train, "train", "user")
-
-
-def train_items_unknown(answers: Answers) -> Finding:
-    """Count the items of train that the source does not know."""
-    return _unknown(answers, answers.train, "train", "item")
-
-
-def source_users_untested(answers: Answers) -> Finding:
-    """Count the users of the source that are not in test."""
-    return _untested(answers, "user")
-
-
-def source_items_untested(answers: Answers) -> Finding:
-    """Count the items of the source that are not in test."""
-    return _untested(answers, "item")
-
-
-def listed_items_unknown(answers: Answers) -> Finding:
-    """Count the listed items that the catalogue lacks."""
+def _listed_items_unknown(answers: Answers) -> Finding:
     what = "listed items that the catalogue lacks"
     lists = answers.lists
     listed = np.unique(lists.items[lists.items >= 0])
@@ -240,7 +305,9 @@ EFFECTS = {
 }
 
 
-def _unknown(answers: Answers, data: Interactions | None, side: str, kind: Kind) -> Finding:
+def _unknown(answers: Answers, side: str, kind: Kind) -> Finding:
+    """Count the users or items of test, or of train, that the source does not know."""
+    data = answers.whole if side == "test" else answers.train
     what = f"{kind}s of {side} that the source does not know"
     if data is None:
         return unchecked(what, "no train.")
@@ -262,6 +329,7 @@ def _unknown(answers: Answers, data: Interactions | None, side: str, kind: Kind)
 
 
 def _untested(answers: Answers, kind: Kind) -> Finding:
+    """Count the users or items of the source that are not in test."""
     data, own = answers.whole, answers.source.facts.known_ids(kind)
     there, its = checks.there(data, kind)
     if own is not None and its is not None:
@@ -288,8 +356,7 @@ def _untested(answers: Answers, kind: Kind) -> Finding:
 MIDDLE = 0.5
 
 
-def train_items_scored(answers: Answers) -> Finding:
-    """Count the interactions of train whose items the source ranks."""
+def _train_items_scored(answers: Answers) -> Finding:
     what = "interactions of train whose item the source ranks for the user"
     ranks = _ranks_of_train(answers)
     if isinstance(ranks, str):
@@ -307,8 +374,7 @@ def train_items_scored(answers: Answers) -> Finding:
     )
 
 
-def train_items_recommended(answers: Answers) -> Finding:
-    """Count the listed places that items of train would take if they were not left out."""
+def _train_items_recommended(answers: Answers) -> Finding:
     what = f"of the first {answers.k:,} places, those that items of the user's train would take"
     if answers.train is None:
         return unchecked(what, "no train.")
@@ -322,33 +388,29 @@ def train_items_recommended(answers: Answers) -> Finding:
     shorter = answers.lists.lengths < lists.lengths
     shortened = bool((shorter & answers.ranks.ends_early).any())
     left_out = answers.source.facts.removes_train(answers.given.protocol)
+    effect = (
+        "evaluate leaves them out, and others move up. When the model is used, its caller has to "
+        "do the same."
+    )
+    if not left_out:
+        effect = "They keep their places (the rule seen)."
+    elif shortened:
+        effect = (
+            "evaluate leaves them out, and the lists are shorter by as much: the missing places "
+            "are misses. Hint: ask the model for longer lists, or for lists without these items."
+        )
     return counted(
         int(np.count_nonzero(again)),
         len(again),
         examples_at(users, answers.user_ids),
         what,
         "warning" if shortened and left_out else "fact",
-        _effect(left_out=left_out, shortened=shortened),
+        effect,
         "Nothing that users have in train would be recommended again.",
     )
 
 
-def _effect(*, left_out: bool, shortened: bool) -> str:
-    if not left_out:
-        return "They keep their places (the rule seen)."
-    if shortened:
-        return (
-            "evaluate leaves them out, and the lists are shorter by as much: the missing places "
-            "are misses. Hint: ask the model for longer lists, or for lists without these items."
-        )
-    return (
-        "evaluate leaves them out, and others move up. When the model is used, its caller has to "
-        "do the same."
-    )
-
-
-def train_items_low(answers: Answers) -> Finding:
-    """Count the users whose train items are not ranked above the middle."""
+def _train_items_low(answers: Answers) -> Finding:
     what = "users whose own items of train are, on average, in the lower half of their ranking"
     ranks = _ranks_of_train(answers)
     if isinstance(ranks, str):
@@ -403,8 +465,7 @@ def _ranks_of_train(answers: Answers) -> Ranks | str:
 CONFIDENCE = 0.95
 
 
-def no_better_than_chance(answers: Answers) -> Finding:
-    """Count the users whose relevant items rank no higher than in a random order."""
+def _no_better_than_chance(answers: Answers) -> Finding:
     what = "users whose relevant items are no higher than in a random order (roc_auc)"
     try:
         result = _evaluated(answers)
@@ -463,3 +524,26 @@ def _evaluated(answers: Answers) -> EvaluationRecord:
         progress=False,
         chance=True,
     )
+
+
+# Each check has the name of its finding, and findings have this order.
+CHECKS: dict[str, Callable[[Answers], Finding]] = {
+    "changes_between_calls": _changes_between_calls,
+    "rank_differs_from_list": _rank_differs_from_list,
+    "nan_scores": _nan_scores,
+    "infinite_scores": _infinite_scores,
+    "constant_scores": _constant_scores,
+    "tied_places": _tied_places,
+    "same_list": _same_list,
+    "test_users_unknown": lambda answers: _unknown(answers, "test", "user"),
+    "test_items_unknown": lambda answers: _unknown(answers, "test", "item"),
+    "train_users_unknown": lambda answers: _unknown(answers, "train", "user"),
+    "train_items_unknown": lambda answers: _unknown(answers, "train", "item"),
+    "source_users_untested": lambda answers: _untested(answers, "user"),
+    "source_items_untested": lambda answers: _untested(answers, "item"),
+    "listed_items_unknown": _listed_items_unknown,
+    "train_items_scored": _train_items_scored,
+    "train_items_recommended": _train_items_recommended,
+    "train_items_low": _train_items_low,
+    "no_better_than_chance": _no_better_than_chance,
+}

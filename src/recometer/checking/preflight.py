@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recometer.auditing.findings import Findings, findings_of
-from recometer.checking import checks
-from recometer.checking._answers import Answers
+from recometer.auditing.findings import Findings
+from recometer.checking.checks import CHECKS, Answers
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.draws import seed_of
 from recometer.errors import DataWarning, InputError, brief
@@ -27,28 +26,6 @@ if TYPE_CHECKING:
 
     from recometer.protocol import Rules
     from recometer.sources.models import Recommender
-
-# Each check is a function that takes Answers and returns a Finding. Findings have this order.
-CHECKS = (
-    checks.changes_between_calls,
-    checks.rank_differs_from_list,
-    checks.nan_scores,
-    checks.infinite_scores,
-    checks.constant_scores,
-    checks.tied_places,
-    checks.same_list,
-    checks.test_users_unknown,
-    checks.test_items_unknown,
-    checks.train_users_unknown,
-    checks.train_items_unknown,
-    checks.source_users_untested,
-    checks.source_items_untested,
-    checks.listed_items_unknown,
-    checks.train_items_scored,
-    checks.train_items_recommended,
-    checks.train_items_low,
-    checks.no_better_than_chance,
-)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -211,7 +188,9 @@ def check(
         again = given if isinstance(source, Source) else evaluator.case(source)
         whole = given.sides.given if truth is None else truth
         answers = Answers(given, again.source, whole, k)
-        findings = findings_of(CHECKS, answers)
+        findings = tuple(
+            dataclasses.replace(find(answers), name=name) for name, find in CHECKS.items()
+        )
     return Preflight(
         findings=findings,
         source=given.source.describe(),

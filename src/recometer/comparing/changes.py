@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import numbers
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,11 +12,11 @@ from recometer import stats
 from recometer.arrays import Float64
 from recometer.comparing.kinds import UserPair
 from recometer.comparing.models import Model, Users
-from recometer.comparing.rows import pair_name, signed
-from recometer.errors import InputError
+from recometer.comparing.rows import interval_column, pair_name, signed
 from recometer.rendering import Column, Printed, Table
 from recometer.rendering.formats import number
 from recometer.results.groups import quantiles, read_groups
+from recometer.stats.checks import check_whole
 
 PROFILES = ("activity", "popularity")
 
@@ -126,19 +125,13 @@ class SegmentChanges(Printed):
 
     def table(self) -> Table:
         """Return a row per group."""
-        ends = Column(
-            f"{self.confidence:.0%} interval",
-            ("low", "high"),
-            lambda low, high: "" if np.isnan(low) else f"{signed(low)} to {signed(high)}",
-            number=True,
-        )
         columns = [
             Column("group"),
             Column("users", show="{:,}".format, number=True),
             Column(self.model, ("mean",), number, number=True),
             Column(self.other, ("mean_other",), number, number=True),
             Column("difference", show=signed, number=True),
-            ends,
+            interval_column(self.confidence),
             Column("method", hidden=True),
         ]
         methods = ", ".join(dict.fromkeys(row.method for row in self.rows))
@@ -150,8 +143,7 @@ class SegmentChanges(Printed):
 
 def changes(pair: UserPair, n: int) -> Changes:
     """Return the n users that a model harms most, and the n that it helps most."""
-    if isinstance(n, bool) or not isinstance(n, numbers.Integral) or n < 1:
-        raise InputError(f"n={n!r} must be a whole number of users, at least 1.")
+    check_whole("n", n, 1)
     one, two = pair.one, pair.two
     lowest, highest = stats.most_changed(pair.values, n)
     harmed, helped = (

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -34,6 +35,7 @@ from recometer.errors import (
     python_or_command,
 )
 from recometer.metrics.names import names_in
+from recometer.metrics.registry import Metric
 from recometer.rendering import Column, Printed, Shown, Table
 from recometer.results.evaluation import EvaluationRecord, name_of, names_of
 from recometer.results.side_by_side import fitting, metric_column
@@ -42,6 +44,7 @@ from recometer.stats import Power, SampleRatio
 if TYPE_CHECKING:
     import polars
 
+Found = TypeVar("Found")
 MOST_PAIRS = 6  # with more pairs, only `full` shows how many users gain and lose
 MOST_NAMED = 2  # maximum number of models named for a metric that is not shown in full
 
@@ -66,6 +69,7 @@ class Compared(Printed):
     chosen: bool = False
     known_users: KnownUsers | None = None
     sample_ratio: SampleRatio | None = None
+    in_full: bool = False
 
     @property
     def confidence(self) -> float:
@@ -271,7 +275,7 @@ class Compared(Printed):
 
     def full(self) -> Shown:
         """Return all pairs on all metrics, for printing and all formats."""
-        return FullComparison(self)
+        return dataclasses.replace(self, in_full=True)
 
     def table(self) -> Table:
         """Return the differences on all metrics, with the notes on the comparison."""
@@ -283,10 +287,7 @@ class Compared(Printed):
 
         With more than `MOST_PAIRS` pairs, only `full` shows how many users gain and lose.
         """
-        return self._tables(self.decisive, width)
-
-    def _tables(self, metrics: Sequence[str], width: int | None) -> list[Table]:
-        """Return the tables, with these metrics shown in full."""
+        metrics = self.metrics if self.in_full else self.decisive
         ranked = {one.metric for one in self.standings}
         names = [name for name in self.metrics if name in ranked]
         boards = leaderboard(self.standings, names, width=width) if names else []
@@ -306,7 +307,9 @@ class Compared(Printed):
             return [*boards, *users, dataclasses.replace(differences, notes=notes)]
         has = python_or_command("comparison.full() has", "--all shows")
         notes.append(f"{has} all pairs on all metrics, and how they were compared.")
-        return [*boards, *users, differences, self._others(others, notes)]
+        lines = [{"metric": name, "found": self._line(name)} for name in others]
+        columns = [Column("other metric", ("metric",)), Column("found", wraps=True)]
+        return [*boards, *users, differences, Table(columns, lines, notes)]
 
     def said(self, metrics: Sequence[str]) -> list[str]:
         """Return the notes on the comparison if some metrics are shown in full.
@@ -342,13 +345,8 @@ class Compared(Printed):
         head = [] if self.known_users is None else self.known_users.sentences(metrics)
         return Table(columns, rows, head=head)
 
-    def _others(self, metrics: Sequence[str], notes: Sequence[str]) -> Table:
-        """Return a line for each metric that is not shown in full."""
-        lines = [{"metric": name, "found": self._line(name)} for name in metrics]
-        columns = [Column("other metric", ("metric",)), Column("found", wraps=True)]
-        return Table(columns, lines, notes)
-
     def _line(self, metric: str) -> str:
+        """Return the outcome by a metric that is not shown in full."""
         rows = [row for row in self.rows if row.metric == metric]
         verdicts: dict[str, list[str]] = {}
         for row in rows:
@@ -363,29 +361,6 @@ class Compared(Printed):
         if not best:
             return pairs
         return f"best: {_models_named(best)}; {pairs}"
-
-
-class FullComparison(Printed):
-    """A comparison that shows all pairs on all metrics."""
-
-    def __init__(self, comparison: Compared) -> None:
-        self.comparison = comparison
-
-    def table(self) -> Table:
-        """Return the differences, and the notes on the comparison."""
-        return self.comparison.table()
-
-    def tables(self, width: int | None = None) -> list[Table]:
-        """Return the leaderboard, the table of how users differ, and the differences."""
-        return self.comparison._tables(self.comparison.metrics, width)
-
-    def data(self) -> Table:
-        """Return a row per metric and pair, with all values."""
-        return self.comparison.data()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values (for JSON)."""
-        return self.comparison.to_dict()
 
 
 def _models_named(names: Sequence[str]) -> str:
@@ -421,27 +396,17 @@ def leaderboard(
 
 def known_metric(metric: str, metrics: Sequence[str], result: EvaluationRecord) -> str:
     """Return the name of a metric, given in any spelling, which must be one of `metrics`."""
-    known = {str(one): one for one in result.metrics if str(one) in metrics}
-    try:
-        return name_of(metric, known, result.protocol)
-    except UnknownNameError:
-        raise _not_compared(metric, metrics) from None
+    return _found(name_of, metric, metrics, result)
 
 
 def primary_of(
     primary: str | Iterable[str], metrics: Sequence[str], result: EvaluationRecord
 ) -> list[str]:
     """Return the names of the primary metrics, without repeats; see `known_metric`."""
-    known = {str(one): one for one in result.metrics if str(one) in metrics}
-    found: dict[str, None] = {}
-    for one in names_in(primary):
-        try:
-            found.update(dict.fromkeys(names_of(one, known, result.protocol)[0]))
-        except UnknownNameError:
-            raise _not_compared(one, metrics) from None
+    found = [_found(names_of, one, metrics, result)[0] for one in names_in(primary)]
     if not found:
         raise InputError(f"primary names no metric. Hint: {argument_text('primary', 'ndcg@10')}.")
-    return list(found)
+    return list(dict.fromkeys(itertools.chain(*found)))
 
 
 def margin_of(margin: Any, metrics: Sequence[str], result: EvaluationRecord) -> Any:
@@ -451,7 +416,16 @@ def margin_of(margin: Any, metrics: Sequence[str], result: EvaluationRecord) -> 
     return {known_metric(name, metrics, result): one for name, one in margin.items()}
 
 
-def _not_compared(metric: object, metrics: Sequence[str]) -> UnknownNameError:
-    return UnknownNameError(
-        f"The metric {str(metric)!r} was not compared. {did_you_mean(str(metric), metrics)}"
-    )
+def _found(
+    find: Callable[..., Found],
+    metric: str | Metric,
+    metrics: Sequence[str],
+    result: EvaluationRecord,
+) -> Found:
+    """Return the result of `name_of` or `names_of` among the compared metrics."""
+    known = {str(one): one for one in result.metrics if str(one) in metrics}
+    try:
+        return find(metric, known, result.protocol)
+    except UnknownNameError:
+        hint = did_you_mean(str(metric), metrics)
+        raise UnknownNameError(f"The metric {str(metric)!r} was not compared. {hint}") from None

@@ -99,7 +99,9 @@ def adjusted(
     return [
         dataclasses.replace(
             row,
-            notes=(*row.notes, *_withheld(row, p, options)) if is_primary else row.notes,
+            notes=(*row.notes, WITHHELD)
+            if is_primary and row.p_value <= options.alpha < p and 0.0 not in row.interval
+            else row.notes,
             primary=bool(is_primary),
             adjusted_p=p,
             smallest_adjusted_p=limit,
@@ -109,12 +111,6 @@ def adjusted(
             rows, own, p_values.tolist(), least.tolist(), strict=True
         )
     ]
-
-
-def _withheld(row: PairRow, adjusted_p: float, options: Options) -> list[str]:
-    """Return a note if a difference is only insignificant because of the number of comparisons."""
-    alone = row.p_value <= options.alpha < adjusted_p and 0.0 not in row.interval
-    return [WITHHELD] if alone else []
 
 
 def on_tukey(tests: Mapping[str, Tukey], options: Options) -> list[str]:

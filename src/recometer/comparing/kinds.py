@@ -25,14 +25,19 @@ from recometer.remembered import cached_property
 from recometer.results.evaluation import EvaluationRecord
 from recometer.results.folds import FoldedRecord
 from recometer.stats import Difference, Equivalence, Interval, Power
-from recometer.stats.comparing import FEW_DIFFER, IntervalKind, Pairs, decisive_test
+from recometer.stats.comparing import (
+    FEW_DIFFER,
+    IntervalKind,
+    Pairs,
+    decisive_test,
+    equivalence_over_runs,
+)
 from recometer.stats.grouping import Column, group
 from recometer.stats.means import in_units
 from recometer.stats.relative import relative_over_runs
 from recometer.stats.runs import over_runs_of, run_moments
 from recometer.stats.tests import TESTS, Test
 from recometer.stats.two_groups import TwoGroups
-from recometer.stats.two_one_sided import equivalence_over_runs
 from recometer.tasks import Ticker, run_tasks
 
 Bounds = tuple[float, float]
@@ -96,6 +101,20 @@ class Resolved:
     def definition(self) -> MetricDefinition:
         """Return the definition of the metric."""
         return self.model.first.known_metric(self.metric).definition
+
+
+def p_of_pairs(models: Sequence[Any], rows: Sequence[PairRow], enough: float = 0.0) -> Float64:
+    """Return the p of all pairs, from `rows` or else from the pair: float64 [n_models, n_models].
+
+    See `UserPair.p` for `enough`.
+    """
+    tested = {frozenset((row.model, row.other)): row.p_value for row in rows}
+    p_values = np.ones((len(models), len(models)))
+    for at, other in itertools.combinations(range(len(models)), 2):
+        one, two = models[at], models[other]
+        p = tested.get(frozenset((one.model.name, two.model.name)))
+        p_values[at, other] = p_values[other, at] = one.against(two).p(enough) if p is None else p
+    return p_values
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -174,14 +193,8 @@ class Paired(Resolved):
             complete = ~np.logical_or.reduce([np.isnan(one.column.values) for one in ranked])
             common, n = complete, int(np.count_nonzero(complete))
         chosen = [one.among(common) for one in ranked]
-        tested = {frozenset((row.model, row.other)): row.p_value for row in rows if row.n == n}
         enough = options.alpha / max(1, math.comb(len(ranked), 2))
-        p_values = np.ones((len(ranked), len(ranked)))
-        for one, two in itertools.combinations(range(len(ranked)), 2):
-            p = tested.get(frozenset((ranked[one].model.name, ranked[two].model.name)))
-            if p is None:
-                p = chosen[one].against(chosen[two]).p(enough)
-            p_values[one, two] = p_values[two, one] = p
+        p_values = p_of_pairs(chosen, [row for row in rows if row.n == n], enough)
         intervals = run_tasks(
             lambda one, _: one.mean_interval(), chosen, threads=options.threads, progress=False
         )
@@ -199,16 +212,10 @@ class InGroup(Paired):
     @staticmethod
     def board(ranked: Sequence[Paired], chance: Sequence[Paired], rows: Sequence[PairRow]) -> Board:
         """Return means, intervals and p, each over the users of its own model."""
-        tested = {frozenset((row.model, row.other)): row.p_value for row in rows}
-        p_values = np.ones((len(ranked), len(ranked)))
-        for one, two in itertools.combinations(range(len(ranked)), 2):
-            p = tested.get(frozenset((ranked[one].model.name, ranked[two].model.name)))
-            if p is None:
-                p = ranked[one].against(ranked[two]).p(0.0)
-            p_values[one, two] = p_values[two, one] = p
         means = [in_units(one.column, one.weights, one.options.clusters).estimate for one in ranked]
-        n = [int(np.count_nonzero(~np.isnan(one.column.values))) for one in ranked]
-        return Board(np.array(means), p_values, [one.mean_interval() for one in ranked], n)
+        intervals = [one.mean_interval() for one in ranked]
+        n = [one.column.n for one in ranked]
+        return Board(np.array(means), p_of_pairs(ranked, rows), intervals, n)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -218,6 +225,7 @@ class UserPair:
     one: Paired
     two: Paired
     averages: ClassVar[set[str]] = {"users", "usual"}  # the rules `average` that it supports
+    on_power: ClassVar[str] = ""
 
     @property
     def options(self) -> Options:
@@ -275,21 +283,21 @@ class UserPair:
     def power(self, difference: float | None, wanted: float, alpha: float | None) -> Power:
         """Return what these users can show; see `recometer.power`."""
         options = self.options
-        level = options.alpha if alpha is None else alpha
+        planned = self.planned(difference, wanted, options.alpha if alpha is None else alpha)
+        clusters = "" if options.clusters is None else "Numbers of users are numbers of clusters."
+        notes = planned.note, self.on_power, clusters
+        return dataclasses.replace(planned, note=" ".join(filter(None, notes)))
+
+    def planned(self, difference: float | None, wanted: float, alpha: float) -> Power:
+        """Return the power, without notes on the kind of pair."""
         seeds = isinstance(self, SeedPair)
-        planned = stats.power(
-            Pairs.of(self.one.column, self.two.column, options.clusters).units,
+        return stats.power(
+            Pairs.of(self.one.column, self.two.column, self.options.clusters).units,
             difference,
             wanted=wanted,
-            alpha=level,
-            unit=None if options.test == "randomisation" and not seeds else 0.0,
+            alpha=alpha,
+            unit=None if self.options.test == "randomisation" and not seeds else 0.0,
         )
-        notes = [
-            planned.note,
-            "" if options.clusters is None else "Numbers of users are numbers of clusters.",
-            "The variance between seeds is left out: more users do not change it." if seeds else "",
-        ]
-        return dataclasses.replace(planned, note=" ".join(filter(None, notes)))
 
     def row(self) -> PairRow:
         """Return the row of the comparison."""
@@ -353,6 +361,8 @@ class UserPair:
 class SeedPair(UserPair):
     """Two models, at least one with several seeds. Users and seeds are both samples."""
 
+    on_power = "The variance between seeds is left out: more users do not change it."
+
     def p(self, enough: float) -> float:
         """Return p over users and seeds."""
         confidence = self.options.confidence
@@ -389,6 +399,7 @@ class GroupPair(UserPair):
     """Two models with different users, such as the groups of an A/B test."""
 
     averages: ClassVar[set[str]] = {"users", "usual", "relevant", "pooled"}
+    on_power = "Numbers are those of both groups together, in their present ratio."
 
     @cached_property
     def groups(self) -> TwoGroups:
@@ -400,8 +411,7 @@ class GroupPair(UserPair):
     def difference(self) -> Difference:
         """Return the difference of the means by Welch's test."""
         found = self.groups.compare(self.one.bounds, self.options.confidence)
-        n = sum(np.count_nonzero(~np.isnan(one.column.values)) for one in (self.one, self.two))
-        return dataclasses.replace(found, n=int(n))
+        return dataclasses.replace(found, n=self.one.column.n + self.two.column.n)
 
     def p(self, enough: float) -> float:
         """Return p of Welch's test."""
@@ -411,14 +421,9 @@ class GroupPair(UserPair):
         """Return the two one-sided tests by Welch's statistic."""
         return self.groups.equivalence(margin, self.options.alpha)
 
-    def power(self, difference: float | None, wanted: float, alpha: float | None) -> Power:
-        """Return what both groups together can show; see `recometer.power`."""
-        options = self.options
-        planned = self.groups.power(difference, wanted, options.alpha if alpha is None else alpha)
-        note = "Numbers are those of both groups together, in their present ratio."
-        if options.clusters is not None:
-            note = f"{note} Numbers of users are numbers of clusters."
-        return dataclasses.replace(planned, note=f"{planned.note} {note}".strip())
+    def planned(self, difference: float | None, wanted: float, alpha: float) -> Power:
+        """Return the power of both groups together."""
+        return self.groups.power(difference, wanted, alpha)
 
 
 class FoldPair(UserPair):

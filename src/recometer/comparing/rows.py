@@ -248,20 +248,25 @@ def standing_text(standing: Standing) -> str:
     return f"{number(standing.mean)}{sign} {standing.rank}"
 
 
+def interval_column(confidence: float) -> Column:
+    """Return the column of the interval of a difference."""
+
+    def ends(low: float, high: float) -> str:
+        return "" if math.isnan(low) else f"{signed(low)} to {signed(high)}"
+
+    return Column(f"{confidence:.0%} interval", ("low", "high"), ends, number=True)
+
+
 def difference_columns(confidence: float, *, margin: bool, adjusted: bool = False) -> list[Column]:
     """Return the columns of differences between models.
 
     If all rows have an adjusted p, the unadjusted p is left out first when space is short.
     """
-
-    def ends(low: float, high: float) -> str:
-        return "" if math.isnan(low) else f"{signed(low)} to {signed(high)}"
-
     shown = [
         *PAIR,
         Column("mean", show=plain_mean, number=True, spare=True),
         Column("difference", show=signed, number=True),
-        Column(f"{confidence:.0%} interval", ("low", "high"), ends, number=True),
+        interval_column(confidence),
         Column("p", ("p_value",), p_text, number=True, spare=adjusted),
         Column("adjusted p", ("adjusted_p",), p_text, number=True),
     ]

@@ -12,7 +12,7 @@ import numpy as np
 
 from recometer import stats
 from recometer.arrays import Float64, Int64
-from recometer.comparing.kinds import Board, Options, Resolved
+from recometer.comparing.kinds import Board, Options, Resolved, p_of_pairs
 from recometer.comparing.models import Model, Users
 from recometer.comparing.rows import PairRow
 from recometer.measuring.compute import Together, computed_for_all
@@ -84,25 +84,25 @@ class Whole(Resolved):
 
         Random orders have no value for such a metric.
         """
-        names = [one.model.name for one in ranked]
-        rows = [row for row in rows if {row.model, row.other} <= {*names}]
+        of = {one.model.name: one for one in ranked}
+        rows = [row for row in rows if {row.model, row.other} <= of.keys()]
         compared = {frozenset((row.model, row.other)) for row in rows}
         rows += [
-            one.against(two).row()
-            for one, two in itertools.combinations(ranked, 2)
-            if frozenset((one.model.name, two.model.name)) not in compared
+            of[one].against(of[two]).row()
+            for one, two in itertools.combinations(of, 2)
+            if frozenset((one, two)) not in compared
         ]
-        p_values, means = (
-            np.ones((len(names), len(names))),
-            np.full(len(names) + len(chance), np.nan),
-        )
+        means: dict[str, float] = {}
         for row in rows:
-            at, other = names.index(row.model), names.index(row.other)
-            p_values[at, other] = p_values[other, at] = row.p_value
-            means[at], means[other] = row.mean, row.mean_other
+            means |= {row.model: row.mean, row.other: row.mean_other}
         n, confidence = max(row.n for row in rows), ranked[0].options.confidence
         unknown = Interval.unknown(confidence, n, "See the differences.")
-        return Board(means, p_values, [unknown] * len(names), [n] * len(means))
+        return Board(
+            np.array([*map(means.get, of), *[np.nan] * len(chance)], np.float64),
+            p_of_pairs(ranked, rows),
+            [unknown] * len(ranked),
+            [n] * (len(ranked) + len(chance)),
+        )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -12,8 +12,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from recometer.stats.comparing import Difference, compare
-    from recometer.stats.effect_sizes import Effects, effects, most_changed
+    from recometer.stats.comparing import (
+        Difference,
+        Effects,
+        Equivalence,
+        compare,
+        effects,
+        equivalence,
+        most_changed,
+    )
     from recometer.stats.ends import Interval
     from recometer.stats.means import interval
     from recometer.stats.planning import (
@@ -29,7 +36,6 @@ if TYPE_CHECKING:
     from recometer.stats.several import Ranking, Tukey, adjust, rank_intervals, tukey
     from recometer.stats.tests import TestResult, paired_t, randomisation, sign, wilcoxon
     from recometer.stats.two_groups import SampleRatio, compare_groups, sample_ratio
-    from recometer.stats.two_one_sided import Equivalence, equivalence
 
 __all__ = [
     "ConfidenceSequence",
@@ -68,40 +74,18 @@ __all__ = [
 
 # Names are imported when they are first used, because an evaluation only needs a few. A module with
 # the name of a function would hide it.
-LAZY = {
-    "ConfidenceSequence": "sequential",
-    "Difference": "comparing",
-    "Effects": "effect_sizes",
-    "Equivalence": "two_one_sided",
-    "Interval": "ends",
-    "Power": "planning",
-    "Ranking": "several",
-    "Runs": "runs",
-    "SampleRatio": "two_groups",
-    "TestResult": "tests",
-    "Tukey": "several",
-    "adjust": "several",
-    "compare": "comparing",
-    "compare_groups": "two_groups",
-    "effects": "effect_sizes",
-    "equivalence": "two_one_sided",
-    "interval": "means",
-    "most_changed": "effect_sizes",
-    "over_folds": "runs",
-    "over_runs": "runs",
-    "paired_t": "tests",
-    "power": "planning",
-    "power_of": "planning",
-    "randomisation": "tests",
-    "rank_intervals": "several",
-    "sample_ratio": "two_groups",
-    "sign": "tests",
-    "smallest_difference": "planning",
-    "tukey": "several",
-    "unit_of": "planning",
-    "users_needed": "planning",
-    "wilcoxon": "tests",
+MODULES = {
+    "comparing": "Difference Effects Equivalence compare effects equivalence most_changed",
+    "ends": "Interval",
+    "means": "interval",
+    "planning": "Power power power_of smallest_difference unit_of users_needed",
+    "runs": "Runs over_folds over_runs",
+    "sequential": "ConfidenceSequence",
+    "several": "Ranking Tukey adjust rank_intervals tukey",
+    "tests": "TestResult paired_t randomisation sign wilcoxon",
+    "two_groups": "SampleRatio compare_groups sample_ratio",
 }
+LAZY = dict(sorted((name, module) for module, names in MODULES.items() for name in names.split()))
 
 
 def __getattr__(name: str) -> Any:

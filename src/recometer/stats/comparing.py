@@ -1,41 +1,142 @@
-"""Compare two models on the same users: difference, interval, test and effects."""
+"""Compare two models on the same users: difference, interval, test, effects, equivalence."""
 
 from __future__ import annotations
 
 import dataclasses
+import numbers
+from collections.abc import Callable
 from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from recometer.arrays import Float64
-from recometer.errors import InputError, UnknownNameError, did_you_mean
+from recometer.errors import InputError, UnknownNameError, argument_text, did_you_mean
 from recometer.remembered import cached_property
-from recometer.stats.checks import Bounds, check_bounds
-from recometer.stats.effect_sizes import Effects, effects
+from recometer.stats.checks import Bounds, check_bounds, check_whole
 from recometer.stats.ends import METHODS, Interval, check_confidence
-from recometer.stats.gaffke import beyond, quantile_at, ratio_ends
 from recometer.stats.grouping import (
-    LARGEST,
     Column,
     Grouped,
     by_cluster,
+    column,
     crossed,
     group_checked,
+    grouped,
     labels_of,
+    of_counts,
 )
-from recometer.stats.means import Kind, interval_of, student, sums_within
+from recometer.stats.means import (
+    Kind,
+    gaffke,
+    interval_of,
+    quantile_at,
+    ratio_ends,
+    student,
+    within,
+)
 from recometer.stats.planning import unit_of
 from recometer.stats.relative import NEGATIVE, NOBODY, NOT_ABOVE_0, relative_interval
-from recometer.stats.saddlepoint import increasing_root
-from recometer.stats.sign_sums import quantile_of
+from recometer.stats.runs import over_runs_of, run_moments
+from recometer.stats.saddlepoint import increasing_root, quantile_of
 from recometer.stats.tests import TESTS, Test, TestResult, documented, smallest_p
+
+
+@dataclasses.dataclass(frozen=True)
+class Effects:
+    """How users differ between two models.
+
+    Attributes
+    ----------
+    n_better, n_equal, n_worse
+        The numbers of users whose difference is above, at and below 0.
+    standardised
+        Mean of the differences divided by their standard deviation (Cohen's d of paired values);
+        0 if no user differs, and infinite if all differ by the same amount.
+    probability_better
+        The probability that a random user's difference is above 0; a tie counts half.
+    probability_interval
+        Gaffke's interval of this probability.
+    """
+
+    n_better: int
+    n_equal: int
+    n_worse: int
+    standardised: float
+    probability_better: float
+    probability_interval: Interval
+
+
+def effects(differences: npt.ArrayLike | Grouped, confidence: float = 0.95) -> Effects:
+    """Return effect sizes of paired differences.
+
+    For the standardised mean (d_z), see Cohen, "Statistical Power Analysis for the Behavioral
+    Sciences", 1988, section 2.3.5. For the probability of being better off, see Grissom & Kim,
+    "Effect Sizes for Research", 2005, chapter 5.
+
+    Parameters
+    ----------
+    differences : [n_users], or from `group`
+        NaN leaves a user out.
+    confidence
+        Coverage of the interval, in (0, 1).
+    """
+    check_confidence(confidence)
+    differences = grouped(differences)
+    n, better, worse = differences.n, differences.n_above, differences.n_below
+    equal = n - better - worse
+    note = "No user has both values."
+    if n == 0:
+        return Effects(0, 0, 0, np.nan, np.nan, Interval.unknown(confidence, 0, note))
+    counts = np.array([worse, equal, better], np.float64)
+    places = np.flatnonzero(counts)
+    users = of_counts(np.array([0.0, 0.5, 1.0])[places], counts[places])
+    likely = gaffke(users, (0, 1), confidence)
+    if equal == n:
+        standardised = 0.0
+    elif differences.constant or n < 2:
+        standardised = float(np.copysign(np.inf, differences.estimate))
+    else:
+        standardised = float(differences.estimate / differences.deviation)
+    return Effects(better, equal, worse, standardised, users.estimate, likely)
+
+
+def most_changed(
+    differences: npt.ArrayLike, n: int = 5
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return which users lose most and which gain most.
+
+    Parameters
+    ----------
+    differences : [n_users]
+        NaN leaves a user out.
+    n
+        Maximum number of users who lose, and of users who gain.
+
+    Returns
+    -------
+    int64 [at most n] of each
+        Positions of the users below 0, lowest first, and of those above 0, highest first. Users
+        with equal differences keep their order.
+    """
+    check_whole("n", n, 0)
+    given = column(differences, "differences")
+    found = []
+    for values in (given, -given):
+        below = np.flatnonzero(values < 0)
+        if len(below) > n:
+            last = n - 1
+            below = below[values[below] <= np.partition(values[below], last)[last]]
+        found.append(below[np.argsort(values[below], kind="stable")][:n].astype(np.int64))
+    return found[0], found[1]
+
 
 IntervalKind = Kind | Literal["randomisation"]
 
 # If fewer users differ and most are equal, the interval by inversion covers the true difference too
 # rarely: the sample may lack the few users who lose much (docs/statistics.md).
 FEW_DIFFER, SPARSE = 30, 0.5
+LEAST_LEVEL = 1e-12  # below this level, intervals cannot be computed
 FEW_USERS = 50  # too few to show whether the differences are symmetric
 
 
@@ -122,15 +223,6 @@ class Pairs:
         if self.one.complete and self.two.complete:
             return slice(None)
         return ~(np.isnan(self.one.values) | np.isnan(self.two.values))
-
-    @cached_property
-    def n_only(self) -> tuple[int, int]:
-        """Return the numbers of users with a value from only the first or only the second model."""
-        if isinstance(self.both, slice):
-            return 0, 0
-        n = int(np.count_nonzero(self.both))
-        of_each = (np.count_nonzero(~np.isnan(x.values)) for x in (self.one, self.two))
-        return tuple(int(known) - n for known in of_each)  # type: ignore[return-value]
 
     @cached_property
     def levels(self) -> tuple[Float64, Float64, Float64] | None:
@@ -283,7 +375,8 @@ def compare(
     differences = pairs.differences
     return Difference(
         differences.n,
-        *pairs.n_only,
+        pairs.one.n - differences.n,
+        pairs.two.n - differences.n,
         *pairs.means,
         differences.estimate,
         ends,
@@ -317,7 +410,7 @@ def decisive_test(
     units, sums = pairs.units, pairs.of_sums
     n, n_differ, spread = units.n, sums.n_above + sums.n_below, _spread(bounds)
     asked = TestResult(np.nan, test, "none", n, n_differ, 0.0)
-    by_bound = interval == "gaffke" and _holds(units, spread)
+    by_bound = interval == "gaffke" and within(units, spread)
     if not n_differ or not (by_bound or _rests_on_gaffke(units, asked, spread, interval)):
         return paired_test(test, pairs)
     from scipy.special import ndtr
@@ -447,7 +540,7 @@ def _rests_on_gaffke(
 ) -> bool:
     """Return whether Gaffke's bound decides: few users differ, or all do by the same amount."""
     few = _few(test) and not _by_t(test)
-    return kind == "auto" and (few or differences.constant) and _holds(differences, spread)
+    return kind == "auto" and (few or differences.constant) and within(differences, spread)
 
 
 def _gaffke(
@@ -456,7 +549,7 @@ def _gaffke(
     """Return Gaffke's interval (for clusters by `ratio_ends`), or BCa if there is no range."""
     if isinstance(differences.sizes, float):
         return interval_of(differences, "gaffke", bounds=spread, confidence=confidence)
-    if not _holds(differences, spread):
+    if not within(differences, spread):
         return interval_of(differences, "bca", bounds=spread, confidence=confidence)
     low, high = _points(spread, largest)
     ends = ratio_ends(differences, low, high, confidence)
@@ -480,7 +573,7 @@ def _on_few(test: TestResult, method: str, differences: Grouped, spread: Bounds 
         note = f"{found}: too few to exclude a rare large loss."
         if method == "gaffke":
             return note
-        why = "The metric has no known range, and the" if not _holds(differences, spread) else "The"
+        why = "The metric has no known range, and the" if not within(differences, spread) else "The"
         return f"{note} {why} interval may be too short: it decides no gate."
     if method == "randomisation" and test.n <= FEW_USERS:
         sizes = "" if one_size else "clusters are of similar size and "
@@ -504,10 +597,151 @@ def _on_methods(test: TestResult, method: str, interval: Interval) -> str:
     )
 
 
-def _holds(differences: Grouped, spread: Bounds | None) -> bool:
-    """Return whether all differences are within a known range."""
-    if spread is None or not 0 < spread[1] < LARGEST:  # the range of differences is symmetric
-        return False
-    if isinstance(differences.sizes, float):
-        return beyond(differences, spread) is None
-    return sums_within(differences, spread)
+@dataclasses.dataclass(frozen=True)
+class Equivalence:
+    """Whether a mean difference lies within margins.
+
+    Attributes
+    ----------
+    p_value
+        p-value of the null hypothesis that the models are not equivalent. NaN if it is undefined,
+        and `note` says why.
+    equivalent
+        Whether this hypothesis is rejected.
+    margin
+        The smallest difference that would matter.
+    interval
+        Interval of the mean difference, with the confidence 1 - 2 · alpha. It is within the margins
+        if the models are equivalent.
+    method
+        ``"randomisation"``, ``"t"``, ``"gaffke"`` if few users differ, or ``"random effects"``
+        for several runs.
+    note
+        A remark that readers should know, or an empty text.
+    """
+
+    p_value: float
+    equivalent: bool
+    margin: float
+    interval: Interval
+    method: str
+    note: str = ""
+
+
+def equivalence(
+    differences: npt.ArrayLike,
+    margin: float,
+    *,
+    alpha: float = 0.05,
+    test: Literal["randomisation", "t"] = "randomisation",
+    bounds: tuple[float, float] | None = None,
+    clusters: npt.ArrayLike | None = None,
+) -> Equivalence:
+    """Test whether a mean difference lies between -margin and +margin.
+
+    The two one-sided tests have the null hypotheses that the mean is at most -margin, and that it
+    is at least margin; the larger p counts. Schuirmann, Journal of Pharmacokinetics and
+    Biopharmaceutics 15, 1987. If fewer than 30 users differ and the range is known, p is the
+    smallest level at which Gaffke's interval is within the margins.
+
+    Parameters
+    ----------
+    differences : [n_users]
+        NaN leaves a user out.
+    margin
+        A number above 0. Smaller differences do not matter.
+    alpha
+        The accepted probability that models are wrongly called equivalent, in (0, 0.5).
+    test
+        ``"randomisation"`` or ``"t"``.
+    bounds
+        The lowest and the highest possible value of a user of a single model.
+    clusters : [n_users] or None
+        Users with equal entries belong together, so whole clusters change sign.
+
+    Raises
+    ------
+    InputError
+        If the margin is not above 0, alpha is out of range, or clusters have another length.
+    """
+    check_margin(margin, alpha)
+    if test not in ("randomisation", "t"):
+        hint = did_you_mean(str(test), ("randomisation", "t"))
+        raise UnknownNameError(f"There is no test of equivalence {test!r}. {hint}")
+    given = column(differences, "differences")
+    zeros = np.zeros(len(given))
+
+    def tested(sign: float, by: float) -> TestResult:
+        return paired_test(test, Pairs.of(sign * given + by, zeros, clusters))
+
+    whole = Pairs.of(given, zeros, clusters)
+    result, values = paired_test(test, whole), whole.units
+
+    def interval(level: float) -> Interval:
+        return difference_interval(values, result, bounds, "auto", 1 - 2 * level)
+
+    found = interval(alpha)
+    if values.n == 0:
+        return Equivalence(np.nan, False, margin, found, test, "No user has both values.")
+    if found.method in ("gaffke", "clopper-pearson"):
+        p = _least_level(interval, margin)
+        return Equivalence(p, p <= alpha, margin, found, "gaffke")
+    p = max(
+        _one_sided(tested(sign, margin).p_value, sign * values.estimate + margin)
+        for sign in (1.0, -1.0)
+    )
+    if np.isnan(p):
+        constant = abs(values.estimate) < margin
+        note = f"All {values.n:,} differences are {values.estimate:g}; Student's t has no value."
+        return Equivalence(np.nan, constant and values.n > 1, margin, found, test, note)
+    return Equivalence(p, p <= alpha, margin, found, test)
+
+
+def equivalence_over_runs(
+    first: npt.ArrayLike, second: npt.ArrayLike, margin: float, *, alpha: float = 0.05
+) -> Equivalence:
+    """Test equivalence if both users and runs are samples; see `over_runs` and `equivalence`."""
+    check_margin(margin, alpha)
+    given = run_moments(first, second)
+    whole = over_runs_of(given, confidence=1 - 2 * alpha)
+    sides = []
+    for sign in (1.0, -1.0):
+        users = given.users._replace(mean=given.users.mean + sign * margin)
+        side = over_runs_of(dataclasses.replace(given, users=users))
+        sides.append(_one_sided(side.p_value, sign * side.mean))
+    p = max(sides)
+    return Equivalence(p, p <= alpha, margin, whole.interval, "random effects", whole.note)
+
+
+def check_margin(margin: float, alpha: float) -> None:
+    """Refuse a margin that is not above 0, or a level outside (0, 0.5)."""
+    if not isinstance(margin, numbers.Real) or not 0 < margin < np.inf:
+        raise InputError(
+            f"{argument_text('margin', margin)} must be above 0: the difference that would matter."
+        )
+    if not isinstance(alpha, numbers.Real) or not 0 < alpha < 0.5:
+        raise InputError(f"alpha={alpha!r} must be above 0 and below 0.5. Hint: 0.05 is usual.")
+
+
+def _one_sided(p: float, mean: float) -> float:
+    """Return the one-sided p of a mean of at most 0 from the two-sided p."""
+    return p / 2 if mean > 0 else 1 - p / 2
+
+
+def _least_level(interval: Callable[[float], Interval], margin: float) -> float:
+    """Return the least alpha, up to 1/2, at which the interval is within the margins."""
+    from scipy.special import ndtr
+
+    def farthest(quantile: float) -> float:
+        ends = interval(max(float(ndtr(-quantile)), LEAST_LEVEL))
+        return max(ends.high, -ends.low)
+
+    nearest = farthest(0.0)
+    if nearest >= margin:
+        return 0.5
+    found = increasing_root(
+        lambda x: (farthest(x) - nearest) / (margin - nearest),
+        target=1.0,
+        start=1.0,
+    )
+    return LEAST_LEVEL if found is None else float(ndtr(-found))

@@ -207,6 +207,11 @@ class Column:
         least, most = np.fmin.reduce(x, initial=np.inf), np.fmax.reduce(x, initial=-np.inf)
         return cls(x, not np.isnan(x.min(initial=np.inf)), float(least), float(most))
 
+    @property
+    def n(self) -> int:
+        """Return the number of users with a value."""
+        return len(self.values) if self.complete else int(np.count_nonzero(~np.isnan(self.values)))
+
     def coded(self) -> Column:
         """Return the column with its levels, which saves time if it is compared several times."""
         x = self.values
@@ -323,13 +328,13 @@ def _sum(values: Float64, times: Float64 | None) -> float:
     return float(values.sum() if times is None else values @ times)
 
 
-def of_counts(values: Float64, counts: Float64, *, exact: bool = True) -> Grouped:
+def of_counts(values: Float64, counts: Float64) -> Grouped:
     """Return values and their counts, given in any order, in the form of `group`."""
     order = np.argsort(values, kind="stable")
     values, counts, n = values[order], counts[order], int(counts.sum())
     if not n:
         return group_checked(np.empty(0))
-    return _counted(values, counts, n, float(counts @ values) / n, exact=exact)
+    return _counted(values, counts, n, float(counts @ values) / n)
 
 
 def _sorted(x: Float64, times: Float64, n: int, estimate: float) -> Grouped:
@@ -340,15 +345,15 @@ def _sorted(x: Float64, times: Float64, n: int, estimate: float) -> Grouped:
     if zeros:
         place = int(np.searchsorted(values, 0.0))
         values, counts = np.insert(values, place, 0.0), np.insert(counts, place, zeros)
-    return _counted(values, counts, n, estimate, exact=True)
+    return _counted(values, counts, n, estimate)
 
 
-def _counted(values: Float64, counts: Float64, n: int, estimate: float, *, exact: bool) -> Grouped:
+def _counted(values: Float64, counts: Float64, n: int, estimate: float) -> Grouped:
     """Return distinct values with their counts, given ascending values."""
     zero = SAME * float(np.abs(values[[0, -1]]).max())
     above, below = (int(counts[side].sum()) for side in (values > zero, values < -zero))
     squares = float(counts @ (values - estimate) ** 2)
-    return Grouped(values, counts, 1.0, n, estimate, above, below, squares, exact)
+    return Grouped(values, counts, 1.0, n, estimate, above, below, squares, exact=True)
 
 
 class _Users:

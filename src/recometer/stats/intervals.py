@@ -82,7 +82,8 @@ def _resampled_sums(columns: Sequence[Float64], seed: int, n_resamples: int) -> 
     n_users = len(columns[0])
     # Values are rounded to multiples of a small power of two, so that every sum is exact and does
     # not depend on the order of summation, which is undefined in a matrix product.
-    scales = [_bits_up_to(column) - 53 + n_users.bit_length() for column in columns]
+    largest = [np.abs(column[np.isfinite(column)]).max(initial=0) for column in columns]
+    scales = [int(np.frexp(one)[1]) - 53 + n_users.bit_length() for one in largest]
     generator = np.random.Generator(np.random.PCG64(seed))
     width = max(1, DRAWS_AT_ONCE // n_resamples)
     starts = np.arange(0, n_users, width)
@@ -100,12 +101,6 @@ def _resampled_sums(columns: Sequence[Float64], seed: int, n_resamples: int) -> 
     totals: Float64 = np.ldexp(sums, np.array(scales)[:, np.newaxis])
     totals[[bool(np.isinf(column).any()) for column in columns]] = np.nan
     return totals
-
-
-def _bits_up_to(values: Float64) -> int:
-    """Return the exponent of the smallest power of two above all finite values."""
-    finite = values[np.isfinite(values)]
-    return int(np.frexp(np.abs(finite).max(initial=0))[1])
 
 
 def resampled(

@@ -1,18 +1,18 @@
-"""Intervals of means by all methods."""
+"""Intervals of means and ratios of means: Gaffke's, Student's t, and the bootstrap's."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from recometer.arrays import Float64
 from recometer.errors import InputError, UnknownNameError, did_you_mean
-from recometer.stats.bootstrap import bca, percentile
 from recometer.stats.checks import Bounds, check_bounds
 from recometer.stats.ends import Interval, check_confidence
-from recometer.stats.gaffke import ROUNDING, beyond, gaffke, ratio_ends
 from recometer.stats.grouping import (
     LARGEST,
     Column,
@@ -22,10 +22,21 @@ from recometer.stats.grouping import (
     group,
     group_checked,
 )
+from recometer.stats.saddlepoint import (
+    increasing_root,
+    normal_quantile_at_mean,
+    normal_quantile_of,
+)
 
 # The bootstrap interval covers too rarely with fewer clusters of different sizes, counted as the
 # equivalent number of clusters of one size (docs/statistics.md).
 FEW_CLUSTERS = 50
+ROUNDING = 1e-9  # of the range: values this far beyond an end count as the end
+LEAST = -10.0  # quantiles below it count as -∞
+SMALLEST = 1e-300
+# The searches for a saddlepoint of exponential and of resampled terms.
+PRECISION, STEPS = 1e-13, 100
+TILT_PRECISION, TILT_STEPS = 1e-10, 200
 
 Kind = Literal["auto", "gaffke", "t", "percentile", "bca"]
 
@@ -46,9 +57,9 @@ def interval(
     values : [n_users]
         NaN leaves a user out.
     kind
-        ``"gaffke"`` (`gaffke.gaffke`), ``"t"`` (`student.student`), ``"percentile"`` or ``"bca"``
-        (`bootstrap.percentile`, `bootstrap.bca`). ``"auto"`` takes Gaffke's if the range is known
-        and all values are within it, and otherwise ``"bca"``; the note of the interval says why.
+        ``"gaffke"``, ``"t"``, ``"percentile"`` or ``"bca"``. ``"auto"`` takes Gaffke's if the
+        range is known and all values are within it, and otherwise ``"bca"``; the note of the
+        interval says why.
         For clusters of different sizes, it takes Gaffke's bound over their sums if they are
         equivalent to fewer than 50 clusters of one size, (Σ size)² / Σ size², otherwise ``"bca"``.
     bounds
@@ -85,16 +96,12 @@ def interval(
     """
     check_confidence(confidence)
     bounds = None if bounds is None else check_bounds(bounds)
-    found = in_units(values, weights, clusters)
-    if isinstance(found.sizes, float):
-        return interval_of(found, kind, bounds=bounds, confidence=confidence)
-    what = "clusters differ in size" if weights is None else "mean is weighted"
     return interval_of(
-        found,
+        in_units(values, weights, clusters),
         kind,
         bounds=bounds,
         confidence=confidence,
-        why=what,
+        why="clusters differ in size" if weights is None else "mean is weighted",
         of_clusters=weights is None,
     )
 
@@ -146,7 +153,7 @@ def interval_of(
 ) -> Interval:
     """Return the interval of grouped values; see `interval`.
 
-    `why` says in the note why this is a ratio of means. If `of_clusters`, values are sums of
+    If the values have sizes, `why` says why in the note. If also `of_clusters`, values are sums of
     clusters, and sizes are their numbers of rows.
     """
     if kind not in get_args(Kind):
@@ -154,23 +161,23 @@ def interval_of(
         raise UnknownNameError(f"There is no interval {kind!r}. {hint}")
     if kind == "t":
         return student(values, confidence)
-    if kind == "gaffke" and isinstance(values.sizes, float):
+    plain, note = isinstance(values.sizes, float), ""
+    if kind == "gaffke" and plain:
         return gaffke(values, bounds or (-np.inf, np.inf), confidence)
-    note = ""
-    if kind in ("auto", "gaffke") and of_clusters and values.n and bounds is not None:
-        alike = of_one_size(values)
-        if alike < FEW_CLUSTERS and sums_within(values, bounds):
-            return _of_few_clusters(values, bounds, confidence, alike)
     if kind in ("auto", "gaffke"):
+        if of_clusters and not plain and values.n and bounds is not None:
+            # (Σ size)² / Σ size²: as many clusters of one size are equivalent.
+            sizes, counts = np.asarray(values.sizes), values.counts
+            alike = float(np.sum(counts * sizes) ** 2 / np.sum(counts * sizes**2))
+            if alike < FEW_CLUSTERS and within(values, bounds):
+                return _of_few_clusters(values, bounds, confidence, alike)
         note = _why_not_gaffke(values, bounds, why)
         if not note and bounds is not None:
             return gaffke(values, bounds, confidence)
     found = percentile(values, confidence) if kind == "percentile" else bca(values, confidence)
     note = " ".join(part for part in (note, found.note) if part)
-    plain = isinstance(values.sizes, float)
     outside = beyond(values, bounds) if plain and bounds is not None else None
-    within = found.within(bounds) if outside is None else found
-    return dataclasses.replace(within, note=note)
+    return dataclasses.replace(found.within(bounds) if outside is None else found, note=note)
 
 
 def student(values: Grouped, confidence: float) -> Interval:
@@ -179,36 +186,37 @@ def student(values: Grouped, confidence: float) -> Interval:
     It is estimate ± t(n - 1, (1 + confidence) / 2) · standard error (`Grouped.standard_error`).
     Student, "The probable error of a mean", Biometrika 6, 1908.
     """
+    without_width = _without_width(values, "t", "Student's t interval", confidence)
+    if without_width is not None:
+        return without_width
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(values.n - 1, (1 + confidence) / 2)) * values.standard_error
+    return Interval(values.estimate - half, values.estimate + half, "t", confidence, values.n)
+
+
+def _without_width(values: Grouped, method: str, name: str, confidence: float) -> Interval | None:
+    """Return the interval of fewer than two values, or of equal values; None for others."""
     n = values.n
     if n < 2:
         found = "One user has a value" if n else "No user has a value"
-        return Interval.unknown(confidence, n, f"{found}; Student's t interval needs two.")
-    from scipy.special import stdtrit
-
-    half = float(stdtrit(n - 1, (1 + confidence) / 2)) * values.standard_error
-    note = ""
-    if values.constant:
-        half = 0.0
-        note = (
-            f"All {n:,} values are {values.estimate:g}: Student's t interval has no width then. "
-            "Where the range of the values is known, Gaffke's interval has one."
-        )
-    return Interval(values.estimate - half, values.estimate + half, "t", confidence, n, note)
+        return Interval.unknown(confidence, n, f"{found}; {name} needs two.")
+    if not values.constant:
+        return None
+    note = (
+        f"All {n:,} values are {values.estimate:g}: {name} has no width then. Where the range of "
+        "the values is known, Gaffke's interval has one."
+    )
+    return Interval(values.estimate, values.estimate, method, confidence, n, note)
 
 
-def of_one_size(clusters: Grouped) -> float:
-    """Return the equivalent number of clusters of one size: (Σ y)² / Σ y²."""
-    sizes, counts = np.asarray(clusters.sizes), clusters.counts
-    return float(np.sum(counts * sizes) ** 2 / np.sum(counts * sizes**2))
-
-
-def sums_within(clusters: Grouped, bounds: Bounds) -> bool:
-    """Return whether the range is finite and the sums of clusters are possible within it."""
-    low, high = bounds
-    if not -LARGEST < low < high < LARGEST:
+def within(values: Grouped, bounds: Bounds | None) -> bool:
+    """Return whether the range is finite and the values, or sums of clusters, are within it."""
+    if bounds is None or not -LARGEST < bounds[0] < bounds[1] < LARGEST:
         return False
+    low, high = bounds
     slack = ROUNDING * (high - low)
-    x, sizes = clusters.values, clusters.sizes
+    x, sizes = values.values, values.sizes
     return bool(((x >= (low - slack) * sizes) & (x <= (high + slack) * sizes)).all())
 
 
@@ -236,3 +244,309 @@ def _why_not_gaffke(values: Grouped, bounds: Bounds | None, why: str) -> str:
         low, high = bounds
         return f"The value {outside:g} lies outside the range from {low:g} to {high:g}, {instead}"
     return ""
+
+
+def percentile(values: Grouped, confidence: float) -> Interval:
+    """Return the percentile bootstrap's interval of a mean or a ratio of means.
+
+    If users are drawn with replacement, the statistic of a resample is at most θ exactly when the
+    mean of z = x - θ·y is at most 0. The saddlepoint approximation, with K(t) = n log(mean of
+    exp(t·z)) and K'(t) = 0, gives the probability of this without resampling. (It is assumed that
+    the sum of a resample's sizes is positive.) Efron & Tibshirani, "An Introduction to the
+    Bootstrap", 1993, chapter 13; Davison & Hinkley, "Saddlepoint approximations in resampling
+    methods", Biometrika 75, 1988.
+    """
+    from scipy.special import ndtri
+
+    half = float(ndtri((1 + confidence) / 2))
+    return _of_resamples(values, -half, half, "percentile", confidence)
+
+
+def bca(values: Grouped, confidence: float) -> Interval:
+    """Return the bias-corrected and accelerated bootstrap interval (BCa); see `percentile`.
+
+    z0 = Φ⁻¹(P(statistic of a resample ≤ statistic)) and a = Σ e³ / (6 (Σ e²)^1.5), with e the
+    residuals x - estimate · y, move the levels to Φ(z0 + (z0 ± z) / (1 - a (z0 ± z))). Efron,
+    "Better bootstrap confidence intervals", Journal of the American Statistical Association 82,
+    1987.
+    """
+    from scipy.special import ndtri
+
+    half = float(ndtri((1 + confidence) / 2))
+    correction = normal_quantile_at_mean(values.skewness)  # both z0 and the acceleration a
+    ends = []
+    for end in (correction - half, correction + half):
+        divisor = 1 - correction * end
+        if divisor <= 0:
+            return Interval.unknown(
+                confidence,
+                values.n,
+                f"The {values.n:,} values are too skewed for a BCa interval.",
+            )
+        ends.append(correction + end / divisor)
+    return _of_resamples(values, ends[0], ends[1], "bca", confidence)
+
+
+def _of_resamples(
+    values: Grouped, low: float, high: float, method: str, confidence: float
+) -> Interval:
+    """Return the quantiles of the statistic of a resample at two normal quantiles."""
+    without_width = _without_width(values, method, "a bootstrap interval", confidence)
+    if without_width is not None:
+        return without_width
+    ends = [_resample_quantile(values, quantile) for quantile in (low, high)]
+    note = ""
+    if not np.isfinite(ends).all():
+        note = "The divisor is 0 in too many resamples: an end is not finite."
+    return Interval(ends[0], ends[1], method, confidence, values.n, note)
+
+
+def _resample_quantile(values: Grouped, quantile: float) -> float:
+    """Return the value that a resample does not exceed with probability Φ(quantile)."""
+    estimate = values.estimate
+    middle = normal_quantile_at_mean(values.skewness)
+    sign = float(np.sign(quantile - middle))
+    if not sign:
+        return estimate
+    scale = float(np.sqrt(values.sum_of_squares) / np.sum(values.counts * values.sizes))
+    t = 0.0  # the result of the last search
+
+    def quantile_at(distance: float) -> float:
+        nonlocal t
+        t, found = _resample_chance(values, sign * distance, t)
+        return sign * (found - middle)
+
+    start = max(abs(quantile - middle), 1e-3) * scale
+    distance = increasing_root(quantile_at, abs(quantile - middle), start)
+    # Users of size 0 can move the ratio arbitrarily far in the direction of their x.
+    if distance is None:
+        return sign * np.inf
+    return estimate + sign * distance
+
+
+def _resample_chance(values: Grouped, distance: float, start: float) -> tuple[float, float]:
+    """Return the saddlepoint, and r, where Φ(r) is the probability of at most estimate + distance.
+
+    At the saddlepoint t, the positive and the negative terms count · z · exp(t·z) add up to equal
+    totals. Newton's method is applied to the logarithm of their ratio, which is nearly
+    linear in t: it is the sum of a convex and a concave function, which both increase. If a step
+    overshoots the root, the next step is therefore shorter, so the method always converges.
+    """
+    z, n = values.residuals - distance * values.sizes, values.n
+    least, most = float(z.min()), float(z.max())
+    if not least < 0 < most:
+        return start, float(np.copysign(np.inf, distance))
+    above, below = np.maximum(z, 0.0), np.maximum(-z, 0.0)
+    terms = values.counts * np.stack([np.ones(len(z)), above, below, above**2, below**2])
+    t = start
+    for _ in range(TILT_STEPS):
+        exponents = t * z
+        largest = exponents.max()
+        total, up, down, *squares = terms @ np.exp(exponents - largest)
+        up, down = max(up, SMALLEST), max(down, SMALLEST)
+        missing = np.log(down / up)
+        if abs(missing) <= TILT_PRECISION:
+            break
+        t += missing / (squares[0] / up + squares[1] / down)
+    exponent = -n * (largest + np.log(total / n))
+    w = np.sign(t) * np.sqrt(max(0.0, 2 * exponent))
+    u = t * np.sqrt(n * sum(squares) / total)
+    return float(t), normal_quantile_of(float(w), float(u), values.skewness)
+
+
+Point = tuple[float, float]
+
+
+def beyond(values: Grouped, bounds: tuple[float, float]) -> float | None:
+    """Return a value outside the bounds, or None if there is none."""
+    low, high = bounds
+    width = high - low
+    allowed = ROUNDING * width if np.isfinite(width) else 0.0
+    outside = values.values[(values.values < low - allowed) | (values.values > high + allowed)]
+    return float(outside[0]) if len(outside) else None
+
+
+def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float) -> Interval:
+    """Return Gaffke's interval of a mean; the values have no sizes, and the bounds are finite.
+
+    Let y be the n values and the upper bound of the range, and W a draw from the Dirichlet
+    distribution with n + 1 ones. The upper end is the (1 + confidence) / 2 quantile of Σ W·y; the
+    lower end follows by reflection. If there are two different values and one of them is the bound,
+    Σ W·y has a beta distribution: for 0 and 1 this gives the interval of Clopper & Pearson, and for
+    constant values the exact bound behind the rule of three. Otherwise the saddlepoint
+    approximation is used, since Σ W·y ≤ c is equivalent to Σ E·(y - c) ≤ 0 with E exponential.
+
+    That it covers the mean often enough is a conjecture without proof or counterexample.
+    Gaffke, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a
+    nonnegative variable", Mathematical Methods of Statistics 14, 2005; Learned-Miller & Thomas, "A
+    new confidence interval for the mean of a bounded random variable", 2019.
+    """
+    low, high = bounds
+    if not -np.inf < low < high < np.inf:
+        raise InputError(
+            f"bounds={bounds!r} are not a range: Gaffke's interval needs a finite lowest and "
+            "highest value. Hint: take method='bca' for a metric without a range."
+        )
+    outside = beyond(values, bounds)
+    if outside is not None:
+        raise InputError(
+            f"The value {outside:g} lies outside the range from {low:g} to {high:g}. "
+            "Hint: give bounds= that hold for every user, or take method='bca'."
+        )
+    if not values.n:
+        return Interval.unknown(confidence, values.n, "No user has a value.")
+    level = (1 + confidence) / 2
+    y, counts = _kinds(values, low, high)
+    upper = _upper_end(y, counts, high, level)
+    lower = -_upper_end(-y[::-1], counts[::-1], -low, level)
+    two_kinds = bool(((y == low) | (y == high)).all())
+    note = ""
+    if len(y) == 1:
+        found = f"All {values.n:,} values are" if values.n > 1 else "The only value is"
+        note = (
+            f"{found} {y[0]:g}; the interval is the exact bound for values "
+            f"that may lie between {low:g} and {high:g}."
+        )
+    method = "clopper-pearson" if two_kinds else "gaffke"
+    return Interval(lower, upper, method, confidence, values.n, note)
+
+
+def ratio_ends(values: Grouped, low: Point, high: Point, confidence: float) -> tuple[float, float]:
+    """Return the ends of Gaffke's interval of a ratio of means, Σ x / Σ y.
+
+    One more user (x, y) is added: `low` for the lower end and `high` for the upper end, the least
+    and the most favourable values that a user can have. With E exponential, a ratio r is excluded
+    from below if P(Σ E·(x - r·y) ≤ 0), which increases with r, is at most (1 - confidence) / 2. If
+    y is 1 for all users, this is the interval of `gaffke`.
+    """
+    from scipy.special import ndtri
+
+    target, estimate = -float(ndtri((1 - confidence) / 2)), values.estimate
+    ends = []
+    for sign, point in ((-1.0, low), (1.0, high)):
+
+        def quantile(distance: float, sign: float = sign, point: Point = point) -> float:
+            return max(sign * quantile_at(values, point, estimate + sign * distance), LEAST)
+
+        nearest = quantile(0.0)
+        if nearest >= target:  # the estimate itself: all users are at the end of the range
+            ends.append(estimate)
+            continue
+        start = values.standard_error if values.n > 1 else 0.0
+        found = increasing_root(
+            lambda x, of=quantile, less=nearest: of(x) - less,  # type: ignore[misc]
+            target - nearest,
+            target * start or abs(estimate) or 1.0,
+        )
+        ends.append(sign * np.inf if found is None else estimate + sign * found)
+    return ends[0], ends[1]
+
+
+def quantile_at(values: Grouped, point: Point, ratio: float) -> float:
+    """Return r with Φ(r) = P(Σ E·(x - ratio·y) ≤ 0) for the users and one more; see `ratio_ends`.
+
+    It is far below 0 if the ratio is excluded from below, and far above 0 if excluded from above.
+    """
+    z = np.append(values.values - ratio * values.sizes, point[0] - ratio * point[1])
+    return _chance(z, np.append(values.counts, 1.0))
+
+
+def _chance(z: Float64, counts: Float64) -> float:
+    """Return r with Φ(r) = P(Σ E·z ≤ 0), E exponential. It is exact for two sizes other than 0.
+
+    The approximation uses K(t) = -Σ log(1 - t·z), K'(t) = 0, w = ±√(-2 K) and u = t √K''(t).
+    """
+    from scipy.special import betainc, ndtri
+
+    most = float(np.abs(z).max())
+    some = np.abs(z) > ROUNDING**1.5 * most
+    z, counts = z[some] / (most or 1.0), counts[some]
+    if not len(z) or z.max() <= 0:
+        return np.inf
+    least, most = float(z.min()), float(z.max())
+    if least >= 0:
+        return -np.inf
+    below, above = counts[z < 0], counts[z > 0]
+    same = 1 - ROUNDING
+    if (z[z < 0] <= same * least).all() and (z[z > 0] >= same * most).all():
+        m, k, share = below.sum(), above.sum(), -least / (most - least)
+        up_to, beyond_it = float(betainc(k, m, share)), float(betainc(m, k, 1 - share))
+        return float(ndtri(up_to)) if up_to <= beyond_it else -float(ndtri(beyond_it))
+    t, first, last = 0.0, 1 / least, 1 / most
+    for _ in range(STEPS):
+        terms = z / (1 - t * z)
+        slope, second = float(counts @ terms), float(counts @ terms**2)
+        if abs(slope) <= PRECISION * float(counts @ np.abs(terms)):
+            break
+        first, last = (t, last) if slope < 0 else (first, t)
+        t -= slope / second
+        if not first < t < last:
+            t = (first + last) / 2
+    exponent = float(counts @ np.log1p(-t * z))  # -K(t)
+    w = math.copysign(math.sqrt(max(0.0, 2 * exponent)), t)
+    skewness = 2 * float(counts @ z**3) / float(counts @ z**2) ** 1.5
+    return normal_quantile_of(w, t * math.sqrt(second), skewness)
+
+
+def _kinds(values: Grouped, low: float, high: float) -> tuple[Float64, Float64]:
+    """Return the distinct values in ascending order with their counts, merging rounding errors."""
+    y, same = np.clip(values.values, low, high), ROUNDING * (high - low)
+    y = np.where(y - low <= same, low, np.where(high - y <= same, high, y))
+    starts = np.flatnonzero(np.diff(y, prepend=-np.inf) > same)
+    return y[starts], np.add.reduceat(values.counts, starts)
+
+
+def _upper_end(y: Float64, counts: Float64, bound: float, level: float) -> float:
+    """Return the quantile of Σ W·y, where y is ascending."""
+    if y[-1] != bound:
+        y, counts = np.append(y, bound), np.append(counts, 1.0)
+    else:
+        counts = np.append(counts[:-1], counts[-1] + 1.0)
+    if len(y) == 1 or level == 1:  # the confidence is very close to 1
+        return bound
+    if len(y) == 2:
+        from scipy.special import betaincinv
+
+        share = float(betaincinv(counts[1], counts[0], level))
+        return float(y[0] + (bound - y[0]) * share)
+    return _quantile(y, counts, level)
+
+
+def _quantile(y: Float64, counts: Float64, level: float) -> float:
+    """Return a quantile of Σ W·y, by saddlepoint approximation.
+
+    Let z = y - c and K(t) = -Σ log(1 - t·z). Given s = t / (1 + t·c), K'(t) = 0 has the solution
+    c = Σ y / (1 - s·y) ÷ Σ 1 / (1 - s·y), so that one search for s, from 0 to 1 / max(y), finds
+    the quantile. With max(y) = 1 and r = s / (1 - s), 1 - s·y equals (1 - s) (1 + r·(1 - y)), which
+    avoids differences of nearly equal numbers. The search is for v = log(1 + r).
+    """
+    from scipy.special import ndtri
+
+    middle = float(counts @ y / counts.sum())
+    y = y - middle
+    squares = float(counts @ y**2)
+    # The skewness of Σ E·y, whose second and third cumulants are Σ y² and 2 Σ y³.
+    skewness = 2 * float(counts @ y**3) / squares**1.5
+    target, at_middle = float(ndtri(level)), normal_quantile_at_mean(skewness)
+    if target == at_middle:
+        return middle
+    most = float(y.max() if target > at_middle else y.min())  # reflect everything below the middle
+    sign, distance = math.copysign(1.0, most), abs(target - at_middle)
+    below = 1 - y / most
+
+    def centre(v: float) -> tuple[float, Float64, float]:
+        r = float(np.expm1(v))
+        inverse = 1 / (1 + r * below)
+        weight = counts * inverse
+        return float(weight @ below / weight.sum()), inverse, r
+
+    def quantile_of(v: float) -> float:
+        c_below, inverse, r = centre(v)
+        # 1 - t·z = (1 - s·y) / (1 - s·c), and t·√K'' = s √Σ((y - c) / (1 - s·y))².
+        exponent = -float(counts @ np.log((1 + r * c_below) * inverse))
+        second = float(counts @ ((c_below - below) * inverse) ** 2)
+        w = float(np.sqrt(max(0.0, 2 * exponent)))
+        return normal_quantile_of(w, r * float(np.sqrt(second)), sign * skewness) - sign * at_middle
+
+    v = increasing_root(quantile_of, distance, distance * abs(most) / float(np.sqrt(squares)))
+    return middle + (most if v is None else most * (1 - centre(v)[0]))

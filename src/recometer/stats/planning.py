@@ -14,8 +14,7 @@ from recometer.errors import InputError, brief
 from recometer.rendering import width_of_lines, wrapped
 from recometer.stats.checks import check_alpha, check_number
 from recometer.stats.grouping import Grouped, grouped
-from recometer.stats.saddlepoint import increasing_root
-from recometer.stats.sign_sums import ROUNDING, multiples_of_unit, of_each_size
+from recometer.stats.saddlepoint import ROUNDING, increasing_root, multiples_of_unit, of_each_size
 
 MOSTLY = 0.9  # a size of difference is the unit if this share of the differing users has it
 MANY_USERS = 2_000  # Student's t is treated as normal above this number

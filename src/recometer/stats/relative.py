@@ -8,13 +8,11 @@ from collections.abc import Callable
 import numpy as np
 
 from recometer.arrays import Float64
-from recometer.stats.bootstrap import bca, percentile
 from recometer.stats.ends import Interval
-from recometer.stats.gaffke import ratio_ends
 from recometer.stats.grouping import Grouped
+from recometer.stats.means import bca, percentile, ratio_ends
 from recometer.stats.runs import Moments, RunMoments, over_runs_of
-from recometer.stats.saddlepoint import increasing_root
-from recometer.stats.sign_sums import quantile_of
+from recometer.stats.saddlepoint import increasing_root, quantile_of
 
 NOBODY = "No user has both values."
 NOT_ABOVE_0 = "The mean that the difference is relative to is not above 0."

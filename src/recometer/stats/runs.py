@@ -15,6 +15,11 @@ from recometer.errors import InputError, InputTypeError
 from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.grouping import column, matrix
 
+ONE_SEED = (
+    "There is only one seed: the variance between runs is not known, and not part of the "
+    "interval. Hint: train with several seeds."
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class Runs:
@@ -284,7 +289,7 @@ def _summed(
     """
     from scipy.special import stdtr, stdtrit
 
-    (mean, spread, n), note = of_users, _note_on_runs(n_runs)
+    (mean, spread, n), note = of_users, ONE_SEED if 1 in n_runs else ""
     variance = sum(part for part, _ in parts)
     squares = sum(part**2 / freedom for part, freedom in parts)
     if squares == 0:
@@ -298,15 +303,6 @@ def _summed(
         p = 2 * float(stdtr(freedom, -abs(mean) / error))
         share = (variance - parts[0][0]) / variance
     return Runs(mean, interval, p, n, n_runs, spread, deviations, share, note)
-
-
-def _note_on_runs(n_runs: tuple[int, ...]) -> str:
-    if 1 not in n_runs:
-        return ""
-    return (
-        "There is only one seed: the variance between runs is not known, and not part of the "
-        "interval. Hint: train with several seeds."
-    )
 
 
 def _between_folds(means: Float64, squares: Float64) -> float:

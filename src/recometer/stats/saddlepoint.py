@@ -1,17 +1,26 @@
-"""Saddlepoint approximations for tails of sums of independent terms, and a root search."""
+"""Tails of sums of independent terms, exact or by saddlepoint, and a root search."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
+from recometer.arrays import Float64, Int64
 from recometer.tasks import check_wanted
 
 NEAR_THE_MEAN = 1e-4
 PRECISION = 1e-9  # allowed error of the function's value
 STEPS = 200
 FAR = 1e18  # the search ends at this multiple of the guess
+MOST_MULTIPLES = 10_000
+MOST_SIZES = 64
+SAME = 1e-9  # of the largest size: allowed error of a multiple of a unit
+MOST_WORK = 2**21  # terms of the characteristic function
+TILT_PRECISION = 1e-11  # of a tilt
+DEVIATIONS = 40.0  # the width of the window, in deviations of the tilted sum
+ROUNDING = 1e-12  # of the sum of the sizes: sums this close count as equal
 
 
 def normal_quantile_of(w: float, u: float, skewness: float = 0.0) -> float:
@@ -65,3 +74,138 @@ def increasing_root(
             return None
         last_x, last_value, x = x, value, nearer
     return x
+
+
+class Tilted(NamedTuple):
+    """Random signs with odds e^(2·t·size) of a plus, for which the sum has a given mean.
+
+    `exponent` is the cost of the tilt, t·mean - K(t) with K(t) = Σ log cosh(t·size); `variance` is
+    K''(t).
+    """
+
+    t: float
+    exponent: float
+    variance: float
+
+    @classmethod
+    def to(cls, mean: float, sizes: Float64 | Int64, times: Float64) -> Tilted:
+        """Return the signs whose sum has this mean, which is between 0 and the sum of all sizes.
+
+        This uses Newton's method. K' is concave for t above 0, so its tangents reach the mean
+        before K' does, and no step goes beyond the root.
+        """
+        t = mean / float(times @ sizes**2)
+        while True:
+            e = np.exp(-2 * t * sizes)
+            shares = sizes / (1 + e)
+            slope, variance = float(times @ (shares * (1 - e))), float(times @ (4 * e * shares**2))
+            step = (mean - slope) / variance
+            if step <= TILT_PRECISION * t:
+                break
+            t += step
+        k = float(times @ (t * sizes + np.log1p(e) - np.log(2)))
+        return cls(t, t * mean - k, variance)
+
+
+def enumerated(sizes: Float64, least: float) -> float:
+    """Return the share of all assignments of signs whose sum is at least `least`.
+
+    It combines the sums of the two halves of the sizes, so that n sizes take 2 · 2^(n/2) sums
+    instead of 2^n. Horowitz & Sahni, Journal of the ACM 21, 1974.
+    """
+    first, second = (all_sums(half) for half in np.array_split(sizes, 2))
+    second.sort()
+    enough = len(second) - np.searchsorted(second, least - first, side="left")
+    return float(enough.sum()) / (len(first) * len(second))
+
+
+def all_sums(sizes: Float64) -> Float64:
+    """Return the sums of all assignments of signs: float64 [2^n]."""
+    sums = np.array([0.0])
+    for size in sizes:
+        sums = np.concatenate([sums - size, sums + size])
+    return sums
+
+
+def multiples_of_unit(sizes: Float64) -> Int64 | None:
+    """Return increasing sizes as multiples of their common unit, or None if it is too small."""
+    if len(sizes) > MOST_SIZES:
+        return None
+    off = SAME * sizes[-1]
+    unit = float(sizes[0])
+    for size in sizes[1:].tolist():
+        larger, smaller = size, unit
+        while smaller > off:
+            larger, smaller = smaller, abs(larger - round(larger / smaller) * smaller)
+        unit = larger
+        if unit * MOST_MULTIPLES < sizes[-1]:
+            return None
+    multiples = np.rint(sizes / unit)
+    # Dividing by the last size reduces rounding errors most.
+    unit = float(sizes[-1] / multiples[-1])
+    if (np.abs(sizes - multiples * unit) > off).any():
+        return None
+    return multiples.astype(np.int64)
+
+
+def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None:
+    """Return the probability that Σ ±multiple is at least `total`, by convolution.
+
+    The signs are tilted so that their mean sum is `total`. Even a far tail is then a sum of
+    probabilities that are not small, and a single Fourier transform gives all of them. `total` is a
+    sum that can occur, above 0. None if that would take too much work.
+    """
+    most = float(multiples @ times)
+    total = most - 2 * round((most - total) / 2)  # all sums have the same parity as the largest one
+    n = float(times.sum())
+    if total >= most:
+        return float(2.0**-n)
+
+    tilted = Tilted.to(total, multiples, times)
+    t, deviation = tilted.t, np.sqrt(tilted.variance) / 2  # of the sizes with a plus
+    window = DEVIATIONS * (deviation + float(multiples[-1])) + 64
+    length = int(min(most + 1, window))
+    if length * len(multiples) > MOST_WORK:
+        return None
+    from scipy.fft import next_fast_len
+
+    length = next_fast_len(length, real=True)
+    # The probabilities of a plus after tilting give the characteristic function of the sum of the
+    # sizes with a plus, minus the observed sum. All angles are multiples of 2π / length.
+    plus = 1 / (1 + np.exp(-2 * t * multiples))
+    turns = np.exp(-2j * np.pi * np.arange(length) / length)
+    steps = np.arange(length // 2 + 1)
+    function = turns[steps * -int((total + most) / 2 % length) % length]
+    for multiple, chance, count in zip(multiples.tolist(), plus, times, strict=True):
+        function *= (1 - chance + chance * turns[steps * multiple % length]) ** count
+    chances = np.fft.irfft(function, length)
+    # Add up from the observed sum upwards; lower sums are at the end of the window.
+    upwards = int((most - total) / 2 + 1)
+    if length <= most:
+        upwards = min(upwards, (length + 1) // 2)
+    tail = float(chances[:upwards] @ np.exp(-2 * t * np.arange(upwards)))
+    return float(np.exp(-tilted.exponent)) * tail
+
+
+def quantile_of(sizes: Float64, counts: Float64, total: float) -> float:
+    """Return r with P(Σ ±size ≥ total) = 1 - Φ(r), by saddlepoint approximation.
+
+    It uses K(t) = Σ log cosh(t·size), K'(t) = total, w = √(2 (t·total - K)) and u = t √K''(t).
+    """
+    sign, total = float(np.sign(total)), abs(total)
+    if total >= float(counts @ sizes) * (1 - ROUNDING):
+        # All differ in one direction, so only this assignment of signs counts: 2^-n.
+        from scipy.special import ndtri_exp
+
+        return -sign * float(ndtri_exp(-float(counts[sizes > 0].sum()) * np.log(2)))
+    tilted = Tilted.to(total, sizes, counts)
+    w = float(np.sqrt(max(0.0, 2 * tilted.exponent)))
+    return sign * normal_quantile_of(w, tilted.t * float(np.sqrt(tilted.variance)))
+
+
+def of_each_size(sizes: Float64, times: Float64) -> tuple[Float64, Float64]:
+    """Merge ascending sizes that only differ by rounding, and add up their counts."""
+    order = np.argsort(sizes, kind="stable")
+    sizes, times = sizes[order], times[order]
+    starts = np.flatnonzero(np.diff(sizes, prepend=-np.inf) > ROUNDING * sizes[-1])
+    return sizes[starts], np.add.reduceat(times, starts)

@@ -297,7 +297,9 @@ class ConfidenceSequence:
         with np.errstate(divide="ignore"):
             stakes = np.minimum(stakes, LARGEST_BET / rest)
         each = capital.each[:, np.newaxis] + np.cumsum(np.log1p(stakes * (values - rest)), axis=1)
-        most = float(_of_all(each).max(initial=-np.inf))
+        highest = each.max(axis=0)
+        of_all = highest + np.log(np.exp(each - highest).mean(axis=0))  # of the players' mean
+        most = float(of_all.max(initial=-np.inf))
         return _Capital(len(self._x), each[:, -1], max(most, capital.most))
 
 
@@ -306,13 +308,6 @@ def _aims(population: int | None) -> Float64:
     last = LAST_AIM if population is None else population
     steps = np.log(max(last, FIRST_AIM) / FIRST_AIM) / np.log(NEXT_AIM)
     return FIRST_AIM * np.power(float(NEXT_AIM), np.arange(int(steps) + 1, dtype=np.float64))
-
-
-def _of_all(each: Float64) -> Float64:
-    """Return the logarithm of the players' mean capital from the logarithms of their capital."""
-    most = each.max(axis=0)
-    found: Float64 = most + np.log(np.exp(each - most).mean(axis=0))
-    return found
 
 
 class _Capital(NamedTuple):

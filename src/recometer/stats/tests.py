@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from recometer.arrays import Float64
 from recometer.stats.grouping import Grouped, column, grouped
-from recometer.stats.sign_sums import (
+from recometer.stats.saddlepoint import (
     ROUNDING,
     all_sums,
     enumerated,
@@ -156,7 +156,9 @@ class PairedTest:
             n, n_differ = given.n, given.n_above + given.n_below
         smallest = min(1.0, self.smallest_p(n_differ))
         if n < self.needs:
-            found = Found(np.nan, "none", _too_few(n, self))
+            what = f"{'One' if n else 'No'} user has both values"
+            needs = f"; {self.sentence.replace('paired ', '')} needs two" if self.needs > 1 else ""
+            found = Found(np.nan, "none", f"{what}{needs}.")
         elif n_differ:
             found = self.function(given)
         else:
@@ -196,13 +198,6 @@ def documented(function: Callable[..., Any]) -> None:
     """Insert the names and sentences of all tests into the docstring of a function."""
     listed = ";\n        ".join(f'``"{name}"``, {test.sentence}' for name, test in TESTS.items())
     function.__doc__ = (function.__doc__ or "").replace("{tests}", f"{listed}.")
-
-
-def _too_few(n: int, test: PairedTest) -> str:
-    found = "One user has both values" if n == 1 else "No user has both values"
-    if test.needs == 1:
-        return f"{found}."
-    return f"{found}; {test.sentence.replace('paired ', '')} needs two."
 
 
 def smallest_p(n_differ: int) -> float:

@@ -12,15 +12,21 @@ import numpy.typing as npt
 
 from recometer.errors import InputError, InputTypeError, argument_text, brief
 from recometer.stats.checks import Bounds, check_bounds
-from recometer.stats.comparing import FEW_DIFFER, SPARSE, Difference, consistent
-from recometer.stats.effect_sizes import Effects
+from recometer.stats.comparing import (
+    FEW_DIFFER,
+    SPARSE,
+    Difference,
+    Effects,
+    Equivalence,
+    check_margin,
+    consistent,
+)
 from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.grouping import Column, Grouped
 from recometer.stats.means import in_units
 from recometer.stats.planning import Power, power
 from recometer.stats.relative import NEGATIVE, NOT_ABOVE_0, hull, less_1
 from recometer.stats.tests import TestResult
-from recometer.stats.two_one_sided import Equivalence, check_margin
 
 Two = tuple[npt.ArrayLike | None, npt.ArrayLike | None]
 
