@@ -98,10 +98,10 @@ def test_declaration_is_enough_for_a_new_rule(monkeypatch: pytest.MonkeyPatch) -
     assert [(step.name, step.change) for step in explanation.steps] == [
         ("ranking", "Lists are read downwards.")
     ]
-    # It appears in the description of a convention.
+    # The rule appears in the description of a convention.
     convention = rm.Convention("upwards", "Upwards", "1", up, ())
     assert "\n  Lists are read upwards." in convention.describe()
-    # It appears in the docstring and on the command line.
+    # The rule appears in the docstring and on the command line.
     assert "reading : default 'down'\n    * 'down': Lists are read downwards." in Wider.__doc__
     monkeypatch.setattr(Protocol, "declared", Wider.declared)
     assert complete_rules("rea") == ["reading="]

@@ -417,7 +417,7 @@ def power(
         A comparison, which shows how much the differences vary between users. A single evaluation
         does not. For it, assume two models with independent values that vary as much between users
         as its own: their difference has √2 times its standard deviation. In practice, the values
-        of two models for the same users are mostly correlated, so fewer users are needed.
+        of two models for the same users are usually correlated, so fewer users are needed.
     metric
         A metric with a value for each user.
     difference
@@ -473,8 +473,8 @@ def power(
     unit = stats.unit_of(values)  # the unit of the values, and thus of their differences
     found = stats.power(np.sqrt(2) * values, difference, wanted=wanted, alpha=level, unit=unit)
     note = (
-        "From one evaluation: for a model that has nothing to do with it. Models of the same users "
-        "mostly go together and need fewer."
+        "From one evaluation: for a second model with independent values. The values of two models "
+        "are usually correlated, so fewer users are needed."
     )
     return dataclasses.replace(found, note=" ".join(filter(None, (found.note, note))))
 

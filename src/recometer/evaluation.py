@@ -296,7 +296,7 @@ def evaluate(
     source
         The model output to evaluate, for instance ``rm.Factors(user_factors, item_factors)``. It
         may also be a fitted model that `from_model` recognises without further options, such as
-        one with a method ``recommend(users, k)``, which is called for the users of test. For
+        one with a method ``recommend(users, k)``, which is called for the test users. For
         folds, pass a function that fits a model to ``split.train`` (and ``split.remainder``) and
         returns a source, or a list of sources, one per fold. A dict from the names of models to any
         of these evaluates them all, and prepares the shared data (test, train, ...) only once.
@@ -314,7 +314,7 @@ def evaluate(
         (ids, or positions if the source has no ids), or a data frame with a single column, applies
         to all users. An `Interactions`, or anything that `Interactions.of` takes, has a set of
         candidates for each user (its values do not matter), as does an array of positions
-        [n_users, n], padded with -1. `Negatives` adds the items of test to such sets, and
+        [n_users, n], padded with -1. `Negatives` adds the test items to such sets, and
         `SampledCandidates` draws them. A relevant item that is not a candidate is a miss, and the
         result counts it. If the sets are samples, the values differ from those on the whole
         catalogue, and the result says so; see the rule `correction`.
@@ -378,7 +378,7 @@ def evaluate(
     DataWarning
         Among others, if a rule that you pass has no effect on the result, such as ``duplicates``
         for `Factors`. There is no such warning for the rules of a convention. Also if the source
-        does not know more than a tenth of the users of test, or of the relevant rows. That warning
+        does not know more than a tenth of the test users, or of the relevant rows. That warning
         gives examples, and says how the two sides seem to spell ids differently, if they do.
 
     Examples

@@ -238,7 +238,7 @@ class Stream:
             If the batch does not fit, or a user occurs again (see `repeated`).
         InputTypeError
             If the type of an argument is not supported, or differs between these users and the
-            users of test.
+            test users.
         """
         lists = items is not None and scores is relevance is padding is None
         if lists and self._take_indices(items, users):
@@ -430,7 +430,7 @@ class Stream:
     def compute(self) -> Evaluation:
         """Return the evaluation of all batches, as `evaluate` does for the whole output.
 
-        Users of test who are in no batch count as unknown to the source: the rule ``no_list``
+        Test users who are in no batch count as unknown to the source: the rule ``no_list``
         decides how, and ``counts["users_unknown"]`` is their number.
 
         Raises

@@ -76,7 +76,7 @@ class Ranks(Table):
         `UserFlag` bits.
     counts : mapping of str to int
         The numbers of users, items or rows that rules affected, over all users: ``users_unknown``,
-        ``items_unknown`` (distinct items of test), ``relevant_unranked`` (relevant rows of unknown
+        ``items_unknown`` (distinct test items), ``relevant_unranked`` (relevant rows of unknown
         items), ``train_test_overlap`` (rows).
     any_cutoff : bool
         Whether every metric allows cut-offs up to the number of candidates, because the candidates

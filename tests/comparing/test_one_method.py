@@ -297,7 +297,7 @@ def test_note_if_only_the_adjustment_hides_a_difference() -> None:
 
 
 def test_a_new_test_only_needs_an_entry_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only this table has the name, sentence and hypothesis of every test."""
+    """Declaring a test adds its name, sentence and hypothesis everywhere."""
     monkeypatch.setitem(TESTS, "yuen", TESTS["t"])  # monkeypatch removes it again
 
     @tests.paired("yuen", "Yuen's test of trimmed means", "the trimmed mean difference is 0")

@@ -116,7 +116,7 @@ CHECKS = (
         "unreachable",
         "relevant interactions of test with such items",
         "warning",
-        "A model that lists only items of train misses them all: it finds at most {best:.1%} of "
+        "A model that lists only training items misses them all: it finds at most {best:.1%} of "
         "what is relevant.",
         "Everything relevant in test could be found by a model of train's items.",
         of="relevant",
@@ -157,7 +157,7 @@ CHECKS = (
         "untested_users",
         "users of train without an interaction in test",
         "fact",
-        "The result says nothing about them: it is that of the users of test.",
+        "The result says nothing about them: it is that of the test users.",
         "Every user of train is tested.",
         of="users_trained",
     ),

@@ -99,7 +99,7 @@ class Whole(NamedTuple):
 
 
 def matched(train: Interactions, test: Interactions) -> tuple[Int64, Int64]:
-    """Return the positions in train of the users and of the items of test, -1 if missing."""
+    """Return the positions in train of all test users and test items, -1 if missing."""
     index = SourceIndex.of_data(train, "train")
     users = index.places_of_users(test)
     if train.item_ids is None and test.item_ids is None:
@@ -120,7 +120,7 @@ def facts_of_block(
     """Return the facts of some users, with all of their rows.
 
     `users` and `items` are the results of `matched`; `item_seen`, bool [test.n_items], says which
-    items of test have interactions in train, of any user.
+    test items have interactions in train, of any user.
     """
     rules = whole.rules
     user = ragged.users_of(test.indptr)

@@ -103,7 +103,7 @@ class Answers:
 
 
 def as_interactions(lists: TopLists, test: Interactions) -> Interactions:
-    """Return lists as interactions of the users of test."""
+    """Return lists as interactions of the test users."""
     there = lists.items >= 0
     items = np.sort(np.where(there, lists.items, lists.n_items), axis=1)
     return Interactions(

@@ -41,7 +41,7 @@ class Preflight(Findings):
     source, test, train
         Descriptions of the model's output and of the data; `train` is None if there is none.
     n_checked, n_users : int
-        How many users of test were checked, and how many there are.
+        How many test users were checked, and how many there are.
     k : int
         The number of places of each list that were checked.
     """
@@ -110,7 +110,7 @@ def check(
     """Check the output of a model before it is evaluated.
 
     The checks ask whether two calls agree, whether scores distinguish items, whether ranks agree
-    with lists, whether users and items are known, what happens to the items of train, and whether
+    with lists, whether users and items are known, what happens to the training items, and whether
     the model is better than chance. Each answer is a finding with a count, examples and its effect
     on the result.
 
@@ -121,7 +121,7 @@ def check(
     k
         The number of places of each list to check.
     n_users
-        The number of users of test to check, drawn at random; None checks all of them. All users
+        The number of test users to check, drawn at random; None checks all of them. All users
         are also checked if they are positions, or if the source contains the truth. Unknown users
         and items are always counted over all of test.
     protocol, **rules

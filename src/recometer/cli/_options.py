@@ -170,7 +170,7 @@ Candidates = Annotated[
 ]
 Negatives = Annotated[
     str | None,
-    data_option(metavar="FILE", help="Candidates without the items of test."),
+    data_option(metavar="FILE", help="Candidates without the test items."),
     Reads(),
 ]
 Exclude = Annotated[

@@ -21,7 +21,7 @@ Places = Annotated[
 Users = Annotated[
     int,
     options.rule_option(
-        min=0, help="Number of users of test to check, drawn at random; 0 checks all of them."
+        min=0, help="Number of test users to check, drawn at random; 0 checks all of them."
     ),
 ]
 Strict = Annotated[

@@ -346,7 +346,7 @@ class Compared(Printed):
         return Table(columns, rows, head=head)
 
     def _line(self, metric: str) -> str:
-        """Return the outcome by a metric that is not shown in full."""
+        """Return the outcome on a metric that is not shown in full."""
         rows = [row for row in self.rows if row.metric == metric]
         verdicts: dict[str, list[str]] = {}
         for row in rows:

@@ -53,7 +53,7 @@ class KnownMeans:
 class KnownUsers:
     """Users who count in the means of a comparison, but are unknown to some models.
 
-    Such users are mostly new. A model that learns from a user's training items has no list for
+    Most such users are new. A model that learns from a user's training items has no list for
     them, and therefore usually the value 0, while a list of popular items has a positive value.
 
     Attributes

@@ -146,7 +146,7 @@ def _is_ranked_here(model: Any) -> bool:
 
 
 def _is_simple(train: Any, test: Any, k: int) -> bool:
-    """Return whether items of train are never recommended and never relevant.
+    """Return whether training items are never recommended and never relevant.
 
     implicit ranks these items last, so it recommends them if fewer than k other items are left.
     """
@@ -186,7 +186,7 @@ class RankedHere(Source):
 
 
 def _recommended(model: Any, train: Any, test: Any, k: int) -> CountedPlaces:
-    """Request lists for the users of test from a model, in batches as large as in implicit."""
+    """Request lists for the test users from a model, in batches as large as in implicit."""
     n_users, n_items = test.shape
     lists = np.full((n_users, 0), -1, dtype=np.int64)  # may have fewer than k columns
     users = np.flatnonzero(np.diff(test.indptr)).astype(np.int32)

@@ -351,7 +351,7 @@ def first_line_of(path: pathlib.Path) -> tuple[int, str]:
 
 
 def not_of_trec(path: pathlib.Path) -> str:
-    """Explain why the first line of a file is not in TREC's format."""
+    """Explain why the first line of a file is not in TREC format."""
     number, line = first_line_of(path)
     return (
         f"line {number} is {brief(line)} ({len(line.split())} fields), but lines of TREC runs have "

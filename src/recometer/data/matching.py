@@ -229,7 +229,7 @@ def _same(one: Array, other: Array) -> bool:
 
 
 def _warn_of_strangers(users: Int64, data: Interactions, test: Interactions, what: str) -> None:
-    """Warn if `data` has none of the users of test; `users` are their places in `data`."""
+    """Warn if `data` has none of the test users; `users` are their places in `data`."""
     if len(data) and (users < 0).all() and data.user_ids is not None and test.user_ids is not None:
         warn(
             f"{what} has none of the {test.n_users:,} users of test. Hint: are its user ids, "
@@ -239,7 +239,7 @@ def _warn_of_strangers(users: Int64, data: Interactions, test: Interactions, wha
 
 
 def warn_of_unknown_train(source: str) -> None:
-    """Warn that a source knows none of the items that users of test have in train."""
+    """Warn that a source knows none of the items that test users have in train."""
     warn(
         f"{source} knows none of the items that users of test have in train: no item "
         "is left out of a ranking. Hint: are the item ids of train written like those of "

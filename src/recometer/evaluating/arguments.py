@@ -259,7 +259,7 @@ class Arguments:
     as_given: Mapping[str, Any]  # arguments as passed, to repeat the evaluation
     by_hand: Sequence[str] = ()  # the rules that the user set, which should have an effect
     popularity: Popularity | None = None  # in the whole of train, if `train` has only some users
-    expects_unknown: bool = False  # whether users of test are expected to be unknown
+    expects_unknown: bool = False  # whether test users are expected to be unknown
     some_users: bool = False  # whether this is one of several blocks of users
 
 

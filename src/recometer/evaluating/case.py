@@ -324,7 +324,7 @@ def _lists(
 
 
 def _of_evaluation(baseline: EvaluationRecord, test: Interactions, depth: int) -> TopLists:
-    """Return the lists of an evaluation for the users of test."""
+    """Return the lists of an evaluation for the test users."""
     lists = baseline.lists
     assert lists is not None
     if lists.depth < min(depth, lists.n_items):

@@ -97,7 +97,7 @@ def check_facts(
     candidates
         The argument of `evaluate`.
     examples
-        The ids of a few users of test.
+        The ids of a few test users.
     value_range
         The smallest and the largest value of test. None if test has no values.
     find
@@ -299,7 +299,7 @@ def _with_more_places(ranks: Ranks, metric: Metric, k: int) -> Bool:
     changed = np.bincount(first, minlength=ranks.n_users) > 0
     if metric.definition.name == "roc_auc":
         # Further misses change nothing if all relevant items are found. Further hits change nothing
-        # if no candidate is left, because items of train then fill the list as misses.
+        # if no candidate is left, because training items then fill the list as misses.
         hits = np.bincount(user[ranks.relevant & (ranks.above >= 0)], minlength=ranks.n_users)
         missed = hits < ranks.n_relevant
         changed = missed | changed & (unknown | (ranks.depth < ranks.n_candidates))

@@ -21,7 +21,7 @@ TEST = "test_"
 class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
     """Evaluate a module on the whole catalogue, and log the means.
 
-    The evaluator decides whether items of train are left out. Means are logged under the names
+    The evaluator decides whether training items are left out. Means are logged under the names
     of `Evaluation.flat` with a prefix, such as ``val_ndcg_at_10``, at the end of each validation,
     so that ``EarlyStopping(monitor="val_ndcg_at_10", mode="max")`` and ``ModelCheckpoint`` can
     monitor them. If a trainer has no validation, they are logged at the end of each epoch of

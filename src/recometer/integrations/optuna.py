@@ -115,9 +115,9 @@ class IntervalPruner:
 
     Notes
     -----
-    Pass it to Optuna as ``optuna.create_study(pruner=IntervalPruner())``. Two models
-    mostly have correlated values for the same users, so their difference is more certain than their
-    means. This pruner therefore prunes late, but rarely wrongly.
+    Pass it to Optuna as ``optuna.create_study(pruner=IntervalPruner())``. Two models usually have
+    correlated values for the same users, so their difference is more certain than their means. This
+    pruner therefore prunes late, but rarely wrongly.
     """
 
     def __init__(self, warmup_steps: int = 0) -> None:

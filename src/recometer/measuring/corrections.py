@@ -1,7 +1,7 @@
 """Estimates of metrics on the whole catalogue, from sampled candidates.
 
 See Krichene & Rendle 2020, On Sampled Metrics for Item Recommendation (KDD). Of N other items, X
-are above a user's relevant item, and x of these are among the m drawn items. Other items of test
+are above a user's relevant item, and x of these are among the m drawn items. Other test items
 are always candidates, so their number above the item is known exactly. The item's rank is
 ``head + X``. A metric that adds up ``f(rank)`` over the relevant items is corrected by replacing
 each ``f(head + X)`` by an estimate that depends only on x.
@@ -34,7 +34,7 @@ class Places:
 
     user: Int64
     hits_before: Int64  # number of relevant items before this item
-    head: Int64  # the rank among the items of test only
+    head: Int64  # the rank among the test items only
     sampled_before: Int64  # number of drawn items before it
     gain: Float64  # gain of the item, or mean gain of tied items
     weight: Float64  # the probability of the row

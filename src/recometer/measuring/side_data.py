@@ -292,11 +292,11 @@ def members(catalogue: Catalogue, group: str) -> Int64:
 def of_judged_items(
     ranks: Ranks, test: Interactions, train: Interactions
 ) -> tuple[Int64, Int64, int]:
-    """Return the positions of judged items and of the items of train.
+    """Return the positions of judged items and of the training items.
 
     Returns
     -------
-    int64 [n_judged], int64 [n_items of train], int
+    int64 [n_judged], int64 [n_training_items], int
         The last value is the total number of positions.
     """
     items = _Items(ranks.item_ids, test.n_items)
@@ -323,7 +323,7 @@ def _judged_items(
 ) -> Int64:
     """Return the positions of judged items, including items that the source does not know (-1).
 
-    A user's unknown items are the remaining items of test, which are matched by their gains.
+    A user's unknown items are the remaining test items, which are matched by their gains.
     """
     unknown = np.flatnonzero(ranks.item < 0)
     if not len(unknown):

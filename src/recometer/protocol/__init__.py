@@ -328,10 +328,9 @@ class Protocol:
         rule(
             "test",
             {
-                "test": "The mean is over all users of test; a user without a list has only "
-                "misses.",
+                "test": "The mean is over all test users; a user without a list has only misses.",
                 "all": "The mean is over all users, including those who have nothing in test.",
-                "known": "The mean is over the users of test with a list.",
+                "known": "The mean is over the test users with a list.",
                 "relevant": "The mean is over the users with a relevant item; a user without a "
                 "list has only misses.",
                 "known_relevant": "The mean is over the users with a list and a relevant item.",
@@ -539,10 +538,10 @@ class Protocol:
     seen: Literal["removed", "kept_in_lists", "kept"] = rule(
         "removed",
         {
-            "removed": "A user's items of train are removed from the ranking, lists and test.",
-            "kept_in_lists": "A user's items of train stay in lists, but are removed from other "
+            "removed": "A user's training items are removed from the ranking, lists and test.",
+            "kept_in_lists": "A user's training items stay in lists, but are removed from other "
             "rankings.",
-            "kept": "A user's items of train stay in the ranking, in lists and in test.",
+            "kept": "A user's training items stay in the ranking, in lists and in test.",
         },
         step="ranking",
         about="If users come back to the same items (music, groceries), use 'kept', so that the "

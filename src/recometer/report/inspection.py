@@ -20,7 +20,7 @@ from recometer.report.inputs import Inputs
 from recometer.report.lists import ListSource, Place, named, places_of
 from recometer.report.model import Entry, InspectedUser, Inspector, Missed, UserLists
 
-MOST_HISTORY = 50  # maximum number of items of train that are shown
+MOST_HISTORY = 50  # maximum number of training items that are shown
 MOST_MISSED = 30
 FEW_USERS = 40  # up to this number, all users are shown
 

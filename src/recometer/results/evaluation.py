@@ -101,7 +101,7 @@ class EvaluationRecord(rendering.Printed):
 
     @property
     def n_users(self) -> int:
-        """Number of users of test, including users without a defined value."""
+        """Number of test users, including users without a defined value."""
         return len(self.n_relevant)
 
     @cached_property

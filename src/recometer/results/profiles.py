@@ -13,7 +13,7 @@ from recometer.ragged import PER_USER, Record
 class FoundByPopularity(Record):
     """The number of each user's relevant items that were found, by their popularity in train.
 
-    The items of train are sorted by their number of training users. The first band has the most
+    The training items are sorted by their number of training users. The first band has the most
     popular items, with a fifth of the rows of train, and so on. Items with equal numbers of users
     are in the same band, and items that train lacks are in the last band. See `recometer.report`.
 

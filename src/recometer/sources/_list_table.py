@@ -296,7 +296,7 @@ def _check_positions(table: ListTable, n_items: int) -> None:
 def _warn_of_strangers(table: ListTable, test: Interactions, others: Sequence[Array]) -> None:
     """Warn if no item of test is listed, and nothing shows that both sides spell ids the same.
 
-    The table's ids do not yet include the items of test. `others` are the item ids of train and of
+    The table's ids do not yet include the test items. `others` are the item ids of train and of
     the catalogue.
     """
     if table.item_ids is None or test.item_ids is None or not len(test.item_ids):

@@ -105,7 +105,7 @@ USERS_PER_BATCH = 1024
 class Batches(NamedTuple):
     """Scores of all items, requested for some users at a time."""
 
-    # Takes users of test that the source knows. Returns their scores, float32 or float64
+    # Takes test users that the source knows. Returns their scores, float32 or float64
     # [len(users), n_columns], as a contiguous array or a tensor on a device.
     ask: Callable[[Int64], Any]
     request: Request
@@ -173,7 +173,7 @@ class ScoredInBatches(Source):
 
     @abc.abstractmethod
     def batches(self, aligned: Aligned, request: Request) -> Batches:
-        """Return scores for users of test, in batches."""
+        """Return scores for test users, in batches."""
 
     def rank(self, request: Request) -> Ranks:
         """Return the rank of each judged item of each user of test; see `Ranks`."""
@@ -204,7 +204,7 @@ class TopWork:
         )
 
     def count(self, users: Int64, scores: Any) -> None:
-        """Find the best items of some users of test, from their scores."""
+        """Find the best items of some test users, from their scores."""
         aligned, best, rule = self.aligned, self.best, self.rule
         scores = compared(scores, self.protocol)
         scores = mask_scores(aligned, users, scores)
@@ -260,7 +260,7 @@ class RankWork:
         self.score = None if request.protocol.score_above is None else np.full(n, np.nan)
 
     def count(self, users: Int64, scores: Any) -> None:
-        """Rank all items for some users of test, from their scores."""
+        """Rank all items for some test users, from their scores."""
         aligned = self.aligned
         scores = compared(scores, self.protocol)
         scores = mask_scores(aligned, users, scores)

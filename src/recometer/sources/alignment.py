@@ -51,7 +51,7 @@ class Aligned:
     item_rows: Int64 | None  # the source's row of each item position; None if both are equal
     judged_indptr: Int64
     # Item positions, ascending within a user; -1 if the source lacks the item or it is not a
-    # candidate. Items of train are left out.
+    # candidate. Training items are left out.
     judged: Int32
     # The judged rows that can be ranked (known user and item; None if all can), and a separate
     # table of these rows.
@@ -69,7 +69,7 @@ class Aligned:
     # candidate; None if all are. Fields such as `n_items`, `item_rows` and `judged` use item
     # positions.
     numbers: Int32 | None = None
-    # The candidates of each user, ascending, without items of train. None means all items.
+    # The candidates of each user, ascending, without training items. None means all items.
     candidate_indptr: Int64 | None = None
     candidates: Int32 | None = None
     # If users have sets of candidates: for each user, the number of items of the catalogue that are
@@ -89,7 +89,7 @@ class Aligned:
 
     @property
     def n_users(self) -> int:
-        """Number of users of test."""
+        """Number of test users."""
         return len(self.rows)
 
     @property
@@ -138,7 +138,7 @@ class Aligned:
         return self.n_items - np.diff(self.excluded_indptr) - listed
 
     def locate(self, users: Int64, items: npt.NDArray[np.integer]) -> Int64:
-        """Find candidates of users of test among items of the whole catalogue.
+        """Find candidates of test users among items of the whole catalogue.
 
         `items` are positions among the sorted item ids, or -1. Returns item positions as in
         `judged`, or -1 for items that are not candidates of their user. A user's training items

@@ -216,7 +216,7 @@ class Facts:
     sized
         Whether the source takes only the memory of its arrays.
     of_unknown
-        How messages describe users of test that the model does not know.
+        How messages describe test users that the model does not know.
     """
 
     arrays: Mapping[str, object]

@@ -33,9 +33,9 @@ WAYS = ("uniform", "popularity")
 
 @dataclasses.dataclass(frozen=True)
 class SampledCandidates:
-    """Candidates that consist of each user's items of test, and other items drawn at random.
+    """Candidates that consist of each user's test items, and other items drawn at random.
 
-    ``rm.evaluate(..., candidates=rm.SampledCandidates(100))`` ranks each user's items of test among
+    ``rm.evaluate(..., candidates=rm.SampledCandidates(100))`` ranks each user's test items among
     100 items that the user has in neither train nor test. They are drawn without replacement, and
     separately for each user: a draw does not depend on other users, the order of the data, the
     number of threads or the platform. If there are too few items to draw from, the user gets all of
@@ -91,11 +91,11 @@ class SampledCandidates:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Negatives:
-    """Candidates that consist of each user's items of test, and of the negatives passed here.
+    """Candidates that consist of each user's test items, and of the negatives passed here.
 
-    Files of sampled negatives, such as NCF's (99 per user), often do not contain the items of test.
+    Files of sampled negatives, such as NCF's (99 per user), often do not contain the test items.
     With ``candidates=negatives``, every item of test would therefore be a miss. Instead,
-    ``candidates=rm.Negatives(negatives)`` ranks the items of test among the negatives.
+    ``candidates=rm.Negatives(negatives)`` ranks the test items among the negatives.
 
     Parameters
     ----------

@@ -675,7 +675,7 @@ def rank_candidates(work: FactorsWork, request: Request) -> None:
 
 
 def _rank_candidates_of(work: FactorsWork, users: Int64, ticker: Ticker) -> None:
-    """Rank the judged items of some users of test among each user's candidates."""
+    """Rank the judged items of some test users among each user's candidates."""
     ticker.advance()
     aligned = work.aligned
     assert aligned.candidate_indptr is not None

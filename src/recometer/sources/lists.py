@@ -432,7 +432,7 @@ USERS_PER_TASK = 4096
 
 
 class ListFacts(NamedTuple):
-    """Facts about the users of test that do not depend on the order of lists."""
+    """Facts about the test users that do not depend on the order of lists."""
 
     n_excluded: Int64
     n_candidates: Int64  # -1 if unknown
@@ -934,7 +934,7 @@ def only_candidates(table: ListTable, aligned: Aligned) -> tuple[ListTable, int]
     """Drop the entries that are not candidates; later entries move up.
 
     Returns the table, with items numbered as in `aligned.judged`, and the number of dropped entries
-    of users of test.
+    of test users.
     """
     who = _users_of_entries(table, aligned)
     items = aligned.locate(np.maximum(who, 0), table.items)
@@ -975,7 +975,7 @@ def without_seen_repeats(table: ListTable, aligned: Aligned) -> ListTable:
 
 
 def has_list(table: ListTable, aligned: Aligned) -> Bool:
-    """Return a mask of users of test whose lists have at least one item: bool [n_users]."""
+    """Return a mask of test users whose lists have at least one item: bool [n_users]."""
     who = _users_of_entries(table, aligned)
     has = np.zeros(aligned.n_users, bool)
     has[who[(who >= 0) & (table.items >= 0)]] = True

@@ -441,7 +441,7 @@ def for_test(
     *,
     seen: bool,
 ) -> Source:
-    """Wrap a model for the users of test.
+    """Wrap a model for the test users.
 
     Parameters
     ----------

@@ -430,7 +430,7 @@ class Pairs(Source):
     def _place(
         self, request: Request, every_row: bool = False
     ) -> tuple[Aligned, Int64, Entries, Places]:
-        """Return the rows of the users of test, their kinds, and the places of candidates.
+        """Return the rows of the test users, their kinds, and the places of candidates.
 
         With `every_row`, -inf is a score like any other, which metrics of ratings need.
         """
@@ -541,9 +541,9 @@ class Judged(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Entries:
-    """The rows of the users of test, in the order of users and items."""
+    """The rows of the test users, in the order of users and items."""
 
-    user: Int64  # users of test
+    user: Int64  # test users
     item: Int64  # positions among the sorted item ids
     n_items: int
     judged: Bool  # whether the pair is in test but not in train
@@ -564,7 +564,7 @@ class Entries:
         """Determine the kind of each row."""
         known = aligned.item >= 0
         in_test = ragged.numbered(aligned.judged_indptr, aligned.item, n_items)[known]
-        # Items of train are numbered among the items that may be recommended to any user.
+        # Training items are numbered among the items that may be recommended to any user.
         number = item if aligned.numbers is None else aligned.numbers[item]
         in_train = ragged.numbered(aligned.excluded_indptr, aligned.excluded, aligned.n_items)
         excluded = ragged.among(ragged.pairs(user, number, aligned.n_items), in_train)

@@ -38,7 +38,7 @@ from recometer.sources.pairs import UNREAD, UNREAD_WITH_TRUTH, Pairs
 from recometer.sources.scores import MATRIX_BYTES, Scores
 
 Work = RankWork | TopWork
-NO_BATCH = "are in no batch of the stream"  # how messages describe users of test without a batch
+NO_BATCH = "are in no batch of the stream"  # how messages describe test users without a batch
 PER_ROW = ("above", "tied", "before", "score")  # fields of `RankWork` with an entry per row
 # The counts that depend on the lists; all others depend only on test, train and candidates.
 COUNTS_OF_LISTS = (
@@ -88,7 +88,7 @@ class Streamed(abc.ABC):
 
 
 class OfTest(Streamed, Source):
-    """Output for the users of test; each user may occur only once.
+    """Output for the test users; each user may occur only once.
 
     Parameters
     ----------
@@ -117,13 +117,13 @@ class OfTest(Streamed, Source):
 
     @cached_property
     def _user_ids(self) -> Array:
-        """The ids of the users of test, or their positions."""
+        """The ids of the test users, or their positions."""
         test = self._asked.test
         return np.arange(test.n_users) if test.user_ids is None else test.user_ids
 
     @property
     def n_users(self) -> int:
-        """The number of users of test in the batches."""
+        """The number of test users in the batches."""
         return int(np.count_nonzero(self.came))
 
     def add_strangers(self, user_ids: Array) -> None:
@@ -166,9 +166,9 @@ def union(parts: Sequence[Array]) -> Array:
 
 
 class StreamedScores(OfTest):
-    """Scores of all items, counted directly into the arrays of all users of test.
+    """Scores of all items, counted directly into the arrays of all test users.
 
-    `index` has the items of the stream and the users of test; test and train are matched with it
+    `index` has the items of the stream and the test users; test and train are matched with it
     only once. For the other parameters, see `OfTest`.
     """
 
@@ -197,7 +197,7 @@ class StreamedScores(OfTest):
         return [*self._ranked.values(), *self._listed.values()]
 
     def add(self, batch: Scores, rows: Int64, users: Int64) -> None:
-        """Count some rows of a batch: the scores of some users of test."""
+        """Count some rows of a batch: the scores of some test users."""
         index, own = batch.index, self._index
         if index.item_ids is not None and (
             own.item_ids is None or not np.array_equal(index.item_ids, own.item_ids)
@@ -617,7 +617,7 @@ class StreamedLists(OfTest):
         self._n_lists += len(users)
 
     def _rank_all(self, source: Lists) -> None:
-        """Rank lists of all users of test, in the order of test, as a single call would."""
+        """Rank lists of all test users, in the order of test, as a single call would."""
         ranks = source.rank(self._asked) if self._is_ranked else None
         lists = None if self._k is None else source.top(self._asked, self._k)
         self._complete = ranks, lists
@@ -642,7 +642,7 @@ class StreamedLists(OfTest):
             self._listed.add(self._of_codes(lists))
 
     def _narrowed(self, places: Int64, others: Array) -> Request:
-        """Return the request for only some users of test, and for some who are not in test."""
+        """Return the request for only some test users, and for some who are not in test."""
         request = self._request
         test = request.test.select_users(places)
         if len(others):

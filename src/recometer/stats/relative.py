@@ -153,7 +153,10 @@ def _on_side(end: float, like: float) -> float:
 
 
 def _by_flips(ratios: Grouped, confidence: float) -> tuple[float, float]:
-    """Return the ends of the ratios for which the randomisation test of x - ratio · y keeps 0."""
+    """Return the ends of the interval of a ratio, by inverting the randomisation test.
+
+    The interval has all ratios for which the test does not reject a mean of 0 of x - ratio · y.
+    """
     from scipy.special import ndtri
 
     target = -float(ndtri((1 - confidence) / 2))
@@ -168,7 +171,7 @@ def _by_flips(ratios: Grouped, confidence: float) -> tuple[float, float]:
 
 
 def _fieller(ratios: Grouped, confidence: float) -> tuple[float, float]:
-    """Return the ends of the ratios for which Student's t test of x - ratio · y keeps 0.
+    """Return the ends of the interval of a ratio, by inverting Student's t test of x - ratio · y.
 
     Let e be the residuals x - estimate · y, which add up to 0. A ratio at the distance d from the
     estimate is kept if d² ȳ² ≤ t² / n · (s²(e) - 2 d s(e, y) + d² s²(y)).

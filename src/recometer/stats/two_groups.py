@@ -142,7 +142,7 @@ class TwoGroups:
         )
 
     def _relative(self, difference: Interval, bounds: Bounds | None) -> Interval:
-        """Return all θ for which Welch's test of the mean of first - (1 + θ) second keeps 0."""
+        """Return all θ for which Welch's test does not reject 0 as first - (1 + θ) second."""
         one, two, confidence = self.first, self.second, difference.confidence
         n = one.n + two.n
         lowest = -np.inf if bounds is None else bounds[0]

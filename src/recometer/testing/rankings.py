@@ -34,7 +34,7 @@ def rank(
     gains : float, of the same shape
         The values in test, with NaN for items that were not judged.
     excluded : bool, of the same shape, optional
-        Items of train, which are neither candidates nor judged.
+        Training items, which are neither candidates nor judged.
     unranked : bool, of the same shape, optional
         Items that the source does not know, which are not candidates.
     relevant_from : float or str, optional

@@ -335,7 +335,7 @@ def tail_share(
     """Share of the listed items that belong to the long tail; in [0, 1].
 
     The tail is every item outside the head. The head is the smallest set of most popular items that
-    makes up 80% of the interactions of train, together with all items as popular as the last one.
+    makes up 80% of the training interactions, together with all items as popular as the last one.
 
     References
     ----------
@@ -365,7 +365,7 @@ def tail_share(
 def _percentiles(count: Int64) -> Float64:
     """Return each item's mean rank by ascending popularity, divided by the number of items.
 
-    Only items of train count; the others get 0.
+    Only training items count; the others get 0.
     """
     seen = np.sort(count[count > 0])
     below = np.searchsorted(seen, count, side="left")

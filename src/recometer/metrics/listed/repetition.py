@@ -26,7 +26,7 @@ SOURCE = "Li, Jullien, Ariannezhad & de Rijke 2023"
 def repeated_hits(data: ListData, cutoffs: Int64) -> Float64:
     """Share of the hits that the user already has in train; in [0, 1].
 
-    Use it with the rule ``seen="kept"``. By default, items of train are neither listed nor
+    Use it with the rule ``seen="kept"``. By default, training items are neither listed nor
     relevant, and the share is 0.
 
     References
@@ -50,7 +50,7 @@ def repeated_hits(data: ListData, cutoffs: Int64) -> Float64:
 def new_hits(data: ListData, cutoffs: Int64) -> Float64:
     """Share of the hits that the user does not have in train; in [0, 1].
 
-    It is 1 - `repeated_hits`. By default, items of train are not ranked, and the share is 1.
+    It is 1 - `repeated_hits`. By default, training items are not ranked, and the share is 1.
 
     References
     ----------

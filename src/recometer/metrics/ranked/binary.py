@@ -197,7 +197,7 @@ def recall(
             "The weight of recall relative to precision.", above=0, examples=(0.5, 2)
         ),
         "denominator": Parameter(
-            "The divisor of the hits in the precision.",
+            "The denominator of the precision.",
             choices={"k": "k", "list": "min(k, length of the list)"},
             for_conventions=True,
         ),
