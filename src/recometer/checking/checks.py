@@ -306,7 +306,7 @@ EFFECTS = {
 
 
 def _unknown(answers: Answers, side: str, kind: Kind) -> Finding:
-    """Count the users or items of test, or of train, that the source does not know."""
+    """Count the users or items in test or train that the source does not know."""
     data = answers.whole if side == "test" else answers.train
     what = f"{kind}s of {side} that the source does not know"
     if data is None:

@@ -83,7 +83,7 @@ def check_stdin(paths: Sequence[str], form: InputFormat | None) -> None:
         )
 
 
-NONE = "none"  # in place of a column name, says that no column is read
+NONE = "none"  # a column name that stands for no column
 OPTIONAL = ("value", "time")  # columns that none switches off
 
 

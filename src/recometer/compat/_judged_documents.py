@@ -191,7 +191,7 @@ def _single(scores: Float64 | list[float]) -> Float64:
 def _count_below(
     rows: Float64, lengths: Int64, user: Int64, wanted: Float64, *, equal: bool
 ) -> Int64:
-    """Count the numbers in a user's row that are below a number, or at most equal, by bisection."""
+    """Count the numbers in a user's row below (or if `equal`, up to) a number, by bisection."""
     low, high = np.zeros(len(user), np.int64), lengths[user]
     flat, begin, last = rows.reshape(-1), user * rows.shape[1], max(rows.shape[1] - 1, 0)
     for _ in range(rows.shape[1].bit_length()):

@@ -164,8 +164,8 @@ class Impressions:
         maximise
             Whether a higher value is better. False for costs.
         min_effective
-            The least effective number of users, (Σ W)² / Σ W² with W the summed weights of a user.
-            A policy below it is refused.
+            The minimum effective number of users, (Σ W)² / Σ W², with W the summed weights of a
+            user. Policies below it are refused.
         confidence
             The coverage of intervals, in (0, 1).
         reward_range
@@ -222,9 +222,9 @@ class Impressions:
     ) -> UserSums:
         """Return the sums of each user, from which all estimates follow.
 
-        Sums of several blocks of a log add up: ``(one + other).values()`` is what `evaluate` of
-        the whole log gives, if no slate is in two blocks. Users may be in several. The parameters
-        are those of `evaluate`.
+        Sums of several blocks of a log add up: ``(one + other).values()`` is what `evaluate`
+        returns for the whole log. Users may be in several blocks, but a slate must be in only one.
+        The parameters are those of `evaluate`.
         """
         if not isinstance(policies, Mapping):
             raise InputTypeError(
@@ -361,7 +361,7 @@ class Impressions:
 
 
 def check_slates(slates: object, has_slates: bool) -> None:
-    """Raise unless slates are stated exactly for a log that has some."""
+    """Raise unless `slates` is passed for a log with slates, and only for such a log."""
     known = get_args(Slates)
     if slates is not None and slates not in known:
         raise UnknownNameError(

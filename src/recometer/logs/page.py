@@ -68,7 +68,7 @@ def _facts(title: str, table: Table) -> Facts:
 
 
 def _standings(values: Any, estimator: str, pairs: tuple[PairRow, ...]) -> Standings:
-    """Return all policies by an estimator, best first, with ranks as those of models."""
+    """Rank all policies on an estimator, best first, in the same way as models."""
     names = values.policies
     rows = [row for row in pairs if row.metric == estimator]
     p_values = np.ones((len(names), len(names)))

@@ -36,7 +36,7 @@ class Policy:
         The probability of items that the logged policy never shows there; None if not all of its
         probabilities are known.
     from_candidates
-        Whether they come from a table of candidates.
+        Whether the probabilities come from a table of candidates.
     """
 
     probability: Float64

@@ -76,7 +76,7 @@ class UserSums:
     has_slates: bool
 
     def __add__(self, other: UserSums) -> UserSums:
-        """Return the sums of both blocks; a user may be in both, a slate in one.
+        """Return the sums of both blocks; a user may be in both, but a slate must be in only one.
 
         Raises
         ------
@@ -106,7 +106,7 @@ class UserSums:
         policies = {}
         for name, one in self.policies.items():
             two = other.policies[name]
-            # The unsupported probability may be known of one block only.
+            # The unsupported probability may be known for only one block.
             names = [what for what in one.columns if what in two.columns]
             policies[name] = PolicySums(
                 {what: added(one.columns[what], two.columns[what]) for what in names},

@@ -41,7 +41,7 @@ class Weights:
     largest : tuple of float
         The largest weights, decreasing.
     largest_share
-        The share of the largest one in the sum.
+        The share of the largest weight in the sum of all weights.
     mean, mean_interval
         The mean weight, which is 1 (less `unsupported`) if the propensities are right.
     unsupported
@@ -81,7 +81,7 @@ UNKNOWN = Weights(
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-    """The value of a policy by an estimator.
+    """The value of a policy, as an estimator finds it.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class Estimate:
 class PolicyValues(Printed):
     """The values of policies, estimated from a log of another one.
 
-    ``values["new", "snips"]`` is an `Estimate`, and ``values["new"]`` the one by the first
+    ``values["new", "snips"]`` is an `Estimate`, and ``values["new"]`` is the one of the first
     estimator. ``"logged"`` is the mean reward of the log itself.
 
     Attributes
@@ -121,7 +121,7 @@ class PolicyValues(Printed):
     maximise, confidence, clip
         As given.
     negative
-        Whether a reward is negative, so that differences are not relative to anything.
+        Whether any reward is negative, in which case there are no relative differences.
     """
 
     estimates: dict[tuple[str, str], Estimate]
@@ -155,11 +155,11 @@ class PolicyValues(Printed):
     def compare(
         self, *, baseline: str | None = None, correction: Correction = "holm"
     ) -> PolicyComparison:
-        """Compare the policies pairwise on the same log, by the same users.
+        """Compare the policies pairwise on the same log, over the same users.
 
         The difference of two estimates is the mean of the differences of the users' linearised
         values; its interval is Student's, and p that of the paired t test. p is adjusted over the
-        comparisons by the first estimator.
+        comparisons on the first estimator.
 
         Parameters
         ----------
@@ -332,7 +332,7 @@ class PolicyComparison(Printed):
         return self.values.confidence
 
     def known(self, estimator: str) -> str:
-        """Return an estimator, if there are values by it."""
+        """Return the name of an estimator that has values; refuse any other."""
         return known("There are no values by the estimator", estimator, self.values.estimators)
 
     def higher_is_better(self, _: str) -> bool:

@@ -118,7 +118,7 @@ def joined(tables: Sequence[ListTable]) -> ListTable:
         codes, item_ids = ids.encode(np.concatenate(every), "item ids of Lists", np.int32)
         n_items, begin = len(item_ids), 0
         for number, own in enumerate(every):
-            # -1 stays -1: it reads the appended element.
+            # Padding stays -1, because -1 selects the appended element.
             places = np.append(codes[begin : begin + len(own)], np.int32(-1))
             items[number] = places[items[number]]
             if repeats:
