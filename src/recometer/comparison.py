@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer import stats
-from recometer.arrays import Array, Float64
+from recometer.arrays import Array
 from recometer.comparing import wording
 from recometer.comparing.alike import check_alike, read_allow
 from recometer.comparing.compared import Compared, margin_of, primary_of
@@ -427,7 +427,8 @@ def power(
     wanted
         The power to achieve.
     alpha
-        Level of significance, two-sided. None takes 1 - confidence, divided by m for m comparisons.
+        Level of significance, two-sided. None takes 1 - confidence. To plan for m comparisons, pass
+        that divided by m.
 
     Returns
     -------
@@ -663,7 +664,10 @@ def _standings(
     chance = [one for one in models if one.model.by_chance]
     first, options = ranked[0], ranked[0].options
     board = type(first).board(ranked, chance, rows)  # type: ignore[arg-type]
-    adjusted = _by_holm(board.p_values)
+    # Each pair counts once: adjust the p above the diagonal.
+    adjusted = np.where(np.tri(len(ranked), dtype=bool), np.nan, board.p_values)
+    adjusted = stats.adjust(adjusted, "holm")
+    adjusted = np.fmax(adjusted, adjusted.T)
     if correction == "tukey" and isinstance(first, Paired):
         tukey = tukey_by(first.metric, [one.model for one in ranked], first.users, options)
         adjusted = np.maximum(board.p_values, tukey.p_values)
@@ -689,15 +693,6 @@ def _standings(
         )
     sign = -1 if higher else 1
     return sorted(found, key=lambda one: np.inf if np.isnan(one.mean) else sign * one.mean)
-
-
-def _by_holm(p_values: Float64) -> Float64:
-    """Adjust p over all pairs."""
-    upper = np.triu_indices(len(p_values), 1)
-    adjusted = np.ones_like(p_values)
-    adjusted[upper] = stats.adjust(p_values[upper], "holm")
-    adjusted.T[upper] = adjusted[upper]
-    return adjusted
 
 
 def _check_users(rows: Sequence[PairRow]) -> None:

@@ -138,18 +138,12 @@ def hull(
 
 def on_side_of(relative: Interval, difference: Interval) -> Interval:
     """Return a relative interval, with the same signs of its ends as those of the difference."""
-    ends = [
-        end if np.isnan([end, like]).any() else _on_side(end, like)
-        for end, like in zip(relative, difference, strict=True)
-    ]
+    ends = []
+    for end, like in zip(relative, difference, strict=True):
+        nearest = float(np.nextafter(0.0, like))
+        of_sign = max(end, nearest) if like > 0 else min(end, nearest) if like < 0 else 0.0
+        ends.append(end if np.isnan([end, like]).any() else of_sign)
     return dataclasses.replace(relative, low=ends[0], high=ends[1])
-
-
-def _on_side(end: float, like: float) -> float:
-    if like == 0:
-        return 0.0
-    nearest = float(np.nextafter(0.0, like))
-    return max(end, nearest) if like > 0 else min(end, nearest)
 
 
 def _by_flips(ratios: Grouped, confidence: float) -> tuple[float, float]:
