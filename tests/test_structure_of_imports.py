@@ -55,7 +55,7 @@ ORDER = (
     "check",
     "",
 )
-# Pairs of packages of which neither may import the other.
+# Pairs of packages that must not import each other.
 APART = (("sources", "metrics"), ("sources", "ties"), ("sources", "split"))
 
 

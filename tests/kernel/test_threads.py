@@ -36,7 +36,7 @@ def tables(rng):
 
 
 class Ranking:
-    """Inputs that all threads share, and outputs of which each thread writes a separate part."""
+    """Inputs that all threads share, and outputs, with a separate part for each thread."""
 
     def __init__(self, instruction_set, dtype, shuffled):
         rng = np.random.default_rng(5)

@@ -36,7 +36,7 @@ def leave_out(ranks: Ranks, protocol: Protocol) -> Ranks:
         ranks = dataclasses.replace(ranks, n_candidates=n_candidates)
     if not missing.any():
         return ranks
-    once = missing & ranks.relevant  # the same items count as in n_relevant
+    once = missing & ranks.relevant  # counted in the same way as in n_relevant
     if ranks.repeated is not None:
         once &= ~ranks.repeated
     gone = np.diff(ragged.offsets(once, ranks.indptr))

@@ -223,8 +223,8 @@ def _entries(texts: pl.Series) -> tuple[Int64, pl.Series, dict[str, Int64]]:
 def _marked(lines: pl.DataFrame, mark: str, first: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the marked lines of answers that mark their entries, and the other answers' lines.
 
-    These answers have a line that matches `first`, or mark every line. Other lines of theirs are
-    introductions and remarks.
+    An answer marks its entries if one of its lines matches `first`, or if every line is marked. Its
+    unmarked lines are introductions and remarks.
     """
     import polars as pl
 

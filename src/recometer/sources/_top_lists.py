@@ -191,7 +191,7 @@ def only_unjudged(aligned: Aligned) -> Aligned:
 
 
 def first_of_lists(*, begin: Int64, input_order: bool = False, **call: Any) -> None:
-    """Find the first places of lists, of which no item is judged; see `_kernel.rank_lists`."""
+    """Find the first places of lists without judged items; see `_kernel.rank_lists`."""
     none, spare = np.zeros(0, np.int64), np.zeros(len(begin), np.int64)
     counts: dict[str, Any] = dict.fromkeys(("given", "listed", "removed", "repeated"), spare)
     _kernel.rank_lists(

@@ -250,8 +250,8 @@ class Factors(Source):
         )
 
 
-# A task needs enough users that packing the items costs little. It must have few enough that their
-# counts stay in the cache, memory is bounded, and no thread waits long for the last task.
+# A task needs enough users to make packing the items cheap by comparison, but few enough to keep
+# their counts in the cache, to bound memory, and not to let threads wait long for the last task.
 USERS_PER_TASK = 504
 JUDGED_PER_TASK = 25_000
 # Tasks have more users if users may finish early, because few are left for the last items.

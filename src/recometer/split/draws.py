@@ -36,5 +36,5 @@ def draw_places(keys: UInt64, seed: int) -> UInt64:
 
 
 def limit(share: float) -> np.uint64:
-    """Return the number below which a draw is with this probability."""
+    """Return the threshold that a draw is below with this probability."""
     return np.uint64(min(int(share * 2.0**64), 2**64 - 1))

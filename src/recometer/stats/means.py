@@ -153,8 +153,8 @@ def interval_of(
 ) -> Interval:
     """Return the interval of grouped values; see `interval`.
 
-    If the values have sizes, `why` says why in the note. If also `of_clusters`, values are sums of
-    clusters, and sizes are their numbers of rows.
+    If the values have sizes, the note says `why`. With `of_clusters`, values are sums of clusters,
+    and sizes are their numbers of rows.
     """
     if kind not in get_args(Kind):
         hint = did_you_mean(str(kind), get_args(Kind))

@@ -89,7 +89,7 @@ def power(
     alpha: float = 0.05,
     unit: float | None = None,
 ) -> Power:
-    """Return the power of a paired comparison, from the variation of the differences found.
+    """Return the power of a paired comparison, from the variation of the observed differences.
 
     The power is that of the paired t test. The power of the randomisation test is close to it:
     within 5 points from 50 users on if at least 30 differ, even for skewed differences, and within
