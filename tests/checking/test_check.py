@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -410,3 +411,29 @@ def test_listed_items_that_the_catalogue_lacks():
     for catalogue in (None, 3):
         found = rm.check(lists, test, catalogue=catalogue)["listed_items_unknown"]
         assert (found.count, found.sentence[:12]) == (None, "Not checked:")
+
+
+def test_invalid_places_of_generated_lists() -> None:
+    catalogue = rm.Catalogue({"item": [1, 2, 3], "title": ["Hamlet", "hamlet", "Up"]})
+    answers = {
+        "ann": "1. Up\n2. Hamlet\n3. Up\n4. Foo",
+        "bob": "",
+        "cat": "[1,",
+        "dan": '["Foo", "Bar", "Up"]',
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        lists = rm.Lists.from_text(answers, catalogue)
+    found = rm.check(lists, {user: [3] for user in answers}, catalogue=catalogue)
+    counts = {one.name: (one.count, one.total, one.examples) for one in found.findings}
+    assert "listed_items_unknown" not in counts
+    assert counts["places_unknown"] == (4, 8, ("Foo", "[1,", "Bar"))
+    assert counts["places_shared"] == (1, 8, ("Hamlet",))
+    assert counts["places_repeated"] == (1, 8, ("Up",))
+    assert counts["answers_without_list"] == (1, 4, ("bob",))
+    assert counts["rank_differs_from_list"][0] == 0
+    assert found.passed
+    clear = rm.check(rm.Lists.from_text({"ann": "Up"}, catalogue), {"ann": [3]}, k=1)
+    assert not any(
+        one.count for one in clear.findings if one.name.startswith(("places", "answers"))
+    )

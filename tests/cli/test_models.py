@@ -375,3 +375,22 @@ def test_archives_and_matrices(tmp_path: pathlib.Path, monkeypatch: pytest.Monke
         pathlib.Path(text).write_bytes(b"PK no archive")
     result = run("evaluate", "--test", "test.npz", "--factors", "model.npz")
     assert (result.exit_code, "as a sparse matrix" in one_line(result.stderr)) == (1, True)
+
+
+def test_answers_of_a_language_model(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    items = pl.DataFrame({"item": [1, 2, 3], "title": ["Heat", "Up", "Alien"]})
+    answers = pl.DataFrame({"user": [7, 8], "response": ["1. Up\n2. Heat", '["Alien", "Alien"]']})
+    items.write_csv("items.csv")
+    answers.write_csv("llm.csv")
+    pl.DataFrame({"user": [7, 8], "item": [1, 3]}).write_csv("test.csv")
+    given = "--answers", "llm.csv", "--catalogue", "items.csv", "--test", "test.csv"
+    metrics = "valid@2 repeated_items@2 rr"
+    source = rm.Lists.from_text(answers, items)
+    expected = rm.evaluate(source, {7: [1], 8: [3]}, metrics=metrics, catalogue=items).mean()
+    assert means(*given, "-m", metrics)["llm"] == expected
+    assert expected == {"valid@2": 0.75, "repeated_items@2": 0.25, "rr": 0.75}
+    cut = means(*given, "-m", "rr", "--depth", 1)["llm"]
+    assert cut == {"rr": 0.5}
+    checked = run("check", *given)
+    assert "places_repeated" in checked.output

@@ -9,7 +9,15 @@ import numpy as np
 
 from recometer import ragged, stats
 from recometer.arrays import Array, Bool, Float64, Int64, UInt32
-from recometer.auditing.findings import Finding, Level, among, counted, examples_at, unchecked
+from recometer.auditing.findings import (
+    EXAMPLES,
+    Finding,
+    Level,
+    among,
+    counted,
+    examples_at,
+    unchecked,
+)
 from recometer.data import ids, matching
 from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex
@@ -21,6 +29,7 @@ from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.remembered import cached_property
 from recometer.results.evaluation import EvaluationRecord
 from recometer.sources.base import Kind, Request, Source
+from recometer.sources.lists import Lists
 
 
 @dataclasses.dataclass(frozen=True)
@@ -547,3 +556,64 @@ CHECKS: dict[str, Callable[[Answers], Finding]] = {
     "train_items_low": _train_items_low,
     "no_better_than_chance": _no_better_than_chance,
 }
+
+
+# For each kind of invalid places of generated lists: what is counted, what the finding means, and
+# what is said if there is none.
+OF_PLACES = {
+    "unknown": (
+        "places of answers whose title the catalogue lacks",
+        "They are invented, or written differently (a missing year, a description after the title):"
+        " they are misses. Hint: unknown_items@k is their share.",
+        "The catalogue has every title of the answers.",
+    ),
+    "shared": (
+        "places of answers whose title several items of the catalogue share",
+        "None of these items is chosen: they are misses. Hint: add what distinguishes the items to "
+        "their titles, such as the year.",
+        "No title of the answers is of several items.",
+    ),
+    "repeated": (
+        "places of answers that repeat an earlier place",
+        "They are misses. Hint: repeated_items@k is their share.",
+        "No answer repeats a title.",
+    ),
+}
+
+
+def checks_of(source: Source) -> dict[str, Callable[[Answers], Finding]]:
+    """Return the checks of a source; those of generated lists say which places are invalid."""
+    if not isinstance(source, Lists) or source.invalid is None:
+        return CHECKS
+    lists, found = source, dict[str, Callable[[Answers], Finding]]()
+    for name, check in CHECKS.items():
+        if name != "listed_items_unknown":
+            found[name] = check
+            continue
+        for kind in OF_PLACES:
+            found[f"places_{kind}"] = lambda _, kind=kind: _invalid_places(lists, kind)
+        found["answers_without_list"] = lambda _: _answers_without_list(lists)
+    return found
+
+
+def _invalid_places(lists: Lists, kind: str) -> Finding:
+    what, meaning, clear = OF_PLACES[kind]
+    assert lists.invalid is not None
+    texts = lists.invalid.filter(lists.invalid["kind"] == kind)["text"]
+    examples = tuple(texts.unique(maintain_order=True).head(EXAMPLES))
+    return counted(len(texts), lists.n_entries, examples, what, "warning", meaning, clear)
+
+
+def _answers_without_list(lists: Lists) -> Finding:
+    assert lists.invalid is not None
+    answers = lists.invalid.filter(lists.invalid["place"].is_null())
+    kinds = ", ".join(f"{n:,} {kind}" for kind, n in answers["kind"].value_counts(sort=True).rows())
+    return counted(
+        len(answers),
+        lists.n_lists,
+        tuple(answers["user"].head(EXAMPLES)),
+        "answers that are empty, broken JSON, or perhaps several titles in one line",
+        "warning",
+        f"{kinds}. Hint: ask for a JSON list of titles.",
+        "Every answer has a list.",
+    )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer.auditing.findings import Findings
-from recometer.checking.checks import CHECKS, Answers
+from recometer.checking.checks import Answers, checks_of
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.draws import seed_of
 from recometer.errors import DataWarning, InputError, brief
@@ -189,7 +189,8 @@ def check(
         whole = given.sides.given if truth is None else truth
         answers = Answers(given, again.source, whole, k)
         findings = tuple(
-            dataclasses.replace(find(answers), name=name) for name, find in CHECKS.items()
+            dataclasses.replace(find(answers), name=name)
+            for name, find in checks_of(given.source).items()
         )
     return Preflight(
         findings=findings,

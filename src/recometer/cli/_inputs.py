@@ -295,6 +295,18 @@ class Inputs:
                 source = read(model, test)
         return source if depth is None else Cut(source, depth)
 
+    def answers(self, model: Model, catalogue: object, depth: int | None) -> Source:
+        """Read lists that a language model wrote, and cut them if requested."""
+        with self.stated(model):
+            file = self.stdin.path(model.paths[0])
+            asked = self._present(file, "user")["user"]
+            found = choose_columns(
+                column_names(file), {"user": asked, "answer": None}, required=("user", "answer")
+            )
+            lists = Lists.from_text(file, catalogue, **found, depth=depth)
+            self._say(model.name, file, found)
+        return lists
+
     def runs(
         self, model: Model, test: Interactions | None, by: str, depth: int | None
     ) -> Iterator[tuple[str, Source]]:

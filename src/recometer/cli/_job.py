@@ -133,16 +133,21 @@ class Job:
             with self.inputs.stated(model):
                 source = fit_baseline(model.name, self.train, self.rules.seed, self.progress)
             yield model.name, source
+        elif model.kind == "answers":
+            yield model.name, self.inputs.answers(model, self.given["catalogue"], self.rules.depth)
         else:
             yield model.name, self.inputs.source(model, self.test, self.rules.depth, self.rated)
 
 
 def named_by(data: DataOptions, model: ModelOptions, files: Files) -> Named:
     """Return what the options name; raise an error if options contradict each other."""
-    with_truth = model.pairs is not None and not (model.run or model.factors or model.baselines)
+    with_truth = model.pairs is not None and not (
+        model.run or model.answers or model.factors or model.baselines
+    )
     parts, known = parts_of(data.test, data.train, data.split, needs_test=not with_truth)
     named = models(
         model.run or [],
+        model.answers or [],
         model.factors or [],
         model.pairs or [],
         model.baselines or [],
@@ -195,6 +200,12 @@ def _check_together(
     if model.each is not None and not any(each.kind == "run" for each in named):
         raise typer.BadParameter(
             "names the column of a --run, and there is no --run.", param_hint="--each"
+        )
+    if model.answers and (data.catalogue is None or data.catalogue.isdecimal()):
+        raise typer.BadParameter(
+            "it needs the titles of the items. Hint: --catalogue FILE, a table with a column of "
+            "ids and one of titles.",
+            param_hint="--answers",
         )
     if data.ignore_label and (model.pairs is None or parts[0].test is not None):
         raise typer.BadParameter(

@@ -19,7 +19,7 @@ from recometer.data.pipes import InputFormat, is_stdin, is_stream, needs_format
 from recometer.errors import FileError
 from recometer.sources.base import Source
 
-Kind = Literal["run", "factors", "pairs", "baseline"]
+Kind = Literal["run", "answers", "factors", "pairs", "baseline"]
 BASELINES = ("random", "popular", "knn", "svd", "ease")
 FOLD = "{fold}"  # placeholder for the number of the fold in file names
 
@@ -55,6 +55,7 @@ class Model:
 
 def models(
     runs: Sequence[str],
+    answers: Sequence[str],
     factors: Sequence[str],
     pairs: Sequence[str],
     baselines: Sequence[str],
@@ -67,13 +68,15 @@ def models(
     """
     found = [
         *_of_one_file(runs, "run"),
+        *_of_one_file(answers, "answers"),
         *_of_factors(factors, form),
         *_of_one_file(pairs, "pairs"),
         *_of_baselines(baselines),
     ]
     if not found:
         raise typer.BadParameter(
-            "there is no model to evaluate. Hint: --run, --factors, --pairs or --baselines."
+            "there is no model to evaluate. Hint: --run, --answers, --factors, --pairs or "
+            "--baselines."
         )
     check_names([model.name for model in found])
     return found

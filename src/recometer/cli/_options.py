@@ -186,6 +186,14 @@ Run = Annotated[
     ),
     Reads(files_of_model),
 ]
+Answers = Annotated[
+    list[str] | None,
+    model_option(
+        metavar="[NAME=]FILE",
+        help="Answers of a language model, with titles of --catalogue: Parquet, CSV, TSV.",
+    ),
+    Reads(files_of_model),
+]
 Each = Annotated[
     str | None,
     model_option(metavar="COLUMN", help="Column that names the models of a --run."),
@@ -357,6 +365,7 @@ class ModelOptions:
     """The models, and the baseline for list metrics."""
 
     run: Run = None
+    answers: Answers = None
     each: Each = None
     factors: Factors = None
     pairs: Pairs = None
