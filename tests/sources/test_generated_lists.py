@@ -154,6 +154,27 @@ def test_an_invalid_place_is_a_miss_and_keeps_its_place():
     assert last.counts == {"list_items_uncatalogued": 1, "list_repeats": 1}
 
 
+def test_text_that_is_not_unicode_is_an_unknown_title():
+    assert read('["\\ud800", "Alien"]') == [None, "a"]
+    assert read("1. \ud800\n2. Alien") == [None, "a"]
+    assert read(["\ud800", "Alien"]) == [None, "a"]
+
+
+def test_lists_of_sessions():
+    columns = {"user": ["ann", "ann"], "session": [1, 2], "answer": ["Alien", "Up"]}
+    lists = rm.Lists.from_text(pl.DataFrame(columns), CATALOGUE, user=["user", "session"])
+    assert lists.invalid["kind"].to_list() == ["unknown"]
+    test = {("ann", 1): ["a"], ("ann", 2): ["a"]}
+    assert rm.evaluate(lists, test, metrics="rr")["rr"].tolist() == [1, 0]
+
+
+def test_no_rule_lets_repeats_count():
+    lists = rm.Lists.from_text({"ann": "Alien\nAlien"}, CATALOGUE)
+    with pytest.warns(DataWarning, match="repeats in generated lists keep their places"):
+        found = rm.evaluate(lists, {"ann": ["a"]}, metrics="precision@2", duplicates="counted")
+    assert found.mean() == {"precision@2": 1 / 2}
+
+
 def test_a_title_of_several_items_is_never_chosen():
     catalogue = rm.Catalogue({"item": [1, 2, 3], "title": ["Hamlet", "hamlet!", "Heat"]})
     with pytest.warns(DataWarning, match="titles of several items"):

@@ -129,6 +129,8 @@ def _why(source: Source, kind: str, rule: str, protocol: Protocol) -> str | None
     if kind == "all users" and rule == "users":
         return OF_MEANS if protocol.users in USERS_OF_MEANS else None
     facts, of_lists = source.facts, kind in ("lists", "all users")
+    if rule == "duplicates" and not facts.repeats_items and facts.listed is not None:
+        return "repeats in generated lists keep their places as misses"
     if rule == "duplicates" and not facts.repeats_items:
         return f"{type(source).__name__} repeat no items, as lists may"
     if rule == "constant_scores" and facts.listed is not None and of_lists:

@@ -79,11 +79,11 @@ def read_answers(
         every,
         repeats=np.append(places, np.int32(-1))[repeats],
     )
-    kinds = np.select([times > 0, shared[codes], found[codes] < 0], KINDS_OF_PLACES[::-1], "")
+    kinds = np.select([times > 0, shared[codes], found[codes] < 0], [3, 2, 1])
     return table, _invalid(table, entries, kinds, {**unread, "one line": several}, texts)
 
 
-KINDS_OF_PLACES = ("unknown", "shared", "repeated")
+KINDS_OF_PLACES = np.array(["", "unknown", "shared", "repeated"], object)
 
 
 def normalised(texts: Iterable[str]) -> pl.Series:
@@ -167,7 +167,7 @@ def _columns(answers: Any, user: object, answer: object) -> tuple[Array, pl.Seri
 
 def _text(row: Any, user_ids: Array, place: int) -> str:
     if isinstance(row, str):
-        return row
+        return _unicode(row)
     if row is None or (isinstance(row, float) and row != row):
         return ""
     if isinstance(row, list | tuple | np.ndarray):
@@ -259,7 +259,12 @@ def _title(entry: object) -> str | None:
     if isinstance(entry, dict):
         names = [name for name in entry if name.lower() in KINDS["title"].names]
         entry = entry[names[0]] if len(names) == 1 else []
-    return None if isinstance(entry, list | dict) else str(entry)
+    return None if isinstance(entry, list | dict) else _unicode(str(entry))
+
+
+def _unicode(text: str) -> str:
+    """Replace halves of surrogate pairs, which a model may write and Polars refuses."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _found(keys: pl.Series, titles: Sequence[str]) -> tuple[Int64, Bool]:
@@ -339,7 +344,7 @@ def _ids_of_labels(labels: Iterable[str], item_ids: Array) -> Array:
 def _invalid(
     table: ListTable,
     entries: pl.Series,
-    kinds: Array,
+    kinds: Int64,
     of_answers: Mapping[str, Int64],
     texts: pl.Series,
 ) -> pl.DataFrame:
@@ -349,13 +354,13 @@ def _invalid(
     wrong = np.flatnonzero(kinds)
     owner = ragged.users_of(table.indptr)[wrong]
     assert table.user_ids is not None
-    users = pl.Series(table.user_ids.tolist())
+    users = pl.Series(ids.as_column(table.user_ids))
     rows = [
         pl.DataFrame(
             {
                 "user": users[owner],
                 "place": wrong - table.indptr[owner] + 1,
-                "kind": pl.Series(kinds[wrong], dtype=pl.String),
+                "kind": pl.Series(KINDS_OF_PLACES[kinds[wrong]], dtype=pl.String),
                 "text": entries[wrong],
             }
         )

@@ -353,7 +353,7 @@ class Lists(Source):
             known=self._table.known_ids,
             listed=self._table.listed_users,
             input_order=True,
-            repeats_items=True,
+            repeats_items=self._table.repeats is None,
         )
 
     def rank(self, request: Request) -> Ranks:
