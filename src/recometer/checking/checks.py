@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,6 +31,9 @@ from recometer.remembered import cached_property
 from recometer.results.evaluation import EvaluationRecord
 from recometer.sources.base import Kind, Request, Source
 from recometer.sources.lists import Lists
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @dataclasses.dataclass(frozen=True)
@@ -585,35 +589,44 @@ def checks_of(source: Source) -> dict[str, Callable[[Answers], Finding]]:
     """Return the checks of a source; those of generated lists say which places are invalid."""
     if not isinstance(source, Lists) or source.invalid is None:
         return CHECKS
-    lists, found = source, dict[str, Callable[[Answers], Finding]]()
-    for name, check in CHECKS.items():
-        if name != "listed_items_unknown":
-            found[name] = check
-            continue
-        for kind in OF_PLACES:
-            found[f"places_{kind}"] = lambda _, kind=kind: _invalid_places(lists, kind)
-        found["answers_without_list"] = lambda _: _answers_without_list(lists)
-    return found
+    names = list(CHECKS)
+    at = names.index("listed_items_unknown")
+    every = CHECKS | OF_GENERATED
+    return {name: every[name] for name in (*names[:at], *OF_GENERATED, *names[at + 1 :])}
 
 
-def _invalid_places(lists: Lists, kind: str) -> Finding:
-    what, meaning, clear = OF_PLACES[kind]
-    assert lists.invalid is not None
-    texts = lists.invalid.filter(lists.invalid["kind"] == kind)["text"]
+def _invalid(answers: Answers) -> tuple[Lists, pl.DataFrame]:
+    """Return generated lists, and their invalid places."""
+    assert isinstance(answers.source, Lists)
+    assert answers.source.invalid is not None
+    return answers.source, answers.source.invalid
+
+
+def _invalid_places(answers: Answers, kind: str) -> Finding:
+    (lists, invalid), (what, meaning, clear) = _invalid(answers), OF_PLACES[kind]
+    texts = invalid.filter(invalid["kind"] == kind)["text"]
     examples = tuple(texts.unique(maintain_order=True).head(EXAMPLES))
     return counted(len(texts), lists.n_entries, examples, what, "warning", meaning, clear)
 
 
-def _answers_without_list(lists: Lists) -> Finding:
-    assert lists.invalid is not None
-    answers = lists.invalid.filter(lists.invalid["place"].is_null())
-    kinds = ", ".join(f"{n:,} {kind}" for kind, n in answers["kind"].value_counts(sort=True).rows())
+def _answers_without_list(answers: Answers) -> Finding:
+    lists, invalid = _invalid(answers)
+    found = invalid.filter(invalid["place"].is_null())
+    kinds = ", ".join(f"{n:,} {kind}" for kind, n in found["kind"].value_counts(sort=True).rows())
     return counted(
-        len(answers),
+        len(found),
         lists.n_lists,
-        tuple(answers["user"].head(EXAMPLES)),
+        tuple(found["user"].head(EXAMPLES)),
         "answers that are empty, broken JSON, or perhaps several titles in one line",
         "warning",
         f"{kinds}. Hint: ask for a JSON list of titles.",
         "Every answer has a list.",
     )
+
+
+OF_GENERATED: dict[str, Callable[[Answers], Finding]] = {
+    "places_unknown": lambda answers: _invalid_places(answers, "unknown"),
+    "places_shared": lambda answers: _invalid_places(answers, "shared"),
+    "places_repeated": lambda answers: _invalid_places(answers, "repeated"),
+    "answers_without_list": _answers_without_list,
+}

@@ -298,6 +298,11 @@ class Inputs:
     def answers(self, model: Model, catalogue: object, depth: int | None) -> Source:
         """Read lists that a language model wrote, and cut them if requested."""
         with self.stated(model):
+            if not isinstance(catalogue, Catalogue):
+                raise InputError(
+                    "--answers needs the titles of the items. Hint: --catalogue FILE, a table with "
+                    "a column of ids and one of titles."
+                )
             file = self.stdin.path(model.paths[0])
             asked = self._present(file, "user")["user"]
             found = choose_columns(

@@ -201,12 +201,6 @@ def _check_together(
         raise typer.BadParameter(
             "names the column of a --run, and there is no --run.", param_hint="--each"
         )
-    if model.answers and (data.catalogue is None or data.catalogue.isdecimal()):
-        raise typer.BadParameter(
-            "it needs the titles of the items. Hint: --catalogue FILE, a table with a column of "
-            "ids and one of titles.",
-            param_hint="--answers",
-        )
     if data.ignore_label and (model.pairs is None or parts[0].test is not None):
         raise typer.BadParameter(
             "it names labels of the truth in --pairs, which --test and --split replace.",
