@@ -158,7 +158,7 @@ def test_users_needed_are_unknown_for_some_metrics() -> None:
     }
     (row,) = rm.compare(lists, baseline="old").gate("coverage@2 >= 0").rows
     assert (row.verdict, row.fewest_users) == ("undecided", None)
-    assert "no mean over users" in row.note
+    assert "not a mean over users" in row.note
 
 
 def test_lower_is_better_turns_the_sign() -> None:

@@ -312,7 +312,7 @@ def test_a_new_test_only_needs_an_entry_in_the_table(monkeypatch: pytest.MonkeyP
         (row,) = found.rows
         assert (row.test.test, row.verdict) == ("yuen", "better")
         assert "p: Yuen's test of trimmed means: from the normal distribution." in str(found)
-        assert "it is that of another hypothesis" in str(found).replace("\n  ", " ")
+        assert "it tests a different hypothesis" in str(found).replace("\n  ", " ")
         assert found.gate("rr >= 0").passed
         assert found.to_dict()["test"] == "yuen"
     assert compared(second, second, test="yuen").rows[0].p_value == 1.0

@@ -53,7 +53,7 @@ CHECKS = (
         "overlap",
         "interactions of test that are also in train",
         "leakage",
-        "The model has learnt them. Counted as hits they flatter it; left out, as evaluate does "
+        "The model has seen them. Counted as hits, they flatter it; left out, as evaluate does "
         "with {train_argument}, they make test smaller.{with_same_time}",
         "No pair of user and item is on both sides.",
         statistics=("same_time",),
@@ -62,7 +62,7 @@ CHECKS = (
         "older_than_own_training",
         "interactions of test older than the user's newest in train",
         "leakage",
-        "The model knows what these users did later, and guesses the past from the future: the "
+        "The model knows what these users did later, and predicts the past from the future: the "
         "result is better than it will be in use.",
         "No user's test is older than the user's newest interaction in train.",
     ),
@@ -81,7 +81,7 @@ CHECKS = (
         "interactions of test at the time of the user's newest in train",
         "fact",
         "Time does not say which came first: a rule decided which of them are tested.",
-        "Time alone says what came first.",
+        "The times say what came first.",
     ),
     *(
         Check(
@@ -99,7 +99,7 @@ CHECKS = (
         "unseen_users",
         "users of test without an interaction in train",
         "warning",
-        "Nothing is known of them (cold start): they get the same list as any unknown user, or "
+        "Nothing is known about them (cold start): they get the same list as any unknown user, or "
         "none, and lower the mean, unless the rule cold_start leaves them out.{if_all_users}",
         "Every user of test has interactions in train.",
         of="tested",
@@ -118,7 +118,7 @@ CHECKS = (
         "warning",
         "A model that lists only training items misses them all: it finds at most {best:.1%} of "
         "what is relevant.",
-        "Everything relevant in test could be found by a model of train's items.",
+        "A model that lists only training items can find everything relevant in test.",
         of="relevant",
     ),
     Check(
@@ -126,7 +126,7 @@ CHECKS = (
         "users of test without a relevant interaction",
         "warning",
         f"They have nothing that could be found: {UNDEFINED}.",
-        "Every user of test has something relevant there.",
+        "Every test user has a relevant interaction.",
         of="tested",
     ),
     Check(
@@ -134,7 +134,7 @@ CHECKS = (
         "users of test whose relevant interactions are all in train",
         "warning",
         f"Once what is in train is left out, nothing can be found: {UNDEFINED}.",
-        "No user of test loses everything relevant to train.",
+        "No test user has all relevant interactions in train as well.",
         of="tested",
     ),
     Check(
@@ -150,14 +150,14 @@ CHECKS = (
         "users of test with fewer than {min_positives:,} relevant interactions left",
         "warning",
         f"Too little to go by: {UNDEFINED} (the rule min_positives).",
-        "Everyone else has enough that is relevant.",
+        "Everyone else has enough relevant interactions.",
         of="tested",
     ),
     Check(
         "untested_users",
         "users of train without an interaction in test",
         "fact",
-        "The result says nothing about them: it is that of the test users.",
+        "The result says nothing about them: it only covers the test users.",
         "Every user of train is tested.",
         of="users_trained",
     ),

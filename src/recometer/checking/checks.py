@@ -145,7 +145,7 @@ def _changes_between_calls(answers: Answers) -> Finding:
     return among(
         changed,
         answers.user_ids,
-        "users whose ranking is another when it is asked for again",
+        "users whose ranking changes when it is requested again",
         "problem",
         "Two calls do not agree, so no evaluation can be repeated. Hint: switch dropout and "
         "sampling off, and fix seeds.",
@@ -169,7 +169,7 @@ def _rank_differs_from_list(answers: Answers) -> Finding:
         "users whose list is not in the order of their ranks, or ends early",
         "problem",
         "rank(...) and top(...) of the source contradict each other: metrics of lists and of ranks "
-        "would be of two different models. Hint: recometer.testing.check_source says where.",
+        "would describe two different models. Hint: recometer.testing.check_source says where.",
         "Lists are in the order of the ranks.",
     )
 
@@ -216,10 +216,10 @@ def _tied_places(answers: Answers) -> Finding:
         count,
         total,
         examples_at(np.unique(ranks.user[tied]), answers.user_ids),
-        f"of the first {answers.k:,} places, those whose score other candidates have, too",
+        f"of the first {answers.k:,} places, those whose score another candidate has as well",
         "problem" if count == total else level,
-        "The order of equal scores is chance: other libraries take that of the rows, or of a sort. "
-        "Here the mean of all orders counts (the rule ties).",
+        "The order of equal scores is arbitrary: other libraries keep that of the rows, or of a "
+        "sort. Here the mean over all orders counts (the rule ties).",
         "No listed item has the score of another candidate.",
     )
 
@@ -240,7 +240,7 @@ def _same_list(answers: Answers) -> Finding:
         "warning" if count == len(filled) else "fact",
         "All users get the same list: nothing is personalised."
         if count == len(filled)
-        else "The commonest list of all.",
+        else "The most common list.",
         "No two users have the same list.",
     )
 
@@ -289,8 +289,8 @@ def _listed_items_unknown(answers: Answers) -> Finding:
         ids_listed,
         what,
         "warning",
-        "They are invented, no longer there, or written differently: they are misses, and no part "
-        "of the coverage. Hint: unknown_items@k is their share of the places.",
+        "They are invented, no longer offered, or spelled differently: they are misses, and do "
+        "not count in the coverage. Hint: unknown_items@k is their share of the places.",
         "The catalogue has every listed item.",
     )
 
@@ -424,7 +424,7 @@ def _train_items_recommended(answers: Answers) -> Finding:
 
 
 def _train_items_low(answers: Answers) -> Finding:
-    what = "users whose own items of train are, on average, in the lower half of their ranking"
+    what = "users whose training items are, on average, in the lower half of their ranking"
     ranks = _ranks_of_train(answers)
     if isinstance(ranks, str):
         return unchecked(what, f"{ranks}.")
@@ -446,7 +446,7 @@ def _train_items_low(answers: Answers) -> Finding:
         examples_at(low, answers.user_ids),
         what,
         level,
-        f"On average, items of train are below {overall:.1%} of the others. Most models put what "
+        f"On average, training items are below {overall:.1%} of the others. Most models rank what "
         "they were fitted to far above the middle"
         + (
             ": are users and items of the source those of train, in the same order?"

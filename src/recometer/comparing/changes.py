@@ -72,7 +72,7 @@ class Changes(Printed):
             Column(self.other, ("value_other",), number, number=True),
             Column("difference", show=signed, number=True),
         ]
-        notes = [] if rows else ["No user has another value."]
+        notes = [] if rows else ["No user's value changes."]
         return Table(
             columns, rows, notes, head=[f"{self.metric}: {pair_name(self.model, self.other)}"]
         )

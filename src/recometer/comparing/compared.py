@@ -222,7 +222,7 @@ class Compared(Printed):
             return planned
         by_bound = (
             f"Here Gaffke's bound decides, since only {row.test.n_differ:,} users differ: it has "
-            "less power. The numbers are those of the test that more users would have."
+            "less power. The numbers are those of the test that decides if more users differ."
         )
         return dataclasses.replace(planned, note=f"{planned.note} {by_bound}".lstrip())
 
@@ -266,7 +266,7 @@ class Compared(Printed):
 
     def _check_per_user(self, metric: str) -> None:
         if metric not in self.models[0].first.values:
-            raise InputError(f"{metric} is one value for all users, and none for each of them.")
+            raise InputError(f"{metric} has one value for all users, but none for each of them.")
 
     @property
     def decisive(self) -> tuple[str, ...]:

@@ -45,8 +45,8 @@ def check_correction(
     seeds = next((model.name for model in models if model.n_seeds > 1), None)
     if seeds is not None:
         raise InputError(
-            f"{argument_text('correction', 'tukey')} shuffles the models of each user and knows no "
-            f"variance between seeds, but {seeds} has several. Hint: "
+            f"{argument_text('correction', 'tukey')} shuffles the models of each user and ignores "
+            f"the variance between seeds, but {seeds} has several. Hint: "
             f"{argument_text('correction', 'holm')}."
         )
     whole = [name for name in primary if name in together]

@@ -30,7 +30,7 @@ from recometer.stats.checks import check_number
 Verdict = Literal["passed", "failed", "undecided"]
 Undecided = Literal["pass", "fail"]
 COUNTED: dict[Undecided | None, Verdict] = {"pass": "passed", "fail": "failed", None: "undecided"}
-RULE = "passed if the whole interval keeps the bound, failed if none of it does, else undecided"
+RULE = "passed if the whole interval meets the bound, failed if none of it does, else undecided"
 WRITTEN = re.compile(
     r"\s*(\S.*?)\s*(>=|<=)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(%?)\s*"
 )
@@ -358,7 +358,7 @@ def _needed(
     elif not math.isfinite(interval.width):
         remark = "Its interval is not known, or has no end."
     elif row.for_all_users and row.test.test != "t":  # t tests, of policies, are over users
-        remark = "Such a metric is no mean over users: how many would decide it is not known."
+        remark = "The metric is not a mean over users: how many would decide it is not known."
     elif row.test.test == "random effects":
         remark = "The interval is also over seeds, so more users alone may not decide it."
     elif (needed := users_needed(row.n, found, interval, bound)) is None:

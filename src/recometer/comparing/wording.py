@@ -91,7 +91,7 @@ def on_sessions(users: Users, options: Options) -> list[str]:
     """Say that users have sessions, and what tests and intervals are based on."""
     if not are_pairs(users.ids):
         return []
-    over = "every session is taken as independent"
+    over = "every session is treated as independent"
     if options.clusters is not None:
         n_clusters = len(np.unique(options.clusters))
         over = f"tests and intervals are over the {n_clusters:,} clusters of these"

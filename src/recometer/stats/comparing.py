@@ -574,12 +574,12 @@ def _on_few(test: TestResult, method: str, differences: Grouped, spread: Bounds 
         if method == "gaffke":
             return note
         why = "The metric has no known range, and the" if not within(differences, spread) else "The"
-        return f"{note} {why} interval may be too short: it decides no gate."
+        return f"{note} {why} interval may be too short: it cannot decide a gate."
     if method == "randomisation" and test.n <= FEW_USERS:
         sizes = "" if one_size else "clusters are of similar size and "
         return (
-            f"These are few {what}s ({test.n:,}): p and the interval hold if {sizes}differences "
-            "are about symmetric."
+            f"With few {what}s ({test.n:,}), p and the interval only hold if {sizes}differences "
+            "are roughly symmetric."
         )
     return ""
 
@@ -587,13 +587,13 @@ def _on_few(test: TestResult, method: str, differences: Grouped, spread: Bounds 
 def _on_methods(test: TestResult, method: str, interval: Interval) -> str:
     """Return a note if p and the interval disagree, or test different hypotheses."""
     if test.test in TESTS and not TESTS[test.test].of_mean:
-        return "The interval is about the mean, and p is not: it is that of another hypothesis."
+        return "The interval is about the mean, and p is not: it tests a different hypothesis."
     excludes = interval.low > 0 or interval.high < 0
     if test.test == method or excludes == (test.p_value <= 1 - interval.confidence):
         return ""
     return (
-        f"The interval ({METHODS.get(method, method)}) and p ({test.test}) are those of two "
-        "methods, which disagree on whether there is a difference: none is taken as shown."
+        f"The interval ({METHODS.get(method, method)}) and p ({test.test}) come from two "
+        "methods, which disagree on whether there is a difference: no difference counts as shown."
     )
 
 

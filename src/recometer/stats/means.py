@@ -227,7 +227,7 @@ def _of_few_clusters(values: Grouped, bounds: Bounds, confidence: float, alike: 
     ends = ratio_ends(values, (largest * low, largest), (largest * high, largest), confidence)
     note = (
         f"The {values.n:,} clusters differ in size and weigh as {alike:.0f} of one size: the "
-        "interval is Gaffke's bound over their sums, which takes no cluster to be larger."
+        "interval is Gaffke's bound over their sums, which assumes that no cluster is larger."
     )
     return Interval(*ends, "gaffke", confidence, values.n, note).within(bounds)
 

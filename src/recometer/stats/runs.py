@@ -193,7 +193,7 @@ def over_values(
         if between > 0:
             parts.append((slope**2 * between / r, r - 1))
     if not np.isfinite([estimate, error]).all():
-        note = "How far the values vary between users is not known."
+        note = "How much the values vary between users is not known."
         unknown = Interval.unknown(confidence, n, note)
         return Runs(estimate, unknown, np.nan, n, n_runs, np.nan, tuple(deviations), np.nan, note)
     return _summed(
@@ -293,7 +293,7 @@ def _summed(
     variance = sum(part for part, _ in parts)
     squares = sum(part**2 / freedom for part, freedom in parts)
     if squares == 0:
-        width = f"No user and no run is away from {mean:g}: the interval has no width."
+        width = f"Every user and every run has the mean {mean:g}: the interval has no width."
         interval = Interval(mean, mean, "random effects", confidence, n, width)
         p, share = float(mean == 0), 0.0
     else:

@@ -112,9 +112,9 @@ class TwoGroups:
         few = min(_away(one), _away(two))
         if few < FEW_DIFFER and found.known:
             note = (
-                f"In a group, {few:,} {'user has' if few == 1 else 'users have'} another value "
-                "than most: too few to exclude a rare large loss. The interval may be too short: "
-                "it decides no gate."
+                f"In a group, {few:,} {'user differs' if few == 1 else 'users differ'} from "
+                "most: too few to exclude a rare large loss. The interval may be too short: "
+                "it cannot decide a gate."
             )
             interval = dataclasses.replace(interval, note=note)
         deviation = math.sqrt((one.deviation**2 + two.deviation**2) / 2)
