@@ -126,8 +126,9 @@ class KnownUsers:
 def known_users(models: Sequence[Model], users: Users, metrics: Sequence[str]) -> KnownUsers | None:
     """Return how many users and items some models do not know.
 
-    None if all models know all users who count, or lack the same few users. A random order knows
-    the users of its model. Users count if all models have a value for them on one of the metrics.
+    None if all models know all users who count, or lack the same few users. A random order counts
+    as knowing the users that its model knows. Users count if all models have a value for them on
+    one of the metrics.
     """
     models = [model for model in models if not model.by_chance]
     names, first = [model.name for model in models], models[0].first

@@ -352,7 +352,7 @@ class PolicyComparison(Printed):
         ]
         n, first = sum(row.primary for row in self.rows), self.values.estimators[0]
         note = (
-            f"p is adjusted ({self.correction}) over the {n:,} comparisons by {first}; intervals "
+            f"p is adjusted ({self.correction}) over the {n:,} comparisons on {first}; intervals "
             "are not adjusted."
         )
         return Table(columns, self.rows, [note])

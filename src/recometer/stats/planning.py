@@ -189,7 +189,7 @@ def unit_of(differences: npt.ArrayLike | Grouped) -> float:
 def power_of(
     difference: float, deviation: float, n: int, *, alpha: float = 0.05, unit: float = 0.0
 ) -> float:
-    """Return the chance that a two-sided paired t test of n users is significant.
+    """Return the probability that a two-sided paired t test of n users is significant.
 
     It is 1 - F(t) + F(-t), with F the noncentral t distribution of n - 1 degrees of freedom and
     noncentrality √n · difference / deviation, and t the critical value. Cohen, "Statistical Power

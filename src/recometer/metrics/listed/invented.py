@@ -83,7 +83,7 @@ def valid(data: ListData, cutoffs: Int64) -> Float64:
     """Share of the first k places that have an item of the catalogue for the first time; in [0, 1].
 
     A place is not valid if the list ends before it, if the catalogue lacks its item, or if the item
-    is at an earlier place, too. The places are those of the list as the model returned it, without
+    is also at an earlier place. The places are those of the list as the model returned it, without
     the user's training items. An empty list has no valid place: its value is 0.
 
     References
