@@ -86,7 +86,7 @@ class Facts:
 
 
 class Whole(NamedTuple):
-    """What the facts of a block of users depend on besides its rows.
+    """What the facts of a block of users depend on, apart from its rows.
 
     `ends` has the newest time of train and the oldest of test, or is None if a side has no times;
     `sessions` says whether train has sessions of users.

@@ -562,8 +562,8 @@ CHECKS: dict[str, Callable[[Answers], Finding]] = {
 }
 
 
-# For each kind of invalid places of generated lists: what is counted, what the finding means, and
-# what is said if there is none.
+# For each kind of invalid place in generated lists: what is counted, what the finding means, and
+# the sentence if there is none.
 OF_PLACES = {
     "unknown": (
         "places of answers whose title the catalogue lacks",

@@ -1,4 +1,4 @@
-"""``recometer why``: explains why the numbers of two libraries differ, on the data at hand."""
+"""``recometer why``: explains why the numbers of two libraries differ on your data."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ def read_frame(path: Path, file: BinaryIO) -> polars.DataFrame:
 def _verified(path: Path, hint: str) -> bytes:
     """Read a file once, and return its content if the checksum in it is right.
 
-    Reading the file several times could mix two versions if another process saves it meanwhile.
+    Reading the file several times could mix two versions if another process saves it in between.
     """
     if not path.is_file():
         command = "recometer evaluate --out FOLDER writes saved evaluations"

@@ -79,7 +79,7 @@ class ListTable:
         return dataclasses.replace(self, n_items=len(known), **changes)
 
     def hold_items(self, lists: Int64 | None = None) -> Bool:
-        """Return a mask of the lists (all, or `lists`) that have any item besides padding."""
+        """Return a mask of the lists (all, or `lists`) that have any item other than padding."""
         if not self.padded:
             return ragged.lengths(self.indptr, lists) > 0
         indptr, items = self.indptr, self.items

@@ -445,7 +445,7 @@ def draw(
     known = np.flatnonzero(has_row)
     forbidden = np.sort(np.concatenate([own, _excluded(aligned)]))
     user, item = np.divmod(forbidden, aligned.n_items)
-    # Draws identify users by their places in `known`, so use these places in the pairs, too.
+    # Draws identify users by their places in `known`, so use these places in the pairs as well.
     row = np.cumsum(has_row) - 1
     forbidden = pairs(row[user], item, aligned.n_items)[has_row[user]]
     drawn = draw_items(

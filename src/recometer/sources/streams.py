@@ -80,7 +80,7 @@ class Streamed(abc.ABC):
 
     @abc.abstractmethod
     def in_both(self, state: Mapping[str, Any]) -> Array:
-        """Return the ids (or positions) of users that another stream has, too."""
+        """Return the ids (or positions) of users that another stream also has."""
 
     @abc.abstractmethod
     def merge(self, state: Mapping[str, Any]) -> None:
@@ -143,7 +143,7 @@ class OfTest(Streamed, Source):
         return {"users": np.flatnonzero(self.came), "strangers": self._strangers}
 
     def in_both(self, state: Mapping[str, Any]) -> Array:
-        """Return the ids (or positions) of users that another stream has, too."""
+        """Return the ids (or positions) of users that another stream also has."""
         users = state["users"]
         both: Array = self._user_ids[users[self.came[users]]]
         return both
@@ -996,7 +996,7 @@ class StreamedPairs(Streamed):
         }
 
     def in_both(self, state: Mapping[str, Any]) -> Array:
-        """Return the ids of users that another stream has, too."""
+        """Return the ids of users that another stream also has."""
         users = state["users"]
         if self._n_users and (isinstance(users, int) == self.names_users):
             raise InputError("The users of one stream have ids, those of the other have none.")

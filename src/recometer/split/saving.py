@@ -89,7 +89,7 @@ def finish(folder: Path) -> None:
 
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Lock a folder, so that no other process replaces the split in it meanwhile.
+    """Lock a folder, so that no other process can replace the split in it.
 
     Without locks (Windows, some network folders), checksums reveal that it was replaced.
     """
@@ -146,7 +146,7 @@ def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str
         text = json.dumps({**header, "checksum": PLACEHOLDER}, indent=2) + "\n"
         (temporary / HEADER).write_bytes(sealed(text.encode()))
         with alone(folder):
-            _finish(folder)  # another process has saved a split meanwhile
+            _finish(folder)  # another process has just saved a split
             temporary.rename(folder / COMPLETE)
             _finish(folder)
     except FileError:
@@ -316,7 +316,7 @@ def _read(folder: Path, text: bytes) -> tuple[dict[str, Any], Array, dict[str, A
 class _Files:
     """The files of a split; each is verified and read while it is open.
 
-    This avoids mixing two splits if another split replaces this one meanwhile.
+    This avoids mixing two splits if another split replaces this one while it is read.
     """
 
     def __init__(self, folder: Path, checksums: Mapping[str, str]) -> None:
