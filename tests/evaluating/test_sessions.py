@@ -114,7 +114,7 @@ def test_differences_are_clustered_by_user_by_default() -> None:
     apart = rm.compare(models, cluster=False)
     assert np.diff(apart.rows[0].interval[:2]) < 0.7 * np.diff(by_users.rows[0].interval[:2])
     assert "over the 40 clusters" in str(by_users)
-    assert "taken as independent" in str(apart)
+    assert "treated as independent" in str(apart)
     assert by_users.per_user("rr").columns == ["user", "session", "one", "two"]
 
 
