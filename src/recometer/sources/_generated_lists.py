@@ -23,8 +23,11 @@ from recometer.sources._list_table import ListTable
 if TYPE_CHECKING:
     import polars as pl
 
+THOUGHT = r"(?s)^\s*<think>.*</think>"
 FENCED = r"(?s)```\w*\s*\n(.*?)```"  # a block of code
 JSON = r"^(\[\s*[\[{\"\]]|\{\s*[\"}])"
+# JSON below a sentence, or after a colon, and perhaps above other sentences.
+WITHIN = r"(?s)^(?:[^\n]*?:\s*|.*?\n\s*)((?:\[\s*[\[{\"\]]|\{\s*\").*[\]}])[^\[\]{}]*$"
 # A JSON list of plain strings, which Polars reads fast.
 STRING = r'"([^"\\\x00-\x1f]|\\["\\/])*"'
 PLAIN = rf"^\[\s*{STRING}(\s*,\s*{STRING})*\s*\]$"
@@ -182,9 +185,10 @@ def _entries(texts: pl.Series) -> tuple[Int64, pl.Series, dict[str, Int64]]:
     """Return the answer of each entry, the entries, and the answers without an entry, by kind."""
     import polars as pl
 
-    block = texts.str.extract(FENCED) if texts.str.contains("```", literal=True).any() else None
-    texts = texts if block is None else block.zip_with(block.is_not_null(), texts)
-    texts = texts.str.strip_chars()
+    texts = texts.str.replace(THOUGHT, "")
+    texts = _replaced(texts, FENCED, texts.str.contains("```", literal=True)).str.strip_chars()
+    others = texts.str.contains(JSON) | texts.str.contains(f"(?m){FIRST}")
+    texts = _replaced(texts, WITHIN, texts.str.contains(r"[\[{]\s*[\"\[{]") & ~others)
     table = pl.DataFrame({"answer": np.arange(len(texts)), "text": texts})
     is_json = texts.str.contains(JSON)
     is_plain = is_json & texts.str.contains(PLAIN)
@@ -218,6 +222,14 @@ def _entries(texts: pl.Series) -> tuple[Int64, pl.Series, dict[str, Int64]]:
     without[unreadable] = False
     unread = {"unreadable": np.array(unreadable, np.int64), "empty": np.flatnonzero(without)}
     return owner, entries["text"], unread
+
+
+def _replaced(texts: pl.Series, pattern: str, which: pl.Series) -> pl.Series:
+    """Replace some texts by the group of a pattern, if they match it."""
+    if not which.any():
+        return texts
+    part = texts.str.extract(pattern)
+    return part.zip_with(which & part.is_not_null(), texts)
 
 
 def _marked(lines: pl.DataFrame, mark: str, first: str) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -217,9 +217,10 @@ class Lists(Source):
         r"""Read lists that a model wrote as text, such as the answers of a language model.
 
         An answer is a JSON list of titles (also in an object, or of objects with a ``title``), a
-        numbered or bulleted list, or a title per line. In numbered and bulleted lists, all other
-        lines are ignored; so is a first line that ends with a colon. Titles in one line, separated
-        by commas, are not taken apart, because titles contain commas.
+        numbered or bulleted list, or a title per line. Text before and after JSON is ignored, and
+        so are all other lines of numbered and bulleted lists, a first line that ends with a colon,
+        and what a model writes in ``<think>`` tags. Titles in one line, separated by commas, are
+        not taken apart, because titles contain commas.
 
         A title is an item of the catalogue if the two are equal except for case, blanks,
         punctuation and the form of Unicode (NFKC). Years belong to titles. All other places are
