@@ -187,8 +187,8 @@ def _entries(texts: pl.Series) -> tuple[Int64, pl.Series, dict[str, Int64]]:
 
     texts = texts.str.replace(THOUGHT, "")
     texts = _replaced(texts, FENCED, texts.str.contains("```", literal=True)).str.strip_chars()
-    others = texts.str.contains(JSON) | texts.str.contains(f"(?m){FIRST}")
-    texts = _replaced(texts, WITHIN, texts.str.contains(r"[\[{]\s*[\"\[{]") & ~others)
+    begun = texts.str.contains(JSON) | texts.str.contains(f"(?m){FIRST}")
+    texts = _replaced(texts, WITHIN, texts.str.contains(r"[\[{]\s*[\"\[{]") & ~begun)
     table = pl.DataFrame({"answer": np.arange(len(texts)), "text": texts})
     is_json = texts.str.contains(JSON)
     is_plain = is_json & texts.str.contains(PLAIN)
