@@ -92,7 +92,7 @@ struct ByMasks {
 /// The rank of a path whose bits are set for thresholds that were not reached.
 inline int rank_by_signs(int path, int levels) { return (1 << levels) - 1 - path; }
 
-/// Append the decisions of levels kLevel to L - 1 to paths by signs.
+/// Extend paths whose bits are signs by the decisions of levels kLevel to L - 1.
 /// @param level the tables of the levels
 /// @param score 2^kTogether vectors of scores
 template <class S, int kLevel, int L, class Vec>
@@ -107,8 +107,9 @@ __attribute__((always_inline)) inline void descend_by_signs(const Vec* level, co
     }
 }
 
-/// Write n thresholds as tables indexed by paths by signs: the threshold of the next node (`table`
-/// numbers per level), and the last threshold reached. `none` stands for missing thresholds.
+/// Write n thresholds as tables indexed by paths whose bits are signs: the threshold of the next
+/// node (`table` numbers per level), and the last threshold reached. `none` stands for missing
+/// thresholds.
 template <class Number, class Threshold>
 inline void write_by_signs(int n, int levels, int table, Number none, Threshold threshold,
                            Number* next, Number* reached) {

@@ -60,14 +60,14 @@ void rank_lists(const RankLists& problem);
 /// @returns whether every row belongs to one of the lists
 bool count_rows(const std::int32_t* list, std::size_t n, std::size_t n_lists, std::int64_t* counts);
 
-/// Write a column of rows into their lists, in input order.
+/// Group the values of a column by list, in input order.
 /// @param list [n]: the list of each row
 /// @param next [n_lists]: the position of each list's next row; advanced
 template <class Value>
 void group_rows(const std::int32_t* list, std::size_t n, const Value* values, std::int64_t* next,
                 Value* grouped);
 
-/// Write rows to given places of their lists. If several threads write to the same place, some
+/// Write rows to the given places in their lists. If several threads write to the same place, some
 /// other place remains unwritten.
 /// @param places [n]: the place of each row in its list, counted from `first`
 /// @param indptr [n_lists + 1]: list l has the places indptr[l] to indptr[l + 1] - 1

@@ -181,7 +181,7 @@ def ranked(name: str, definition: MetricDefinition) -> Iterator[str]:
     given: dict[str, object] = {}
     if definition.reads == "inverse_popularity":
         given = {"train": others}
-        yield f"{in_words('train', others)}\n"
+        yield f"{in_words('The training items', others)}\n"
     source = rm.Scores([[0.9, 0.7, 0.5, 0.3, 0.1]], user_ids=["ann"], item_ids=ITEMS)
     yield from table(source, {"ann": GAINS}, names, **given)
 
@@ -226,9 +226,9 @@ def side_data(definition: MetricDefinition, train: Mapping[str, list[str]]) -> I
     """Show the side data that the metric reads."""
     needed = set(definition.given(()).side)
     if "train" in needed:
-        yield f"{in_words('train', train)}\n"
+        yield f"{in_words('The training items', train)}\n"
     if "baseline" in needed:
-        yield f"{in_words('the lists to compare with', BASELINE)}\n"
+        yield f"{in_words('The lists of the baseline', BASELINE)}\n"
     columns = {"categories": ["categories"], "features": ["sweet", "price"]}
     shown_columns = [name for side in sorted(needed) for name in columns.get(side, [])]
     if shown_columns:
@@ -242,9 +242,9 @@ def side_data(definition: MetricDefinition, train: Mapping[str, list[str]]) -> I
 
 
 def in_words(what: str, lists: Mapping[str, list[str]]) -> str:
-    """List the items of each user."""
-    users = "; ".join(f"{user}: {', '.join(items)}" for user, items in lists.items())
-    return f"Items of {what}: {users}."
+    """Return a sentence with the items of each user; `what` is its subject."""
+    users = "; ".join(f"{', '.join(items)} for {user}" for user, items in lists.items())
+    return f"{what} are {users}."
 
 
 def table(source: object, test: object, names: list[str], **given: object) -> Iterator[str]:

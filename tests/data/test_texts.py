@@ -1,4 +1,4 @@
-"""Text files may have the byte order marks, line ends and blanks that programs write."""
+"""Text files are read with any byte order mark, line ending and blanks of common programs."""
 
 import gzip
 import json
@@ -25,9 +25,9 @@ TEST = {1: {20: 3}, 2: {30: 4}}
 FORMS = {
     "marked": lambda content: MARK + content,
     "marked and compressed": lambda content: gzip.compress(MARK + content),
-    "line ends of Windows": lambda content: MARK + content.replace(b"\n", b"\r\n"),
-    "line ends of old Macs": lambda content: MARK + content.replace(b"\n", b"\r"),
-    "line ends of old Macs, compressed": lambda c: gzip.compress(c.replace(b"\n", b"\r")),
+    "Windows line endings": lambda content: MARK + content.replace(b"\n", b"\r\n"),
+    "old Mac line endings": lambda content: MARK + content.replace(b"\n", b"\r"),
+    "old Mac line endings, compressed": lambda c: gzip.compress(c.replace(b"\n", b"\r")),
 }
 
 

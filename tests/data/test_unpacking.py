@@ -88,7 +88,7 @@ def test_lists_that_take_the_limit_to_the_byte(monkeypatch, tmp_path):
 
 
 def test_footer_with_a_wrong_number_of_list_entries(a_megabyte, tmp_path):
-    """A wrong number of entries in the footer has no effect, since page headers also contain it."""
+    """A wrong number of entries in the footer has no effect: page headers have the right one."""
     path = nested(tmp_path / "nested.parquet", item_id=7)
     content = path.read_bytes()
     length = int.from_bytes(content[-8:-4], "little")

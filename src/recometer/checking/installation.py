@@ -23,7 +23,7 @@ from recometer.sources.scores import Scores
 from recometer.tasks import resolve_threads
 from recometer.version import __version__
 
-# Calls of the kernel with the results of a slow NumPy version (tests/helpers/kernel_problems.py).
+# Calls to the kernel, and the results of a slow NumPy version (tests/helpers/kernel_problems.py).
 PROBLEMS = pathlib.Path(__file__).with_name("problems.json.gz")
 # These functions have different code for each instruction set.
 OF_A_SET = ("score_items", "rank_factors", "rank_scores", "top_factors", "top_scores")

@@ -93,7 +93,7 @@ def read_file(
 
         Text (CSV, TSV) is UTF-8, and its first line names the columns. If that line has no comma
         (in .csv) or tab (in .tsv), fields may be separated by a comma, a tab, ``;`` or ``|``. A
-        byte order mark and blanks after commas are ignored. All common line ends are understood.
+        byte order mark and blanks after commas are ignored. All common line endings are accepted.
         Ids in text are integers if each of them is written as a plain integer (so ``007`` stays a
         string), otherwise strings. Values are numbers, or True and False. Times in text are
         numbers, or dates and times in ISO 8601.
@@ -813,7 +813,7 @@ def check_marks(texts: pl.Series, where: str) -> None:
 def open_text(path: pathlib.Path, *, newline: str | None = None, errors: str = "strict") -> TextIO:
     """Open a text file, compressed or not; skip a byte order mark.
 
-    `newline` and `errors` are as in `open`; ``newline=None`` reads any line end as a newline.
+    `newline` and `errors` are as in `open`; ``newline=None`` reads any line ending as a newline.
 
     Raises
     ------

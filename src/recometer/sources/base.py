@@ -27,7 +27,7 @@ from recometer.sources.candidates import Candidates, Items
 
 Found = TypeVar("Found")
 
-MOST_RESULTS = 2  # results kept of each kind, for instance for a model in training and a baseline
+MOST_RESULTS = 2  # cached results of each kind, such as of a model in training and a baseline
 
 
 class _Entry(NamedTuple):
