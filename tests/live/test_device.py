@@ -197,7 +197,7 @@ def test_float64_on_a_device_without_float64(torch, device, monkeypatch):
     """MPS has no float64, and integers would be converted to float64."""
     monkeypatch.setattr(_torch, "MPS", device.type)
     ones = torch.ones(3, 2, device=device)
-    refused = f"which would be ranked in float64, and the device {ones.device} .* Hint: .* float32"
+    refused = f"which would be ranked in float64, but the device {ones.device} .* Hint: .* float32"
     for other, kind in (
         (ones.double(), "float64"),
         (ones.int(), "int32"),
