@@ -39,7 +39,7 @@ class Some(NamedTuple):
     examples: tuple[Any, ...]
 
     def __add__(self, other: Any) -> Some:
-        """Return what was found in two blocks of users together."""
+        """Return the combined findings of two blocks of users."""
         few = sorted([*self.examples, *other.examples])[:EXAMPLES]
         return Some(self.n + other.n, tuple(few))
 
@@ -59,7 +59,7 @@ class Facts:
     Attributes
     ----------
     found
-        What each check of rows, users or items found, by its name.
+        The findings of the checks of rows, users or items, by the name of the check.
     counts
         The numbers of rows (``"train"``, ``"test"``, ``"relevant"``) and of users (``"tested"``);
         with times, those of pairs with the ``"same_time"`` on both sides, and of interactions of

@@ -31,7 +31,7 @@ OF_A_SET = ("score_items", "rank_factors", "rank_scores", "top_factors", "top_sc
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """What was checked, and what was found."""
+    """A check of the installation, and its result."""
 
     what: str
     found: str

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 THOUGHT = r"(?s)^\s*<think>.*</think>"
 FENCED = r"(?s)```\w*\s*\n(.*?)```"  # a block of code
-JSON = r"^(\[\s*[\[{\"\]]|\{\s*[\"}])"
+BEGIN = r"(?:\[\s*[\[{\"\]]|\{\s*[\"}])"  # the first characters of JSON
+JSON = f"^{BEGIN}"
 # JSON below a sentence, or after a colon, and perhaps above other sentences.
-WITHIN = r"(?s)^(?:[^\n]*?:\s*|.*?\n\s*)((?:\[\s*[\[{\"\]]|\{\s*\").*[\]}])[^\[\]{}]*$"
+WITHIN = rf"(?s)^(?:[^\n]*?:\s*|.*?\n\s*)({BEGIN}.*[\]}}])[^\[\]{{}}]*$"
 # A JSON list of plain strings, which Polars reads fast.
 STRING = r'"([^"\\\x00-\x1f]|\\["\\/])*"'
 PLAIN = rf"^\[\s*{STRING}(\s*,\s*{STRING})*\s*\]$"
@@ -188,7 +189,7 @@ def _entries(texts: pl.Series) -> tuple[Int64, pl.Series, dict[str, Int64]]:
     texts = texts.str.replace(THOUGHT, "")
     texts = _replaced(texts, FENCED, texts.str.contains("```", literal=True)).str.strip_chars()
     begun = texts.str.contains(JSON) | texts.str.contains(f"(?m){FIRST}")
-    texts = _replaced(texts, WITHIN, texts.str.contains(r"[\[{]\s*[\"\[{]") & ~begun)
+    texts = _replaced(texts, WITHIN, texts.str.contains(BEGIN) & ~begun)
     table = pl.DataFrame({"answer": np.arange(len(texts)), "text": texts})
     is_json = texts.str.contains(JSON)
     is_plain = is_json & texts.str.contains(PLAIN)
