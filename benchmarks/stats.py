@@ -1,4 +1,4 @@
-"""Whether intervals, tests and sequences have their nominal error rates, and their speed.
+"""Whether intervals and tests have their nominal error rates, and their speed.
 
 Users are drawn with replacement from two data sets, so the means of these are the true means.
 Prints tables and writes ``results/stats.json``. (The name is not statistics.py because benchmarks
@@ -46,7 +46,6 @@ Bounds = tuple[float, float]
 SIZES = (10, 20, 50, 200, 1_000, 5_000)
 METRICS = ("ndcg@10", "hit@10", "recall@10", "rr", "dcg@10")
 LEAST, LEVEL = 0.94, 0.05
-LOOKS = 100
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -232,29 +231,6 @@ def powers(population: Population, n: int, repeats: int) -> list[dict[str, Any]]
     return found
 
 
-def alarms(population: Population, repeats: int) -> dict[str, Any]:
-    """Return the false alarm rates of sequences in 100 looks at equally good models."""
-    low, high = population.bounds
-    bounds = (low - high, high - low)
-    n, alarmed, naive, without = 2_000, 0, 0, 0
-    looks = np.linspace(n / LOOKS, n, LOOKS).astype(int)
-    for x, y, generator in _drawn(population, n, repeats):
-        d = (x - y) * generator.choice([-1.0, 1.0], n)
-        # The result does not depend on when you look, so one look at the end is enough.
-        alarmed += 0.0 not in stats.ConfidenceSequence(bounds).update(d)
-        finite = stats.ConfidenceSequence(bounds, population=n).update(d[: n // 2])
-        without += d.mean() not in finite
-        means, squares = np.cumsum(d)[looks - 1] / looks, np.cumsum(d**2)[looks - 1] / looks
-        errors = np.sqrt(np.maximum(squares - means**2, 1e-300) / (looks - 1))
-        naive += bool((np.abs(means) > 1.96 * errors).any())
-    return {
-        "population": population.name,
-        "sequential": alarmed / repeats,
-        "without replacement": without / repeats,
-        "t at every look": naive / repeats,
-    }
-
-
 def _each(
     call: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], workers: ProcessPoolExecutor
 ) -> list[Any]:
@@ -266,10 +242,9 @@ def _each(
 
 
 def quality(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]:
-    """Return coverage, errors, power and alarms, and their targets."""
+    """Return coverage, errors and power, and their targets."""
     data, sizes = populations(options.shared), (20, 200) if options.quick else SIZES
     repeats = 60 if options.quick else options.repeats
-    for_sequences = max(50, repeats // 4)
     cells = [(one, n, repeats) for one, n in itertools.product(data, sizes)]
     large = [cell for cell in cells if cell[1] >= 50]
     # Samples are too small for numerical libraries to parallelise.
@@ -281,12 +256,14 @@ def quality(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]
         covered = list(itertools.chain(*_each(coverage, cells, workers)))
         wrong = _each(errors, large, workers)
         found = list(itertools.chain(*_each(powers, large, workers)))
-        alarmed = _each(alarms, [(one, for_sequences) for one in data], workers)
-    table = [*_of_intervals(covered, repeats), *_of_power(found, repeats)]
-    table += [*_of_sequences(alarmed, for_sequences), *_of_tests(wrong, repeats)]
+    table = [
+        *_of_intervals(covered, repeats),
+        *_of_power(found, repeats),
+        *_of_tests(wrong, repeats),
+    ]
     if options.quick:  # too few samples to conclude anything
         table = [dataclasses.replace(one, target=None) for one in table]
-    return {"coverage": covered, "errors": wrong, "power": found, "alarms": alarmed}, table
+    return {"coverage": covered, "errors": wrong, "power": found}, table
 
 
 def noise(chance: float, repeats: int) -> float:
@@ -317,19 +294,6 @@ def _of_power(found: list[dict[str, Any]], repeats: int) -> list[Measure]:
             f"by t alone: {off('predicted by t'):.3f}",
             off("predicted"),
             round(0.05 + noise(0.5, repeats), 3),
-            True,
-        )
-    ]
-
-
-def _of_sequences(alarmed: list[dict[str, Any]], repeats: int) -> list[Measure]:
-    return [
-        Measure(
-            f"false alarms of the confidence sequence over {LOOKS} looks, the most",
-            "",
-            f"t at every look: {min(one['t at every look'] for one in alarmed):.2f}",
-            max(max(one["sequential"], one["without replacement"]) for one in alarmed),
-            round(LEVEL + noise(LEVEL, repeats), 3),
             True,
         )
     ]

@@ -26,10 +26,8 @@ DEFINITIONS = (
 )
 ALL_USERS = (
     "evaluate all users, which takes less time than reading them in random order, or a random "
-    "sample of the users of test; recometer.stats.ConfidenceSequence is for results that are "
-    "looked at batch by batch."
+    "sample of the users of test."
 )
-STAKES = "the stakes of a ConfidenceSequence are good for any number of users: leave it out."
 
 WEIGHTS = (
     "result.mean(weights) takes a weight for each user; LightGBM and XGBoost weight queries by "
@@ -53,12 +51,10 @@ ARGUMENTS: dict[str, str] = {
     ),
     "until": ALL_USERS,
     "evaluator": "evaluate each source: compare({'als': evaluator(als), 'pop': evaluator(pop)}).",
-    "aim": STAKES,
     "group": GROUPS,
     "qid": GROUPS,
     "weight": WEIGHTS,
     "weights": WEIGHTS,
-    "relative": STAKES,
 }
 # Values of rules, by (rule, value).
 VALUES: dict[tuple[str, str], str] = {

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from recometer.errors import InputError
 from recometer.stats import (
-    ConfidenceSequence,
     compare,
     equivalence,
     interval,
@@ -75,11 +74,10 @@ def test_gaffkes_interval_in_other_units(unit: float) -> None:
 def test_masked_values_are_missing() -> None:
     masked = np.ma.array([0.1, 0.9, 0.3, 0.4], mask=[0, 1, 0, 0])
     known = np.array([0.1, 0.3, 0.4])
-    assert ConfidenceSequence(UNIT).update(masked) == ConfidenceSequence(UNIT).update(known)
     assert interval(masked, bounds=UNIT) == interval(known, bounds=UNIT)
     assert compare(masked, np.zeros(4), bounds=UNIT).n_only_second == 1
     whole = np.ma.array([1, 0, 1], mask=[False, True, False])
-    assert ConfidenceSequence(UNIT).update(whole).n == 2
+    assert interval(whole, bounds=UNIT).n == 2
     assert power(masked).n == tukey(np.ma.column_stack([masked, masked])).n == 3
 
 
@@ -230,24 +228,6 @@ def test_runs_without_variance() -> None:
     assert (found.p_value, found.share_of_runs) == (0, 0)
 
 
-def test_one_user_of_one_or_two() -> None:
-    assert tuple(ConfidenceSequence(UNIT, population=1).update([0.3])) == (0.3, 0.3)
-    assert tuple(ConfidenceSequence(UNIT, population=2).update([1.0])) == (0.5, 1.0)
-
-
-def test_a_large_population_is_as_good_as_an_infinite_one() -> None:
-    values = np.random.default_rng(5).random(300)
-    found = ConfidenceSequence(UNIT).update(values)
-    large = ConfidenceSequence(UNIT, population=10**8).update(values)
-    np.testing.assert_allclose(tuple(found), tuple(large), atol=1e-5)
-
-
-@pytest.mark.parametrize("bounds", [(-np.inf, 1.0), (0.0, np.inf), (-np.inf, np.inf)])
-def test_bets_need_a_range(bounds: tuple[float, float]) -> None:
-    with pytest.raises(InputError, match="not a range"):
-        ConfidenceSequence(bounds)
-
-
 def test_five_users_are_named_by_default() -> None:
     for unsaid, five in zip(most_changed(GRADES), most_changed(GRADES, 5), strict=True):
         np.testing.assert_array_equal(unsaid, five)
@@ -281,10 +261,6 @@ def test_rounding_next_to_the_ends_of_any_range() -> None:
     found = interval([-1 + 1e-12, 1.0, -1.0, 1 - 1e-12], bounds=(-1, 1))
     assert found.method == "clopper-pearson"
     assert interval([1 + 1e-10, 0.0, -1 - 1e-10], "gaffke", bounds=(-1, 1)).high <= 1
-    for value, end in ((1 + 1e-10, 1.0), (-1 - 1e-10, -1.0)):
-        sequence = ConfidenceSequence((-1, 1))
-        sequence.add([value])
-        assert sequence.mean == end
     assert tuple(found) == pytest.approx(tuple(interval([-1, 1, -1, 1], bounds=(-1, 1))))
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from recometer.errors import InputError, InputTypeError
 from recometer.stats import (
-    ConfidenceSequence,
     compare,
     interval,
     most_changed,
@@ -54,19 +53,12 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: tukey(np.eye(3), alpha=0), "alpha=0 must be"),
     (lambda: tukey(np.eye(3), seed=-1), "seed=-1 must be a whole number, at least 0"),
     (lambda: tukey(np.eye(3), n_resamples=0), "n_resamples=0 must be a whole number, at least 1"),
-    (lambda: ConfidenceSequence(UNIT, population=1.5), r"population=1\.5 must be a whole number"),  # type: ignore[arg-type]
-    (lambda: ConfidenceSequence(UNIT, population=-1), "population=-1 must be a whole number"),
-    (lambda: ConfidenceSequence(UNIT).p_value(math.nan), "mean=nan must be a finite number"),
     (lambda: interval(VALUES, weights=[1.0, -1.0, 1.0]), "A weight is -1, but"),
     (lambda: interval(VALUES, "gaffke", bounds=(0, math.inf)), "are not a range"),
     (lambda: interval(VALUES, "gaffke", bounds=(-math.inf, 1)), "are not a range"),
     (lambda: interval(VALUES, "gaffke", bounds=(1, 1)), "are not a range"),
     (lambda: tukey([[0.1, 0.2], [0.3, 0.1]], clusters=["a"]), "one entry for each of the 2 rows"),
     (lambda: compare(VALUES, VALUES, confidence="0.9"), "confidence='0.9' must be above 0"),  # type: ignore[arg-type]
-    (lambda: ConfidenceSequence((1.0, 0.0)), "are not a range"),
-    (lambda: ConfidenceSequence((0.0, 0.0)), "are not a range"),
-    (lambda: ConfidenceSequence((-1e308, 1e308)), "differ by more than a number can hold"),
-    (lambda: ConfidenceSequence(UNIT, population=10**20), "must be at most 9,007,199,254,740,992"),
     (lambda: interval(VALUES, bounds=(-1e308, 1e308)), "differ by more than a number can hold"),
     (lambda: compare(VALUES, VALUES, bounds=(math.nan, 1)), "are not a range"),
     (
@@ -82,10 +74,10 @@ def test_arguments_that_do_not_match_are_rejected(call: Callable[[], object], me
         call()
 
 
-@pytest.mark.parametrize("bounds", ["ab", None, (0, 1, 2), ("x", 1)])
+@pytest.mark.parametrize("bounds", ["ab", 1, (0, 1, 2), ("x", 1)])
 def test_bounds_must_be_a_pair(bounds: object) -> None:
     with pytest.raises(InputTypeError, match="must be a pair of numbers"):
-        ConfidenceSequence(bounds)  # type: ignore[arg-type]
+        interval(VALUES, bounds=bounds)  # type: ignore[arg-type]
 
 
 def test_a_difference_to_plan_for_is_a_number() -> None:
@@ -102,19 +94,6 @@ def test_no_rows_have_no_clusters() -> None:
     found = compare([np.nan, 0.5], [0.5, np.nan], clusters=["a", "b"])
     assert (found.n, found.n_only_first, found.n_only_second) == (0, 1, 1)
     assert math.isnan(found.difference)
-
-
-def test_sequence_counts_the_users_read() -> None:
-    """With `some_undefined`, users without a value count as read members of the population."""
-    sequence = ConfidenceSequence((-1.0, 3.0), population=10, some_undefined=True)
-    assert math.isnan(sequence.mean)
-    sequence.update([0.0, np.nan, 1.0, 2.5])
-    assert sequence.n_read == 4
-    assert sequence.mean == pytest.approx(3.5 / 3)
-    assert sequence.interval.n == 3
-    plain = ConfidenceSequence(UNIT)
-    plain.update([0.25, np.nan, 0.75])
-    assert (plain.n_read, plain.mean) == (2, 0.5)
 
 
 def test_values_that_are_too_skewed_for_bca() -> None:

@@ -30,7 +30,7 @@ def test_removed_names_give_hints() -> None:
             getattr(recometer.testing, name)
     with pytest.raises(ImportError, match="it is called RankingCase"):
         from recometer.testing import Case  # noqa: F401
-    with pytest.raises(ImportError, match="ConfidenceSequence"):
+    with pytest.raises(ImportError, match="evaluate all users"):
         from recometer import Until  # noqa: F401
     with pytest.raises(ImportError, match="friedmanchisquare"):
         from recometer.stats import friedman  # noqa: F401

@@ -32,13 +32,11 @@ if TYPE_CHECKING:
         users_needed,
     )
     from recometer.stats.runs import Runs, over_folds, over_runs
-    from recometer.stats.sequential import ConfidenceSequence
     from recometer.stats.several import Ranking, Tukey, adjust, rank_intervals, tukey
     from recometer.stats.tests import TestResult, paired_t, randomisation, sign, wilcoxon
     from recometer.stats.two_groups import SampleRatio, compare_groups, sample_ratio
 
 __all__ = [
-    "ConfidenceSequence",
     "Difference",
     "Effects",
     "Equivalence",
@@ -80,7 +78,6 @@ MODULES = {
     "means": "interval",
     "planning": "Power power power_of smallest_difference unit_of users_needed",
     "runs": "Runs over_folds over_runs",
-    "sequential": "ConfidenceSequence",
     "several": "Ranking Tukey adjust rank_intervals tukey",
     "tests": "TestResult paired_t randomisation sign wilcoxon",
     "two_groups": "SampleRatio compare_groups sample_ratio",

@@ -20,7 +20,6 @@ METHODS = {
     "welch": "Welch's t",
     "randomisation": "by inversion of the randomisation test",
     "random effects": "with the variance between users and between runs",
-    "betting": "by betting, at all numbers of users at once",
 }
 """What people read of the methods of intervals."""
 

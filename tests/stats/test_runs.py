@@ -1,8 +1,7 @@
-"""Confidence sequences hold at any time, and intervals include the variance between runs."""
+"""Intervals include the variance between runs."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import statistics
 
@@ -12,107 +11,10 @@ import scipy
 from numpy.typing import NDArray
 
 from recometer.errors import InputError
-from recometer.stats import ConfidenceSequence, Runs, interval, over_folds, over_runs
+from recometer.stats import Runs, interval, over_folds, over_runs
 from recometer.stats.runs import over_values
 
 Float64 = NDArray[np.float64]
-UNIT = (0.0, 1.0)
-
-
-def excluded(x: Float64, m: float, alpha: float, population: int | None = None) -> bool:
-    """Return whether a confidence sequence ever excluded m, computed step by step as published."""
-    goals = np.array([16.0 * 4**k for k in range(12) if 16 * 4**k <= (population or 10**8)])
-    plus = minus = np.ones(len(goals))  # the capital of one player per goal
-    total, squares = 0.0, 0.0
-    for t, value in enumerate(x.tolist(), start=1):
-        drift, rest = 1.0, m
-        if population is not None:
-            left = population - t + 1
-            drift, rest = population / left, (population * m - total) / left
-        stake = drift * np.sqrt(2 * np.log(2 / alpha) / ((0.25 + squares) / t * goals))
-        if not 0 <= rest <= 1:
-            return True
-        with np.errstate(divide="ignore"):
-            plus = plus * (1 + np.minimum(stake, np.float64(0.75) / rest) * (value - rest))
-            minus = minus * (1 - np.minimum(stake, np.float64(0.75) / (1 - rest)) * (value - rest))
-        if max(plus.mean(), minus.mean()) / 2 >= 1 / alpha:
-            return True
-        total += value
-        squares += (value - (0.5 + total) / (t + 1)) ** 2
-    return False
-
-
-@pytest.mark.parametrize("population", [None, 150])
-def test_ends_separate_excluded_candidates(population: int | None) -> None:
-    x = np.random.default_rng(0).random(120) ** 2
-    sequence = ConfidenceSequence(UNIT, 0.9, population)
-    low, high = sequence.update(x)
-    assert 0 < low < x.mean() < high < 1
-    for end, sign in ((low, 1), (high, -1)):
-        assert excluded(x, end - sign * 1e-6, 0.1, population)
-        assert not excluded(x, end + sign * 1e-6, 0.1, population)
-
-
-def test_interval_does_not_depend_on_when_you_look() -> None:
-    x = np.random.default_rng(1).random(300)
-    at_once = ConfidenceSequence(UNIT).update(x)
-    sequence = ConfidenceSequence(UNIT)
-    looks = [sequence.update(batch) for batch in np.split(x, [1, 2, 50, 180])]
-    np.testing.assert_allclose(tuple(looks[-1]), tuple(at_once), atol=1e-9)
-    assert all(a.low <= b.low and a.high >= b.high for a, b in itertools.pairwise(looks))
-    assert looks[-1].n == 300
-    assert sequence.interval == looks[-1]
-
-
-def test_units_and_direction() -> None:
-    x = np.random.default_rng(2).random(200)
-    low, high = ConfidenceSequence(UNIT).update(x)
-    moved = ConfidenceSequence((-3, 7)).update(10 * x - 3)
-    np.testing.assert_allclose(tuple(moved), (10 * low - 3, 10 * high - 3))
-    mirrored = ConfidenceSequence((-1, 0)).update(-x)
-    np.testing.assert_allclose(tuple(mirrored), (-high, -low), atol=2e-3)
-
-
-def test_false_alarms_over_a_hundred_looks_stay_below_5_percent() -> None:
-    """Simulate 200 experiments with differences of mean 0, many of which are 0.
-
-    Student's interval, inspected as often, raises a false alarm in more than a fifth of them.
-    """
-    generator = np.random.default_rng(3)
-    alarms, naive = 0, 0
-    for _ in range(200):
-        x = generator.random(1_000) * generator.integers(-1, 2, 1_000)
-        alarms += 0.0 not in ConfidenceSequence((-1, 1)).update(x)
-        n = np.arange(10, 1_001, 10)
-        means, squares = (np.cumsum(y)[n - 1] / n for y in (x, x**2))
-        naive += bool((np.abs(means) > 1.96 * np.sqrt((squares - means**2) / n)).any())
-    assert alarms / 200 <= 0.05
-    assert naive / 200 > 0.2
-
-
-def test_all_of_a_population_leaves_no_doubt() -> None:
-    x = np.random.default_rng(4).random(80)
-    found = ConfidenceSequence(UNIT, population=80).update(x)
-    assert found.width < 0.02
-    assert x.mean() in found
-    part = ConfidenceSequence(UNIT, population=80).update(x[:70])
-    assert part.width < ConfidenceSequence(UNIT).update(x[:70]).width
-
-
-def test_invalid_arguments_of_sequences_are_rejected() -> None:
-    sequence = ConfidenceSequence(UNIT, population=3)
-    assert (sequence.interval.low, sequence.interval.high) == UNIT
-    assert "No user" in sequence.interval.note
-    assert sequence.update([np.nan]).n == 0
-    with pytest.raises(InputError, match=r"The value 1\.5 lies outside"):
-        sequence.update([0.5, 1.5])
-    assert sequence.update([1.0, 0.0]).n == 2
-    with pytest.raises(InputError, match="4 users have been seen"):
-        sequence.update([0.5, 0.5])
-    with pytest.raises(InputError, match="not a range"):
-        ConfidenceSequence((0, np.inf))
-    with pytest.raises(InputError, match="confidence=0"):
-        ConfidenceSequence(UNIT, 0)
 
 
 def crossed(
