@@ -151,6 +151,28 @@ def test_ctrl_c_ends_the_work_and_leaves_no_thread(threads: int) -> None:
     assert errors == ""
 
 
+def test_ctrl_c_while_a_thread_starts_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C inside Thread.start may surface as a RuntimeError about the lock of an event."""
+
+    def start(thread: threading.Thread) -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise RuntimeError("release unlocked lock")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(KeyboardInterrupt):
+        run_tasks(lambda task, ticker: task, range(3), threads=2)
+
+
+def test_work_goes_on_without_new_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    assert run_tasks(lambda task, ticker: -task, range(3), threads=2) == [0, -1, -2]
+
+
 def test_tasks_run_outside_the_main_thread() -> None:
     found: list[int] = []
 

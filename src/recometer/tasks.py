@@ -141,7 +141,7 @@ def run_tasks(
         if alone or not workers:
             work.run()
         # Thread.join is unsafe: before Python 3.13, Ctrl-C in it marks a running thread as ended.
-        while not work.ended.wait(POLL):
+        while not work.wait(POLL):
             check_wanted()  # the calling thread may itself be running a task
             bar.update(work.done)
     finally:
@@ -159,7 +159,10 @@ def was_started(worker: threading.Thread) -> bool:
     """Start a thread; return whether the system allowed it."""
     try:
         worker.start()
-    except RuntimeError:  # "can't start new thread"
+    except RuntimeError as error:  # "can't start new thread"
+        if isinstance(error.__context__, KeyboardInterrupt):
+            # Ctrl-C inside Thread.start, which then failed to release a lock of the thread
+            raise error.__context__ from None
         return False
     return True
 
@@ -250,7 +253,6 @@ class _Work(Generic[T, R]):
         self, function: Callable[[T, Ticker], R], tasks: Sequence[tuple[T, float]], n_workers: int
     ) -> None:
         self.cancelled = threading.Event()
-        self.ended = threading.Event()
         self.done = 0.0
         self.results: dict[int, R] = {}
         self._function = function
@@ -258,23 +260,31 @@ class _Work(Generic[T, R]):
         self._lock = threading.Lock()
         self._error: BaseException | None = None
         self._working = self._n_workers = n_workers
+        # Held until the last worker ends. This is no Event, because Ctrl-C inside Event.wait may
+        # leave the lock of the event held: the worker that sets it would then wait forever.
+        self._unfinished = threading.Lock()
+        self._unfinished.acquire()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until all workers have ended; return whether they have. Call it until they have."""
+        return self._unfinished.acquire(timeout=seconds)
 
     def go_on_with(self, n_workers: int) -> None:
         """Go on with fewer threads, because the others could not be started."""
-        with self._lock:
-            self._working -= self._n_workers - n_workers
-            if self._working == 0:
-                self.ended.set()
+        self._end(self._n_workers - n_workers)
 
     def run(self) -> None:
         """Work as one of the threads: take tasks until none is left or one fails."""
         try:
             self._run()
         finally:
-            with self._lock:
-                self._working -= 1
-                if self._working == 0:
-                    self.ended.set()
+            self._end(1)
+
+    def _end(self, n_workers: int) -> None:
+        with self._lock:
+            self._working -= n_workers
+            if self._working == 0 and n_workers:
+                self._unfinished.release()
 
     def _run(self) -> None:
         while (entry := self._next()) is not None:
