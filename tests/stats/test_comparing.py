@@ -191,17 +191,17 @@ def test_order_of_users_and_models_changes_nothing_but_signs(seed: int, n: int) 
 
     def facts(one, sign: int) -> list[float]:
         ends = [one.interval.low, one.interval.high][::sign]
-        shares = [one.effects.probability_better, 1 - one.effects.probability_better][::sign]
-        counts = [one.effects.n_better, one.effects.n_worse][::sign]
-        means = [one.mean_first, one.mean_second][::sign]
-        moved = [sign * x for x in (one.difference, *ends, one.effects.standardised)]
-        return [*moved, *shares, *counts, *means, one.test.p_value, one.n, one.effects.n_equal]
+        shares = [one.probability_better, 1 - one.probability_better][::sign]
+        counts = [one.n_better, one.n_worse][::sign]
+        means = [one.mean, one.mean_other][::sign]
+        moved = [sign * x for x in (one.difference, *ends, one.standardised)]
+        return [*moved, *shares, *counts, *means, one.test.p_value, one.n, one.n_equal]
 
     np.testing.assert_allclose(facts(again, 1), facts(found, 1), rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(facts(swapped, -1), facts(found, 1), rtol=1e-7, atol=1e-9)
-    assert (swapped.n_only_first, swapped.n_only_second) == (
-        found.n_only_second,
-        found.n_only_first,
+    assert (swapped.n_only_model, swapped.n_only_other) == (
+        found.n_only_other,
+        found.n_only_model,
     )
 
 
@@ -300,7 +300,7 @@ def test_the_relative_difference_is_a_ratio_of_means() -> None:
     with_nan = compare([*first, np.nan, 1.0], [*second, 0.5, np.nan])
     assert with_nan.relative == found.relative
     assert with_nan.relative_interval == found.relative_interval
-    assert (found.n_only_first, found.n_only_second) == (0, 0)
+    assert (found.n_only_model, found.n_only_other) == (0, 0)
     with pytest.raises(InputError, match="confidence=1 must"):
         effects(first - second, confidence=1)
     with pytest.raises(InputError, match="have 200 and 199"):
@@ -325,12 +325,12 @@ def test_ratio_with_a_divisor_from_one_user_has_no_upper_end() -> None:
 def test_effects_by_definition() -> None:
     first, second = models(150, gain=0.1)
     differences = first - second
-    found = compare(first, second).effects
+    found = compare(first, second)
     assert found.standardised == pytest.approx(differences.mean() / differences.std(ddof=1))
     assert (found.n_better, found.n_worse) == ((differences > 0).sum(), (differences < 0).sum())
     assert found.n_equal == (differences == 0).sum()
     # One user is better and one is worse, but the mean is not 0.
-    even = compare([2.0, 0.0, 0.0], [0.0, 1.0, 0.0]).effects
+    even = compare([2.0, 0.0, 0.0], [0.0, 1.0, 0.0])
     assert even.standardised == pytest.approx((1 / 3) / np.std([2, -1, 0], ddof=1))
     better = (np.sign(differences) + 1) / 2
     assert found.probability_better == pytest.approx(better.mean())
@@ -392,7 +392,7 @@ def test_many_users_in_cells_are_compared_as_one_by_one(monkeypatch: pytest.Monk
             one_by_one = compare(*values, bounds=UNIT)
         assert in_cells.test.method == one_by_one.test.method
         assert in_cells.test.p_value == pytest.approx(one_by_one.test.p_value, rel=1e-5)
-        assert in_cells.effects.n_better == one_by_one.effects.n_better
+        assert in_cells.n_better == one_by_one.n_better
         for name, near in (("interval", 1e-6), ("relative_interval", 1e-4)):
             found, expected = getattr(in_cells, name), getattr(one_by_one, name)
             np.testing.assert_allclose(tuple(found), tuple(expected), atol=near * expected.width)
@@ -419,7 +419,7 @@ def test_columns_with_few_levels_give_the_same_results(
     coded = [Column.of(one).coded() for one in (first, second)]
     assert all(one.levels is not None for one in coded)
     found, expected = compare(*coded, test=test), compare(first, second, test=test)
-    assert (found.n, found.n_only_first) == (expected.n, expected.n_only_first)
+    assert (found.n, found.n_only_model) == (expected.n, expected.n_only_model)
     for one, other in (
         (found.test.p_value, expected.test.p_value),
         (tuple(found.interval), tuple(expected.interval)),
@@ -444,8 +444,8 @@ def test_users_with_a_value_from_one_model_only_are_counted() -> None:
     first = [0.5, np.nan, 0.2, np.nan, 0.4, 0.1]
     second = [0.4, 0.1, np.nan, np.nan, np.nan, 0.3]
     found = compare(first, second)
-    assert (found.n, found.n_only_first, found.n_only_second) == (2, 2, 1)
-    assert (found.mean_first, found.mean_second) == (pytest.approx(0.3), pytest.approx(0.35))
+    assert (found.n, found.n_only_model, found.n_only_other) == (2, 2, 1)
+    assert (found.mean, found.mean_other) == (pytest.approx(0.3), pytest.approx(0.35))
 
 
 @pytest.mark.parametrize("test", ["randomisation", "t", "wilcoxon", "sign"])
@@ -458,7 +458,7 @@ def test_comparison_without_users_has_notes(test) -> None:
     assert np.isnan(nobody.interval.low)
     assert nobody.interval.note
     assert nobody.relative_interval.note
-    facts = nobody.effects
+    facts = nobody
     assert (facts.n_better, facts.n_equal, facts.n_worse) == (0, 0, 0)
     assert (facts.probability_interval.n, nobody.relative_interval.n) == (0, 0)
     same = compare([0.1, 0.2, 0.3], [0.1, 0.2, 0.3], test=test, bounds=UNIT)
@@ -468,8 +468,8 @@ def test_comparison_without_users_has_notes(test) -> None:
     assert same.test.smallest_p == (0.0 if test == "t" else 1.0)
     assert 0.0 in same.interval
     assert same.interval.note or same.interval.width > 0
-    assert (same.relative, same.effects.probability_better) == (0.0, 0.5)
-    assert same.effects.standardised == 0.0
+    assert (same.relative, same.probability_better) == (0.0, 0.5)
+    assert same.standardised == 0.0
 
 
 def test_constant_differences() -> None:
@@ -482,7 +482,7 @@ def test_constant_differences() -> None:
     found = compare(np.full(40, 0.75), np.full(40, 0.5))
     assert (found.interval.low, found.interval.high) == (0.25, 0.25)
     assert "All 40 differences are 0.25" in found.interval.note
-    assert found.effects.standardised == np.inf
+    assert found.standardised == np.inf
     student = compare(np.full(40, 0.75), np.full(40, 0.5), test="t")
     assert np.isnan(student.test.p_value)
     assert "without variance" in student.test.note
@@ -505,7 +505,7 @@ def test_rounding_errors_are_not_differences() -> None:
     found = compare(first, [0.3, 0.1, 0.2])
     assert found.test.n_differ == 2
     assert compare(first, [0.3, 0.1, 0.2], test="wilcoxon").test.n_differ == 2
-    assert found.effects.n_equal == 1
+    assert found.n_equal == 1
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
@@ -515,7 +515,7 @@ def test_rounding_errors_of_many_users_are_not_differences(unit: float) -> None:
     first = second * (1 + 1e-14 * generator.choice([-1, 1], 6_000))
     first[:500] += unit * generator.random(500)
     assert (first == second).sum() < 100
-    assert compare(first, second).effects.n_equal == 5_500
+    assert compare(first, second).n_equal == 5_500
 
 
 def test_invalid_values_are_rejected() -> None:

@@ -75,7 +75,7 @@ def test_masked_values_are_missing() -> None:
     masked = np.ma.array([0.1, 0.9, 0.3, 0.4], mask=[0, 1, 0, 0])
     known = np.array([0.1, 0.3, 0.4])
     assert interval(masked, bounds=UNIT) == interval(known, bounds=UNIT)
-    assert compare(masked, np.zeros(4), bounds=UNIT).n_only_second == 1
+    assert compare(masked, np.zeros(4), bounds=UNIT).n_only_other == 1
     whole = np.ma.array([1, 0, 1], mask=[False, True, False])
     assert interval(whole, bounds=UNIT).n == 2
     assert power(masked).n == tukey(np.ma.column_stack([masked, masked])).n == 3
@@ -154,7 +154,7 @@ def test_one_user_excludes_no_difference() -> None:
     assert tuple(found.interval) == (-np.inf, np.inf)
     assert found.interval.n == 1
     assert "With 1 user p cannot fall below 1" in found.interval.note
-    assert (found.effects.n_better, found.effects.probability_better) == (1, 1)
+    assert (found.n_better, found.probability_better) == (1, 1)
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e6])

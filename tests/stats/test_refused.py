@@ -92,7 +92,7 @@ def test_options_are_true_or_false() -> None:
 
 def test_no_rows_have_no_clusters() -> None:
     found = compare([np.nan, 0.5], [0.5, np.nan], clusters=["a", "b"])
-    assert (found.n, found.n_only_first, found.n_only_second) == (0, 1, 1)
+    assert (found.n, found.n_only_model, found.n_only_other) == (0, 1, 1)
     assert math.isnan(found.difference)
 
 

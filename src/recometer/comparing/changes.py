@@ -178,8 +178,8 @@ def segments(pair: UserPair, groups: Any, n_quantiles: int = 4) -> SegmentChange
             Segment(
                 group=name,
                 users=found.n,
-                mean=found.mean_first,
-                mean_other=found.mean_second,
+                mean=found.mean,
+                mean_other=found.mean_other,
                 difference=found.difference,
                 low=found.interval.low,
                 high=found.interval.high,

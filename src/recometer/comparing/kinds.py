@@ -302,39 +302,16 @@ class UserPair:
     def row(self) -> PairRow:
         """Return the row of the comparison."""
         one, two = self.one, self.two
-        found = self.difference()
-        effects, higher = found.effects, one.definition.higher_is_better
-        n_better, n_worse = effects.n_better, effects.n_worse
-        probability, interval = effects.probability_better, effects.probability_interval
+        found, higher = self.difference(), one.definition.higher_is_better
         if not higher:
-            n_better, n_worse, probability = n_worse, n_better, 1 - probability
-            interval = dataclasses.replace(interval, low=1 - interval.high, high=1 - interval.low)
+            found = found.for_lower_values()
         row = PairRow(
+            **vars(found),
             metric=one.metric,
             model=one.model.name,
             other=two.model.name,
             higher_is_better=higher,
-            n=found.n,
-            n_only_model=found.n_only_first,
-            n_only_other=found.n_only_second,
-            mean=found.mean_first,
-            mean_other=found.mean_second,
-            difference=found.difference,
-            interval=found.interval,
-            relative=found.relative,
-            relative_interval=found.relative_interval,
-            test=found.test,
-            n_better=n_better,
-            n_equal=effects.n_equal,
-            n_worse=n_worse,
-            standardised=effects.standardised,
-            probability_better=probability,
-            probability_interval=interval,
-            deviation=found.deviation,
             largest_difference=float(one.bounds[1] - one.bounds[0]),
-            unit=found.unit,
-            error=found.error,
-            few=found.few,
         )
         row = self.over_runs(row)
         margin = self.options.margin_of(one.metric)

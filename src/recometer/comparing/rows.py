@@ -7,7 +7,7 @@ import math
 
 from recometer.rendering import Column
 from recometer.rendering.formats import number
-from recometer.stats import Equivalence, Interval, Runs, TestResult
+from recometer.stats import Difference, Equivalence, Interval, Runs
 
 SMALLEST_P = 1e-300  # lower p-values are shown as a bound
 NO_DIFFERENCE = "no difference shown"  # nor that the models are equivalent
@@ -18,9 +18,13 @@ SIGNS = (
 """The signs of `standing_text`."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
-class PairRow:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PairRow(Difference):
     """Two models on one metric, compared over the users with a value from both.
+
+    It has the attributes of `recometer.stats.Difference`, and those below. If lower values of the
+    metric are better, `n_better`, `n_worse` and `probability_better` count them as such. If `few`
+    is true, gates are undecided, unless the interval is Gaffke's.
 
     Attributes
     ----------
@@ -28,19 +32,6 @@ class PairRow:
         The metric and the models. Differences are those of `model` minus `other`.
     higher_is_better
         Direction of the metric.
-    n
-        The number of users compared.
-    n_only_model, n_only_other
-        The numbers of users with a value from only one of the two; they are left out.
-    mean, mean_other
-        The means over the users compared.
-    difference, interval
-        Difference of the means, with its interval.
-    relative, relative_interval
-        (mean of model) / (mean of other) - 1, a ratio of means over users. NaN if the mean of other
-        is not above 0.
-    test
-        p-value of the null hypothesis that the two do not differ.
     primary
         Whether p-values are adjusted over this comparison, among others. These are the comparisons
         on primary metrics, except for those with chance, unless that is the baseline.
@@ -48,24 +39,6 @@ class PairRow:
         p adjusted over these comparisons; NaN for other comparisons.
     smallest_adjusted_p
         The lower bound of `adjusted_p` for any values of the users who differ.
-    n_better, n_equal, n_worse
-        The numbers of users who are better off, equally well off and worse off with `model`, by
-        the direction of the metric.
-    standardised
-        Mean of the users' differences divided by their standard deviation.
-    probability_better, probability_interval
-        The probability that a random user is better off with `model`; a tie counts half.
-    deviation
-        Standard deviation of the users' differences.
-    unit
-        The unit that divides the differences of all users, if it makes the test coarser;
-        otherwise 0.
-    error
-        Standard error of the difference, over users or clusters of users.
-    few
-        Whether fewer than 30 users differ while most are equal, which cannot exclude that a few
-        users lose much. Gates are then undecided, unless the interval is Gaffke's, which allows for
-        such users.
     smallest_difference
         The true difference that this test set shows with a power of 80 %, at the level for this
         number of comparisons. If it is above `largest_difference`, the test set cannot show any
@@ -84,29 +57,9 @@ class PairRow:
     model: str
     other: str
     higher_is_better: bool
-    n: int
-    n_only_model: int = 0
-    n_only_other: int = 0
-    mean: float
-    mean_other: float
-    difference: float
-    interval: Interval
-    relative: float
-    relative_interval: Interval
-    test: TestResult
     primary: bool = True
     adjusted_p: float = math.nan
     smallest_adjusted_p: float = math.nan
-    n_better: int = 0
-    n_equal: int = 0
-    n_worse: int = 0
-    standardised: float = math.nan
-    probability_better: float = math.nan
-    probability_interval: Interval | None = None
-    deviation: float = math.nan
-    unit: float = 0.0
-    error: float = math.nan
-    few: bool = False
     smallest_difference: float = math.nan
     largest_difference: float = math.inf
     equivalence: Equivalence | None = None

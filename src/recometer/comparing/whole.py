@@ -297,7 +297,7 @@ def _of_folds(
     found = stats.compare(first, second, test="t", interval="t", confidence=confidence)
     test = dataclasses.replace(found.test, test="folds", note=note)
     ends = dataclasses.replace(found.interval, note=note), found.relative_interval
-    return _row(metric, pair, (found.mean_first, found.mean_second), ends, test)
+    return _row(metric, pair, (found.mean, found.mean_other), ends, test)
 
 
 def _compare_values(metric: str, pair: Pair, values: WholeValues, confidence: float) -> PairRow:

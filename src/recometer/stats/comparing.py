@@ -42,7 +42,7 @@ from recometer.stats.saddlepoint import increasing_root, quantile_of
 from recometer.stats.tests import TESTS, Test, TestResult, documented, smallest_p
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Effects:
     """How users differ between two models.
 
@@ -59,12 +59,12 @@ class Effects:
         Gaffke's interval of this probability.
     """
 
-    n_better: int
-    n_equal: int
-    n_worse: int
-    standardised: float
-    probability_better: float
-    probability_interval: Interval
+    n_better: int = 0
+    n_equal: int = 0
+    n_worse: int = 0
+    standardised: float = np.nan
+    probability_better: float = np.nan
+    probability_interval: Interval | None = None
 
 
 def effects(differences: npt.ArrayLike | Grouped, confidence: float = 0.95) -> Effects:
@@ -87,7 +87,7 @@ def effects(differences: npt.ArrayLike | Grouped, confidence: float = 0.95) -> E
     equal = n - better - worse
     note = "No user has both values."
     if n == 0:
-        return Effects(0, 0, 0, np.nan, np.nan, Interval.unknown(confidence, 0, note))
+        return Effects(probability_interval=Interval.unknown(confidence, 0, note))
     counts = np.array([worse, equal, better], np.float64)
     places = np.flatnonzero(counts)
     users = of_counts(np.array([0.0, 0.5, 1.0])[places], counts[places])
@@ -98,7 +98,14 @@ def effects(differences: npt.ArrayLike | Grouped, confidence: float = 0.95) -> E
         standardised = float(np.copysign(np.inf, differences.estimate))
     else:
         standardised = float(differences.estimate / differences.deviation)
-    return Effects(better, equal, worse, standardised, users.estimate, likely)
+    return Effects(
+        n_better=better,
+        n_equal=equal,
+        n_worse=worse,
+        standardised=standardised,
+        probability_better=users.estimate,
+        probability_interval=likely,
+    )
 
 
 def most_changed(
@@ -140,18 +147,19 @@ LEAST_LEVEL = 1e-12  # below this level, intervals cannot be computed
 FEW_USERS = 50  # too few to show whether the differences are symmetric
 
 
-@dataclasses.dataclass(frozen=True)
-class Difference:
-    """Two models on the users with a value from both.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Difference(Effects):
+    """Two models on the users with a value from both, with the attributes of `Effects` and more.
 
     Attributes
     ----------
     n
         The number of users compared.
-    n_only_first, n_only_second
-        The numbers of users with a value from only one of the two; they are left out.
-    mean_first, mean_second
-        The means over the users compared.
+    n_only_model, n_only_other
+        The numbers of users with a value from only the first model, or only the second; they are
+        left out.
+    mean, mean_other
+        The means of the first and of the second model over the users compared.
     difference, interval
         First minus second, with its interval.
     relative, relative_interval
@@ -162,8 +170,6 @@ class Difference:
     test
         p-value of the null hypothesis that the models do not differ. If `interval` is Gaffke's,
         p is the smallest level whose interval excludes 0, and the test is called ``"gaffke"``.
-    effects
-        How users differ.
     unit
         The unit that divides the differences of all users (or clusters), see `unit_of`, if it makes
         the randomisation test coarser; otherwise 0.
@@ -177,20 +183,31 @@ class Difference:
     """
 
     n: int
-    n_only_first: int
-    n_only_second: int
-    mean_first: float
-    mean_second: float
+    n_only_model: int = 0
+    n_only_other: int = 0
+    mean: float
+    mean_other: float
     difference: float
     interval: Interval
     relative: float
     relative_interval: Interval
     test: TestResult
-    effects: Effects
-    unit: float
-    deviation: float
-    error: float
+    unit: float = 0.0
+    deviation: float = np.nan
+    error: float = np.nan
     few: bool = False
+
+    def for_lower_values(self) -> Difference:
+        """Return the difference with better and worse exchanged, if lower values are better."""
+        ends = self.probability_interval
+        assert ends is not None
+        return dataclasses.replace(
+            self,
+            n_better=self.n_worse,
+            n_worse=self.n_better,
+            probability_better=1 - self.probability_better,
+            probability_interval=dataclasses.replace(ends, low=1 - ends.high, high=1 - ends.low),
+        )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -373,21 +390,23 @@ def compare(
         relative = ratios.estimate - 1
         relative_ends = relative_interval(ratios, ends, bounds, pairs.largest)
     differences = pairs.differences
+    mean, mean_other = pairs.means
     return Difference(
-        differences.n,
-        pairs.one.n - differences.n,
-        pairs.two.n - differences.n,
-        *pairs.means,
-        differences.estimate,
-        ends,
-        relative,
-        relative_ends,
-        result,
-        effects(differences, confidence),
-        unit_of(units) if result.test == "randomisation" else 0.0,
-        differences.deviation,
-        units.standard_error,
-        _few(result),
+        **vars(effects(differences, confidence)),
+        n=differences.n,
+        n_only_model=pairs.one.n - differences.n,
+        n_only_other=pairs.two.n - differences.n,
+        mean=mean,
+        mean_other=mean_other,
+        difference=differences.estimate,
+        interval=ends,
+        relative=relative,
+        relative_interval=relative_ends,
+        test=result,
+        unit=unit_of(units) if result.test == "randomisation" else 0.0,
+        deviation=differences.deviation,
+        error=units.standard_error,
+        few=_few(result),
     )
 
 

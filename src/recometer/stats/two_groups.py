@@ -16,7 +16,6 @@ from recometer.stats.comparing import (
     FEW_DIFFER,
     SPARSE,
     Difference,
-    Effects,
     Equivalence,
     check_margin,
     consistent,
@@ -123,10 +122,8 @@ class TwoGroups:
         relative = self._relative(interval, bounds)
         return Difference(
             n=n,
-            n_only_first=0,
-            n_only_second=0,
-            mean_first=one.estimate,
-            mean_second=two.estimate,
+            mean=one.estimate,
+            mean_other=two.estimate,
             difference=found.difference,
             interval=interval,
             relative=np.nan
@@ -134,8 +131,8 @@ class TwoGroups:
             else one.estimate / two.estimate - 1,
             relative_interval=relative,
             test=TestResult(p, "welch", "student" if found.known else "none", n, n, 0.0, note),
-            effects=Effects(0, 0, 0, effect, np.nan, unknown),
-            unit=0.0,
+            standardised=effect,
+            probability_interval=unknown,
             deviation=deviation,
             error=found.error,
             few=few < FEW_DIFFER,
