@@ -13,7 +13,6 @@ ORDER = (
     "arrays",
     "remembered",
     "errors",
-    "removed",
     "ragged",
     "version",
     "protocol",

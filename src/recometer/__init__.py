@@ -143,9 +143,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(f"recometer.{LAZY[name]}"), name)
         globals()[name] = value  # later accesses bypass this function
         return value
-    import recometer.removed
-
-    raise recometer.removed.no_attribute(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

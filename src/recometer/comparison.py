@@ -49,7 +49,6 @@ from recometer.errors import (
     visible,
     warn,
 )
-from recometer.removed import without
 from recometer.rendering import Column, Table
 from recometer.reporting import Reported
 from recometer.results.evaluation import EvaluationRecord, names_among
@@ -108,7 +107,6 @@ class Comparison(Compared, Tracked, Reported):
         Whether tables show all pairs on all metrics, as those of `full` do.
     """
 
-    @without("mode")
     def gate(
         self, gates: str | Gate | Sequence[str | Gate], undecided: Undecided | None = None
     ) -> GateReport:
@@ -189,7 +187,6 @@ class Comparison(Compared, Tracked, Reported):
         return visible(f"<Comparison of {names}: {', '.join(self.metrics)}>")
 
 
-@without("evaluator", "until")
 def compare(
     models: Several,
     *,

@@ -28,7 +28,6 @@ from recometer.evaluating.preparation import Preparation
 from recometer.evaluating.sides import Sides, arrays_beside_test, as_brought
 from recometer.evaluation import Evaluation
 from recometer.remembered import cached_property
-from recometer.removed import without
 from recometer.sources.base import Memory, Request, Source
 from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
@@ -106,7 +105,6 @@ class Evaluator(Preparation):
 
     is_kept = True
 
-    @without("until")
     def __call__(self, source: Source | Recommender) -> Evaluation:
         """Evaluate a model: a source, or a fitted model that `recometer.from_model` recognises."""
         return Evaluation(**self.fields(source, time.perf_counter()))

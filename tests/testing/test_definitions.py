@@ -10,7 +10,6 @@ from rating_definitions import RATING_DEFINITIONS
 import recometer as rm
 import recometer.testing
 from recometer.metrics import reading
-from recometer.removed import NAMES
 
 
 def test_every_metric_has_a_definition() -> None:
@@ -20,21 +19,6 @@ def test_every_metric_has_a_definition() -> None:
     assert set(reading("ratings")) - set(RATING_DEFINITIONS) == set()
     assert over_users - set(OVER_USERS) == set()
     assert set(of_lists) - over_users - set(PER_USER) == set()
-
-
-def test_removed_names_give_hints() -> None:
-    gone = [name.removeprefix("testing.") for name in NAMES if name.startswith("testing.")]
-    for name in gone:
-        assert not hasattr(recometer.testing, name)
-        with pytest.raises(AttributeError, match=f"no attribute '{name}'. Hint: "):
-            getattr(recometer.testing, name)
-    with pytest.raises(ImportError, match="it is called RankingCase"):
-        from recometer.testing import Case  # noqa: F401
-    with pytest.raises(ImportError, match="evaluate all users"):
-        from recometer import Until  # noqa: F401
-    with pytest.raises(ImportError, match="friedmanchisquare"):
-        from recometer.stats import friedman  # noqa: F401
-    assert not hasattr(recometer.testing, "else")
 
 
 @pytest.mark.parametrize("metric", ["ndcg@5", None, ["ndcg"], "ndgc"])

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Final, TextIO
 import typer
 from typer.core import TyperGroup
 
-from recometer import removed
 from recometer.cli._exit import ExitCode, epilog
 from recometer.errors import DataWarning, RecometerError, UnknownNameError, naming_options, visible
 from recometer.version import __version__
@@ -44,20 +43,13 @@ class Commands(TyperGroup):
         """Return a command, or None if no command has this name."""
         return command_of(cmd_name) if cmd_name in COMMANDS else None
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the called command; if it was removed, name its replacement."""
-        if args and args[0] in removed.COMMANDS:
-            hint = removed.COMMANDS[args[0]]
-            raise UnknownNameError(f"There is no command {args[0]!r}. Hint: {hint}")
-        return super().resolve_command(ctx, args)
-
     def invoke(self, ctx: Any) -> Any:
         """Run a command, and print errors of recometer as messages on standard error."""
         try:
             with naming_options(), warnings.catch_warnings():
                 warnings.simplefilter("always", DataWarning)
                 warnings.showwarning = _show_warning
-                return self._invoke(ctx)
+                return super().invoke(ctx)
         except RecometerError as error:
             typer.echo(f"Error: {error}", err=True)
             unknown = isinstance(error, UnknownNameError)
@@ -73,18 +65,6 @@ class Commands(TyperGroup):
         except KeyboardInterrupt as error:
             typer.echo("Interrupted.", err=True)
             raise typer.Exit(ExitCode.INTERRUPTED) from error
-
-    def _invoke(self, ctx: Any) -> Any:
-        """Run a command; if an option was removed, name its replacement."""
-        try:
-            return super().invoke(ctx)
-        except Exception as error:
-            # Click's NoSuchOption, which Typer may or may not bundle
-            option = getattr(error, "option_name", None)
-            if option not in removed.OPTIONS:
-                raise
-            hint = removed.OPTIONS[option]
-            raise UnknownNameError(f"There is no option {option}. Hint: {hint}") from None
 
 
 app = typer.Typer(

@@ -22,7 +22,6 @@ from recometer.errors import (
     brief,
     visible,
 )
-from recometer.removed import ARGUMENTS
 from recometer.rendering import Column, Printed, Table, write_text
 from recometer.stats import Interval
 from recometer.stats.checks import check_number
@@ -292,7 +291,8 @@ def check_gates(
     """Check gates for all models; see `Comparison.gate`."""
     if undecided not in tuple(COUNTED):
         raise UnknownNameError(
-            f"undecided={undecided!r} is none of 'pass', 'fail' and None. Hint: {ARGUMENTS['mode']}"
+            f"undecided={undecided!r} is none of 'pass', 'fail' and None. Hint: None leaves "
+            "undecided gates undecided; 'pass' and 'fail' count them as passed or failed."
         )
     if comparison.baseline is None:
         raise InputError(

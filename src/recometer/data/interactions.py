@@ -28,7 +28,6 @@ from recometer.data.rows import (
 from recometer.data.times import times_in_words, values_in_words
 from recometer.errors import ColumnError, InputError, InputTypeError, RecometerError, brief, warn
 from recometer.remembered import cached_property
-from recometer.removed import without
 from recometer.tasks import ROWS_PER_TASK, any_in_blocks, on_all_threads
 
 if TYPE_CHECKING:
@@ -144,7 +143,6 @@ class Interactions:
             )
 
     @classmethod
-    @without("memory")
     def of(
         cls,
         data: object,

@@ -29,7 +29,6 @@ from recometer.metrics.conventions import conventions, find, parse_under
 from recometer.metrics.names import Metrics
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
-from recometer.removed import ARGUMENTS
 from recometer.results.evaluation import EvaluationRecord
 from recometer.sources.base import Source
 from recometer.sources.candidates import Items, read_items
@@ -171,8 +170,6 @@ def protocol_of(
 
 def _not_here(name: str) -> str:
     """Return a hint for a name that belongs to another function, or an empty string."""
-    if name in ARGUMENTS:
-        return f"Hint: {ARGUMENTS[name]}"
     if name == "label_gain":
         return (
             "Hint: np.take(label_gain, label) are the gains to give as relevance, and "

@@ -21,7 +21,6 @@ from recometer.errors import (
     rule_text,
 )
 from recometer.remembered import cached_property
-from recometer.removed import ARGUMENTS, VALUES
 
 __all__ = [
     "STEPS", "Number", "Protocol", "RelevantFrom", "RepeatedTest", "Rule", "Rules", "TieRule",
@@ -127,9 +126,9 @@ class Rule:
             if numbers:
                 takes = " or ".join([*numbers, *named])
                 raise InputError(f"{rule_text(name, value)} must be {takes}.") from None
-            hint = VALUES.get((name, str(value)), f"{name} is one of {', '.join(named)}.")
             raise InputError(
-                f"The rule {rule_text(name, value)} does not exist. Hint: {hint}"
+                f"The rule {rule_text(name, value)} does not exist. Hint: {name} is one of "
+                f"{', '.join(named)}."
             ) from None
 
     def sentence(self, value: object) -> str:
@@ -184,8 +183,6 @@ def ruled(protocol: Class) -> Class:
         args = tuple(map(plain_number, args))
         rules = {name: plain_number(value) for name, value in rules.items()}
         for name in rules:
-            if name in ARGUMENTS:
-                raise UnknownNameError(f"There is no argument {name!r}. Hint: {ARGUMENTS[name]}")
             if name not in known:
                 raise UnknownNameError(f"There is no rule {name!r}. {did_you_mean(name, known)}")
         init(self, *args, **rules)

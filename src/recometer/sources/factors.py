@@ -33,7 +33,6 @@ from recometer.data.tensors import dtype_and_device, is_tensor
 from recometer.errors import InputError, InternalError
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.remembered import cached_property
-from recometer.removed import without
 from recometer.sources import _top_lists, _torch
 from recometer.sources._factor_arrays import Converted, FactorArrays, counted
 from recometer.sources._rank_counts import (
@@ -112,7 +111,6 @@ class Factors(Source):
     'Factors: 1 user x 2 items, 2 factors, float64'
     """
 
-    @without("memory")
     def __init__(
         self,
         user_factors: npt.ArrayLike | os.PathLike[str] | None,

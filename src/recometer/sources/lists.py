@@ -19,7 +19,6 @@ from recometer.errors import InputError, argument_text, brief, rule_text, warn
 from recometer.protocol import Protocol
 from recometer.ranks import KEPT_REPEAT, REMOVED_REPEAT, Ranks, TopLists, UserFlag
 from recometer.remembered import cached_property
-from recometer.removed import without
 from recometer.sources import _top_lists
 from recometer.sources._generated_lists import read_answers
 from recometer.sources._list_reading import read_lists, take_apart
@@ -127,7 +126,6 @@ class Lists(Source):
     {'rr': 0.75, 'recall@1': 0.25}
     """
 
-    @without("memory")
     def __init__(
         self,
         recommendations: object,

@@ -34,7 +34,6 @@ from recometer.errors import (
 from recometer.protocol import Protocol, RelevantFrom
 from recometer.ranks import Ranks, Ratings, TopLists, UserFlag
 from recometer.remembered import cached_property
-from recometer.removed import without
 from recometer.sources import _top_lists
 from recometer.sources._rank_counts import best_first, spread
 from recometer.sources._top_lists import Best, Rule
@@ -170,7 +169,6 @@ class Pairs(Source):
         return pairs
 
     @classmethod
-    @without("weight", "weights", "group", "qid")
     def of(
         cls,
         relevance: npt.ArrayLike,

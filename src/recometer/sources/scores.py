@@ -20,7 +20,6 @@ from recometer.data.tensors import dtype_and_device, elsewhere, is_tensor, to_nu
 from recometer.errors import InputError, InputTypeError, ModelError, brief
 from recometer.ranks import Ranks, TopLists
 from recometer.remembered import cached_property
-from recometer.removed import without
 from recometer.sources import _torch
 from recometer.sources._score_batches import Batches, ScoredInBatches
 from recometer.sources._torch import Pieces
@@ -78,7 +77,6 @@ class Scores(ScoredInBatches):
     'Scores: a matrix, 3 users x 3 items, float64'
     """
 
-    @without("memory")
     def __init__(
         self,
         matrix_or_function: npt.ArrayLike | os.PathLike[str] | Callable[[Int64], Any],

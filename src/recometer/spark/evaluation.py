@@ -37,7 +37,6 @@ from recometer.metrics.names import Metrics
 from recometer.metrics.registry import Metric, left_to_test, rules_of, with_largest_gain
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
-from recometer.removed import without
 from recometer.results.folds import pool
 from recometer.sources.base import Kind
 from recometer.sources.candidates import Negatives, SampledCandidates, check_sets, read_items
@@ -245,7 +244,6 @@ class Evaluator:
             )
         self.test, self.options = test, options
 
-    @without("until")
     def __call__(self, source: object) -> SparkEvaluation:
         """Evaluate a source."""
         return evaluate(source, self.test, **self.options)

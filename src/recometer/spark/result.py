@@ -26,7 +26,6 @@ from recometer.metrics.listed.whole import value_of
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
-from recometer.removed import without
 from recometer.results import summary
 from recometer.results.summary import SummaryRow
 from recometer.spark.block import OF_ALL, USERS, Job, unpacked
@@ -297,7 +296,6 @@ class SparkEvaluation(rendering.Printed):
 
 
 @refusing
-@without("evaluator", "until")
 def compare(
     models: Mapping[str, Any] | Sequence[Any], *, cluster: object = None, **options: Any
 ) -> Comparison:

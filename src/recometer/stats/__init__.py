@@ -88,6 +88,4 @@ LAZY = dict(sorted((name, module) for module, names in MODULES.items() for name 
 def __getattr__(name: str) -> Any:
     if name in LAZY:
         return getattr(importlib.import_module(f"recometer.stats.{LAZY[name]}"), name)
-    from recometer.removed import no_attribute
-
-    raise no_attribute(name, "stats")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

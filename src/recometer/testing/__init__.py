@@ -7,10 +7,7 @@ and `SOURCE_LAWS`. The Hypothesis strategies `cases`, `list_cases`, `rating_case
 Importing this package needs Hypothesis: ``pip install "recometer[test]"``.
 """
 
-from typing import Any
-
 from recometer.errors import RecometerError
-from recometer.removed import no_attribute
 
 
 class MissingHypothesisError(RecometerError, ImportError):
@@ -35,10 +32,6 @@ except ModuleNotFoundError as error:
         "recometer.testing draws its cases with Hypothesis, which is not installed. "
         'Hint: pip install "recometer[test]".'
     ) from None
-
-
-def __getattr__(name: str) -> Any:
-    raise no_attribute(name, "testing")
 
 
 __all__ = [
