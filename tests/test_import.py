@@ -78,8 +78,6 @@ def test_submodules_need_no_separate_import() -> None:
     assert {"baselines", "split", "evaluate"} <= set(dir(recometer))
     with pytest.raises(AttributeError, match="no attribute 'evaluat'"):
         recometer.evaluat  # noqa: B018
-    with pytest.raises(AttributeError, match=r"no attribute 'Until'\. Hint: evaluate all users"):
-        recometer.Until  # noqa: B018
 
 
 def test_run_module_does_not_hide_a_function() -> None:

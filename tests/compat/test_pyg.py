@@ -89,14 +89,14 @@ def test_repeated_edge_with_a_padded_list() -> None:
 
 def test_a_collection_is_a_mapping() -> None:
     metrics = collection()
-    assert list(metrics) == metrics.keys() == list(PRINTED)
+    assert list(metrics) == list(metrics.keys()) == list(PRINTED)
     assert len(metrics) == len(metrics.values()) == len(metrics.items())
     assert metrics.max_k == 4
     assert metrics.weighted
     assert metrics["LinkPredPrecision@3"].k == 3
     assert "  WeightedLinkPredRecall@3: LinkPredRecall(k=3, weighted=True),\n" in repr(metrics)
     named = pyg.LinkPredMetricCollection({"mine": pyg.LinkPredMRR(1)})
-    assert named.keys() == ["mine"]
+    assert list(named.keys()) == ["mine"]
 
 
 def test_errors() -> None:

@@ -124,6 +124,19 @@ def test_same_number_of_users_is_drawn(mode):
         assert_same_array(rest, X[others])
 
 
+@pytest.mark.parametrize("mode", ["separated", "joined"])
+def test_number_of_users_can_be_a_float_as_in_r(mode):
+    X = sp.csr_array(np.tri(30, 40))
+    options = {"users_test_fraction": 0.5, "seed": 1}
+    users = [
+        split_reco_train_test(X, mode, max_test_users=largest, **options)[-1].tolist()
+        for largest in (7, 7.0, 1e4, np.inf, None)
+    ]
+    assert len(users[0]) == 7
+    assert users[1] == users[0]
+    assert users[2] == users[3] == users[4]
+
+
 def test_all_users_are_split_without_conditions():
     for seed in range(60):
         X, options = random_split_case(seed)

@@ -1215,7 +1215,7 @@ def test_type_declarations_cover_every_name_of_the_package() -> None:
     }
     methods = [node.name for node in named.body if isinstance(node, ast.FunctionDef)]
     found |= {name for name in methods if not name.startswith("__")}
-    assert found == {*rm.split.__all__, "all"}
+    assert found == {*rm.split.__all__}
 
 
 def test_notebook_shows_the_table():

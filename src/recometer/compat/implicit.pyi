@@ -53,35 +53,15 @@ def ranking_metrics_at_k(
     """Calculate ranking metrics of a model, as ``implicit.evaluation.ranking_metrics_at_k`` does.
 
     Factor models with implicit's own ``recommend`` are ranked here, by all of their scores. For
-    other models, ``recommend`` is called as implicit calls it.
-
-    Parameters
-    ----------
-    model
-        A fitted model of implicit, or one with a method ``recommend(userids, user_items, N)``.
-    train_user_items : sparse matrix or array (n_users, n_items)
-        The training data of the model. The items of a user in train are not recommended.
-    test_user_items : sparse matrix or array (n_users, n_items)
-        Every stored entry is a relevant item, whatever its value.
-    K : int
-        Number of recommendations.
-    show_progress : bool
-        Accepted, but without effect, since there is no progress bar.
-    num_threads : int
-        Number of threads. 0 uses all processors.
+    other models, ``recommend(userids, user_items, N)`` is called as implicit calls it. The data are
+    sparse matrices (n_users, n_items). Every stored entry of `test_user_items` is relevant,
+    whatever its value; `show_progress` has no effect, and 0 threads are all processors.
 
     Returns
     -------
     dict of str to float
         ``"precision"`` (hits of all users divided by the sum of min(K, relevant items)),
         ``"map"``, ``"ndcg"`` and ``"auc"`` (means over the users with a relevant item).
-
-    Raises
-    ------
-    InputError
-        If shapes do not fit, test has no entry, or K is below 1.
-    InputTypeError
-        If the data are not a sparse matrix.
 
     Examples
     --------

@@ -1,11 +1,19 @@
 """Drop-in for the link prediction metrics of PyTorch Geometric (torch_geometric.metrics).
 
 Nothing here derives from a class of PyTorch Geometric or TorchMetrics.
+
+`pred_index_mat` has the predictions of each source, best first (an integer tensor [batch_size, k]);
+-1 fills the end of a row. `edge_label_index` has the row of the source and the index of the
+destination of each true edge (an integer tensor [2, n_edges], or two of [n_edges]), and
+`edge_label_weight` (a tensor [n_edges]) is only read by weighted metrics; edges without a positive
+weight do not count. ``compute()`` returns a float32 tensor without a dimension. Arguments that do
+not fit raise an InputError or InputTypeError.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,11 +63,11 @@ class _Metric:
     def update(
         self, pred_index_mat: Any, edge_label_index: Any, edge_label_weight: Any = None
     ) -> None:
-        """Add a batch; see `LinkPredMetric.update`."""
+        """Add a batch."""
         raise NotImplementedError
 
     def compute(self) -> Any:
-        """Return the metric of all batches, a float32 tensor without a dimension."""
+        """Return the metric of all batches."""
         return tensor(self.accum / self.total if self.total else 0.0)
 
     def __call__(
@@ -76,11 +84,6 @@ class _Metric:
 class LinkPredMetric(_Metric):
     """A mean over the source nodes that have a destination.
 
-    Parameters
-    ----------
-    k : int
-        The number of predictions that count.
-
     Examples
     --------
     >>> import numpy as np
@@ -94,17 +97,7 @@ class LinkPredMetric(_Metric):
     def update(
         self, pred_index_mat: Any, edge_label_index: Any, edge_label_weight: Any = None
     ) -> None:
-        """Add a batch.
-
-        Parameters
-        ----------
-        pred_index_mat : integer tensor [batch_size, k]
-            The predictions of each source, best first; -1 fills the end of a row.
-        edge_label_index : integer tensor [2, n_edges], or two of [n_edges]
-            Row of the source and index of the destination, of each true edge.
-        edge_label_weight : tensor [n_edges], optional
-            Read only by weighted metrics; edges without a positive weight do not count.
-        """
+        """Add a batch."""
         if self.weighted:
             _check_weight(self, edge_label_weight)
         weight = edge_label_weight if self.weighted else None
@@ -118,50 +111,41 @@ class LinkPredMetric(_Metric):
 
 
 class LinkPredPrecision(LinkPredMetric):
-    """Precision: see `LinkPredMetric`."""
-
-
-class LinkPredRecall(LinkPredMetric):
-    """Recall, optionally weighted: see `LinkPredMetric`."""
-
-    def __init__(self, k: int, weighted: bool = False) -> None:
-        super().__init__(k)
-        self.weighted = weighted
+    """Precision."""
 
 
 class LinkPredF1(LinkPredMetric):
-    """The harmonic mean of precision and recall: see `LinkPredMetric`."""
+    """The harmonic mean of precision and recall."""
 
 
 class LinkPredMAP(LinkPredMetric):
-    """Mean average precision: see `LinkPredMetric`."""
+    """Mean average precision."""
 
 
-class LinkPredNDCG(LinkPredMetric):
-    """NDCG, optionally weighted: see `LinkPredMetric`."""
+class LinkPredMRR(LinkPredMetric):
+    """Mean reciprocal rank."""
 
+
+class LinkPredHitRatio(LinkPredMetric):
+    """Share of sources with a true edge in the list."""
+
+
+class _WeightedMetric(LinkPredMetric):
     def __init__(self, k: int, weighted: bool = False) -> None:
         super().__init__(k)
         self.weighted = weighted
 
 
-class LinkPredMRR(LinkPredMetric):
-    """Mean reciprocal rank: see `LinkPredMetric`."""
+class LinkPredRecall(_WeightedMetric):
+    """Recall, optionally weighted."""
 
 
-class LinkPredHitRatio(LinkPredMetric):
-    """Share of sources with a true edge in the list: see `LinkPredMetric`."""
+class LinkPredNDCG(_WeightedMetric):
+    """NDCG, optionally weighted."""
 
 
 class LinkPredCoverage(_Metric):
-    """Share of the destinations that are in some list.
-
-    Parameters
-    ----------
-    k : int
-    num_dst_nodes : int
-        The number of destinations.
-    """
+    """Share of the `num_dst_nodes` destinations that are in some list."""
 
     def __init__(self, k: int, num_dst_nodes: int) -> None:
         self.num_dst_nodes = _checks.whole("num_dst_nodes", num_dst_nodes)
@@ -180,7 +164,7 @@ class LinkPredCoverage(_Metric):
         self.mask[listed] = True
 
     def compute(self) -> Any:
-        """Return the share: a float32 tensor without a dimension."""
+        """Return the share."""
         return tensor(self.mask.mean())
 
 
@@ -200,13 +184,7 @@ class _MeanOverLists(_Metric):
 
 
 class LinkPredDiversity(_MeanOverLists):
-    """Share of the pairs of items in a list that have different categories.
-
-    Parameters
-    ----------
-    k : int
-    category : integer tensor [n_destinations]
-    """
+    """Share of the pairs of items in a list with another `category`, a tensor [n_destinations]."""
 
     def __init__(self, k: int, category: Any) -> None:
         self.category = column_of("category", category)
@@ -225,13 +203,7 @@ class LinkPredDiversity(_MeanOverLists):
 
 
 class LinkPredAveragePopularity(_MeanOverLists):
-    """Mean popularity of the items in lists.
-
-    Parameters
-    ----------
-    k : int
-    popularity : tensor [n_destinations]
-    """
+    """Mean `popularity` (a tensor [n_destinations]) of the items in lists."""
 
     higher_is_better = False
 
@@ -246,15 +218,9 @@ class LinkPredAveragePopularity(_MeanOverLists):
 
 
 class LinkPredPersonalization(_Metric):
-    """How much the lists of two source nodes differ on average.
+    """How much the lists of two of the first `max_src_nodes` sources differ on average.
 
-    Parameters
-    ----------
-    k : int
-    max_src_nodes : int or None
-        The number of lists to compare, beginning with the first. None compares all lists.
-    batch_size : int
-        Accepted, but without effect.
+    `batch_size` has no effect.
     """
 
     def __init__(self, k: int, max_src_nodes: int | None = 2**12, batch_size: int = 2**16) -> None:
@@ -280,14 +246,13 @@ class LinkPredPersonalization(_Metric):
         self.total += len(lists)
 
     def compute(self) -> Any:
-        """Return the mean over pairs: a float32 tensor without a dimension."""
+        """Return the mean over pairs."""
         if self.total == 0:
             return tensor(0.0)
         lists = np.concatenate(self.preds)
         if len(lists) < 2:
             return tensor(np.nan)
-        places = lists.shape[1]
-        name = f"LinkPredPersonalization@{places}"
+        name = f"LinkPredPersonalization@{lists.shape[1]}"
         from scipy.sparse import csr_array
 
         # Only lists are compared, but test must not be empty.
@@ -296,87 +261,67 @@ class LinkPredPersonalization(_Metric):
         return tensor(result.mean()[name])
 
 
-class LinkPredMetricCollection:
-    """Several metrics, which evaluate each batch only once.
+class LinkPredMetricCollection(dict[str, _Metric]):
+    """Several metrics by name, which evaluate each batch only once.
 
-    Parameters
-    ----------
-    metrics : sequence or dict of metrics
-        For a sequence, the names are ``"LinkPredMAP@10"``, and ``"WeightedLinkPredNDCG@10"`` for
-        weighted metrics.
+    The names of a sequence are ``"LinkPredMAP@10"``, and ``"WeightedLinkPredNDCG@10"`` for weighted
+    metrics.
     """
 
     def __init__(self, metrics: Sequence[_Metric] | Mapping[str, _Metric]) -> None:
         if not isinstance(metrics, Mapping):
-            metrics = {_label(one): one for one in _checks.several("metrics", metrics)}
+            metrics = {_label(metric): metric for metric in _checks.several("metrics", metrics)}
         if not metrics:
             raise InputError("There is no metric in the collection.")
-        self._metrics = dict(metrics)
+        super().__init__(metrics)
 
     @property
     def max_k(self) -> int:
         """The largest k."""
-        return max(metric.k for metric in self._metrics.values())
+        return max(metric.k for metric in self.values())
 
     @property
     def weighted(self) -> bool:
         """Whether some metric reads weights."""
-        return any(metric.weighted for metric in self._metrics.values())
+        return any(metric.weighted for metric in self.values())
 
-    def update(
+    # dict.update adds entries; that of PyTorch Geometric's collection adds a batch.
+    def update(  # type: ignore[override]
         self, pred_index_mat: Any, edge_label_index: Any, edge_label_weight: Any = None
     ) -> None:
-        """Add a batch; see `LinkPredMetric.update`."""
+        """Add a batch."""
         if self.weighted:
             _check_weight(self, edge_label_weight)
         batch = _Batch.of(pred_index_mat, edge_label_index, edge_label_weight)
-        means = [m for m in self._metrics.values() if isinstance(m, LinkPredMetric)]
+        means = [metric for metric in self.values() if isinstance(metric, LinkPredMetric)]
         _update([metric for metric in means if metric.weighted], batch)
         _update([metric for metric in means if not metric.weighted], batch.without_weights())
-        for metric in self._metrics.values():
+        for metric in self.values():
             if not isinstance(metric, LinkPredMetric):
                 metric.update(pred_index_mat, edge_label_index, edge_label_weight)
 
     def compute(self) -> dict[str, Any]:
         """Return the metrics of all batches, by name."""
-        return {name: metric.compute() for name, metric in self._metrics.items()}
+        return {name: metric.compute() for name, metric in self.items()}
 
     def reset(self) -> None:
         """Forget everything."""
-        for metric in self._metrics.values():
+        for metric in self.values():
             metric.reset()
 
-    def keys(self) -> list[str]:
-        """Return the names."""
-        return [*self._metrics]
-
-    def items(self) -> list[tuple[str, _Metric]]:
-        """Return names and metrics."""
-        return [*self._metrics.items()]
-
-    def values(self) -> list[_Metric]:
-        """Return the metrics."""
-        return [*self._metrics.values()]
-
-    def __getitem__(self, name: str) -> _Metric:
-        return self._metrics[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._metrics)
-
-    def __len__(self) -> int:
-        return len(self._metrics)
-
     def __repr__(self) -> str:
-        lines = "".join(f"  {name}: {metric},\n" for name, metric in self._metrics.items())
+        lines = "".join(f"  {name}: {metric},\n" for name, metric in self.items())
         return f"{type(self).__name__}([\n{lines}])"
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class _Batch:
     """Lists, and the true edges of each source node, with or without weights."""
 
-    def __init__(self, lists: Array, source: Array, item: Array, weight: Array | None) -> None:
-        self.lists, self.source, self.item, self.weight = lists, source, item, weight
+    lists: Array
+    source: Array
+    item: Array
+    weight: Array | None
 
     @classmethod
     def of(cls, pred_index_mat: Any, edge_label_index: Any, edge_label_weight: Any) -> _Batch:
@@ -391,7 +336,7 @@ class _Batch:
         return cls(lists, source[kept], item[kept], weight[kept])
 
     def without_weights(self) -> _Batch:
-        return _Batch(self.lists, self.source, self.item, None)
+        return dataclasses.replace(self, weight=None)
 
     @cached_property
     def n_items(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,23 +50,9 @@ supported_nicknames = {
 class RelevanceEvaluator:
     """Evaluates runs query by query, as ``pytrec_eval.RelevanceEvaluator`` does.
 
-    Parameters
-    ----------
-    query_relevance : dict of str to (dict of str to int)
-        The relevance of documents, for each query.
-    measures : iterable of str
-        Names from `supported_measures`, with cut-offs after a dot or an underscore
-        (``"ndcg_cut.10,100"``, ``"P_5"``) or those of trec_eval without; or
-        `supported_nicknames`.
-    relevance_level : int
-        The least relevance of a relevant document.
-    judged_docs_only_flag : bool
-        Whether documents without a judgement are left out of runs.
-
-    Raises
-    ------
-    UnknownNameError
-        If a measure is not available (a ValueError).
+    `measures` are names from `supported_measures`, with cut-offs after a dot or an underscore
+    (``"ndcg_cut.10,100"``, ``"P_5"``) or those of trec_eval without, or `supported_nicknames`.
+    Others raise an UnknownNameError (a ValueError). Documents are relevant from `relevance_level` on.
 
     Examples
     --------
@@ -92,17 +78,9 @@ class RelevanceEvaluator:
         self.judged_docs_only = bool(judged_docs_only_flag)
 
     def evaluate(self, scores: Run) -> dict[str, dict[str, float]]:
-        """Evaluate a run.
+        """Return every measure, for each query that has a judgement and is in the run.
 
-        Parameters
-        ----------
-        scores : dict of str to (dict of str to float)
-            The scores of documents, for each query. Among equal scores, the greater id is first.
-
-        Returns
-        -------
-        dict of str to (dict of str to float)
-            Every measure, for each query that has a judgement and is in the run.
+        Among equal scores of documents, the greater id is first.
         """
         _checks.dict_of_dicts("The run", scores, RUN)
         queries = [query for query in scores if query in self.query_relevance]
@@ -135,37 +113,28 @@ class RelevanceEvaluator:
         return self.query_relevance[query].get(document, -1) >= 0
 
     def _values(self, names: Sequence[str], run: Run) -> dict[str, dict[str, float]]:
+        judged = JudgedDocuments.of(run, self.query_relevance)
+        if judged is None:
+            lists, test = Lists(run), {query: self._judged(query) for query in run}
+        values: dict[str, dict[str, float]] = {}
         # NDCG reads the grades, and ignores the relevance level.
         levels = {name: 1 if name.startswith("ndcg") else self.relevance_level for name in names}
-        values_at = self._values_at(run)
-        found = {}
         for level in set(levels.values()):
-            some = [name for name in names if levels[name] == level]
-            queries, values = values_at(some, float(level))
-            for name in some:
-                found[name] = dict(zip(queries, values[name].tolist(), strict=True))
-        return found
+            of_level, queries = [name for name in names if levels[name] == level], [*run]
+            result: Any
+            if judged is not None:
+                result = values_of("trec_eval", judged, of_level, relevant_from=float(level))
+            else:
+                result = evaluated("trec_eval", lists, test, of_level, relevant_from=float(level))
+                queries = ids_of(result)
+            for name in of_level:
+                values[name] = dict(zip(queries, result[name].tolist(), strict=True))
+        return values
 
-    def _values_at(self, run: Run) -> Callable[[list[str], float], tuple[list[str], Any]]:
-        """Return a function that takes names and a level, and returns queries and values."""
-        judged = JudgedDocuments.of(run, self.query_relevance)
-        if judged is not None:
-            return lambda names, level: (
-                [*run],
-                values_of("trec_eval", judged, names, relevant_from=level),
-            )
-        # Leave out documents that were not judged, unless the query has no other documents.
-        test = {
-            query: {d: grade for d, grade in of.items() if grade >= 0} or dict.fromkeys(of, 0)
-            for query, of in ((query, self.query_relevance[query]) for query in run)
-        }
-        lists = Lists(run)
-
-        def of_lists(names: list[str], level: float) -> tuple[list[str], Any]:
-            result = evaluated("trec_eval", lists, test, names, relevant_from=level)
-            return ids_of(result), result
-
-        return of_lists
+    def _judged(self, query: str) -> dict[str, int]:
+        """Return the judged documents of a query, or all with a grade of 0 if none was judged."""
+        grades = self.query_relevance[query]
+        return {d: grade for d, grade in grades.items() if grade >= 0} or dict.fromkeys(grades, 0)
 
     def _counts(self, run: Run) -> dict[str, dict[str, float]]:
         found: dict[str, dict[str, float]] = {}
@@ -226,15 +195,7 @@ def _split(measure: str) -> tuple[str, list[int]]:
 def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
     """Aggregate the values of queries: sums for counts, geometric means for ``gm_``, else means.
 
-    Parameters
-    ----------
-    measure : str
-    values : sequence of float
-        The value of each query. For ``gm_``, these are logarithms.
-
-    Returns
-    -------
-    float
+    For ``gm_``, values are logarithms.
     """
     array = np.atleast_1d(_checks.array_of_numbers("values", values))
     if str(measure).startswith("num_"):
@@ -254,19 +215,19 @@ def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
 
 
 def _parse(lines: Iterable[str], n_fields: int, value: int, kind: type) -> dict[str, Any]:
-    found: dict[str, dict[str, Any]] = {}
+    table: dict[str, dict[str, Any]] = {}
     for number, line in enumerate(_checks.several("The file", lines, str), 1):
         fields = line.split()
         if len(fields) != n_fields:
             raise InputError(f"Line {number} has {len(fields)} fields, and must have {n_fields}.")
         query, document = fields[0], fields[2]
-        if document in found.setdefault(query, {}):
+        if document in table.setdefault(query, {}):
             raise InputError(f"Line {number}: {document!r} occurs twice for query {query!r}.")
         try:
-            found[query][document] = kind(fields[value])
+            table[query][document] = kind(fields[value])
         except ValueError:
             what = "a whole number" if kind is int else "a number"
             raise InputError(
                 f"Line {number}: {fields[value]!r} must be {what}, in field {value + 1}."
             ) from None
-    return found
+    return table

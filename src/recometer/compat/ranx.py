@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from recometer.arrays import Float64
 from recometer.compat import _checks
 from recometer.compat._evaluating import convention_of, evaluated, ids_of, unknown
 from recometer.data.files import read_qrels, read_run
@@ -21,6 +20,9 @@ from recometer.data.paths import as_path
 from recometer.errors import InputError, InputTypeError
 from recometer.sources.lists import Lists
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 __all__ = ["Qrels", "Run", "evaluate"]
 
 LEVEL = re.compile(r"(.*)-l(\d+)")
@@ -29,6 +31,9 @@ PERSISTENCE = re.compile(r"rbp[.@](\d+)")
 
 class _Queries:
     """A dict of dicts, or a data frame, with a number for each document of each query."""
+
+    _from_file: Callable[[Any], Any]
+    _kind = ""
 
     def __init__(self, data: Any = None, name: str | None = None) -> None:
         self.name = name
@@ -41,9 +46,31 @@ class _Queries:
                 f"{type(data).__name__}. Hint: {type(self).__name__}.from_file reads a file."
             )
 
-    def _with_columns(self, *columns: str) -> None:
-        self._columns = columns  # type: ignore[assignment]
-        self._kept = {}
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Mapping[str, float]], name: str | None = None) -> Self:
+        """Read a dict of dicts."""
+        return cls(d, name)
+
+    @classmethod
+    def from_df(
+        cls,
+        df: Any,
+        q_id_col: str = "q_id",
+        doc_id_col: str = "doc_id",
+        score_col: str = "score",
+        name: str | None = None,
+    ) -> Self:
+        """Read a data frame of any library with these columns."""
+        made = cls(df, name)
+        made._columns = (q_id_col, doc_id_col, score_col)
+        return made
+
+    @classmethod
+    def from_file(cls, path: str, name: str | None = None) -> Self:
+        """Read a TREC file, also a gzipped one."""
+        frame = cls._from_file(as_path(path, cls._kind))
+        score = "value" if cls._kind == "qrels" else "score"
+        return cls.from_df(frame, "user", "item", score, name)
 
     def keys(self) -> list[str]:
         """Return the ids of the queries, ascending."""
@@ -58,19 +85,19 @@ class _Queries:
                 raise InputTypeError(
                     f"The ids of queries have no order ({error}). Hint: make them all strings."
                 ) from None
-        found: list[str] = self._kept["keys"]
-        return found
+        keys: list[str] = self._kept["keys"]
+        return keys
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Return the documents of each query, with their numbers."""
         if isinstance(self._data, Mapping):
             return {query: dict(documents) for query, documents in self._data.items()}
         _, read = open_frame(self._data)
-        found: dict[str, dict[str, Any]] = {}
+        documents: dict[str, dict[str, Any]] = {}
         columns = (np.asarray(column).tolist() for column in read(list(self._columns)))
         for query, document, number in zip(*columns, strict=True):
-            found.setdefault(query, {})[document] = number
-        return found
+            documents.setdefault(query, {})[document] = number
+        return documents
 
     def read(self, kind: Any, value: str) -> Any:
         """Read the data with `kind`, which takes the column of numbers as the option `value`."""
@@ -93,82 +120,29 @@ class Qrels(_Queries):
 
     Parameters
     ----------
-    qrels : dict of str to (dict of str to int), or data frame
+    data : dict of str to (dict of str to int), or data frame
         A data frame (of any library) has the columns ``q_id``, ``doc_id`` and ``score``; use
         `from_df` for other names.
     name : str, optional
     """
 
-    @classmethod
-    def from_dict(cls, d: Mapping[str, Mapping[str, int]]) -> Qrels:
-        """Make qrels from a dict of dicts."""
-        return cls(d)
-
-    @classmethod
-    def from_df(
-        cls,
-        df: Any,
-        q_id_col: str = "q_id",
-        doc_id_col: str = "doc_id",
-        score_col: str = "score",
-    ) -> Qrels:
-        """Make qrels from a data frame with these columns."""
-        made = cls(df)
-        made._with_columns(q_id_col, doc_id_col, score_col)
-        return made
-
-    @classmethod
-    def from_file(cls, path: str) -> Qrels:
-        """Read a TREC qrels file, also a gzipped one."""
-        return cls.from_df(read_qrels(as_path(path, "qrels")), "user", "item", "value")
+    _from_file, _kind = staticmethod(read_qrels), "qrels"
 
 
 class Run(_Queries):
     """The retrieved documents with their scores; the highest score is best.
 
-    Parameters
-    ----------
-    run : dict of str to (dict of str to float), or data frame
-        As for `Qrels`.
-    name : str, optional
-
-    Attributes
-    ----------
-    scores : dict of str to (dict of str to float)
-        The values of queries by metric, after `evaluate`.
-    mean_scores, std_scores : dict of str to float
-        Their means and standard deviations, after `evaluate`.
+    The parameters are those of `Qrels`. After `evaluate`, `scores` has the values of queries by
+    metric, and `mean_scores` and `std_scores` their means and standard deviations.
     """
+
+    _from_file, _kind = staticmethod(read_run), "a run"
 
     def __init__(self, run: Any = None, name: str | None = None) -> None:
         super().__init__(run, name)
         self.scores: dict[str, dict[str, float]] = defaultdict(dict)
         self.mean_scores: dict[str, float] = {}
         self.std_scores: dict[str, float] = {}
-
-    @classmethod
-    def from_dict(cls, d: Mapping[str, Mapping[str, float]], name: str | None = None) -> Run:
-        """Make a run from a dict of dicts."""
-        return cls(d, name)
-
-    @classmethod
-    def from_df(
-        cls,
-        df: Any,
-        q_id_col: str = "q_id",
-        doc_id_col: str = "doc_id",
-        score_col: str = "score",
-        name: str | None = None,
-    ) -> Run:
-        """Make a run from a data frame with these columns."""
-        made = cls(df, name)
-        made._with_columns(q_id_col, doc_id_col, score_col)
-        return made
-
-    @classmethod
-    def from_file(cls, path: str, name: str | None = None) -> Run:
-        """Read a TREC run, also a gzipped one."""
-        return cls.from_df(read_run(as_path(path, "a run")), "user", "item", "score", name)
 
 
 def evaluate(
@@ -183,38 +157,16 @@ def evaluate(
 ) -> Any:
     """Compute metrics of a run, as ``ranx.evaluate`` does.
 
-    Parameters
-    ----------
-    qrels, run
-        `Qrels` and `Run`, or anything they can be made from: a dict of dicts, or a data frame with
-        the columns ``q_id``, ``doc_id`` and ``score``. Objects of ranx are accepted as well.
-        Queries are matched by their ids.
-    metrics
-        One name, or several: ``"ndcg@10"``, ``"map"``, ``"rbp.95"``. For ``"recall@10-l2"``,
-        documents are relevant from a grade of 2 on.
-    return_mean : bool
-        Whether to return means instead of the values of the queries by ascending id.
-    return_std : bool
-        Whether to return ``{"mean": ..., "std": ...}`` for each metric.
-    threads : int
-        Number of threads. 0 uses all processors.
-    save_results_in_run : bool
-        Whether a `Run` gets `Run.scores`, `Run.mean_scores` and `Run.std_scores`.
-    make_comparable : bool
-        Whether queries missing from the run count as empty, and queries missing from the qrels are
-        left out. Otherwise, both are an error.
+    `qrels` and `run` are `Qrels` and `Run`, or anything they can be made from; objects of ranx are
+    accepted as well. Queries are matched by their ids, and raise an InputError if they differ,
+    unless `make_comparable` counts queries missing from the run as empty, and leaves out those
+    missing from the qrels. 0 threads are all processors.
 
     Returns
     -------
-    float or array or dict
-        The value of a single metric, or a dict from the names of several metrics.
-
-    Raises
-    ------
-    InputError
-        If the ids of the queries differ.
-    UnknownNameError
-        If a metric is not available.
+    float, array or dict
+        The mean of a metric; float64 [n_queries] by ascending id, if `return_mean` is False; or
+        ``{"mean": ..., "std": ...}``, if `return_std` is True. For several metrics, a dict of them.
 
     Examples
     --------
@@ -223,36 +175,41 @@ def evaluate(
     >>> round(float(evaluate(qrels, {"q1": {"d1": 0.9, "d7": 0.5, "d2": 0.1}}, "ndcg@3")), 4)
     0.6885
     """
-    theirs, found = _as(Qrels, qrels), _as(Run, run)
+    theirs, ours = _as(Qrels, qrels), _as(Run, run)
     queries = theirs.keys()
-    _check_keys(set(queries), set(found.keys()), make_comparable)
+    _check_keys(set(queries), set(ours.keys()), make_comparable)
     names = [metrics] if isinstance(metrics, str) else _checks.several("metrics", metrics, str)
     return_mean = flag("return_mean", return_mean)
     return_std = flag("return_std", return_std)
     threads = _checks.whole("threads", threads, 0)
     columns: dict[str, dict[str, float]] = {name: {} for name in names}
-    test, lists = theirs.read(Interactions.of, "value"), _lists(found, queries)
+    test, lists = theirs.read(Interactions.of, "value"), _lists(ours, queries)
     largest = 1.0 if test.values is None else max(1.0, float(test.values.max(initial=1.0)))
-    wanted = {name: _meaning(name, largest) for name in names}
-    levels = {one.level for one in wanted.values()}
-    for level in levels if lists is not None else ():
-        assert lists is not None
-        some = {name: one for name, one in wanted.items() if one.level == level}
-        graded = _from_level(test, level)
-        result = evaluated(
-            "ranx", lists, graded, {one.name for one in some.values()}, threads=threads or None
-        )
-        for name, one in some.items():
-            of_queries = (result[one.name] * one.factor).tolist()
-            columns[name] = dict(zip(ids_of(result), of_queries, strict=True))
+    meanings = {name: _meaning(name, largest) for name in names}
+    for level in {meaning.level for meaning in meanings.values()}:
+        if lists is None:
+            break
+        of_level = {name: meaning for name, meaning in meanings.items() if meaning.level == level}
+        graded, wanted = _from_level(test, level), {meaning.name for meaning in of_level.values()}
+        result = evaluated("ranx", lists, graded, wanted, threads=threads or None)
+        for name, meaning in of_level.items():
+            values_of_queries = (result[meaning.name] * meaning.factor).tolist()
+            columns[name] = dict(zip(ids_of(result), values_of_queries, strict=True))
     values = {
         name: np.array([column.get(query, 0.0) for query in queries])
         for name, column in columns.items()
     }
     if isinstance(run, Run) and save_results_in_run:
-        _save(run, queries, values, return_std and return_mean)
-    result_of = {name: _summed_up(each, return_mean, return_std) for name, each in values.items()}
-    return result_of[names[0]] if len(names) == 1 else result_of
+        for name, column in values.items():
+            run.mean_scores[name] = float(np.mean(column))
+            if return_std and return_mean:
+                run.std_scores[name] = float(np.std(column))
+            run.scores[name].update(zip(queries, column.tolist(), strict=True))
+    summaries: dict[str, Any] = dict(values)
+    for name, column in values.items() if return_mean else ():
+        mean = np.mean(column)
+        summaries[name] = {"mean": mean, "std": np.std(column)} if return_std else mean
+    return summaries[names[0]] if len(names) == 1 else summaries
 
 
 def _as(kind: type[Any], data: Any) -> Any:
@@ -265,13 +222,11 @@ def _as(kind: type[Any], data: Any) -> Any:
 
 def _lists(run: Run, queries: Collection[str]) -> Lists | None:
     """Return the lists of a run, or None if the lists of all these queries are empty or missing."""
-    data = run._data
-    if isinstance(data, Mapping):
-        some = any(data.get(query) for query in queries)
+    if isinstance(run._data, Mapping):
+        present = any(run._data.get(query) for query in queries)
     else:
-        some = not set(run.keys()).isdisjoint(queries)
-    lists: Lists | None = run.read(Lists, "score") if some else None
-    return lists
+        present = not set(run.keys()).isdisjoint(queries)
+    return run.read(Lists, "score") if present else None
 
 
 def _check_keys(qrels: set[str], run: set[str], make_comparable: bool) -> None:
@@ -296,13 +251,11 @@ class _Meaning(NamedTuple):
 def _meaning(name: str, largest: float) -> _Meaning:
     """Read the name of a metric; `largest` is the largest grade."""
     plain, level = name, 1
-    found = LEVEL.fullmatch(name)
-    if found:
-        plain, level = found[1], int(found[2])
+    if match := LEVEL.fullmatch(name):
+        plain, level = match[1], int(match[2])
         if level < 1:
             raise InputError(f"The level of {name!r} must be at least 1.")
-    rbp = PERSISTENCE.fullmatch(plain)
-    if rbp:  # ranx multiplies by the grades
+    if rbp := PERSISTENCE.fullmatch(plain):  # ranx multiplies by the grades
         return _Meaning(f"rbp(p=0.{rbp[1]},graded,max_gain={largest})", level, largest)
     convention = convention_of("ranx")
     if convention.entry(plain)[0] is None:
@@ -315,19 +268,3 @@ def _from_level(test: Interactions, level: int) -> Interactions:
     if level == 1 or test.values is None:
         return test
     return dataclasses.replace(test, values=np.where(test.values >= level, test.values, 0.0))
-
-
-def _save(run: Run, queries: list[str], values: Mapping[str, Float64], std: bool) -> None:
-    for name, each in values.items():
-        run.mean_scores[name] = float(np.mean(each))
-        if std:
-            run.std_scores[name] = float(np.std(each))
-        run.scores[name].update(zip(queries, each.tolist(), strict=True))
-
-
-def _summed_up(values: Float64, return_mean: bool, return_std: bool) -> Any:
-    if not return_mean:
-        return values
-    if return_std:
-        return {"mean": np.mean(values), "std": np.std(values)}
-    return np.mean(values)

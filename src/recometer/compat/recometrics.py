@@ -1,12 +1,13 @@
 """Drop-in functions for the package recometrics 0.1.6: same parameters, names and numbers.
 
-Intended differences are listed in ``docs/from_recometrics.md``.
+Parameters mean the same as in recometrics, and ``docs/from_recometrics.md`` lists intended
+differences. Numbers out of range and shapes that do not fit raise an `InputError`, and arguments of
+another type an `InputTypeError`. A `DataWarning` says which rows were ignored.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
@@ -18,23 +19,27 @@ from recometer.compat import _checks
 from recometer.data.interactions import Interactions
 from recometer.data.numbers import flag
 from recometer.errors import (
-    DataWarning,
     InputError,
     InputTypeError,
     RecometerError,
     UnknownNameError,
     did_you_mean,
+    warn,
 )
 from recometer.measuring.ranked import RankedUsers
 from recometer.measuring.reasons import Reason
 from recometer.metrics import METRICS, Metric
 from recometer.metrics.conventions import CUTOFF, find
-from recometer.metrics.names import split
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks
 from recometer.sources.base import Request
 from recometer.sources.factors import Factors
-from recometer.split import NoTestUsersError, modes
+from recometer.split import Fraction, GivenUsers, NoTestUsersError, UsersNumber
+from recometer.split.checks import check_share
+from recometer.split.data import open_data
+from recometer.split.splitting import split
+from recometer.split.table import Table
+from recometer.split.what import holdout_sizes
 from recometer.tasks import resolve_threads
 from recometer.ties import WHOLE, resolve
 
@@ -54,7 +59,7 @@ assert CONVENTION is not None
 # The metric of each column, in the order of the columns. Areas with a cut-off are omitted, because
 # they share the column of the areas without. Names with parameters are omitted, too.
 METRIC_OF = {
-    entry.name.replace(CUTOFF, "K"): split(entry.metric)[0]
+    entry.name.replace(CUTOFF, "K"): entry.metric_name
     for entry in CONVENTION.entries
     if (CUTOFF in entry.name) == (CUTOFF in entry.metric) and "(" not in entry.name
 }
@@ -98,95 +103,24 @@ def calc_reco_metrics(
     sort_indices: bool = True,
     names: Names = "python",
 ) -> pd.DataFrame | dict[str, Any]:
-    r"""Calculate metrics of recommendations per user, as ``recometrics.calc_reco_metrics`` does.
+    """Calculate metrics of recommendations per user, as ``recometrics.calc_reco_metrics`` does.
 
-    The score of item j for user i is ``A[i] @ B[j] + item_biases[j]``. The items in ``X_train`` are
-    left out of a user's ranking, and those in ``X_test`` (including stored zeros) are relevant. Let
-    T be the relevant items, :math:`r_j` be 1 if the item at rank j is relevant and 0 otherwise, and
-    :math:`c_j` be its value in ``X_test``:
-
-    ======== ====================================================================
-    P@K      :math:`\sum_{j \le k} r_j / k`
-    TP@K     the same sum :math:`/ \min(k, |T|)`
-    R@K      the same sum :math:`/ |T|`
-    AP@K     :math:`\sum_{j \le k} r_j P@j / |T|`
-    TAP@K    the same sum :math:`/ \min(k, |T|)`
-    NDCG@K   :math:`\sum_{j \le k} c_j / \log_2(j + 1)`, divided by the largest
-             such sum of the positive values
-    Hit@K    1 if one of the first k is relevant
-    RR@K     1 / rank of the first relevant item, 0 if it is beyond k
-    ROC_AUC  share of pairs of a relevant and another item in the right order
-    PR_AUC   AP@K of the whole ranking
-    ======== ====================================================================
-
-    A user's metrics are NaN where recometrics has NaN; see `undefined_values`.
-
-    Parameters
-    ----------
-    X_train : sparse matrix or array (n_users or more rows, n_items) or None
-        Training data; rows beyond those of ``X_test`` are ignored.
-    X_test : sparse matrix or array (n_users, n_items)
-        Test data.
-    A, B : array (n_users, n_factors), (n_items, n_factors), or None
-        User and item factors, with a row per factor if ``by_rows=False``; both are None if there
-        are only item biases. If both are float32, the calculation and the output are float32, and
-        otherwise float64.
-    k : int
-        Number of recommendations, at most the number of items.
-    item_biases : array (n_items,), optional
-    as_df : bool
-        Return a pandas DataFrame rather than a dict of arrays.
-    precision, trunc_precision, recall, average_precision, trunc_average_precision : bool
-        Whether to calculate P@K, TP@K, R@K, AP@K, TAP@K.
-    ndcg, hit, rr, roc_auc, pr_auc : bool
-        Whether to calculate NDCG@K, Hit@K, RR@K, ROC_AUC, PR_AUC.
-    all_metrics : bool
-        Calculate all of them.
-    rename_k : bool
-        Put the value of ``k`` in the names of the columns: "P@5" rather than "P@K".
-    break_ties_with_noise : bool
-        Whether equal scores are ordered at random (the rule ``ties="random"``); otherwise the
-        lower item comes first (``ties="item"``).
-    min_pos_test, min_items_pool : int
-        Minimum number of relevant items, and of items to rank, for a user to get metrics.
-    consider_cold_start : bool
-        Whether users without training items get metrics. True if ``X_train`` is None.
-    cumulative : bool
-        Calculate the metrics @K at 1, 2, ..., k.
-    nthreads : int or None
-        Number of threads. -1 uses all processors, -2 all but one, and so on; None uses one.
-    seed : int, RandomState or Generator
-        Seed for the order of equal scores.
-    by_rows : bool
-        Whether A and B have a row per user and item, as in the package for Python, or a column
-        (False), as by default in the one for R.
-    sort_indices : bool
-        Accepted, as in the package for R. Indices need not be sorted in either case.
-    names : {"python", "r"}
-        The names of the columns: those of the package for Python, or those of the one for R
-        (0.1.6), p_at_k, tp_at_k, ..., roc_auc, pr_auc.
+    Three parameters are those of the package for R: with ``by_rows=False``, `A` and `B` have a
+    column per user and item; `sort_indices` has no effect, because indices need not be sorted; and
+    ``names="r"`` calls the columns p_at_k, tp_at_k, ..., roc_auc, pr_auc and k. With
+    ``break_ties_with_noise=False``, the lower of two items with equal scores comes first.
 
     Returns
     -------
     DataFrame or dict
-        A row per user. With ``as_df=False``, a dict of arrays [n_users] ("P@K", ..., "ROC_AUC",
-        "PR_AUC"; [n_users, k] if cumulative, except the areas) and ``k`` itself ("K", or "k" with
-        the names of R).
+        A row per user, float32 if `A` and `B` are, and otherwise float64. With ``as_df=False``, a
+        dict of arrays [n_users] (or [n_users, k] if cumulative, except the areas) and `k` itself.
+        A user's metrics are NaN where recometrics has NaN; see `undefined_values`.
 
     Raises
     ------
-    InputError
-        If shapes do not fit, there is nothing to calculate, or a number is out of range.
-    InputTypeError
-        If the data are not a sparse matrix, or seeds and numbers have another type.
     MissingPandasError
         If ``as_df=True`` and pandas is not installed.
-
-    Warns
-    -----
-    DataWarning
-        If there are more users or items than ``X_test`` has (they are ignored), or a matrix
-        repeats entries (they are added up).
     """
     asked_for = (
         precision, trunc_precision, recall, average_precision, trunc_average_precision, ndcg, hit,
@@ -392,11 +326,7 @@ def shortened(rows: Rows, length: int, name: str, unit: str) -> Rows:
             f"Hint: {name} needs a row for each of them."
         )
     if found > length:
-        warnings.warn(
-            f"{name} has {found} {unit}, and X_test has {length}: the others are ignored.",
-            DataWarning,
-            stacklevel=4,
-        )
+        warn(f"{name} has {found} {unit}, and X_test has {length}: the others are ignored.")
     return rows[:length]
 
 
@@ -441,9 +371,6 @@ def factors_of(
     return Factors(users, items, item_bias=biases), dtype
 
 
-MODES = ("all", "separated", "joined")
-
-
 def split_reco_train_test(
     X: Any,
     split_type: str = "separated",
@@ -457,37 +384,13 @@ def split_reco_train_test(
 ) -> tuple[Any, ...]:
     """Split interactions into train and test, as ``recometrics.split_reco_train_test`` does.
 
-    For each test user with n interactions, n * ``items_test_fraction`` go to test, rounded
-    half away from zero. The users and items drawn depend on ``seed``, and differ from those that
-    recometrics draws with it.
-
-    Parameters
-    ----------
-    X : sparse matrix or array (n_users, n_items), or anything ``scipy.sparse.csr_array`` takes
-        Interactions. Stored zeros are interactions. float32 is kept, and other types become
-        float64.
-    split_type : {"separated", "joined", "all"}
-        Whether test users are drawn and separated, drawn and left in the training data, or
-        are all users, without any condition.
-    users_test_fraction : float or None
-        Share of the users to draw, in (0, 1), rounded half to even, at least one user. None
-        draws ``max_test_users``.
-    max_test_users : float or None
-        Largest number of users to draw. None or 0 sets no limit.
-    items_test_fraction : float
-        Share of a test user's interactions that go to test, in (0, 1).
-    min_items_pool : int
-        Minimum number of items per test user that are not in their training data.
-    min_pos_test : int
-        Minimum number of interactions per test user in test.
-    consider_cold_start : bool
-        Whether users may be test users without any interaction in train.
-    seed : int
+    The users and items drawn depend on `seed`, and differ from those that recometrics draws with
+    it. Stored zeros are interactions.
 
     Returns
     -------
     tuple
-        csr_arrays with n_items columns:
+        csr_arrays with n_items columns, float32 if `X` is, and otherwise float64:
 
         * "separated": ``X_rem`` (the other users), ``X_train``, ``X_test`` (the test users)
           and ``users_test`` (their rows in X, ascending, int32);
@@ -496,16 +399,9 @@ def split_reco_train_test(
 
     Raises
     ------
-    InputError
-        If a number is out of range, or X is empty or has fewer than two users to draw from.
     NoTestUsersError
         If no user can be a test user (a RuntimeError). A user with n_items - 1 interactions or
         more never can.
-
-    Warns
-    -----
-    DataWarning
-        If the share of users is less than one user, or there are fewer users than requested.
     """
     from scipy.sparse import csr_array
 
@@ -515,42 +411,74 @@ def split_reco_train_test(
     if matrix.dtype not in (np.float32, np.float64):
         matrix = matrix.astype(np.float64)
     n_users, n_items = matrix.shape
-    seed = whole("seed", seed, least=0)
-    most = whole("max_test_users", max_test_users, least=1) if max_test_users else None
-    options: dict[str, Any] = {
-        "users_test_fraction": users_test_fraction,
-        "max_test_users": most,
-        "min_items_pool": whole("min_items_pool", min_items_pool, least=0),
-        "min_pos_test": whole("min_pos_test", min_pos_test, least=0),
-        "consider_cold_start": consider_cold_start,
-    }
-    if split_type not in MODES:
+    check_share("items_test_fraction", items_test_fraction)
+    minimums = {"min_items_pool": min_items_pool, "min_pos_test": min_pos_test}
+    for name, number in minimums.items():
+        minimums[name] = whole(name, number, least=0)
+        if minimums[name] >= n_items:
+            raise InputError(f"{name}={number!r} must be below the number of items, {n_items}.")
+    if split_type not in ("all", "separated", "joined"):
         raise InputError(
-            f"split_type={split_type!r} does not exist. "
-            f"Hint: it is one of {', '.join(map(repr, MODES))}."
+            f"split_type={split_type!r} does not exist. Hint: it is one of 'all', 'separated', "
+            "'joined'."
         )
-    for name in ("min_pos_test", "min_items_pool"):
-        if options[name] >= n_items:
-            raise InputError(
-                f"{name}={options[name]!r} must be below the number of items, {n_items}."
-            )
-    interactions = Interactions.of(matrix)
+    opened = open_data(Interactions.of(matrix), {})
+    options: dict[str, Any] = {"min_test": 0, "seed": whole("seed", seed, least=0)}
+    if split_type != "all":
+        n_drawn = _number_of_users(n_users, users_test_fraction, max_test_users)
+        least_train = 0 if flag("consider_cold_start", consider_cold_start) else 1
+        possible = _possible_users(opened.table, items_test_fraction, least_train, **minimums)
+        who = UsersNumber(min(n_drawn, int(np.count_nonzero(possible))))
+        users = np.flatnonzero(who.tested(opened.table, possible, options["seed"]))
+        untested = "apart" if split_type == "separated" else "train"
+        options |= {"who": GivenUsers(users), "untested": untested}
+    made = split(opened, Fraction(items_test_fraction), **options)
+    train, test = (_to_scipy(part, matrix.dtype) for part in (made.train, made.test))
     if split_type == "all":
-        made = modes.all(interactions, items_test_fraction=items_test_fraction, seed=seed)
-        return tuple(_to_scipy(part, matrix.dtype) for part in (made.train, made.test))
+        return train, test
+    others, rows = np.setdiff1d(np.arange(n_users), users), users.astype(np.int32)
+    if made.remainder is not None:
+        return _to_scipy(made.remainder, matrix.dtype)[others], train[users], test[users], rows
+    return train[np.concatenate([users, others])], test[users], rows
+
+
+def _number_of_users(n_users: int, share: float | None, largest: float | None) -> int:
+    """Return how many users to draw; None, 0 and infinity set no limit."""
     if n_users < 2:
         raise InputError(
             f"X has {n_users} user, but drawing needs at least two. Hint: split_type='all'."
         )
-    mode = modes.separated if split_type == "separated" else modes.joined
-    made = mode(interactions, items_test_fraction=items_test_fraction, seed=seed, **options)
-    train, test = (_to_scipy(part, matrix.dtype) for part in (made.train, made.test))
-    users = made.users
-    others = np.setdiff1d(np.arange(n_users), users)
-    rows = users.astype(np.int32)
-    if made.remainder is not None:
-        return _to_scipy(made.remainder, matrix.dtype)[others], train[users], test[users], rows
-    return train[np.concatenate([users, others])], test[users], rows
+    limited = largest and largest != np.inf
+    most = whole("max_test_users", largest, least=1) if limited else n_users
+    if share is None:
+        if most > n_users:
+            warn(
+                f"max_test_users={largest} is above the number of users, {n_users}: all users are "
+                "drawn."
+            )
+        return min(most, n_users)
+    target = n_users * check_share("users_test_fraction", share)
+    if target < 1:
+        warn(f"users_test_fraction={share} of {n_users} users is less than one: one is drawn.")
+    return min(max(1, round(target)), most)
+
+
+def _possible_users(
+    table: Table, share: float, least_train: int, min_items_pool: int, min_pos_test: int
+) -> Bool:
+    """Return which users can be test users: bool [n_users]."""
+    n_rows, n_items = table.users.counts, table.items.n_known
+    n_test = holdout_sizes(n_rows, share)
+    n_train = n_rows - n_test
+    possible: Bool = (n_rows > 0) & (n_rows < n_items - 1) & (n_items - n_train >= min_items_pool)
+    possible &= (n_test >= min_pos_test) & (n_train >= least_train)
+    if not possible.any():
+        raise NoTestUsersError(
+            f"None of the {table.users.n_known} users can be a test user with "
+            f"{min_pos_test=}, {min_items_pool=}, items_test_fraction={share}, "
+            f"consider_cold_start={not least_train}. Hint: loosen one of them."
+        )
+    return possible
 
 
 def _to_scipy(interactions: Interactions, dtype: np.dtype[Any]) -> csr_array[Any]:

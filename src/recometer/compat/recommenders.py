@@ -1,4 +1,12 @@
-"""Drop-in for recommenders.evaluation.python_evaluation, of Microsoft's Recommenders."""
+"""Drop-in for recommenders.evaluation.python_evaluation, of Microsoft's Recommenders.
+
+`rating_true` and `rating_pred` are data frames of any library, whose columns ``col_...`` name.
+Rankings count every row of `rating_true` as relevant, whatever its rating, and return the mean over
+the users of both frames. Of the rows of a user in `rating_pred`, the best `k`
+(``relevancy_method="top_k"``) or `threshold` (``"by_threshold"``) count, or all in their order
+(None); lists longer than `k` raise an InputError. Ratings compare the pairs in both frames, and
+raise an InputError if there are none. A missing column raises a ColumnError.
+"""
 
 from __future__ import annotations
 
@@ -78,32 +86,6 @@ precision_at_k = _ranked(
     "precision_at_k",
     """Calculate precision at k, as ``python_evaluation.precision_at_k`` does.
 
-    Parameters
-    ----------
-    rating_true : data frame
-        The items that should have been recommended. Every row is relevant, independently of its
-        rating.
-    rating_pred : data frame
-        The recommended items, with scores.
-    col_user, col_item, col_prediction : str
-        The columns.
-    relevancy_method : {"top_k", "by_threshold"} or None
-        Whether the best `k` or the best `threshold` rows of a user count, by their scores. With
-        None, all of them count, in the order of the rows. Lists longer than `k` are an error.
-    k, threshold : int
-
-    Returns
-    -------
-    float
-        The mean over the users of both frames.
-
-    Raises
-    ------
-    InputError
-        If lists are longer than `k`, or numbers are out of range.
-    ColumnError
-        If a column does not exist.
-
     Examples
     --------
     >>> import polars as pl
@@ -114,21 +96,13 @@ precision_at_k = _ranked(
     0.5
     """,
 )
-recall_at_k = _ranked("recall_at_k", "Calculate recall at k: see `precision_at_k`.")
+recall_at_k = _ranked("recall_at_k", "Calculate recall at k.")
 r_precision_at_k = _ranked(
     "r_precision_at_k",
-    """Calculate the precision at the number of relevant items, at most k: see `precision_at_k`.
-
-    Users without a hit there do not count.
-    """,
+    "Calculate the precision at the number of relevant items, at most k, over users with a hit.",
 )
-map = _ranked(
-    "map",
-    "Calculate the mean average precision, divided by the relevant items: see `precision_at_k`.",
-)
-map_at_k = _ranked(
-    "map_at_k", "Calculate the mean average precision, divided by at most k: see `precision_at_k`."
-)
+map = _ranked("map", "Calculate the mean average precision, divided by the relevant items.")
+map_at_k = _ranked("map_at_k", "Calculate the mean average precision, divided by at most k.")
 
 
 def ndcg_at_k(
@@ -145,14 +119,10 @@ def ndcg_at_k(
     discfun_type: Literal["loge", "log2"] = "loge",
     **_: Any,
 ) -> float:
-    """Calculate NDCG at k, over the users of `rating_true`: see `precision_at_k`.
+    """Calculate NDCG at k, over the users of `rating_true`.
 
-    Parameters
-    ----------
-    score_type : {"binary", "raw", "exp"}
-        Whether the gain of an item is 1, its rating r in ``col_rating``, or 2^r - 1.
-    discfun_type : {"loge", "log2"}
-        The base of the logarithm, which cancels out.
+    The gain of an item is 1, its rating r in `col_rating` (``score_type="raw"``), or 2^r - 1
+    (``"exp"``). The base of the logarithm, `discfun_type`, cancels out.
     """
     _checks.one_of("score_type", score_type, ["binary", "raw", "exp"])
     _checks.one_of("discfun_type", discfun_type, ["loge", "log2"])
@@ -162,36 +132,12 @@ def ndcg_at_k(
     return _mean_of_lists(name, *given, col_rating)
 
 
-rmse = _rated(
-    "rmse",
-    """Calculate the root of the mean squared error, as ``python_evaluation.rmse`` does.
-
-    Parameters
-    ----------
-    rating_true, rating_pred : data frame
-        True ratings and predictions; pairs that are in both count.
-    col_user, col_item, col_rating, col_prediction : str
-        The columns.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    InputError
-        If no pair is in both frames.
-    ColumnError
-        If a column does not exist.
-    """,
-)
-mae = _rated("mae", "Calculate the mean absolute error: see `rmse`.")
-rsquared = _rated("rsquared", "Calculate R squared: see `rmse`.")
-exp_var = _rated("exp_var", "Calculate the explained variance: see `rmse`.")
-auc = _rated(
-    "auc", "Calculate the area under the ROC curve of all pairs, rated 0 or 1: see `rmse`."
-)
-logloss = _rated("logloss", "Calculate the mean log loss of all pairs, rated 0 or 1: see `rmse`.")
+rmse = _rated("rmse", "Calculate the root of the mean squared error.")
+mae = _rated("mae", "Calculate the mean absolute error.")
+rsquared = _rated("rsquared", "Calculate R squared.")
+exp_var = _rated("exp_var", "Calculate the explained variance.")
+auc = _rated("auc", "Calculate the area under the ROC curve of all pairs, rated 0 or 1.")
+logloss = _rated("logloss", "Calculate the mean log loss of all pairs, rated 0 or 1.")
 
 
 def _mean_of_lists(

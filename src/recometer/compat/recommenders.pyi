@@ -12,7 +12,7 @@ def auc(
     col_rating: str = "rating",
     col_prediction: str = "prediction",
 ) -> float:
-    """Calculate the area under the ROC curve of all pairs, rated 0 or 1: see `rmse`."""
+    """Calculate the area under the ROC curve of all pairs, rated 0 or 1."""
 
 def exp_var(
     rating_true: Any,
@@ -22,7 +22,7 @@ def exp_var(
     col_rating: str = "rating",
     col_prediction: str = "prediction",
 ) -> float:
-    """Calculate the explained variance: see `rmse`."""
+    """Calculate the explained variance."""
 
 def logloss(
     rating_true: Any,
@@ -32,7 +32,7 @@ def logloss(
     col_rating: str = "rating",
     col_prediction: str = "prediction",
 ) -> float:
-    """Calculate the mean log loss of all pairs, rated 0 or 1: see `rmse`."""
+    """Calculate the mean log loss of all pairs, rated 0 or 1."""
 
 def mae(
     rating_true: Any,
@@ -42,7 +42,7 @@ def mae(
     col_rating: str = "rating",
     col_prediction: str = "prediction",
 ) -> float:
-    """Calculate the mean absolute error: see `rmse`."""
+    """Calculate the mean absolute error."""
 
 def map(
     rating_true: Any,
@@ -55,7 +55,7 @@ def map(
     threshold: int = 10,
     **_: Any,
 ) -> float:
-    """Calculate the mean average precision, divided by the relevant items: see `precision_at_k`."""
+    """Calculate the mean average precision, divided by the relevant items."""
 
 def map_at_k(
     rating_true: Any,
@@ -68,7 +68,7 @@ def map_at_k(
     threshold: int = 10,
     **_: Any,
 ) -> float:
-    """Calculate the mean average precision, divided by at most k: see `precision_at_k`."""
+    """Calculate the mean average precision, divided by at most k."""
 
 def ndcg_at_k(
     rating_true: Any,
@@ -84,14 +84,10 @@ def ndcg_at_k(
     discfun_type: Literal["loge", "log2"] = "loge",
     **_: Any,
 ) -> float:
-    """Calculate NDCG at k, over the users of `rating_true`: see `precision_at_k`.
+    """Calculate NDCG at k, over the users of `rating_true`.
 
-    Parameters
-    ----------
-    score_type : {"binary", "raw", "exp"}
-        Whether the gain of an item is 1, its rating r in ``col_rating``, or 2^r - 1.
-    discfun_type : {"loge", "log2"}
-        The base of the logarithm, which cancels out.
+    The gain of an item is 1, its rating r in `col_rating` (``score_type="raw"``), or 2^r - 1
+    (``"exp"``). The base of the logarithm, `discfun_type`, cancels out.
     """
 
 def precision_at_k(
@@ -106,32 +102,6 @@ def precision_at_k(
     **_: Any,
 ) -> float:
     """Calculate precision at k, as ``python_evaluation.precision_at_k`` does.
-
-    Parameters
-    ----------
-    rating_true : data frame
-        The items that should have been recommended. Every row is relevant, independently of its
-        rating.
-    rating_pred : data frame
-        The recommended items, with scores.
-    col_user, col_item, col_prediction : str
-        The columns.
-    relevancy_method : {"top_k", "by_threshold"} or None
-        Whether the best `k` or the best `threshold` rows of a user count, by their scores. With
-        None, all of them count, in the order of the rows. Lists longer than `k` are an error.
-    k, threshold : int
-
-    Returns
-    -------
-    float
-        The mean over the users of both frames.
-
-    Raises
-    ------
-    InputError
-        If lists are longer than `k`, or numbers are out of range.
-    ColumnError
-        If a column does not exist.
 
     Examples
     --------
@@ -154,10 +124,7 @@ def r_precision_at_k(
     threshold: int = 10,
     **_: Any,
 ) -> float:
-    """Calculate the precision at the number of relevant items, at most k: see `precision_at_k`.
-
-    Users without a hit there do not count.
-    """
+    """Calculate the precision at the number of relevant items, at most k, over users with a hit."""
 
 def recall_at_k(
     rating_true: Any,
@@ -170,7 +137,7 @@ def recall_at_k(
     threshold: int = 10,
     **_: Any,
 ) -> float:
-    """Calculate recall at k: see `precision_at_k`."""
+    """Calculate recall at k."""
 
 def rmse(
     rating_true: Any,
@@ -180,26 +147,7 @@ def rmse(
     col_rating: str = "rating",
     col_prediction: str = "prediction",
 ) -> float:
-    """Calculate the root of the mean squared error, as ``python_evaluation.rmse`` does.
-
-    Parameters
-    ----------
-    rating_true, rating_pred : data frame
-        True ratings and predictions; pairs that are in both count.
-    col_user, col_item, col_rating, col_prediction : str
-        The columns.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    InputError
-        If no pair is in both frames.
-    ColumnError
-        If a column does not exist.
-    """
+    """Calculate the root of the mean squared error."""
 
 def rsquared(
     rating_true: Any,
@@ -209,4 +157,4 @@ def rsquared(
     col_rating: str = "rating",
     col_prediction: str = "prediction",
 ) -> float:
-    """Calculate R squared: see `rmse`."""
+    """Calculate R squared."""

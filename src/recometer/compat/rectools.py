@@ -41,33 +41,10 @@ def calc_metrics(
 ) -> dict[str, float]:
     """Calculate metrics of recommendations, as ``rectools.metrics.calc_metrics`` does.
 
-    Parameters
-    ----------
-    metrics : dict of str to metric
-        Metric objects of RecTools, such as ``NDCG(k=10)``. Only their class and attributes are
-        read.
-    reco : data frame
-        Recommendations, with the columns ``user_id``, ``item_id`` and ``rank``.
-    interactions : data frame, optional
-        The items that should have been recommended: ``user_id``, ``item_id``.
-    prev_interactions : data frame, optional
-        Earlier interactions, for metrics of popularity.
-    catalog : collection of items, optional
-        The items that could have been recommended, for Accuracy, MCC and CatalogCoverage.
-    ref_reco
-        Must be None, because Intersection is not available.
-
-    Returns
-    -------
-    dict of str to float
-        The values by the keys of `metrics`.
-
-    Raises
-    ------
-    InputError
-        If data that a metric reads are missing.
-    UnknownNameError
-        If a metric, or an option of one, is not available.
+    `metrics` has metric objects of RecTools, such as ``NDCG(k=10)``, of which only the class and
+    attributes are read. `reco` has the columns ``user_id``, ``item_id`` and ``rank``. `ref_reco`
+    must be None, because Intersection is not available; another metric or option that is not
+    available raises an UnknownNameError or InputError, as do missing data that a metric reads.
 
     Examples
     --------

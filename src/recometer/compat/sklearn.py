@@ -1,4 +1,9 @@
-"""Drop-in for the ranking metrics of scikit-learn's sklearn.metrics."""
+"""Drop-in for the ranking metrics of scikit-learn's sklearn.metrics.
+
+`y_true` and `y_score` are arrays (n_samples, n_labels) of finite numbers, the highest score being
+best. The functions return the mean over rows, weighted by `sample_weight` (n_samples,), and raise
+InputError if shapes do not fit or numbers are out of range.
+"""
 
 from __future__ import annotations
 
@@ -29,29 +34,8 @@ def ndcg_score(
 ) -> float:
     """Calculate the normalised discounted cumulative gain, as ``sklearn.metrics.ndcg_score`` does.
 
-    Parameters
-    ----------
-    y_true : array (n_samples, n_labels)
-        Gains, at least 0.
-    y_score : array (n_samples, n_labels)
-        Scores; the highest is best. The gains of equal scores are averaged.
-    k : int, optional
-        The number of first places that count. None counts all places.
-    sample_weight : array (n_samples,), optional
-        The weight of each row in the mean.
-    ignore_ties : bool
-        Whether to order equal scores by an unstable sort instead of averaging their gains.
-
-    Returns
-    -------
-    float
-        The mean over rows. Rows without a gain count as 0.
-
-    Raises
-    ------
-    InputError
-        If shapes do not fit, there is a single column, gains are below 0, or values are not
-        finite.
+    The gains of equal scores are averaged; with ``ignore_ties=True``, an unstable sort orders them.
+    Rows without a gain count as 0.
 
     Examples
     --------
@@ -82,22 +66,7 @@ def dcg_score(
 ) -> float:
     """Calculate the discounted cumulative gain, as ``sklearn.metrics.dcg_score`` does.
 
-    Parameters
-    ----------
-    y_true, y_score, k, sample_weight, ignore_ties
-        As for `ndcg_score`; gains may be below 0.
-    log_base : float
-        The base of the logarithm by which gains are divided.
-
-    Returns
-    -------
-    float
-        The mean over rows.
-
-    Raises
-    ------
-    InputError
-        If shapes do not fit, the base is not above 0, or is 1, or values are not finite.
+    Ties are treated as by `ndcg_score`; gains may be below 0.
     """
     gains, scores = _matrices(y_true, y_score)
     if not isinstance(log_base, numbers.Real) or not log_base > 0 or log_base == 1:
@@ -117,24 +86,8 @@ def label_ranking_average_precision_score(
 ) -> float:
     """Calculate the average precision of true labels, as scikit-learn's function of this name does.
 
-    Parameters
-    ----------
-    y_true : array or sparse matrix (n_samples, n_labels)
-        1 for a true label, 0 for another.
-    y_score : array (n_samples, n_labels)
-        Scores. Labels with equal scores all count as found.
-    sample_weight : array (n_samples,), optional
-        The weight of each row in the mean.
-
-    Returns
-    -------
-    float
-        The mean over rows. Rows with only true or only false labels count as 1.
-
-    Raises
-    ------
-    InputError
-        If shapes do not fit, y_true has other values, or values are not finite.
+    `y_true` has 1 for a true label and 0 for another, and may be sparse. Labels with equal scores
+    all count as found, and rows with only true or only false labels count as 1.
     """
     dense = y_true.toarray() if hasattr(y_true, "toarray") else y_true
     gains, scores = _matrices(dense, y_score)

@@ -1,4 +1,8 @@
-"""Drop-in for surprise.accuracy: errors of predicted ratings."""
+"""Drop-in for surprise.accuracy: errors of predicted ratings.
+
+`predictions` are tuples of user, item, true rating, estimate and details, as ``test()`` of an
+algorithm of Surprise returns them. The functions raise InputError (a ValueError) if there are none.
+"""
 
 from __future__ import annotations
 
@@ -48,23 +52,6 @@ rmse = _printed(
     "RMSE: ",
     """Calculate the root of the mean squared error, as ``surprise.accuracy.rmse`` does.
 
-    Parameters
-    ----------
-    predictions : sequence of tuple
-        Tuples of user, item, true rating, estimate and details, as ``test()`` of an algorithm of
-        Surprise returns them.
-    verbose : bool
-        Whether to print the value.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    InputError
-        If there is no prediction (a ValueError).
-
     Examples
     --------
     >>> from recometer.compat.surprise import rmse
@@ -73,8 +60,8 @@ rmse = _printed(
     1.0
     """,
 )
-mse = _printed("mse", "MSE: ", "Calculate the mean squared error: see `rmse`.")
-mae = _printed("mae", "MAE:  ", "Calculate the mean absolute error: see `rmse`.")
+mse = _printed("mse", "MSE: ", "Calculate the mean squared error.")
+mae = _printed("mae", "MAE:  ", "Calculate the mean absolute error.")
 fcp = _printed(
     "fcp",
     "FCP:  ",
@@ -83,20 +70,6 @@ fcp = _printed(
     A pair of ratings of one user is right if the estimates have the same order. The value is the
     mean number of right pairs over users who have one, divided by the sum of itself and the mean
     number of wrong pairs over users who have one.
-
-    Parameters
-    ----------
-    predictions, verbose
-        As for `rmse`.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    InputError
-        If there is no prediction, or no user has two different ratings (a ValueError).
     """,
 )
 

@@ -2,6 +2,11 @@
 
 In TorchMetrics, the functions are in ``torchmetrics.functional.retrieval``, and the classes in
 ``torchmetrics.retrieval``. Nothing here derives from a class of TorchMetrics.
+
+`preds` are scores (a float tensor [n]), of which only those above 0 count as found, except in NDCG,
+the hit rate and areas. `target` (a bool or integer tensor [n]) says whether each item is relevant.
+The functions evaluate one query and return a float32 tensor without a dimension, which is 0 if
+nothing is relevant. Arguments that do not fit raise an InputError.
 """
 
 from __future__ import annotations
@@ -37,105 +42,69 @@ SUMMARIES: dict[str, Callable[[Any], Any]] = {
 
 
 def retrieval_average_precision(preds: Any, target: Any, top_k: int | None = None) -> Any:
-    """Calculate the average precision of one query, as TorchMetrics does.
-
-    Parameters
-    ----------
-    preds : float tensor [n]
-        Scores. For metrics other than NDCG, hit rate and areas, only items with scores above 0
-        count as found.
-    target : bool or integer tensor [n]
-        Whether each item is relevant.
-    top_k : int, optional
-        The number of first places that count. None counts all places.
-
-    Returns
-    -------
-    float32 tensor without a dimension
-        The value, which is 0 if nothing is relevant.
-
-    Raises
-    ------
-    InputError
-        If shapes do not fit, `top_k` is below 1, or a target is not 0 or 1.
-    """
-    return _of_one("RetrievalMAP", preds, target, top_k)
+    """Calculate the average precision of one query."""
+    return _of_one(RetrievalMAP(top_k=top_k), preds, target)
 
 
 def retrieval_auroc(
     preds: Any, target: Any, top_k: int | None = None, max_fpr: float | None = None
 ) -> Any:
-    """Calculate the area under the ROC curve: see `retrieval_average_precision`.
-
-    Only the first `top_k` items are ranked. `max_fpr` must be None.
-    """
-    _check_max_fpr(max_fpr)
-    return _of_one("RetrievalAUROC", preds, target, top_k)
+    """Calculate the area under the ROC curve of the first `top_k` items; `max_fpr` must be None."""
+    return _of_one(RetrievalAUROC(top_k=top_k, max_fpr=max_fpr), preds, target)
 
 
 def retrieval_fall_out(preds: Any, target: Any, top_k: int | None = None) -> Any:
-    """Calculate the share of irrelevant items listed: see `retrieval_average_precision`."""
-    return _of_one("RetrievalFallOut", preds, target, top_k)
+    """Calculate the share of irrelevant items listed."""
+    return _of_one(RetrievalFallOut("neg", top_k=top_k), preds, target)
 
 
 def retrieval_hit_rate(preds: Any, target: Any, top_k: int | None = None) -> Any:
-    """Return whether something relevant is listed: see `retrieval_average_precision`."""
-    return _of_one("RetrievalHitRate", preds, target, top_k)
+    """Return whether something relevant is listed."""
+    return _of_one(RetrievalHitRate(top_k=top_k), preds, target)
 
 
 def retrieval_normalized_dcg(preds: Any, target: Any, top_k: int | None = None) -> Any:
-    """Calculate NDCG, for gains of at least 0: see `retrieval_average_precision`."""
-    return _of_one("RetrievalNormalizedDCG", preds, target, top_k)
+    """Calculate NDCG, for gains of at least 0."""
+    return _of_one(RetrievalNormalizedDCG(top_k=top_k), preds, target)
 
 
 def retrieval_precision(
     preds: Any, target: Any, top_k: int | None = None, adaptive_k: bool = False
 ) -> Any:
-    """Calculate precision: see `retrieval_average_precision`.
-
-    Hits are divided by `top_k`, or by the number of items if `top_k` is None, or if `adaptive_k` is
-    set and there are fewer items.
-    """
-    n = int(np.prod(as_array(preds, "preds").shape))
-    k, adaptive = _checked(top_k), flag("adaptive_k", adaptive_k)
-    k = n if k is None or (adaptive and k > n) else k
-    return _of_one("RetrievalPrecision", preds, target, k)
+    """Calculate precision; see `RetrievalPrecision`."""
+    return _of_one(RetrievalPrecision(top_k=top_k, adaptive_k=adaptive_k), preds, target)
 
 
 def retrieval_r_precision(preds: Any, target: Any) -> Any:
-    """Calculate precision at the number of relevant items: see `retrieval_average_precision`."""
-    return _of_one("RetrievalRPrecision", preds, target, None)
+    """Calculate precision at the number of relevant items."""
+    return _of_one(RetrievalRPrecision(), preds, target)
 
 
 def retrieval_recall(preds: Any, target: Any, top_k: int | None = None) -> Any:
-    """Calculate recall: see `retrieval_average_precision`."""
-    return _of_one("RetrievalRecall", preds, target, top_k)
+    """Calculate recall."""
+    return _of_one(RetrievalRecall(top_k=top_k), preds, target)
 
 
 def retrieval_reciprocal_rank(preds: Any, target: Any, top_k: int | None = None) -> Any:
-    """Calculate the reciprocal rank: see `retrieval_average_precision`."""
-    return _of_one("RetrievalMRR", preds, target, top_k)
+    """Calculate the reciprocal rank."""
+    return _of_one(RetrievalMRR(top_k=top_k), preds, target)
+
+
+def _of_one(metric: RetrievalMetric, preds: Any, target: Any) -> Any:
+    scores, truth = as_array(preds, "preds"), as_array(target, "target")
+    if scores.shape != truth.shape or not scores.size or not scores.ndim:
+        raise InputError(
+            f"preds has the shape {scores.shape}, and target {truth.shape}: both must be [n]."
+        )
+    return metric(scores, truth, np.zeros(scores.shape, np.int64))
 
 
 class RetrievalMetric:
     """Collects scored pairs of queries and items, and computes their metric.
 
-    Parameters
-    ----------
-    empty_target_action : {"neg", "pos", "skip", "error"}
-        What to do with queries without a relevant item (for `RetrievalFallOut`, without an
-        irrelevant item): count them as 0, count them as 1, leave them out, or raise an error.
-    ignore_index : int, optional
-        Pairs with this target are left out.
-    top_k : int, optional
-        The number of first places that count. None counts all places.
-    aggregation : {"mean", "median", "min", "max"} or callable
-        How the values of queries are aggregated.
-
-    Raises
-    ------
-    InputError
-        If options do not exist, or tensors do not fit.
+    `top_k` is the number of first places that count, or None for all. Queries without a relevant
+    item (for `RetrievalFallOut`, without an irrelevant item) follow `empty_target_action`, and
+    pairs whose target is `ignore_index` are left out.
 
     Examples
     --------
@@ -147,8 +116,8 @@ class RetrievalMetric:
     0.3333
     """
 
-    empty_is: Literal["relevant", "other"] = "relevant"
     higher_is_better = True
+    brackets = ""  # parameters after the name of the metric in the convention
 
     def __init__(
         self,
@@ -164,7 +133,11 @@ class RetrievalMetric:
             check_whole("ignore_index", ignore_index, -(2**63))
         self.empty_target_action = empty_target_action
         self.ignore_index = ignore_index
-        self.top_k = _checked(top_k)
+        if top_k is not None and (
+            isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1
+        ):
+            raise InputError(f"top_k={brief(top_k)} must be a whole number of at least 1, or None.")
+        self.top_k = top_k
         self.aggregation = aggregation
         self.reset()
 
@@ -224,8 +197,8 @@ class RetrievalMetric:
     def _values(self, preds: Array, target: Array, indexes: Array) -> Float64:
         """Return the values of the queries that count, by ascending index."""
         _, query = np.unique(indexes, return_inverse=True)
-        values = _measured(type(self).__name__, preds, target, query, self._options())
-        wanted = target if self.empty_is == "relevant" else 1 - target.astype(np.float64)
+        values = self._measured(preds, target, query)
+        wanted = target if self.higher_is_better else 1 - target.astype(np.float64)
         empty = np.bincount(query, weights=wanted) == 0
         if empty.any() and self.empty_target_action == "error":
             raise InputError("A query has no relevant item, or, for fall-out, no other item.")
@@ -234,41 +207,65 @@ class RetrievalMetric:
             return counted
         return np.where(empty, float(self.empty_target_action == "pos"), values)
 
-    def _options(self) -> tuple[str, int | None]:
-        """Return the parameters in brackets after the name, and the cut-off."""
-        return "", self.top_k
+    def _measured(self, preds: Array, target: Array, query: Array) -> Float64:
+        """Return the values of all queries, 0 ... n - 1."""
+        name, cutoff = type(self).__name__, self.top_k
+        if not np.issubdtype(preds.dtype, np.floating):
+            raise InputTypeError(f"preds has the type {preds.dtype}, and must be of floats.")
+        if name != "RetrievalNormalizedDCG" and not np.isin(target, (0, 1)).all():
+            raise InputError("target has other values than 0 and 1, and must be binary.")
+        if (target < 0).any():
+            raise InputError("target has gains below 0.")
+        # TorchMetrics also rounds to float32, and scores that are then equal are ties.
+        preds = preds.astype(np.float32, copy=False)
+        if name == "RetrievalAUROC":
+            preds, target, query = _as_probabilities(*_first(preds, target, query, cutoff))
+            cutoff = None
+        if not target.any() and name != "RetrievalFallOut":
+            return np.zeros(int(query.max()) + 1)
+        places = None if cutoff is None else min(cutoff, int(np.bincount(query).max()))
+        metric = name + self.brackets + ("" if places is None else f"@{places}")
+        table = None if name == "RetrievalFallOut" else _table(preds, target, query)
+        if table is None:
+            pairs = Pairs.of(target.astype(np.float64), preds, query, threshold=ABOVE_ZERO)
+            values = evaluated("torchmetrics", pairs, None, [metric])[metric]
+        else:
+            # Columns are in input order, so `ties="item"` keeps the input order.
+            how: dict[str, Any] = {} if name in AVERAGED else {"ties": "item"}
+            how["relevant_from"] = ABOVE_ZERO
+            values = evaluated("torchmetrics", *table, [metric], **how)[metric]
+        if cutoff is not None and places is not None and metric.startswith("RetrievalPrecision@"):
+            values = values * (places / cutoff)
+        return values
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
 
 class RetrievalMAP(RetrievalMetric):
-    """Mean average precision: see `RetrievalMetric`."""
+    """Mean average precision."""
 
 
 class RetrievalMRR(RetrievalMetric):
-    """Mean reciprocal rank: see `RetrievalMetric`."""
+    """Mean reciprocal rank."""
 
 
 class RetrievalRecall(RetrievalMetric):
-    """Recall: see `RetrievalMetric`."""
+    """Recall."""
 
 
 class RetrievalHitRate(RetrievalMetric):
-    """Share of queries with something relevant listed: see `RetrievalMetric`."""
+    """Share of queries with something relevant listed."""
 
 
 class RetrievalNormalizedDCG(RetrievalMetric):
-    """NDCG, for gains of at least 0: see `RetrievalMetric`."""
+    """NDCG, for gains of at least 0."""
 
 
 class RetrievalPrecision(RetrievalMetric):
-    """Precision: see `RetrievalMetric`.
+    """Precision: hits divided by `top_k`, or by the number of items.
 
-    Parameters
-    ----------
-    adaptive_k : bool
-        Whether the hits of queries with fewer items than `top_k` are divided by this number.
+    The latter applies if `top_k` is None, or if `adaptive_k` is set and a query has fewer items.
     """
 
     def __init__(
@@ -280,16 +277,13 @@ class RetrievalPrecision(RetrievalMetric):
         aggregation: Aggregation = "mean",
     ) -> None:
         super().__init__(empty_target_action, ignore_index, top_k, aggregation)
-        self.adaptive_k = adaptive_k
-
-    def _options(self) -> tuple[str, int | None]:
-        return "(adaptive_k=True)" if self.adaptive_k else "", self.top_k
+        self.adaptive_k = flag("adaptive_k", adaptive_k)
+        self.brackets = "(adaptive_k=True)" if self.adaptive_k else ""
 
 
 class RetrievalFallOut(RetrievalMetric):
-    """Share of the irrelevant items that are listed: see `RetrievalMetric`."""
+    """Share of the irrelevant items that are listed."""
 
-    empty_is = "other"
     higher_is_better = False
 
     def __init__(
@@ -303,7 +297,7 @@ class RetrievalFallOut(RetrievalMetric):
 
 
 class RetrievalRPrecision(RetrievalMetric):
-    """Precision at the number of relevant items: see `RetrievalMetric`."""
+    """Precision at the number of relevant items."""
 
     def __init__(
         self,
@@ -315,7 +309,7 @@ class RetrievalRPrecision(RetrievalMetric):
 
 
 class RetrievalAUROC(RetrievalMetric):
-    """Area under the ROC curve: see `RetrievalMetric`; `max_fpr` must be None."""
+    """Area under the ROC curve; `max_fpr` must be None."""
 
     def __init__(
         self,
@@ -325,55 +319,12 @@ class RetrievalAUROC(RetrievalMetric):
         max_fpr: float | None = None,
         aggregation: Aggregation = "mean",
     ) -> None:
-        _check_max_fpr(max_fpr)
+        if max_fpr is not None:
+            raise InputError(
+                f"max_fpr={max_fpr} is not supported. Hint: partial_auc@k of recometer, or "
+                "TorchMetrics."
+            )
         super().__init__(empty_target_action, ignore_index, top_k, aggregation)
-
-
-def _of_one(name: str, preds: Any, target: Any, top_k: int | None) -> Any:
-    scores, truth = as_array(preds, "preds"), as_array(target, "target")
-    if scores.shape != truth.shape or not scores.size or not scores.ndim:
-        raise InputError(
-            f"preds has the shape {scores.shape}, and target {truth.shape}: both must be [n]."
-        )
-    scores, truth = scores.ravel(), truth.ravel()
-    query = np.zeros(len(truth), np.int64)
-    wanted = 1 - truth.astype(np.float64) if name == "RetrievalFallOut" else truth
-    if not wanted.sum():
-        return tensor(0.0)
-    return tensor(float(_measured(name, scores, truth, query, ("", _checked(top_k)))[0]))
-
-
-def _measured(
-    name: str, preds: Array, target: Array, query: Array, options: tuple[str, int | None]
-) -> Float64:
-    """Return the values of all queries, 0 ... n - 1."""
-    if not np.issubdtype(preds.dtype, np.floating):
-        raise InputTypeError(f"preds has the type {preds.dtype}, and must be of floats.")
-    if name != "RetrievalNormalizedDCG" and not np.isin(target, (0, 1)).all():
-        raise InputError("target has other values than 0 and 1, and must be binary.")
-    if (target < 0).any():
-        raise InputError("target has gains below 0.")
-    # TorchMetrics also rounds to float32, and scores that are then equal are ties.
-    preds, (brackets, cutoff) = preds.astype(np.float32, copy=False), options
-    if name == "RetrievalAUROC":
-        preds, target, query = _as_probabilities(*_first(preds, target, query, cutoff))
-        cutoff = None
-    if not target.any() and name != "RetrievalFallOut":
-        return np.zeros(int(query.max()) + 1)
-    places = None if cutoff is None else min(cutoff, int(np.bincount(query).max()))
-    metric = f"{name}{brackets}" + ("" if places is None else f"@{places}")
-    table = None if name == "RetrievalFallOut" else _table(preds, target, query)
-    if table is None:
-        pairs = Pairs.of(target.astype(np.float64), preds, query, threshold=ABOVE_ZERO)
-        values = evaluated("torchmetrics", pairs, None, [metric])[metric]
-    else:
-        # Columns are in input order, so `ties="item"` keeps the input order.
-        how: dict[str, Any] = {} if name in AVERAGED else {"ties": "item"}
-        how["relevant_from"] = ABOVE_ZERO
-        values = evaluated("torchmetrics", *table, [metric], **how)[metric]
-    if cutoff is not None and places is not None and metric.startswith("RetrievalPrecision@"):
-        values = values * (places / cutoff)
-    return values
 
 
 def _first(
@@ -424,17 +375,3 @@ def _table(preds: Array, target: Array, query: Array) -> tuple[Scores, Interacti
     found = np.flatnonzero(target)
     entries: Any = (target[found].astype(np.float64), (query[found], place[found]))
     return Scores(scores), Interactions.of(coo_array(entries, shape=scores.shape))
-
-
-def _checked(top_k: int | None) -> int | None:
-    if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1):
-        raise InputError(f"top_k={brief(top_k)} must be a whole number of at least 1, or None.")
-    return top_k
-
-
-def _check_max_fpr(max_fpr: float | None) -> None:
-    if max_fpr is not None:
-        raise InputError(
-            f"max_fpr={max_fpr} is not supported. Hint: partial_auc@k of recometer, or "
-            "TorchMetrics."
-        )

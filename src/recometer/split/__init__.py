@@ -1,8 +1,7 @@
 """Splits interactions into train and test: choose who is tested, what is held out, and filters.
 
 ``split(data, who=UsersFraction(0.1), what=Last(1), filters=[KCore(5)])`` makes one `Split`. The
-package itself can be called, too: ``recometer.split(data, ...)``. `folds` makes several; `all`,
-`separated` and `joined` are the three modes of recometrics.
+package itself can be called, too: ``recometer.split(data, ...)``. `folds` makes several.
 """
 
 import sys
@@ -11,8 +10,6 @@ from typing import TYPE_CHECKING
 from recometer.split.calling import CallableModule
 from recometer.split.checks import NoTestUsersError
 from recometer.split.filters import Duplicates, KCore, MinCounts, SeenInTrain, ValuesFrom
-from recometer.split.modes import all as all  # not in __all__, so that * does not hide Python's own
-from recometer.split.modes import joined, separated
 from recometer.split.result import Folds, Split, SplitProtocol
 from recometer.split.splitting import folds
 from recometer.split.what import (
@@ -66,8 +63,6 @@ __all__ = [
     "ValuesFrom",
     "Windows",
     "folds",
-    "joined",
-    "separated",
     "split",
 ]
 

@@ -6,7 +6,7 @@ import inspect
 import types
 from typing import TYPE_CHECKING
 
-from recometer.split import modes, splitting
+from recometer.split import splitting
 
 
 class CallableModule(types.ModuleType):
@@ -85,10 +85,7 @@ if TYPE_CHECKING:
             value: object
             time: object
 
-        all = staticmethod(modes.all)
         folds = staticmethod(splitting.folds)
-        joined = staticmethod(modes.joined)
-        separated = staticmethod(modes.separated)
 
         @property
         def split(self) -> Splitting:
