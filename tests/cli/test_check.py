@@ -93,12 +93,12 @@ def one_line(text: str) -> str:
     ("arguments", "text"),
     [
         ((*FILES, "--per-user"), "--per-user: a check does not read it"),
-        ((*FILES, "--baseline", "mine"), "--baseline: a check does not read it"),
+        ((*FILES, "--baseline", "mine"), "No such option: --baseline"),
         ((*FILES, "--features", "x"), "--features: a check does not read it"),
         ((*FILES, "--run", "lists.parquet"), "one model is checked at a time"),
         (("--test", "test.parquet"), "there is no model to evaluate"),
-        (("--threads", "1"), "there is nothing to check. Hint: name a model and --test"),
-        (("--ties", "random"), "--ties: there is nothing to check"),
+        (("--threads", "1"), "there is nothing to test on. Hint: --test or --split."),
+        (("--ties", "random"), "there is nothing to test on"),
     ],
 )
 def test_wrong_usage(arguments: tuple[str, ...], text: str) -> None:

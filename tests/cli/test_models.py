@@ -244,39 +244,6 @@ class TestPairs:
 
 
 @pytest.mark.usefixtures("folder")
-class TestSeveralRuns:
-    def test_several_runs_in_one_file(self) -> None:
-        runs = {"als": lists(0), "bpr": lists(1)}
-        together = pl.concat(
-            [frame.with_columns(algorithm=pl.lit(name)) for name, frame in runs.items()]
-        )
-        together.write_csv("runs.csv")
-        actual = means(*DATA, "--run", "runs.csv", "--each", "algorithm", "--out", "out")
-        assert actual == {
-            name: pytest.approx(expected(rm.Lists(frame))) for name, frame in runs.items()
-        }
-        assert {path.name for path in pathlib.Path("out").iterdir()} == {
-            "als.parquet", "bpr.parquet", "summary.csv",
-        }  # fmt: skip
-        result = run("why", *DATA[:4], "--run", "runs.csv", "--each", "algorithm", "-m", "rr@5",
-                     "--to", "ranx")  # fmt: skip
-        assert (result.exit_code, "als, bpr" in one_line(result.stderr)) == (2, True)
-
-    def test_model_names_that_cannot_be_file_names(self) -> None:
-        lists(0).with_columns(algorithm=pl.lit("../als")).write_csv("runs.csv")
-        result = run("evaluate", *DATA, "--run", "runs.csv", "--each", "algorithm", "--out", "out")
-        assert result.exit_code == 1
-        assert "'../als' cannot be the name of a file in out" in one_line(result.stderr)
-        assert not pathlib.Path("als.parquet").exists()
-
-    def test_missing_column_of_models(self) -> None:
-        lists(0).write_csv("runs.csv")
-        result = run("evaluate", *DATA, "--run", "runs.csv", "--each", "algorithm")
-        assert result.exit_code == 1
-        assert "--each algorithm: runs.csv has no such column" in one_line(result.stderr)
-
-
-@pytest.mark.usefixtures("folder")
 class TestCandidates:
     def test_candidates_per_user_for_all_users_and_excluded(self) -> None:
         test = pl.read_parquet("test.parquet")

@@ -1,4 +1,4 @@
-"""``recometer report`` writes a page about saved evaluations, models, or scored pairs."""
+"""``recometer report`` writes a page about saved evaluations, or about models."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ def test_saved_evaluations() -> None:
 def test_lists_are_matched_to_results_by_name() -> None:
     inputs = ("--test", "test.parquet", "--train", "train.parquet", "--catalogue", "items.csv")
     models = ("--run", "good.parquet", "--run", "random.parquet")
-    result = run("report", "results", *models, *inputs, "--show", "7", "--depth", "4")
+    result = run("report", "results", *models, *inputs, "--show", "7")
     assert result.exit_code == 0, result.stderr
     inspector = data_of("report.html")["inspector"]
     assert inspector["models"] == ["good", "random"]
     assert inspector["users"][0]["id"] == "7"
     entries = inspector["users"][0]["lists"]["good"]["entries"]
-    assert [relevant for _, _, _, relevant, _ in entries] == [True, True, True, False]
+    assert [relevant for _, _, _, relevant, _ in entries] == [True] * 3 + [False] * 5
     assert all(title.startswith("Title ") for _, title in inspector["items"].values())
     other = run("report", "results", "--run", "x=good.parquet", *inputs)
     assert other.exit_code == 2
@@ -112,29 +112,37 @@ def test_models_without_results_are_evaluated() -> None:
     assert "good beats popular by" in text
 
 
-def test_score_columns_are_models() -> None:
+def test_scored_pairs_are_read_as_by_evaluate() -> None:
     rng = np.random.default_rng(0)
     rows = {"object": np.repeat([4, 9], 6), "item": np.tile(np.arange(6), 2)}
     relevant = np.tile([1, 0, 1, 0, 0, 1], 2)
-    frame = pl.DataFrame({**rows, "relevant": relevant, "Random scores": rng.random(12)})
-    frame = frame.with_columns(pl.Series("KNN scores", relevant + rng.random(12)))
-    frame.write_csv("knowledge.csv")
-    scores = ("--score", "random scores", "--score", "KNN scores")
-    result = run("report", "knowledge.csv", "--user", "object", *scores)
+    scores = {"random": rng.random(12), "KNN": relevant + rng.random(12)}
+    for name, score in scores.items():
+        pl.DataFrame({**rows, "relevant": relevant, "score": score}).write_csv(f"{name}.csv")
+    pairs = ("--pairs", "random.csv", "--pairs", "KNN.csv", "--user", "object")
+    result = run("report", *pairs, "-m", "recall@3")
     assert result.exit_code == 0, result.stderr
     inspector = data_of("report.html")["inspector"]
-    assert inspector["models"] == ["KNN scores", "Random scores"]
+    assert inspector["models"] == ["KNN", "random"]
     user = next(one for one in inspector["users"] if one["id"] == "4")
-    assert user["values"]["KNN scores"][inspector["metrics"].index("recall@3")] == 1
-    entries = user["lists"]["KNN scores"]["entries"]
+    assert user["values"]["KNN"][inspector["metrics"].index("recall@3")] == 1
+    entries = user["lists"]["KNN"]["entries"]
     assert [relevant for _, _, _, relevant, _ in entries] == [True] * 3 + [False] * 3
-    wrong = run("report", "knowledge.csv", "--user", "object", "--score", "SVD scores")
-    assert wrong.exit_code == 2
-    assert "knowledge.csv has no such column" in wrong.stderr
-    without = run("report", "knowledge.csv")
-    assert without.exit_code == 1
-    assert "not a saved evaluation. Hint:" in without.stderr
-    assert "--score COLUMN names the scores" in without.stderr
+
+
+def test_candidates_and_exclude_apply_to_models_and_their_lists() -> None:
+    pathlib.Path("some.txt").write_text("\n".join(map(str, range(12))), encoding="utf-8")
+    pathlib.Path("none.txt").write_text("0\n1\n", encoding="utf-8")
+    chosen = ("--candidates", "some.txt", "--exclude", "none.txt", "--baselines", "popular")
+    result = run("report", *chosen, "--test", "test.parquet", "--train", "train.parquet")
+    assert result.exit_code == 0, result.stderr
+    inspector = data_of("report.html")["inspector"]
+    shown = {
+        inspector["items"][str(entry[0])][0]
+        for user in inspector["users"]
+        for entry in user["lists"]["popular"]["entries"]
+    }
+    assert shown == set(map(str, range(2, 12)))
 
 
 def test_metric_with_the_largest_gain_of_test_is_requested_by_name() -> None:
@@ -147,7 +155,7 @@ def test_metric_with_the_largest_gain_of_test_is_requested_by_name() -> None:
 
 
 def test_one_model() -> None:
-    result = run("report", "results/good.parquet", "--format", "markdown")
+    result = run("report", "results/good.parquet", "-o", "report.md")
     assert result.exit_code == 0, result.stderr
     assert pathlib.Path("report.md").read_text(encoding="utf-8").startswith("<!-- recometer report")
     refused = run("report", "results/good.parquet", "--baseline", "random")
@@ -173,15 +181,11 @@ def test_report_replaces_only_its_own_output() -> None:
     [
         ((), "there is nothing to report"),
         (("results", "-o", "report.pdf"), "a report is written as .html or .md"),
-        (
-            ("results", "-o", "report.md", "--format", "html"),
-            "the name of another format than html",
-        ),
-        (("--score", "a"), "it reads columns of one table"),
-        (("x.csv", "--score", "a", "--train", "t.csv"), "has the truth in a column"),
+        (("--split", "folds", "--baselines", "popular"), "lists are shown for one fold"),
     ],
 )
 def test_wrong_usage(arguments: tuple[str, ...], said: str) -> None:
+    assert run("split", "test.parquet", "--what", "folds=2", "--out", "folds").exit_code == 0
     result = run("report", *arguments)
     assert result.exit_code == 2
     assert said in one_line(result.stderr)

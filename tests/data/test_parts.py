@@ -1,14 +1,11 @@
 """Tables of several Parquet files: column types may differ, and folder names become columns."""
 
-import json
 import pathlib
 
 import polars as pl
 import pytest
-from command_line import CliRunner
 
 import recometer as rm
-from recometer.cli._app import app
 
 LISTS = pl.DataFrame({"user_id": [1, 1], "item_id": [7, 8], "rank": [1, 2]})
 OTHERS = pl.DataFrame({"user_id": [2, 2], "item_id": [9, 7], "rank": [1, 2]})
@@ -82,20 +79,6 @@ def test_runs_in_folders_as_hive_writes_them(written) -> None:
         assert found == {"als": 1.0, "bpr": 0.5}
     with pytest.warns(rm.DataWarning, match="model"):
         rm.Lists(folder)  # the folder contains two runs
-
-
-def test_runs_in_folders_on_the_command_line(written, tmp_path, monkeypatch) -> None:
-    written(model__als=LISTS.cast(pl.Int32), model__bpr=OTHERS)
-    monkeypatch.chdir(tmp_path)
-    pathlib.Path("test.csv").write_text("user_id,item_id\n1,7\n2,7\n")
-    arguments = ["evaluate", "--test", "test.csv", "--run", "parts", "--each", "model"]
-    result = CliRunner().invoke(app, [*arguments, "-m", "rr", "--format", "json"])
-    assert result.exit_code == 0, result.stderr
-    models = json.loads(result.stdout)["models"]
-    assert {name: one["metrics"]["rr"]["mean"] for name, one in models.items()} == {
-        "als": 0.5,
-        "bpr": 0.25,
-    }
 
 
 def test_values_in_folder_names_are_read_like_text(written) -> None:

@@ -159,11 +159,9 @@ def test_fold_folders_cannot_be_links_out_of_the_folder(split, command):
 @pytest.mark.parametrize("name", ["../als", "/tmp/als", "a/b", "..", "a\\..\\b"])
 def test_model_names_cannot_lead_out_of_the_folder(split, name):
     before = {path for path in split.parent.rglob("*") if path.is_file()}
-    run = f"user,item,score,run\n1,1,2,{name}\n2,2,1,{name}\n"
-    pathlib.Path("run.csv").write_text(run)
-    call = ["evaluate", "--run", "run.csv", "--each", "run", "--split", "split"]
-    CliRunner().invoke(app, [*call, "--metrics", "rr@2", "--out", "out"])
-    CliRunner().invoke(app, [*call[:1], "--run", f"{name}=run.csv", *call[5:], "--out", "out"])
+    pathlib.Path("run.csv").write_text("user,item,score\n1,1,2\n2,2,1\n")
+    call = ["evaluate", "--run", f"{name}=run.csv", "--split", "split", "--metrics", "rr@2"]
+    CliRunner().invoke(app, [*call, "--out", "out"])
     after = {path for path in split.parent.rglob("*") if path.is_file()}
     out = split.parent / "out"
     assert {path for path in after - before if out not in path.parents} <= {

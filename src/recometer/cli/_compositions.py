@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -12,30 +13,24 @@ from typing import Any, TypeVar
 import typer
 
 from recometer import split
-from recometer.arrays import Array
-from recometer.data.factor_files import read_ids
-from recometer.errors import InputError, RecometerError, did_you_mean
-from recometer.split import KCore
+from recometer.errors import InputError, did_you_mean
 
 AnyPart = TypeVar("AnyPart")
 Read = Callable[[str], Any]
-Known = Callable[[str], Array | None]
-"""Returns ids of the data of the kind ``"user"`` or ``"item"``, or None."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Part:
     """A way to choose users or interactions: its syntax on the command line, and its meaning.
 
-    `make` is called with the given values and options.
+    `make` is called with the values, which `read` converts, and with the options, which have
+    readers of their own.
     """
 
     make: Callable[..., Any]
     usage: str
-    meaning: str
-    values: tuple[int, float] = (1, 1)  # minimum and maximum number of values
-    read: Read | None = str  # converts a string to a value; None allows only files of ids
-    ids: str | None = None  # the kind of ids in a file, if the string is not a value
+    meaning: str = ""
+    read: Read = str
     options: Mapping[str, Read] = dataclasses.field(default_factory=dict)  # for OPTION=VALUE
 
 
@@ -62,93 +57,84 @@ def _span(text: str) -> int | float | datetime.timedelta:
     return datetime.timedelta(**{unit: int(found[1])})
 
 
-def _yes_or_no(text: str) -> bool:
-    return {"yes": True, "no": False}[text]
+def _cold_items(text: str) -> Any:
+    """Return a share of the items, or the items in a file."""
+    try:
+        share = float(text)
+    except ValueError:
+        return split.ColdItems(items=Path(text))
+    return split.ColdItems(share)
 
 
+PER_USER = {"yes": True, "no": False}
 WHO = {
-    "all": Part(split.AllUsers, "all", "everyone", values=(0, 0)),
-    "fraction": Part(
-        split.UsersFraction, "fraction=0.1", "a random share of the users", read=float
-    ),
-    "number": Part(
-        split.UsersNumber, "number=1000", "this number of users, drawn at random", read=int
-    ),
-    "users": Part(
-        split.GivenUsers, "users=FILE", "the users whose ids are in a file", read=None, ids="user"
-    ),
+    "all": Part(split.AllUsers, "all", "everyone"),
+    "fraction": Part(split.UsersFraction, "fraction=0.1", "a random share of the users", float),
+    "number": Part(split.UsersNumber, "number=1000", "this number of users, drawn at random", int),
+    "users": Part(split.GivenUsers, "users=FILE", "the users whose ids are in a file", Path),
     "after": Part(
-        split.ActiveAfter, "after=TIME", "users with interactions at that time or later", read=_time
+        split.ActiveAfter, "after=TIME", "users with interactions at that time or later", _time
     ),
-    "folds": Part(split.UserFolds, "folds=5", "all users, each in one of the folds", read=int),
+    "folds": Part(split.UserFolds, "folds=5", "all users, each in one of the folds", int),
 }
 WHAT = {
-    "last": Part(split.Last, "last=1", "this number of each user's last interactions", (0, 1), int),
+    "last": Part(split.Last, "last=1", "this number of each user's last interactions", int),
     "last_fraction": Part(
         split.LastFraction,
         "last_fraction=0.2",
         "this share of each user's interactions, the last ones",
-        read=float,
+        float,
     ),
     "leave_one_out": Part(
         split.LeaveOneOut,
         "leave_one_out[=random]",
         "the last interaction, or a random one, of each user who has at least two",
-        (0, 1),
     ),
     "fraction": Part(
         split.Fraction,
         "fraction=0.2[,per_user=no]",
         "a random share of each user's interactions, or of all interactions",
-        read=float,
-        options={"per_user": _yes_or_no},
+        float,
+        {"per_user": PER_USER.__getitem__},
     ),
     "number": Part(
-        split.Number,
-        "number=5",
-        "this number of each user's interactions, drawn at random",
-        read=int,
+        split.Number, "number=5", "this number of each user's interactions, drawn at random", int
     ),
     "after": Part(
         split.After,
         "after=TIME[,until=TIME][,since=TIME]",
         "all interactions from a time on",
-        read=_time,
-        options={"until": _time, "since": _time},
+        _time,
+        {"until": _time, "since": _time},
     ),
     "after_share": Part(
         lambda share: split.After(share=share),
         "after_share=0.8",
         "all interactions after the first share of them",
-        read=float,
+        float,
     ),
     "windows": Part(
         lambda *times, **options: split.Windows(times, **options),
         "windows=TIME,TIME,...[,until=TIME][,length=30d]",
         "one window of time after the other",
-        (1, float("inf")),
         _time,
-        options={"until": _time, "length": _span},
+        {"until": _time, "length": _span},
     ),
-    "folds": Part(split.KFold, "folds=5", "every interaction, in one of the folds", read=int),
+    "folds": Part(split.KFold, "folds=5", "every interaction, in one of the folds", int),
     "cold_items": Part(
-        lambda given: split.ColdItems(
-            **{"fraction" if isinstance(given, float) else "items": given}
-        ),
+        lambda items: items,
         "cold_items=0.1 or cold_items=FILE",
         "all interactions with a random share of the items, or with those in a file",
-        read=float,
-        ids="item",
+        _cold_items,
     ),
 }
-CORE = Part(split.KCore, "5 or user=5,item=3", "", (0, 1), int, options={"user": int, "item": int})
+CORE = Part(split.KCore, "5 or user=5,item=3", read=int, options={"user": int, "item": int})
 
 
-def make_part(option: str, parts: Mapping[str, Part], text: str, known: Known) -> Any:
+def make_part(option: str, parts: Mapping[str, Part], text: str) -> Any:
     """Make a part of a split from ``NAME``, ``NAME=VALUE`` or ``NAME=VALUE,OPTION=VALUE``.
 
-    `parts` is `WHO` or `WHAT`; errors name the `option`. Ids in text files are read as numbers or
-    strings, like the ids in `known`.
+    `parts` is `WHO` or `WHAT`; errors name the `option`.
     """
     name, equals, rest = text.partition("=")
     if name not in parts:
@@ -157,18 +143,35 @@ def make_part(option: str, parts: Mapping[str, Part], text: str, known: Known) -
             f"{usages(parts.values())}.",
             param_hint=option,
         )
-    if equals and not rest:
-        raise _bad(option, text, parts[name], "there is nothing after '='")
-    made = _make(option, parts[name], text, rest.split(",") if rest else [], known)
-    return with_option(made, f"{option} {text}")
+    return make(option, parts[name], text, rest if equals else None)
 
 
-def make_core(text: str) -> KCore:
-    """Make a k-core filter from ``5`` or ``user=5,item=3``."""
-    core: KCore = _make("--core", CORE, text, text.split(","), lambda _: None)
-    same = core.user == core.item
-    least = core.user if same else f"user={core.user},item={core.item}"
-    return with_option(core, f"--core {least}")
+def make(option: str, part: Part, text: str, given: str | None) -> Any:
+    """Make a part of a split from its values and options, separated by commas.
+
+    `text` is the value of the `option` in full, which errors name.
+    """
+    values: list[Any] = []
+    options: dict[str, Any] = {}
+    piece = text
+    try:
+        for piece in [] if given is None else given.split(","):
+            name, equals, value = piece.partition("=")
+            if not equals:
+                values.append(part.read(piece))
+            elif name in options:
+                raise ValueError
+            else:
+                options[name] = part.options[name](value)
+        inspect.signature(part.make).bind(*values, **options)
+        return with_option(part.make(*values, **options), f"{option} {text}")
+    except (InputError, KeyError, TypeError, ValueError) as error:
+        why = f"{piece!r} is not understood"
+        if isinstance(error, InputError):
+            why = str(error).rstrip(".")
+        raise typer.BadParameter(
+            f"{text!r}: {why}. Usage: {part.usage}.", param_hint=option
+        ) from error
 
 
 def with_option(part: AnyPart, option: str) -> AnyPart:
@@ -180,7 +183,7 @@ def with_option(part: AnyPart, option: str) -> AnyPart:
 def complete(parts: Mapping[str, Part]) -> Callable[[str], list[str]]:
     """Return a completion for the name of a part."""
     return lambda incomplete: [
-        name + ("=" if part.values[0] else "")
+        name + ("=" if part.usage.startswith(f"{name}=") else "")
         for name, part in parts.items()
         if name.startswith(incomplete)
     ]
@@ -189,52 +192,3 @@ def complete(parts: Mapping[str, Part]) -> Callable[[str], list[str]]:
 def usages(parts: Iterable[Part]) -> str:
     """List the syntax and the meaning of parts."""
     return "; ".join(f"{part.usage} ({part.meaning})" for part in parts)
-
-
-def _make(option: str, part: Part, text: str, pieces: list[str], known: Known) -> Any:
-    values: list[Any] = []
-    options: dict[str, Any] = {}
-    for piece in pieces:
-        name, equals, given = piece.partition("=")
-        if name in options and equals:
-            raise _bad(option, text, part, f"{name!r} is given twice")
-        if equals and name not in part.options:
-            possible = ", ".join(part.options) or "none"
-            raise _bad(option, text, part, f"{name!r} is not an option of it (known: {possible})")
-        if not equals and options:
-            raise _bad(option, text, part, f"{piece!r} must come before the options")
-        try:
-            made = part.options[name](given) if equals else _value(part, piece, known)
-        except (ValueError, KeyError) as error:
-            if isinstance(error, RecometerError):
-                raise
-            raise _bad(option, text, part, f"{piece!r} is not understood") from None
-        if equals:
-            options[name] = made
-        else:
-            values.append(made)
-    least, most = part.values
-    if not least <= len(values) <= most:
-        needed = "a value" if len(values) < least else "fewer values"
-        raise _bad(option, text, part, f"it takes {needed}")
-    try:
-        return part.make(*values, **options)
-    except InputError as error:
-        raise _bad(option, text, part, str(error)) from error
-
-
-def _value(part: Part, text: str, known: Known) -> Any:
-    if part.read is not None:
-        try:
-            return part.read(text)
-        except ValueError:
-            if part.ids is None:
-                raise
-    assert part.ids is not None
-    return read_ids(Path(text), part.ids, None, known(part.ids))
-
-
-def _bad(option: str, text: str, part: Part, why: str) -> typer.BadParameter:
-    return typer.BadParameter(
-        f"{text!r}: {why.rstrip('.')}. Usage: {part.usage}.", param_hint=option
-    )

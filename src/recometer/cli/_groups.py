@@ -89,6 +89,7 @@ def files_read(parameters: Iterable[inspect.Parameter], given: Mapping[str, Any]
     ]
 
 
+@functools.cache  # commands that take the same group have the same options
 def _options_of(group: type[Any]) -> list[inspect.Parameter]:
     hints = typing.get_type_hints(group, include_extras=True)
     return [

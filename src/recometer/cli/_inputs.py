@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import typer
 
-from recometer.arrays import Array
 from recometer.cli._models import Model, split_name
-from recometer.cli._text import Note
-from recometer.data import files, ids
+from recometer.cli._text import Note, in_words
+from recometer.data import files
 from recometer.data.array_files import open_sparse
 from recometer.data.catalogue import Catalogue
-from recometer.data.cells import integers
 from recometer.data.columns import (
     REQUIRED,
     ColumnPair,
@@ -31,11 +27,9 @@ from recometer.data.columns import (
 from recometer.data.factor_files import frame_like, known_ids, like, read_ids, same_kinds
 from recometer.data.files import (
     EXTENSIONS,
-    SEPARATORS,
     column_names,
     in_memory,
     open_file,
-    read_columns,
     read_file,
 )
 from recometer.data.interactions import Interactions, read_interactions
@@ -45,7 +39,6 @@ from recometer.sources.base import Source
 from recometer.sources.factors import Factors
 from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
-from recometer.sources.truncated import Cut
 
 
 def catalogue_columns(
@@ -264,38 +257,22 @@ class Inputs:
         """Print a note on the columns that were read from a file, with their meanings."""
         self._say(what, self.stdin.path(path), "TREC qrels" if found is None else found)
 
-    def some_ids(self, path: str, what: str) -> Array:
-        """Return the first id of a user or an item in a file, if any."""
-        columns = self.columns_of(path)
-        if columns is None:
-            return np.array(["a topic or a document"], dtype=object)
-        file, name = self.stdin.path(path), columns[what]
-        column = read_columns(file, [name])[name]
-        typed = integers(column) if file.name.lower().endswith(tuple(SEPARATORS)) else column
-        return ids.as_ids(typed.head(1), f"{what} ids of {file}")
+    def source(self, model: Model, test: Interactions | None, rated: bool) -> Source:
+        """Read a model; if `rated`, the truth of scored pairs is read as ratings."""
+        if model.kind == "factors":
+            return Factors.from_files(
+                *(path and str(self.stdin.path(path)) for path in model.paths),
+                test=test,
+                user=self.columns_alone["user"],
+                item=self.columns["item"],
+                note=lambda text: self.note(self.stdin.named(text)),
+            )
+        file = self.stdin.path(model.paths[0])
+        if model.kind == "run":
+            return self._lists(model, file, test)
+        return self._pairs(model, file, test, rated)
 
-    def source(
-        self, model: Model, test: Interactions | None, depth: int | None, rated: bool = False
-    ) -> Source:
-        """Read a model, and cut its lists if requested.
-
-        If `rated`, the truth of scored pairs is read as ratings.
-        """
-        with self.stated(model):
-            if model.kind == "factors":
-                source: Source = Factors.from_files(
-                    *(path and str(self.stdin.path(path)) for path in model.paths),
-                    test=test,
-                    user=self.columns_alone["user"],
-                    item=self.columns["item"],
-                    note=lambda text: self.note(self.stdin.named(text)),
-                )
-            else:
-                read = self._lists if model.kind == "run" else functools.partial(self._pairs, rated)
-                source = read(model, test)
-        return source if depth is None else Cut(source, depth)
-
-    def answers(self, model: Model, catalogue: object, depth: int | None) -> Source:
+    def answers(self, model: Model, catalogue: object, depth: int | None) -> Lists:
         """Read lists that a language model wrote, and cut them if requested."""
         with self.stated(model):
             if not isinstance(catalogue, Catalogue):
@@ -311,29 +288,6 @@ class Inputs:
             lists = Lists.from_text(file, catalogue, **found, depth=depth)
             self._say(model.name, file, found)
         return lists
-
-    def runs(
-        self, model: Model, test: Interactions | None, by: str, depth: int | None
-    ) -> Iterator[tuple[str, Source]]:
-        """Read all runs of one file, with their names in the column `by`."""
-        with self.stated(model):
-            file = self.stdin.path(model.paths[0])
-            names = column_names(file)
-            if by not in names:
-                raise ColumnError(
-                    f"--each {by}: {file} has no such column. {did_you_mean(by, names)}"
-                )
-            wanted = self._wanted(file)
-            found = choose_columns([name for name in names if name != by], wanted)
-            if found["rank"] is not None:
-                found["score"] = None
-            read = {option: name or False for option, name in found.items()}
-            columns = read_found(file, read)
-            frame = frame_like({**columns, "run": read_columns(file, [by])[by]}, test)
-            self._say(model.name, file, {**found, "each": by})
-            runs = Lists.each(frame, by="run", **named_alike(columns), separator=self._between)
-        for name, lists in runs.items():
-            yield str(name), lists if depth is None else Cut(lists, depth)
 
     def is_trec(self, model: Model) -> bool:
         """Return whether a model is a TREC run."""
@@ -369,23 +323,29 @@ class Inputs:
             asked = self._present(file, "item")["item"]
             return Catalogue.of_groups(file, catalogue, column=column or None, item=asked)
 
-    def _lists(self, model: Model, test: Interactions | None) -> Lists:
-        file = self.stdin.path(model.paths[0])
-        wanted: dict[str, Any] = {}
-        if files.kind_of(file) is not None:
-            lists = Lists(file)
+    def _lists(self, model: Model, file: Path, test: Interactions | None) -> Lists:
+        """Read recommended lists, whose ids get the types of the ids of test."""
+        trec = files.kind_of(file) is not None
+        wanted = {} if trec else self._wanted(file)
+        separator = None if trec else self._between
+        lists = Lists(file, **wanted, separator=separator)
+        if trec:
             self._say(model.name, file, "TREC run")
         else:
-            wanted = self._wanted(file)
-            lists = Lists(file, **wanted, separator=self._between)
             found = choose_columns(column_names(file), wanted)
             if found["rank"] is not None:
                 found["score"] = None
             by_rows = found["rank"] is None and found["score"] is None
             self._say(model.name, file, found, ", in the order of the rows" if by_rows else "")
-        if alike(lists, test):
+        known = lists.facts.arrays
+        if all(same_kinds(known[f"{what}_ids"], known_ids(test, what)) for what in REQUIRED):
             return lists
-        return lists_like(file, wanted, test, self._between if wanted else None)
+        columns = files.read_run(file).to_dict() if trec else found_columns(file, wanted)[1]
+        given: dict[str, Any] = {name: name in columns and name for name in ORDERS}
+        if given["rank"]:
+            given["score"] = False
+        frame = frame_like(columns, test)
+        return Lists(frame, user="user", item="item", **given, separator=separator)
 
     def _wanted(self, file: Path) -> dict[str, Any]:
         """Return the columns of a run as options of `Lists`."""
@@ -397,9 +357,8 @@ class Inputs:
                 wanted[other] = False
         return wanted
 
-    def _pairs(self, rated: bool, model: Model, test: Interactions | None) -> Pairs:
-        """Read scored pairs, including their truth if there is no test."""
-        file = self.stdin.path(model.paths[0])
+    def _pairs(self, model: Model, file: Path, test: Interactions | None, rated: bool) -> Pairs:
+        """Read scored pairs, and their truth if there is no test."""
         if not _is_table(file):
             raise FileError(
                 f"{file} is not a table. Hint: --pairs reads Parquet, CSV and TSV with a row per "
@@ -420,7 +379,7 @@ class Inputs:
         # column.
         if not (wanted["score"] or common_names("score", column_names(file), otherwise=False)):
             raise ColumnError(f"{file}: no column holds the scores. Hint: --score names it.")
-        found, fetch = open_file(file, wanted)
+        found, columns = found_columns(file, wanted)
         if test is None and not any(found[kind] for kind in kinds):
             raise ColumnError(
                 f"{file}: no column holds the truth. Hint: --value names it; or --test FILE."
@@ -430,7 +389,6 @@ class Inputs:
                 f"{file}: the columns {found[kinds[0]]!r} and {found[kinds[1]]!r} could both be "
                 "the truth. Hint: --value names the one that counts."
             )
-        columns = {option: in_memory(fetch(option)) for option, name in found.items() if name}
         frame = frame_like(columns, test)
         self._say(model.name, file, found)
         given: dict[str, Any] = {option: option if option in columns else False for option in kinds}
@@ -454,9 +412,8 @@ class Inputs:
     def _say(
         self, what: str, file: Path, found: str | Mapping[str, str | None], more: str = ""
     ) -> None:
-        if not isinstance(found, str):
-            found = ", ".join(f"{option} {name!r}" for option, name in found.items() if name)
-        self.note(f"{what}: {self.stdin.named(str(file))} ({found}{more})")
+        text = found if isinstance(found, str) else in_words(found)
+        self.note(f"{what}: {self.stdin.named(str(file))} ({text}{more})")
 
 
 def _naming(what: str, show: Callable[..., None]) -> Callable[..., None]:
@@ -475,30 +432,9 @@ def _is_table(path: Path) -> bool:
 ORDERS = ("rank", "score")  # columns that a run may be ranked by
 
 
-def read_found(file: Path, wanted: Mapping[str, object]) -> dict[str, Any]:
-    """Return, for each option of a source, the column that it names or finds."""
+def found_columns(
+    file: Path, wanted: Mapping[str, object]
+) -> tuple[Mapping[str, str | None], dict[str, Any]]:
+    """Return the name of the column of each option of a source, and the columns by option."""
     found, fetch = open_file(file, wanted)
-    return {option: in_memory(fetch(option)) for option, name in found.items() if name}
-
-
-def alike(lists: Lists, test: Interactions | None) -> bool:
-    """Return whether lists and test have ids of the same types, or one of them has no ids."""
-    arrays = lists.facts.arrays
-    pairs = [(arrays[f"{what}_ids"], known_ids(test, what)) for what in REQUIRED]
-    return all(same_kinds(given, known) for given, known in pairs)
-
-
-def lists_like(
-    file: Path, wanted: Mapping[str, object], test: Interactions | None, separator: Any
-) -> Lists:
-    """Read lists again with the types of the ids in test."""
-    columns = read_found(file, wanted) if wanted else files.read_run(file).to_dict()
-    return Lists(frame_like(columns, test), **named_alike(columns), separator=separator)
-
-
-def named_alike(columns: Mapping[str, object]) -> dict[str, Any]:
-    """Return the options of `Lists` for columns called user, item, rank and score."""
-    given: dict[str, Any] = {name: name if name in columns else False for name in ORDERS}
-    if given["rank"]:
-        given["score"] = False
-    return {**{what: what for what in REQUIRED}, **given}
+    return found, {option: in_memory(fetch(option)) for option, name in found.items() if name}

@@ -14,16 +14,18 @@ import typer
 from recometer.cli._exit import usage_of
 from recometer.cli._groups import Files
 from recometer.cli._inputs import NONE, Inputs, catalogue_columns, check_stdin
-from recometer.cli._models import FOLD, Model, baseline_of, check_names, fit_baseline, models
+from recometer.cli._models import FOLD, Model, baseline_of, fit_baseline, models
 from recometer.cli._options import DataOptions, ModelOptions, RuleOptions, RunOptions
 from recometer.data.interactions import Interactions
 from recometer.data.pipes import StandardInput
 from recometer.errors import FileError, did_you_mean, warn
 from recometer.evaluating.arguments import as_listed, named_protocol, protocol_names
-from recometer.evaluation import load
+from recometer.evaluation import Evaluation, evaluate, load
+from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
 from recometer.sources.base import Source
 from recometer.sources.candidates import Negatives
+from recometer.sources.truncated import Cut
 from recometer.tasks import resolve_threads
 
 if TYPE_CHECKING:
@@ -86,7 +88,6 @@ class Named:
     folds: bool
     models: Sequence[Model]
     baseline: Model | None
-    each: str | None  # the column with names of runs
     columns: dict[str, str | None]  # as `Inputs` takes them
     catalogue_columns: dict[str, str | list[str]]
 
@@ -106,74 +107,61 @@ class Job:
     progress: bool | None  # as `recometer.evaluate` takes it
 
     def sources(self) -> Iterator[tuple[Model, Source]]:
-        """Yield the models. A file with several runs gives several models."""
-        names: list[str] = []
+        """Read one model after the other."""
         for model in self.models:
-            for name, source in self._read(model):
-                names.append(name)
-                check_names(names)
-                yield dataclasses.replace(model, name=name), source
+            yield model, self._read(model)
 
-    def only(self, done: str) -> tuple[Model, Source]:
-        """Read the only model. The error for several runs says that one run is `done` at a time."""
-        found, *others = self.sources()
-        if others:
-            raise typer.BadParameter(
-                f"there are several runs, and one is {done} at a time: "
-                f"{', '.join(each.name for each, _ in [found, *others])}.",
-                param_hint="--each",
-            )
-        return found
+    def evaluate(
+        self, model: Model, source: Source, metrics: Metrics, protocol: Protocol, **more: Any
+    ) -> Evaluation:
+        """Evaluate a model; `more` are other arguments of `recometer.evaluate`."""
+        options: dict[str, Any] = {"seed": self.rules.seed, "progress": self.progress}
+        options |= {**self.given, **more}
+        with self.inputs.stated(model):
+            return evaluate(source, self.test, metrics=metrics, protocol=protocol, **options)
 
-    def _read(self, model: Model) -> Iterator[tuple[str, Source]]:
-        if model.kind == "run" and self.named.each is not None:
-            yield from self.inputs.runs(model, self.test, self.named.each, self.rules.depth)
-        elif model.kind == "baseline":
-            assert self.train is not None
-            with self.inputs.stated(model):
-                source = fit_baseline(model.name, self.train, self.rules.seed, self.progress)
-            yield model.name, source
-        elif model.kind == "answers":
-            yield model.name, self.inputs.answers(model, self.given["catalogue"], self.rules.depth)
-        else:
-            yield model.name, self.inputs.source(model, self.test, self.rules.depth, self.rated)
+    def _read(self, model: Model) -> Source:
+        if model.kind == "answers":
+            return self.inputs.answers(model, self.given["catalogue"], self.rules.depth)
+        with self.inputs.stated(model):
+            if model.kind == "baseline":
+                assert self.train is not None
+                return fit_baseline(model.name, self.train, self.rules.seed, self.progress)
+            source = self.inputs.source(model, self.test, self.rated)
+            return source if self.rules.depth is None else Cut(source, self.rules.depth)
 
 
-def named_by(data: DataOptions, model: ModelOptions, files: Files) -> Named:
+def named_by(
+    data: DataOptions, options: ModelOptions, files: Files, baseline: str | None = None
+) -> Named:
     """Return what the options name; raise an error if options contradict each other."""
-    with_truth = model.pairs is not None and not (
-        model.run or model.answers or model.factors or model.baselines
-    )
-    parts, known = parts_of(data.test, data.train, data.split, needs_test=not with_truth)
-    named = models(
-        model.run or [],
-        model.answers or [],
-        model.factors or [],
-        model.pairs or [],
-        model.baselines or [],
-        data.format_in,
-    )
+    with_truth = options == ModelOptions(pairs=options.pairs) and options.pairs is not None
+    parts, columns_of_split = parts_of(data.test, data.train, data.split, needs_test=not with_truth)
+    named = models(vars(options), data.format_in)
     columns = {name: getattr(data, name) for name in ("user", "item", "value", "score", "rank")}
-    columns |= {name: column for name, column in known.items() if columns.get(name) is None}
+    for name, column in columns_of_split.items():
+        if columns.get(name) is None:
+            columns[name] = column
     check_stdin(files, data.format_in)
-    _check_together(data, model, named, parts)
+    _check_together(data, named, parts)
     return Named(
         parts,
         len(parts) > 1,
         named,
-        baseline_of(model.baseline, named),
-        model.each,
+        baseline_of(baseline, named),
         columns,
         catalogue_columns(data.catalogue, data.categories, data.features, data.propensity),
     )
 
 
-def named_alone(data: DataOptions, model: ModelOptions, files: Files, done: str) -> Named:
+def named_alone(
+    data: DataOptions, model: ModelOptions, files: Files, done: str, baseline: str | None = None
+) -> Named:
     """As `named_by`, but require a single model, and no folds.
 
     The error for several models says that one model is `done` at a time.
     """
-    named = named_by(data, model, files)
+    named = named_by(data, model, files, baseline)
     if len(named.models) != 1 or named.folds:
         what, hint = "model", ""
         if named.folds:
@@ -182,10 +170,9 @@ def named_alone(data: DataOptions, model: ModelOptions, files: Files, done: str)
     return named
 
 
-def _check_together(
-    data: DataOptions, model: ModelOptions, named: Sequence[Model], parts: Sequence[Part]
-) -> None:
+def _check_together(data: DataOptions, named: Sequence[Model], parts: Sequence[Part]) -> None:
     """Raise an error if options contradict each other."""
+    kinds = {model.kind for model in named}
     if data.rank not in (None, NONE) and data.score not in (None, NONE):
         raise typer.BadParameter("--rank and --score: name the one to rank by.")
     if data.candidates is not None and data.negatives is not None:
@@ -193,15 +180,11 @@ def _check_together(
             "--candidates has all items that may be recommended, --negatives all except the "
             "items of test: give one of them."
         )
-    if any(each.kind == "baseline" for each in named) and parts[0].train is None:
+    if "baseline" in kinds and parts[0].train is None:
         raise typer.BadParameter(
             "they are fitted to --train, which is missing.", param_hint="--baselines"
         )
-    if model.each is not None and not any(each.kind == "run" for each in named):
-        raise typer.BadParameter(
-            "names the column of a --run, and there is no --run.", param_hint="--each"
-        )
-    if data.ignore_label and (model.pairs is None or parts[0].test is not None):
+    if data.ignore_label and ("pairs" not in kinds or parts[0].test is not None):
         raise typer.BadParameter(
             "it names labels of the truth in --pairs, which --test and --split replace.",
             param_hint="--ignore-label",

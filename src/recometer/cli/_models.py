@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import glob
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import typer
 
@@ -24,8 +24,6 @@ BASELINES = ("random", "popular", "knn", "svd", "ease")
 FOLD = "{fold}"  # placeholder for the number of the fold in file names
 
 OF_RUNS = (".run", ".trec", ".txt")  # common extensions of TREC runs
-
-
 USAGE = "USERS,ITEMS[,USER_IDS,ITEM_IDS] or NPZ[,USER_IDS,ITEM_IDS]"
 
 
@@ -53,44 +51,33 @@ class Model:
         )
 
 
-def models(
-    runs: Sequence[str],
-    answers: Sequence[str],
-    factors: Sequence[str],
-    pairs: Sequence[str],
-    baselines: Sequence[str],
-    form: InputFormat | None,
-) -> list[Model]:
+def models(options: Mapping[str, Any], form: InputFormat | None) -> list[Model]:
     """Return the models that the options name.
 
     It is an error if there are none, two have the same name, or the number of files is wrong.
     `form` is the format of pipes, whose names do not show it.
     """
     found = [
-        *_of_one_file(runs, "run"),
-        *_of_one_file(answers, "answers"),
-        *_of_factors(factors, form),
-        *_of_one_file(pairs, "pairs"),
-        *_of_baselines(baselines),
+        *_of_one_file(options, "run"),
+        *_of_one_file(options, "answers"),
+        *_of_factors(options["factors"] or [], form),
+        *_of_one_file(options, "pairs"),
+        *_of_baselines(options["baselines"] or []),
     ]
     if not found:
         raise typer.BadParameter(
             "there is no model to evaluate. Hint: --run, --answers, --factors, --pairs or "
             "--baselines."
         )
-    check_names([model.name for model in found])
-    return found
-
-
-def check_names(names: Sequence[str]) -> None:
-    """Raise an error if two models have the same name."""
+    names = [model.name for model in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise typer.BadParameter(f"two models are called {twice!r}. Hint: write NAME=FILE.")
+    return found
 
 
-def _of_one_file(texts: Sequence[str], kind: Kind) -> Iterator[Model]:
-    for text in texts:
+def _of_one_file(options: Mapping[str, Any], kind: Kind) -> Iterator[Model]:
+    for text in options[kind] or []:
         name, path = split_name(text, f"--{kind}")
         if not path:
             raise typer.BadParameter(f"{text!r} names no file.", param_hint=f"--{kind}")
@@ -130,7 +117,7 @@ def baseline_of(text: str | None, named: Sequence[Model]) -> Model | None:
             f"--baseline {text}: there is no such file, and no such model. Hint: the models are "
             f"{names}."
         )
-    return found or next(_of_one_file([text], "run"))
+    return found or next(_of_one_file({"run": [text]}, "run"))
 
 
 def split_name(text: str, option: str) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,7 +26,24 @@ data_option, model_option, rule_option, output_option = (
     functools.partial(typer.Option, rich_help_panel=panel)
     for panel in ("Data", "Models", "Rules", "Output")
 )
+Completion = Callable[[str], list[str]]
 column_option = functools.partial(data_option, metavar="COLUMN")
+
+
+def one_of(known: Callable[[], Collection[str]], separator: str = "") -> Completion:
+    """Return a function that completes a name: the last one, if a separator divides several."""
+
+    def complete(incomplete: str) -> list[str]:
+        done = incomplete.rpartition(separator)[:2] if separator else ("", "")
+        last = incomplete.removeprefix("".join(done))
+        return ["".join(done) + name for name in known() if name.startswith(last)]
+
+    return complete
+
+
+complete_metrics = one_of(lambda: METRICS, " ")
+complete_baselines = one_of(lambda: BASELINES, ",")
+complete_ties = one_of(lambda: Protocol.declared["ties"].choices)
 
 
 def relevant_from(text: str) -> Any:
@@ -40,7 +57,7 @@ def relevant_from(text: str) -> Any:
     return float(value) if isinstance(value, int) else value
 
 
-def name_to_explain(help: str, complete: Callable[[str], list[str]]) -> Any:
+def name_to_explain(help: str, complete: Completion) -> Any:
     """Return the argument NAME of a command that lists all names or explains one."""
     return typer.Argument(metavar="[NAME]", help=help, autocompletion=complete, show_default=False)
 
@@ -62,12 +79,6 @@ def output_folder(text: str) -> Path:
     if not text:
         raise typer.BadParameter("does not name a folder. Hint: . is the one that you are in.")
     return Path(text)
-
-
-def complete_metrics(incomplete: str) -> list[str]:
-    """Complete the last name in a list of metrics."""
-    done, space, last = incomplete.rpartition(" ")
-    return [done + space + name for name in METRICS if name.startswith(last)]
 
 
 def metrics_option(help: str, default: str) -> Any:
@@ -92,17 +103,6 @@ def complete_rules(incomplete: str) -> list[str]:
     return [each for each in found if each.startswith(incomplete)]
 
 
-def complete_baselines(incomplete: str) -> list[str]:
-    """Complete the last name in a list of baselines."""
-    done, comma, last = incomplete.rpartition(",")
-    return [done + comma + name for name in BASELINES if name.startswith(last)]
-
-
-def one_of(known: Callable[[], list[str]]) -> Callable[[str], list[str]]:
-    """Return a function that completes one of these names."""
-    return lambda incomplete: [name for name in known() if name.startswith(incomplete)]
-
-
 def may_differ() -> list[str]:
     """Return what `--allow` of a comparison takes."""
     from recometer.comparing.alike import MAY_DIFFER
@@ -120,14 +120,7 @@ Test = Annotated[
     Reads(),
 ]
 Train = Annotated[
-    str | None,
-    data_option(metavar="FILE", help="What must not be recommended again."),
-    Reads(),
-]
-Split = Annotated[
-    str | None,
-    data_option(metavar="FOLDER", help="Folder made by recometer split."),
-    Reads(),
+    str | None, data_option(metavar="FILE", help="What must not be recommended again."), Reads()
 ]
 FormatIn = Annotated[
     InputFormat | None,
@@ -135,97 +128,12 @@ FormatIn = Annotated[
         metavar="FORMAT", help=f"Format of standard input and pipes: {', '.join(InputFormat)}."
     ),
 ]
-User = Annotated[
-    str | None,
-    column_option(help="Column of users, or USER,SESSION."),
-]
+User = Annotated[str | None, column_option(help="Column of users, or USER,SESSION.")]
 Item = Annotated[str | None, column_option(help="Column of items.")]
 Value = Annotated[str | None, column_option(help="Column of ratings or counts, or none.")]
 Time = Annotated[str | None, column_option(help="Column of times, or none.")]
-Score = Annotated[str | None, column_option(help="Column of scores in runs, or none.")]
-Rank = Annotated[str | None, column_option(help="Column of ranks in runs, or none.")]
 Separator = Annotated[
-    str | None,
-    data_option(metavar="CHAR", help="Separates items in a cell: ';', json, none."),
-]
-IgnoreLabel = Annotated[
-    list[float] | None,
-    data_option(metavar="LABEL", help="Label of padding in --pairs, such as -100."),
-]
-CatalogueOption = Annotated[
-    str | None,
-    data_option(metavar="N|FILE", help="Items: their number, ids or table."),
-    Reads(),
-]
-Categories = Annotated[
-    str | None,
-    column_option(help="Column of the items' categories."),
-]
-Features = Annotated[str | None, column_option(help="Columns of the items' features.")]
-Propensity = Annotated[str | None, column_option(help="Column of the items' propensities.")]
-Candidates = Annotated[
-    str | None,
-    data_option(metavar="FILE", help="Items that may be recommended."),
-    Reads(),
-]
-Negatives = Annotated[
-    str | None,
-    data_option(metavar="FILE", help="Candidates without the test items."),
-    Reads(),
-]
-Exclude = Annotated[
-    str | None,
-    data_option(metavar="FILE", help="Items that must not be recommended."),
-    Reads(),
-]
-Run = Annotated[
-    list[str] | None,
-    model_option(
-        metavar="[NAME=]FILE",
-        help=f"Lists: Parquet, CSV, TSV, TREC; {FOLD} is a number.",
-    ),
-    Reads(files_of_model),
-]
-Answers = Annotated[
-    list[str] | None,
-    model_option(
-        metavar="[NAME=]FILE",
-        help="Answers of a language model, with titles of --catalogue: Parquet, CSV, TSV.",
-    ),
-    Reads(files_of_model),
-]
-Each = Annotated[
-    str | None,
-    model_option(metavar="COLUMN", help="Column that names the models of a --run."),
-]
-Pairs = Annotated[
-    list[str] | None,
-    model_option(metavar="[NAME=]FILE", help="Scored pairs, with their truth or with --test."),
-    Reads(files_of_model),
-]
-Baselines = Annotated[
-    list[str] | None,
-    model_option(
-        metavar="NAME,...",
-        help=f"Simple models, fitted to train: {', '.join(BASELINES)}.",
-        autocompletion=complete_baselines,
-    ),
-]
-Factors = Annotated[
-    list[str] | None,
-    model_option(
-        metavar="[NAME=]FILES",
-        help="USERS,ITEMS[,USER_IDS,ITEM_IDS]: .npy (ids: .txt, .npy, a table, or the word "
-        "positions), or .parquet with both; or an archive .npz.",
-    ),
-    Reads(files_of_model),
-]
-Baseline = Annotated[
-    str | None,
-    model_option(
-        metavar="NAME|FILE", help="Model that unexpectedness@10 and overlap@10 compare with."
-    ),
-    Reads(files_of_model),
+    str | None, data_option(metavar="CHAR", help="Separates items in a cell: ';', json, none.")
 ]
 RelevantFrom = Annotated[
     Any,
@@ -233,44 +141,6 @@ RelevantFrom = Annotated[
         parser=relevant_from,
         metavar="VALUE",
         help="Least relevant value, or not_zero. [default: above 0]",
-    ),
-]
-Form = Annotated[
-    str,
-    output_option(
-        "--format",
-        parser=lambda text: known_name(text, FORMATS, "format "),
-        metavar="FORMAT",
-        help=f"Format of standard output: {', '.join(FORMATS)}.",
-        autocompletion=one_of(lambda: list(FORMATS)),
-    ),
-]
-Depth = Annotated[
-    int | None,
-    rule_option(metavar="M", min=1, help="Cut lists (trec_eval's -M)."),
-]
-Complete = Annotated[
-    bool | None,
-    rule_option(
-        "--complete/--no-complete",
-        help="Count users without a list as misses (-c). [default: not in TREC runs]",
-        show_default=False,
-    ),
-]
-Ties = Annotated[
-    str | None,
-    rule_option(
-        metavar="RULE",
-        help="Order of equal scores. [default: expected]",
-        autocompletion=one_of(lambda: list(Protocol.declared["ties"].choices)),
-    ),
-]
-Rule = Annotated[
-    list[str] | None,
-    rule_option(
-        metavar="RULE=VALUE",
-        help="Another rule; recometer rules lists them.",
-        autocompletion=complete_rules,
     ),
 ]
 ProtocolName = Annotated[
@@ -283,6 +153,16 @@ ProtocolName = Annotated[
     Reads(),
 ]
 Seed = Annotated[int, rule_option(metavar="N", min=0, help="Seed of random numbers.")]
+Form = Annotated[
+    str,
+    output_option(
+        "--format",
+        parser=lambda text: known_name(text, FORMATS, "format "),
+        metavar="FORMAT",
+        help=f"Format of standard output: {', '.join(FORMATS)}.",
+        autocompletion=one_of(lambda: FORMATS),
+    ),
+]
 PerUser = Annotated[bool, output_option("--per-user", help="Also print the values of every user.")]
 By = Annotated[
     str | None,
@@ -292,17 +172,8 @@ By = Annotated[
     ),
     Reads(files_of_model),
 ]
-ByItems = Annotated[
-    str | None,
-    output_option(
-        metavar="GROUPS",
-        help="Also restrict metrics to groups of items: [COLUMN=]FILE.",
-    ),
-    Reads(files_of_model),
-]
 Threads = Annotated[
-    int | None,
-    output_option(metavar="N", min=1, help="Maximum number of threads. [default: all]"),
+    int | None, output_option(metavar="N", min=1, help="Maximum number of threads. [default: all]")
 ]
 Quiet = Annotated[bool, output_option("--quiet", "-q", help="Print only warnings and errors.")]
 
@@ -342,35 +213,92 @@ class DataOptions:
 
     test: Test = None
     train: Train = None
-    split: Split = None
+    split: Annotated[
+        str | None, data_option(metavar="FOLDER", help="Folder made by recometer split."), Reads()
+    ] = None
     format_in: FormatIn = None
     user: User = None
     item: Item = None
     value: Value = None
-    score: Score = None
-    rank: Rank = None
+    score: Annotated[str | None, column_option(help="Column of scores in runs, or none.")] = None
+    rank: Annotated[str | None, column_option(help="Column of ranks in runs, or none.")] = None
     separator: Separator = None
-    ignore_label: IgnoreLabel = None
-    catalogue: CatalogueOption = None
-    categories: Categories = None
-    features: Features = None
-    propensity: Propensity = None
-    candidates: Candidates = None
-    negatives: Negatives = None
-    exclude: Exclude = None
+    ignore_label: Annotated[
+        list[float] | None,
+        data_option(metavar="LABEL", help="Label of padding in --pairs, such as -100."),
+    ] = None
+    catalogue: Annotated[
+        str | None,
+        data_option(metavar="N|FILE", help="Items: their number, ids or table."),
+        Reads(),
+    ] = None
+    categories: Annotated[str | None, column_option(help="Column of the items' categories.")] = None
+    features: Annotated[str | None, column_option(help="Columns of the items' features.")] = None
+    propensity: Annotated[str | None, column_option(help="Column of the items' propensities.")] = (
+        None
+    )
+    candidates: Annotated[
+        str | None, data_option(metavar="FILE", help="Items that may be recommended."), Reads()
+    ] = None
+    negatives: Annotated[
+        str | None, data_option(metavar="FILE", help="Candidates without the test items."), Reads()
+    ] = None
+    exclude: Annotated[
+        str | None, data_option(metavar="FILE", help="Items that must not be recommended."), Reads()
+    ] = None
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelOptions:
-    """The models, and the baseline for list metrics."""
+    """The models."""
 
-    run: Run = None
-    answers: Answers = None
-    each: Each = None
-    factors: Factors = None
-    pairs: Pairs = None
-    baselines: Baselines = None
-    baseline: Baseline = None
+    run: Annotated[
+        list[str] | None,
+        model_option(
+            metavar="[NAME=]FILE",
+            help=f"Lists: Parquet, CSV, TSV, TREC; {FOLD} is a number.",
+        ),
+        Reads(files_of_model),
+    ] = None
+    answers: Annotated[
+        list[str] | None,
+        model_option(
+            metavar="[NAME=]FILE",
+            help="Answers of a language model, with titles of --catalogue: Parquet, CSV, TSV.",
+        ),
+        Reads(files_of_model),
+    ] = None
+    factors: Annotated[
+        list[str] | None,
+        model_option(
+            metavar="[NAME=]FILES",
+            help="USERS,ITEMS[,USER_IDS,ITEM_IDS]: .npy (ids: .txt, .npy, a table, or the word "
+            "positions), or .parquet with both; or an archive .npz.",
+        ),
+        Reads(files_of_model),
+    ] = None
+    pairs: Annotated[
+        list[str] | None,
+        model_option(metavar="[NAME=]FILE", help="Scored pairs, with their truth or with --test."),
+        Reads(files_of_model),
+    ] = None
+    baselines: Annotated[
+        list[str] | None,
+        model_option(
+            metavar="NAME,...",
+            help=f"Simple models, fitted to train: {', '.join(BASELINES)}.",
+            autocompletion=complete_baselines,
+        ),
+    ] = None
+
+
+Baseline = Annotated[
+    str | None,
+    model_option(
+        metavar="NAME|FILE", help="Model that unexpectedness@10 and overlap@10 compare with."
+    ),
+    Reads(files_of_model),
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -378,10 +306,34 @@ class RuleOptions:
     """Rules that replace those of the protocol, and the seed."""
 
     relevant_from: RelevantFrom = None
-    depth: Depth = None
-    complete: Complete = None
-    ties: Ties = None
-    rule: Rule = None
+    depth: Annotated[
+        int | None,
+        rule_option(metavar="M", min=1, help="Cut lists (trec_eval's -M)."),
+    ] = None
+    complete: Annotated[
+        bool | None,
+        rule_option(
+            "--complete/--no-complete",
+            help="Count users without a list as misses (-c). [default: not in TREC runs]",
+            show_default=False,
+        ),
+    ] = None
+    ties: Annotated[
+        str | None,
+        rule_option(
+            metavar="RULE",
+            help="Order of equal scores. [default: expected]",
+            autocompletion=complete_ties,
+        ),
+    ] = None
+    rule: Annotated[
+        list[str] | None,
+        rule_option(
+            metavar="RULE=VALUE",
+            help="Another rule; recometer rules lists them.",
+            autocompletion=complete_rules,
+        ),
+    ] = None
     seed: Seed = 0
 
 

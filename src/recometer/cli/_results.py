@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recometer.cli import _options as options
+from recometer.cli._exit import usage_of
 from recometer.cli._models import split_name, stem
 from recometer.data.columns import common_names
 from recometer.data.factor_files import like
@@ -64,6 +65,21 @@ def loaded(path: str) -> Evaluation:
             return load(streams.path(path))
         except FileError as error:
             raise FileError(streams.named(str(error))) from error
+
+
+def loaded_results(texts: Sequence[str]) -> dict[str, list[Evaluation]]:
+    """Return the saved evaluations of each model: several for seeds or batches."""
+    named = named_results(texts, several=True)
+    return {name: [loaded(path) for path in paths] for name, paths in named.items()}
+
+
+def check_page(path: Path, option: str, inputs: Sequence[str]) -> None:
+    """Raise an error early if no report can be written to the path that an option names."""
+    from recometer.report.result import check_report, format_of  # most commands write none
+
+    with usage_of(option):
+        format_of(path)
+    check_report(path, inputs)
 
 
 def _files(path: str) -> list[str]:

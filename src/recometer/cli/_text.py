@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import typer
 
@@ -37,3 +37,8 @@ def say_line(line: str) -> None:
 def count(number: int, what: str) -> str:
     """Return ``"1 user"`` or ``"2,000 users"``."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def in_words(columns: Mapping[str, str | None]) -> str:
+    """Return the columns that were found, by their meaning: ``"user 'user_id', item 'movie'"``."""
+    return ", ".join(f"{option} {name!r}" for option, name in columns.items() if name)

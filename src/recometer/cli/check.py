@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Annotated
 
 import typer
@@ -28,12 +27,7 @@ Strict = Annotated[
     bool,
     options.rule_option("--strict", help=f"Exit with {ExitCode.VERDICT:d} if there is a problem."),
 ]
-# The options that a check does not read, for each group of options.
-UNREAD = {
-    "data": ("categories", "features", "propensity"),
-    "model": ("baseline",),
-    "run": ("per_user",),
-}
+UNREAD = ("categories", "features", "propensity")  # options that a check does not read
 
 
 @command
@@ -54,24 +48,33 @@ def check(
     data, the installation is checked: version, instruction set, threads, a known result, and the
     native kernel in comparison with what plain NumPy found for the same input.
     """
-    if data == options.DataOptions() and model == options.ModelOptions():
-        _check_installation(rules, run)
+    plain = options.RunOptions(form=run.form, quiet=run.quiet)
+    if (data, model, rules, run) == (
+        options.DataOptions(),
+        options.ModelOptions(),
+        options.RuleOptions(),
+        plain,
+    ):
+        installation = check_installation()
+        output(installation, run.form)
+        if not installation.works:
+            raise typer.Exit(ExitCode.FAILED)
         return
-    groups = {"data": data, "model": model, "run": run}
-    for group, names in UNREAD.items():
-        for name in names:
-            if getattr(groups[group], name):
-                raise typer.BadParameter(
-                    "a check does not read it. Hint: leave it out.",
-                    param_hint=f"--{name.replace('_', '-')}",
-                )
+    for name, value in {
+        **{name: getattr(data, name) for name in UNREAD},
+        "per-user": run.per_user,
+    }.items():
+        if value:
+            raise typer.BadParameter(
+                "a check does not read it. Hint: leave it out.", param_hint=f"--{name}"
+            )
     given = given_rules(rules)
     settled = protocol_of("--protocol", protocol, given)
     named = named_alone(data, model, files, "checked")
     with reading(named, data, rules, run, rated=False) as jobs:
         (job,) = jobs
         settled = with_users(settled, protocol, given, named.models, job.inputs)
-        checked, source = job.only("checked")
+        ((checked, source),) = job.sources()
         with job.inputs.stated(checked):
             found = run_check(
                 source,
@@ -87,23 +90,3 @@ def check(
     if strict and problems:
         typer.echo(f"Problems: {', '.join(problems)}.", err=True)
         raise typer.Exit(ExitCode.VERDICT)
-
-
-def _check_installation(rules: options.RuleOptions, run: options.RunOptions) -> None:
-    plain = options.RunOptions(form=run.form, quiet=run.quiet)
-    if (rules, run) != (options.RuleOptions(), plain):
-        changed = [
-            field.name
-            for group, default in ((rules, options.RuleOptions()), (run, plain))
-            for field in dataclasses.fields(group)
-            if getattr(group, field.name) != getattr(default, field.name)
-        ]
-        raise typer.BadParameter(
-            "there is nothing to check. Hint: name a model and --test; without any option, the "
-            "installation is checked.",
-            param_hint=f"--{changed[0].replace('_', '-')}",
-        )
-    found = check_installation()
-    output(found, run.form)
-    if not found.works:
-        raise typer.Exit(ExitCode.FAILED)

@@ -13,7 +13,7 @@ import typer
 from recometer.cli import _options as options
 from recometer.cli._exit import ExitCode, known_name, usage_of
 from recometer.cli._groups import Files, Reads, command
-from recometer.cli._results import Flat, check_flat, loaded, named_results, of_users, paths_of
+from recometer.cli._results import Flat, check_flat, loaded_results, of_users, paths_of
 from recometer.comparing.corrections import KNOWN
 from recometer.comparing.gates import GateReport, Undecided, read_gate
 from recometer.comparing.gates import junit as write_junit
@@ -191,8 +191,7 @@ def compare(
     """
     check_gates(gate, baseline, undecided, junit, files)
     check_flat(flat, files)
-    named = named_results(results, several=True)
-    models = {name: [loaded(path) for path in paths] for name, paths in named.items()}
+    models = loaded_results(results)
     first = next(iter(models.values()))[0]
     comparison = run_comparison(
         models,

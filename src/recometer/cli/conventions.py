@@ -13,16 +13,15 @@ from recometer.metrics.conventions import find
 from recometer.rendering import Column, Table
 
 
-def complete_conventions(incomplete: str) -> list[str]:
-    """Return the conventions with names that begin with a text."""
-    return [each.name for each in all_conventions() if each.name.startswith(incomplete)]
+def _names() -> list[str]:
+    return [each.name for each in all_conventions()]
 
 
 def conventions(
     name: Annotated[
         str | None,
         options.name_to_explain(
-            "Convention to explain, for instance lenskit.", complete_conventions
+            "Convention to explain, for instance lenskit.", options.one_of(_names)
         ),
     ] = None,
     form: options.Form = "table",
@@ -34,7 +33,7 @@ def conventions(
 def _explain(name: str) -> None:
     convention = find(as_listed(name))
     if convention is None:
-        hint = did_you_mean(name, complete_conventions(""))
+        hint = did_you_mean(name, _names())
         raise UnknownNameError(f"There is no convention {name!r}. {hint}")
     for line in convention.describe().splitlines():
         say_line(line)

@@ -6,7 +6,7 @@ import contextlib
 import sys
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -15,11 +15,12 @@ from recometer import baselines
 from recometer.cli import _options as options
 from recometer.cli._exit import usage_of
 from recometer.cli._groups import Reads
+from recometer.cli._inputs import NONE
 from recometer.cli._models import fit_baseline
-from recometer.cli._text import count, say
+from recometer.cli._results import check_page
+from recometer.cli._text import count, in_words, say
 from recometer.comparison import compare
 from recometer.data.catalogue import Catalogue
-from recometer.data.files import read_file
 from recometer.data.interactions import Interactions
 from recometer.data.times import values_in_words
 from recometer.datasets import MSWEB_ATTRIBUTION, msweb, msweb_items
@@ -28,8 +29,6 @@ from recometer.evaluation import Evaluation, evaluate
 from recometer.leaderboard import Leaderboard
 from recometer.metrics.names import parse
 from recometer.rendering import output, wrapped
-from recometer.report import report as make_report
-from recometer.report.result import check_report, format_of
 from recometer.sources.base import Source
 from recometer.split.splitting import split
 from recometer.split.what import Fraction, LastFraction, What
@@ -100,9 +99,7 @@ def demo(
     with usage_of("--metrics"):
         parsed = parse(metrics)  # report wrong names before fitting models
     if report is not None:
-        with usage_of("--report"):
-            format_of(report)
-        check_report(report, [] if data is None else [str(data)])
+        check_page(report, "--report", [] if data is None else [str(data)])
     threads = resolve_threads(threads)
     columns = {"user": user, "item": item, "value": value, "time": time}
     given = [f"--{option}" for option, name in columns.items() if name is not None]
@@ -110,16 +107,37 @@ def demo(
         raise typer.BadParameter("it also needs the option --data.", param_hint=", ".join(given))
     # Programs read the other formats, so keep everything else off standard output.
     with contextlib.redirect_stdout(sys.stdout if form == "table" else sys.stderr):
-        interactions = _shipped() if data is None else _read(data, columns)
+        interactions, origin = _shipped() if data is None else _read(data, columns)
+        values = interactions.values
+        some = values is not None and len(values)
+        of_values = f", {values_in_words(*interactions.value_range)}" if some else ""
+        say("Data     ", origin)
+        say(
+            "         ",
+            f"{count(len(interactions), 'interaction')} of {count(interactions.n_users, 'user')} "
+            f"with {count(interactions.n_items, 'item')}{of_values}",
+        )
         train, test = _split(interactions, test_fraction, seed)
-        _say_models(train)
+        say(
+            "Ranking  ",
+            f"for each user all {count(train.n_items, 'item')}, less those of the user in train",
+        )
+        say(
+            "Models   ",
+            "item-kNN and EASE as recometer.baselines has them, truncated SVD of items of equal "
+            "norm",
+        )
         results: dict[str, Evaluation] = {}
         sources: dict[str, Source] = {}
         seconds, left_out = {}, []
         for name, model in TITLES.items():
             begin = perf_counter()
             try:
-                source = _fit(name, train, seed)
+                source: Source
+                if name == "svd":  # normalise, because the users have few items
+                    source = baselines.truncated_svd(train, normalise=True, seed=seed)
+                else:
+                    source = fit_baseline(name, train, seed, None)
             except InputError as error:
                 if name != "ease":
                     raise
@@ -138,67 +156,37 @@ def demo(
         typer.echo(wrapped(line), err=form != "table")
     if report is not None:
         versus = compare(results, primary=str(parsed[0]), threads=threads)
-        inputs = {"lists": sources, "test": test, "train": train}
         titles = Catalogue(msweb_items()) if data is None else None
-        make_report(versus, report, title=TITLE, threads=threads, catalogue=titles, **inputs)
+        versus.report(
+            report,
+            title=TITLE,
+            lists=sources,
+            test=test,
+            train=train,
+            catalogue=titles,
+            threads=threads,
+        )
         typer.echo(f"written: {report}", err=form != "table")
 
 
-def _say_models(train: Interactions) -> None:
-    say(
-        "Ranking  ",
-        f"for each user all {count(train.n_items, 'item')}, less those of the user in train",
-    )
-    say(
-        "Models   ",
-        "item-kNN and EASE as recometer.baselines has them, truncated SVD of items of equal norm",
-    )
+def _shipped() -> tuple[Interactions, str]:
+    return msweb(), MSWEB_ATTRIBUTION
 
 
-def _shipped() -> Interactions:
-    interactions = msweb()
-    _describe(MSWEB_ATTRIBUTION, interactions)
-    return interactions
-
-
-def _read(path: Path, columns: dict[str, str | None]) -> Interactions:
-    none = {"value": False, "time": False}
-    wanted: dict[str, Any] = {
-        option: none[option] if option in none and name == "none" else name
-        for option, name in columns.items()
-    }
-    found, frame = read_file(path, **wanted)
-    interactions = Interactions.of(
-        frame,
-        user=found.user,
-        item=found.item,
-        value=found.value or False,
-        time=found.time or False,
-    )
-    names = ", ".join(f"{option} {name!r}" for option, name in found._asdict().items() if name)
-    _describe(f"{path} (columns: {names})", interactions)
+def _read(path: Path, columns: dict[str, str | None]) -> tuple[Interactions, str]:
+    wanted = {name: False if column == NONE else column for name, column in columns.items()}
+    interactions = Interactions.of(path, **wanted)  # type: ignore[arg-type]
     if not len(interactions):
         raise InputError(
             f"{path} has no rows. Hint: every row after the header is one interaction."
         )
+    found = {} if interactions.columns is None else interactions.columns._asdict()
     if interactions.values is not None and not interactions.values.any():
         raise InputError(
-            f"All values in column {found.value!r} of {path} are 0, so nothing is relevant. "
+            f"All values in column {found['value']!r} of {path} are 0, so nothing is relevant. "
             "Hint: --value names another column, and --value none counts every row."
         )
-    return interactions
-
-
-def _describe(what: str, interactions: Interactions) -> None:
-    values = interactions.values
-    some = values is not None and len(values)
-    of_values = f", {values_in_words(*interactions.value_range)}" if some else ""
-    say("Data     ", what)
-    say(
-        "         ",
-        f"{count(len(interactions), 'interaction')} of {count(interactions.n_users, 'user')} "
-        f"with {count(interactions.n_items, 'item')}{of_values}",
-    )
+    return interactions, f"{path} (columns: {in_words(found)})"
 
 
 def _split(
@@ -225,15 +213,3 @@ def _split(
         )
     say("Split    ", f"test: {rule}, {len(test):,}; train: the other {len(train):,}")
     return train, test
-
-
-def _fit(name: str, train: Interactions, seed: int) -> Source:
-    """Fit a model, with a spinner on standard error if that is a terminal."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    status = console.status(f"Fitting {TITLES[name]}")
-    with status if console.is_terminal else contextlib.nullcontext():
-        if name == "svd":  # normalise, because the users have few items
-            return baselines.truncated_svd(train, normalise=True, seed=seed, progress=False)
-        return fit_baseline(name, train, seed, False)  # no progress: the status line is there

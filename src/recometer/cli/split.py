@@ -13,10 +13,11 @@ import typer
 from recometer import split as splits
 from recometer.cli import _options as options
 from recometer.cli._compositions import (
+    CORE,
     WHAT,
     WHO,
     complete,
-    make_core,
+    make,
     make_part,
     usages,
     with_option,
@@ -46,7 +47,8 @@ def files_of_part(text: str) -> list[str]:
 Data = Annotated[
     str,
     typer.Argument(
-        metavar="FILE", help="Interactions: Parquet, CSV, TSV or TREC qrels; - is standard input."
+        metavar="FILE",
+        help="Interactions: Parquet, CSV, TSV or TREC qrels; - is standard input.",
     ),
     Reads(),
 ]
@@ -59,15 +61,6 @@ Out = Annotated[
         "for each of several folds.",
     ),
 ]
-What = Annotated[
-    str | None,
-    choice_option(
-        metavar="WHAT",
-        help=f"Which interactions of the tested users are held out: {usages(WHAT.values())}.",
-        autocompletion=complete(WHAT),
-    ),
-    Reads(files_of_part),
-]
 Who = Annotated[
     str,
     choice_option(
@@ -77,62 +70,10 @@ Who = Annotated[
     ),
     Reads(files_of_part),
 ]
-Untested = Annotated[
-    Literal["train", "apart"],
-    choice_option(
-        help="Where to put the interactions of users who are not tested: train, or "
-        "remainder.parquet."
-    ),
-]
-MinTrain = Annotated[
-    int,
-    choice_option(
-        min=0, help="Test only users who keep at least this number of interactions in train."
-    ),
-]
-MinTest = Annotated[
-    int,
-    choice_option(
-        min=0, help="Test only users who have at least this number of interactions in test."
-    ),
-]
 Seed = Annotated[int, choice_option(min=0, help="Seed of everything that is random.")]
 FromValue = Annotated[
     float | None,
     filter_option(metavar="VALUE", help="Leave out interactions with a smaller value."),
-]
-Duplicates = Annotated[
-    Literal["first", "last", "sum"] | None,
-    filter_option(
-        help="If several rows have the same user and item, keep the first, the last, or the last "
-        "with the sum of their values.",
-        show_default="keep all",
-    ),
-]
-MinUser = Annotated[
-    int | None, filter_option(metavar="N", min=1, help="Leave out users with fewer interactions.")
-]
-MinItem = Annotated[
-    int | None,
-    filter_option(
-        metavar="N", min=1, help="Leave out items with fewer interactions (both are counted once)."
-    ),
-]
-Core = Annotated[
-    str | None,
-    filter_option(
-        metavar="K",
-        help="Leave out users and items with fewer interactions, repeatedly, until none is left: "
-        "5, or user=5,item=3.",
-    ),
-]
-Seen = Annotated[
-    Literal["users", "items", "both"] | None,
-    filter_option(
-        help="Leave out interactions of test whose user, item, or either of them is not in the "
-        "training data.",
-        show_default="keep all",
-    ),
 ]
 
 
@@ -140,11 +81,37 @@ Seen = Annotated[
 class Choice:
     """Which users are tested, and which of their interactions are held out."""
 
-    what: What = None
+    what: Annotated[
+        str | None,
+        choice_option(
+            metavar="WHAT",
+            help=f"Which interactions of the tested users are held out: {usages(WHAT.values())}.",
+            autocompletion=complete(WHAT),
+        ),
+        Reads(files_of_part),
+    ] = None
     who: Who = "all"
-    untested: Untested = "train"
-    min_train: MinTrain = 0
-    min_test: MinTest = 1
+    untested: Annotated[
+        Literal["train", "apart"],
+        choice_option(
+            help="Where to put the interactions of users who are not tested: train, or "
+            "remainder.parquet."
+        ),
+    ] = "train"
+    min_train: Annotated[
+        int,
+        choice_option(
+            min=0,
+            help="Test only users who keep at least this number of interactions in train.",
+        ),
+    ] = 0
+    min_test: Annotated[
+        int,
+        choice_option(
+            min=0,
+            help="Test only users who have at least this number of interactions in test.",
+        ),
+    ] = 1
     seed: Seed = 0
 
 
@@ -153,11 +120,42 @@ class Filters:
     """The filters, in the order in which they are applied."""
 
     from_value: FromValue = None
-    duplicates: Duplicates = None
-    min_user: MinUser = None
-    min_item: MinItem = None
-    core: Core = None
-    seen: Seen = None
+    duplicates: Annotated[
+        Literal["first", "last", "sum"] | None,
+        filter_option(
+            help="If several rows have the same user and item, keep the first, the last, or the "
+            "last with the sum of their values.",
+            show_default="keep all",
+        ),
+    ] = None
+    min_user: Annotated[
+        int | None,
+        filter_option(metavar="N", min=1, help="Leave out users with fewer interactions."),
+    ] = None
+    min_item: Annotated[
+        int | None,
+        filter_option(
+            metavar="N",
+            min=1,
+            help="Leave out items with fewer interactions (both are counted once).",
+        ),
+    ] = None
+    core: Annotated[
+        str | None,
+        filter_option(
+            metavar="K",
+            help="Leave out users and items with fewer interactions, repeatedly, until none is "
+            "left: 5, or user=5,item=3.",
+        ),
+    ] = None
+    seen: Annotated[
+        Literal["users", "items", "both"] | None,
+        filter_option(
+            help="Leave out interactions of test whose user, item, or either of them is not in the "
+            "training data.",
+            show_default="keep all",
+        ),
+    ] = None
 
     def made(self) -> list[Filter | SeenInTrain]:
         """Return the requested filters."""
@@ -173,7 +171,7 @@ class Filters:
             texts = [f"--min-{side} {number}" for side, number in least.items() if number > 1]
             found.append(with_option(splits.MinCounts(**least), " ".join(texts)))
         if self.core is not None:
-            found.append(make_core(self.core))
+            found.append(make("--core", CORE, self.core, self.core))
         if self.seen is not None:
             seen = splits.SeenInTrain(users=self.seen != "items", items=self.seen != "users")
             found.append(with_option(seen, f"--seen {self.seen}"))
@@ -226,12 +224,17 @@ def split(
 
 
 def _made(
-    inputs: Inputs, data: str, out: Path, choice: Choice, settings: dict[str, Any], files: Files
+    inputs: Inputs,
+    data: str,
+    out: Path,
+    choice: Choice,
+    settings: dict[str, Any],
+    files: Files,
 ) -> Folds | Split:
     """Make a split or folds, and save them."""
     assert choice.what is not None
-    held_out = make_part("--what", WHAT, choice.what, lambda of: inputs.some_ids(data, of))
-    tested = make_part("--who", WHO, choice.who, lambda of: inputs.some_ids(data, of))
+    held_out = make_part("--what", WHAT, choice.what)
+    tested = make_part("--who", WHO, choice.who)
     several = isinstance(held_out, Folding), isinstance(tested, splits.UserFolds)
     if all(several):
         raise typer.BadParameter(f"--who {choice.who} and --what {choice.what} both make folds.")

@@ -12,7 +12,6 @@ from recometer.cli._exit import usage_of
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._job import given_rules, named_alone, protocol_of, reading, with_users
 from recometer.evaluating.arguments import protocol_names
-from recometer.evaluation import evaluate
 from recometer.explanation import explain
 from recometer.metrics.conventions import parse_under
 from recometer.rendering import output
@@ -58,6 +57,7 @@ def why(
     rules: options.RuleOptions,
     run: options.RunOptions,
     files: Files,
+    baseline: options.Baseline = None,
     from_: From = "recometer",
 ) -> None:
     """Explain why the number of one library differs from that of another.
@@ -75,7 +75,7 @@ def why(
         wanted = parse_under(metric, first)
     if len(wanted) != 1:
         raise typer.BadParameter(f"{metric!r} is not one metric.", param_hint="--metric")
-    named = named_alone(data, model, files, "explained")
+    named = named_alone(data, model, files, "explained", baseline)
     rated = wanted[0].definition.record == "ratings"
     with reading(named, data, rules, run, rated=rated) as jobs:
         (job,) = jobs
@@ -83,17 +83,9 @@ def why(
             with_users(protocol, name, given, named.models, job.inputs)
             for protocol, name in ((first, from_), (second, to))
         )
-        explained, source = job.only("explained")
+        ((explained, source),) = job.sources()
+        result = job.evaluate(explained, source, metric, first, progress=False)
         with job.inputs.stated(explained):
-            result = evaluate(
-                source,
-                job.test,
-                metrics=metric,
-                protocol=first,
-                seed=rules.seed,
-                progress=False,
-                **job.given,
-            )
             explanation = explain(
                 result,
                 result.metrics[0],

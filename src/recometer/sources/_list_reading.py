@@ -619,8 +619,8 @@ def warn_of_runs(
     runs = common_names("run", [name for name in names if name not in read])
     by, values = _run_column(runs, str(found["user"]), fetch)
     column = by or "COLUMN"
-    each = python_or_command(f"rm.Lists.each(data, by={column!r})", f"--each {column}")
-    hint = f"{each} takes the runs apart."
+    where = python_or_command("", " in Python")
+    hint = f"rm.Lists.each(data, by={column!r}){where} takes the runs apart."
     twice = None
     if found["rank"] is not None and lists.scores is not None:
         twice = _repeated_ranks(lists.indptr, lists.scores)

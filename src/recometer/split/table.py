@@ -5,14 +5,17 @@ from __future__ import annotations
 import copy
 import dataclasses
 import datetime
+import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from recometer import _kernel
 from recometer.arrays import Array, Bool, Int64, UInt32, UInt64
+from recometer.data.factor_files import read_ids
 from recometer.data.ids import as_ids, encode, match, user_keys
 from recometer.errors import InputError, python_or_command
 from recometer.tasks import ROWS_PER_TASK, each_block
@@ -71,8 +74,10 @@ class Coded:
         return codes.astype(np.int64) if self.ids is None else self.ids[codes]
 
     def find(self, wanted: object, what: str) -> Int64:
-        """Return the codes of ids; raise InputError if an id does not occur."""
+        """Return the codes of ids, or of the ids in a file; raise InputError if one is missing."""
         known = self.named(np.arange(self.n))
+        if isinstance(wanted, str | os.PathLike):
+            wanted = read_ids(Path(wanted), what, None, known)
         codes = match(wanted, known, f"given {what}s", f"{what}s of the data")
         if self.low is not None:
             counts = (self.before or self).counts
@@ -217,3 +222,8 @@ class Table:
         changed._values = lambda: values
         changed.__dict__.pop("values", None)  # if they were read
         return changed
+
+
+def size_of(ids: Sequence[Any] | Array | Path, what: str) -> str:
+    """Return the number of ids, or the name of their file."""
+    return str(ids) if isinstance(ids, str | os.PathLike) else f"{len(ids):,} {what}"

@@ -7,6 +7,7 @@ import datetime
 import itertools
 import numbers
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from recometer.errors import InputError, InputTypeError, python_or_command
 from recometer.split import draws
 from recometer.split.checks import check_folds, check_share, check_whole, moment
 from recometer.split.grouping import hold_first, hold_share, number_rows
-from recometer.split.table import Table
+from recometer.split.table import Table, size_of
 from recometer.tasks import ROWS_PER_TASK, each_block
 
 Time = float | str | datetime.date
@@ -346,12 +347,13 @@ class ColdItems(What):
     ----------
     fraction : float, optional
         The share of items, in (0, 1); each item is drawn independently.
-    items : sequence or array, optional
-        Instead of a share, the ids of the items, or positions for data without ids.
+    items : sequence, array or path, optional
+        Instead of a share, the ids of the items, or positions for data without ids; or a file of
+        ids, as in `GivenUsers`.
     """
 
     fraction: float | None = None
-    items: Sequence[Any] | Array | None = None
+    items: Sequence[Any] | Array | Path | None = None
     for_everybody = True
 
     def __post_init__(self) -> None:
@@ -361,7 +363,7 @@ class ColdItems(What):
             check_share("fraction", self.fraction)
 
     def __repr__(self) -> str:
-        given = f"{self.fraction}" if self.items is None else f"{len(self.items):,} items"
+        given = f"{self.fraction}" if self.items is None else size_of(self.items, "items")
         return f"ColdItems({given})"
 
     def held(self, table: Table, seed: int, threads: int) -> Held:

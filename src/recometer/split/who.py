@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from recometer.arrays import Array, Bool
 from recometer.errors import warn
 from recometer.split import draws
 from recometer.split.checks import check_folds, check_share, check_whole, moment
-from recometer.split.table import Table
+from recometer.split.table import Table, size_of
 
 
 class Who:
@@ -104,14 +105,15 @@ class GivenUsers(Who):
 
     Parameters
     ----------
-    users : sequence or array
-        The ids of the users, or positions for data without ids.
+    users : sequence, array or path
+        The ids of the users, or positions for data without ids; or a file of ids: text with one per
+        line, ``.npy``, or a column of a table.
     """
 
-    users: Sequence[Any] | Array
+    users: Sequence[Any] | Array | Path
 
     def __repr__(self) -> str:
-        return f"GivenUsers({len(self.users):,} users)"
+        return f"GivenUsers({size_of(self.users, 'users')})"
 
     def tested(self, table: Table, eligible: Bool | None, seed: int) -> Bool:
         """Return a mask of these users."""
