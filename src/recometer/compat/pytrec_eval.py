@@ -52,7 +52,8 @@ class RelevanceEvaluator:
 
     `measures` are names from `supported_measures`, with cut-offs after a dot or an underscore
     (``"ndcg_cut.10,100"``, ``"P_5"``) or those of trec_eval without, or `supported_nicknames`.
-    Others raise an UnknownNameError (a ValueError). Documents are relevant from `relevance_level` on.
+    Others raise an UnknownNameError (a ValueError). Documents are relevant from `relevance_level`
+    on.
 
     Examples
     --------
