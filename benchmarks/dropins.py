@@ -93,7 +93,7 @@ def ranx(n_users: int) -> list[Pair]:
         Pair("evaluate, of dicts", lambda: of_dicts(library), lambda: of_dicts(compat)),
         Pair("evaluate, of frames", lambda: of_frames(library), lambda: of_frames(compat)),
         Pair(
-            "evaluate, Qrels and Run there",
+            "evaluate, existing Qrels and Run",
             lambda: library.evaluate(*ready[library], metrics),
             lambda: compat.evaluate(*ready[compat], metrics, threads=1),
         ),

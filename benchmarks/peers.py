@@ -74,7 +74,7 @@ def lenskit(n_users: int) -> list[Pair]:
     metrics = f"ndcg@{K} precision@{K} recall@{K} rr@{K} hit@{K}"
     return [
         Pair("MeasurementCollector of 5, frames", lambda: measured(collections()), own),
-        Pair("MeasurementCollector of 5, collections there", lambda: measured(there), own),
+        Pair("MeasurementCollector of 5, existing collections", lambda: measured(there), own),
     ]
 
 

@@ -46,23 +46,23 @@ class Arrow(NamedTuple):
 
 
 BOXES = {
-    "interactions": Box(0, 0, "outside", "Who chose what", (), "matrices, frames, files, dicts"),
-    "data": Box(1, 0, "step", "Read, match ids", ("data",), "gives Interactions"),
+    "interactions": Box(0, 0, "outside", "Interactions", (), "matrices, frames, files, dicts"),
+    "data": Box(1, 0, "step", "Read, match ids", ("data",), "returns Interactions"),
     "evaluate": Box(
         2, 0, "step", "evaluate()", ("evaluation.py", "evaluating"), "asks a source for Ranks"
     ),
     "protocol": Box(3, 0, "record", "Protocol", ("protocol",), "rules of ties, NaN, users ..."),
-    "output": Box(0, 1, "outside", "What a model gave", (), "factors, scores, lists, pairs"),
-    "sources": Box(1, 1, "step", "Rank", ("sources",), "alone compares scores"),
-    "ranks": Box(2, 1, "record", "Ranks", ("ranks.py",), "where each item of test is"),
+    "output": Box(0, 1, "outside", "Output of a model", (), "factors, scores, lists, pairs"),
+    "sources": Box(1, 1, "step", "Rank", ("sources",), "the only step that sees scores"),
+    "ranks": Box(2, 1, "record", "Ranks", ("ranks.py",), "the ranks of the test items"),
     "metrics": Box(3, 1, "step", "Measure", ("measuring", "metrics"), "reasons, then formulas"),
     "kernel": Box(1, 2, "step", "Count", ("_kernel",), "native code"),
     "compare": Box(
         2, 2, "step", "compare()", ("comparison.py", "comparing"), "pairs of models, gates"
     ),
     "evaluation": Box(3, 2, "record", "Evaluation", ("results",), "a value for each user"),
-    "page": Box(0, 3, "outside", "What you read", (), "a page, tables, a verdict"),
-    "report": Box(1, 3, "step", "Report", ("report", "rendering"), "a model of the page first"),
+    "page": Box(0, 3, "outside", "Output", (), "a page, tables, a verdict"),
+    "report": Box(1, 3, "step", "Report", ("report", "rendering"), "first as a data model"),
     "comparison": Box(2, 3, "record", "Comparison", ("comparing",), "differences and p-values"),
     "stats": Box(3, 3, "step", "Statistics", ("stats",), "arrays in, numbers out"),
 }

@@ -77,7 +77,7 @@ def description(definition: MetricDefinition) -> str:
 
 def facts(definition: MetricDefinition) -> Iterator[str]:
     """List the range, the direction and other facts about the values."""
-    definition = definition.given(())
+    definition = definition.with_parameters(())
     better = "Higher" if definition.higher_is_better else "Lower"
     yield f"* {bounds(definition)}"
     yield f"* {better} values are better."
@@ -224,7 +224,7 @@ def listed(name: str, definition: MetricDefinition) -> Iterator[str]:
 
 def side_data(definition: MetricDefinition, train: Mapping[str, list[str]]) -> Iterator[str]:
     """Show the side data that the metric reads."""
-    needed = set(definition.given(()).side)
+    needed = set(definition.with_parameters(()).side)
     if "train" in needed:
         yield f"{in_words('The training items', train)}\n"
     if "baseline" in needed:

@@ -180,7 +180,7 @@ def page() -> str:
     lists = "".join(
         f"| `{name}@k`{' *' if d.over_users else ''} | {d.title} | {d.formula} | {needs(d)} "
         f"| {d.lower:g} to {d.upper:g} | {'up' if d.higher_is_better else 'down'} | {d.source} |\n"
-        for name, d in ((name, d.given(())) for name, d in reading("lists").items())
+        for name, d in ((name, d.with_parameters(())) for name, d in reading("lists").items())
     )
     lists = (
         LISTS
@@ -218,12 +218,12 @@ def other_needs() -> str:
     """List the parameters that change what a metric reads."""
     lines = []
     for name, d in METRICS.items():
-        if d.record == "ranks" and d.given(()).side:
-            lines.append(f"* `{name}`: {needs(d.given(()))}")
+        if d.record == "ranks" and d.with_parameters(()).side:
+            lines.append(f"* `{name}`: {needs(d.with_parameters(()))}")
         for parameter in d.parameters.values():
             for value in [*parameter.choices, *([True] if parameter.is_flag else [])]:
-                given = d.given([(parameter.name, value)])
-                if given.side != d.given(()).side:
+                given = d.with_parameters([(parameter.name, value)])
+                if given.side != d.with_parameters(()).side:
                     read = needs(given) or "nothing else"
                     lines.append(f"* `{name}({parameter.write(value)})`: {read}")
     return "\n".join(lines)

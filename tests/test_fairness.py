@@ -184,7 +184,7 @@ def test_groups_of_an_item_share_its_attention():
         ({"test": None}, "fairness needs test"),
         ({"target": "equal"}, "target='equal' must be relevant, catalogue, or a dict"),
         ({"target": {"big": 1}}, "target has the groups big, but the groups of items are big, sm"),
-        ({"target": {"big": 1, "small": -1}}, "Every share of target must be a number of at lea"),
+        ({"target": {"big": 1, "small": -1}}, "Every share of target must be at lea"),
         ({"lists": []}, "There are no lists"),
         ({"k": 0}, "k=0 must be a whole number"),
     ],

@@ -70,9 +70,11 @@ def test_explain_has_a_step_for_every_value_of_a_rule(name: str, value: Any) -> 
 def test_rules_without_a_step_have_a_reason() -> None:
     """A declaration must name the step of `explain`, or the reason why there is none."""
     says = {False: "Lists are read once.", True: "Lists are read twice."}
-    with pytest.raises(TypeError, match="states its step of explain, or else why it has none"):
+    with pytest.raises(
+        TypeError, match="must state a step of explain or, in no_step, why it has none"
+    ):
         rule(False, says)
-    with pytest.raises(TypeError, match="states its step of explain"):
+    with pytest.raises(TypeError, match="must state a step of explain"):
         rule(False, says, step="ranking", no_step="It changes nothing.")
     with pytest.raises(TypeError, match=r"declared by rule\(...\), which twice is not"):
 

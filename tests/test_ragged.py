@@ -136,11 +136,11 @@ def test_mismatched_columns() -> None:
 def test_mismatched_parts() -> None:
     lists = TopLists(np.array([[0]]), 1, np.ones(1, bool), np.zeros(1, bool), {"cut": 1})
     assert TopLists.concat([lists, lists]).counts == {"cut": 2}
-    with pytest.raises(rm.InternalError, match=r"TopLists.concat needs a part"):
+    with pytest.raises(rm.InternalError, match=r"TopLists.concat needs at least one part"):
         TopLists.concat([])
     with pytest.raises(rm.InternalError, match=r"TopLists.n_items differs between the parts"):
         TopLists.concat([lists, dataclasses.replace(lists, n_items=2)])
-    with pytest.raises(rm.InternalError, match=r"n_catalogue is known in some parts, and not in"):
+    with pytest.raises(rm.InternalError, match=r"n_catalogue is missing in some parts"):
         TopLists.concat([lists, dataclasses.replace(lists, n_catalogue=5)])
 
 

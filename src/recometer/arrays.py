@@ -21,8 +21,8 @@ def plain_number(value: Any) -> Any:
     """Convert a NumPy, torch or JAX scalar to a Python number; return anything else unchanged."""
     single = getattr(value, "shape", None) == () and hasattr(value, "item")
     # `item` returns NumPy's long doubles unchanged, because Python has no such type.
-    found = value.item() if single else value
-    return float(found) if isinstance(found, np.floating) else found
+    number = value.item() if single else value
+    return float(number) if isinstance(number, np.floating) else number
 
 
 def any_of(which: Bool | UInt8 | Int64) -> bool:
@@ -47,15 +47,15 @@ def largest(numbers: Int64) -> int:
 
 def steps(numbers: Int64) -> Int64:
     """Return the differences of consecutive numbers, like `numpy.diff`, but faster."""
-    found: Int64 = numbers[1:] - numbers[:-1]
-    return found
+    differences: Int64 = numbers[1:] - numbers[:-1]
+    return differences
 
 
 def begins(sorted_numbers: Array) -> Bool:
     """Return a mask of the numbers that begin a run of equal numbers."""
-    found = np.ones(len(sorted_numbers), np.bool_)
-    np.not_equal(sorted_numbers[1:], sorted_numbers[:-1], out=found[1:])
-    return found
+    mask = np.ones(len(sorted_numbers), np.bool_)
+    np.not_equal(sorted_numbers[1:], sorted_numbers[:-1], out=mask[1:])
+    return mask
 
 
 def follow(places: Int64) -> bool:

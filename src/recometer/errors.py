@@ -3,14 +3,14 @@
 ::
 
     RecometerError                     all of them
-    ├── InputError       (ValueError)  data that do not fit: shapes, ids, values
+    ├── InputError       (ValueError)  data with wrong shapes, ids or values
     ├── InputTypeError   (TypeError)   an object whose type is not supported
     ├── ColumnError      (KeyError)    a column that a table does not have
     ├── UnknownNameError (ValueError)  a metric, rule or convention that does not exist
     ├── FileError        (OSError)     a file that cannot be read, or has the wrong content
     ├── MissingExtraError (ImportError) an optional library is not installed
     ├── ModelError       (RuntimeError) a function or model of the user raised an exception
-    └── InternalError    (RuntimeError) recometer computed something impossible: a bug
+    └── InternalError    (RuntimeError) an internal check of recometer failed: a bug
 
 A warning about the data is a `DataWarning`.
 """
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 
-OPTIONS = {"groups": "by"}  # arguments whose option has another name
+OPTIONS = {"groups": "by"}  # arguments whose command-line option has a different name
 RULE_OPTIONS = ("ties", "relevant_from")  # rules that have their own option
 LONGEST = 8_000  # maximum length of a message, because a name may have millions of characters
 # Control characters, direction marks and lone surrogates, which control a terminal or are
@@ -76,12 +76,12 @@ class RecometerError(Exception):
 
     @property
     def hint(self) -> str:
-        """What to do about it, or an empty text."""
+        """How to fix it, or an empty string."""
         return str(self).partition(" Hint: ")[2]
 
 
 class InputError(RecometerError, ValueError):
-    """Data that do not fit: shapes, ids, values."""
+    """Data with wrong shapes, ids or values."""
 
 
 class InputTypeError(RecometerError, TypeError):
@@ -109,11 +109,11 @@ class ModelError(RecometerError, RuntimeError):
 
 
 class InternalError(RecometerError, RuntimeError):
-    """Recometer computed something impossible. This is a bug; please report it."""
+    """An internal check of recometer failed. This is a bug; please report it."""
 
 
 class DataWarning(UserWarning):
-    """A warning about the data: something that a rule decided and that the user should know."""
+    """A warning about the data: a rule made a decision that the user should know about."""
 
 
 def visible(text: str) -> str:
@@ -124,7 +124,7 @@ def visible(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return UNSEEN.sub(lambda one: one[0].encode("unicode_escape").decode(), text)
+    return UNSEEN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def brief(value: object) -> str:
@@ -139,18 +139,18 @@ def brief(value: object) -> str:
         return f"a {type(value).__name__}"
 
 
-def did_you_mean(name: str, known: Iterable[str], listed: str = "") -> str:
-    """Return a hint with the most similar known names (ignoring case), and a list of all names.
+def did_you_mean(name: str, names: Iterable[str], listed: str = "") -> str:
+    """Return a hint with the most similar names (ignoring case), and a list of all names.
 
-    If there are too many names for a message, `listed` replaces the list by the call that has it.
+    If there are too many names for a message, `listed` is a sentence that says where to find them.
     """
     import difflib  # only needed for messages
 
-    known = list(known)
-    of_lower = {one.lower(): one for one in reversed(known)}
+    names = list(names)
+    of_lower = {candidate.lower(): candidate for candidate in reversed(names)}
     near = difflib.get_close_matches(str(name).lower(), of_lower, n=3 if listed else 2, cutoff=0.5)
     guess = f"Did you mean {' or '.join(repr(of_lower[n]) for n in near)}? " if near else ""
-    return f"Hint: {guess}" + (listed or f"Known: {', '.join(known)}.")
+    return f"Hint: {guess}" + (listed or f"Known: {', '.join(names)}.")
 
 
 def python_or_command(python: str, command: str) -> str:
@@ -193,10 +193,10 @@ def naming_options() -> Iterator[None]:
         _options.reset(token)
 
 
-def need(module: str, what: str, extra: str, package: str | None = None) -> Any:
+def need(module: str, feature: str, extra: str, package: str | None = None) -> Any:
     """Import a module that an extra of recometer installs.
 
-    `what` is the part of recometer that needs it, for the message; `package` is the name under
+    `feature` is the part of recometer that needs it, for the message; `package` is the name under
     which it is installed, if that differs.
 
     Raises
@@ -208,7 +208,7 @@ def need(module: str, what: str, extra: str, package: str | None = None) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise MissingExtraError(
-            f"{what} needs the package {package or module}, which is not installed ({error}). "
+            f"{feature} needs the package {package or module}, which is not installed ({error}). "
             f'Hint: pip install "recometer[{extra}]".'
         ) from error
 

@@ -600,7 +600,7 @@ class UserPlaces:
         if len(users) and not 0 <= users.min() <= users.max() < self._n_users:
             wrong = (users < 0) | (users >= self._n_users)
             raise InputError(
-                f"users= has {users[wrong][0]}, but the users of test are the positions 0 to "
+                f"users= has {users[wrong][0]}, but the test users are the positions 0 to "
                 f"{self._n_users - 1:,}. Hint: give test user ids, or leave that user out."
             )
         return users.astype(np.int64, copy=False)

@@ -30,7 +30,7 @@ N_USERS = 5  # the default of `n_shown`
 
 @dataclasses.dataclass(frozen=True)
 class Side:
-    """One of the two definitions.
+    """One of the two definitions that are compared.
 
     Attributes
     ----------
@@ -102,8 +102,8 @@ class Explanation(Printed):
         Each user's value before the first step and after each step. It is NaN where the user does
         not count, and for a metric with one value for all users.
     n_shown : int or None
-        How many of the users whose values differ are shown. None shows all of them, and CSV then
-        has only these users.
+        How many users to show whose values differ. None shows all of them, and CSV then contains
+        only these users.
     notes : tuple of str
         Defects of the other library that affect these data, and that no step shows.
     """
@@ -121,15 +121,15 @@ class Explanation(Printed):
         import polars as pl
 
         users = np.arange(len(self.values)) if self.user_ids is None else self.user_ids
-        parted = self._parted
+        decisive = self._decisive_steps
         paired = ids.are_pairs(users)
-        who = ids.id_columns(users) if paired else {"user": users.tolist()}
+        user_columns = ids.id_columns(users) if paired else {"user": users.tolist()}
         return pl.DataFrame(
             {
-                **who,
+                **user_columns,
                 "left": self.values[:, 0],
                 "right": self.values[:, -1],
-                "step": [None if step < 0 else self.steps[step].name for step in parted.tolist()],
+                "step": [None if step < 0 else self.steps[step].name for step in decisive.tolist()],
             }
         )
 
@@ -141,7 +141,7 @@ class Explanation(Printed):
         return order[size[order] > 0]
 
     @property
-    def _parted(self) -> Int64:
+    def _decisive_steps(self) -> Int64:
         """The step that changes each user's value most, or -1 if none does."""
         if not self.steps:
             return np.full(len(self.values), -1)
@@ -151,20 +151,20 @@ class Explanation(Printed):
         return np.where(changes.max(axis=1) > 0, changes.argmax(axis=1), -1)
 
     def table(self) -> Table:
-        """Return the table of the steps, which stands below both means; CSV has only this table."""
-        felt: list[Step] = []
+        """Return the table of the steps, printed below both means; CSV has only this table."""
+        effective: list[Step] = []
         idle: list[Step] = []
         before = self.left.mean
         for step in self.steps:
             same = np.array_equal(before, step.mean, equal_nan=True)
-            (idle if same and not step.users else felt).append(step)
+            (idle if same and not step.users else effective).append(step)
             before = step.mean
         first = Step(self.left.protocol, self.left.metric, self.left.mean, 0)
-        unfelt = " ".join(step.change for step in idle)
-        notes = [f"Without effect on these data: {unfelt}"] if idle else []
-        if not felt:
+        ineffective = " ".join(step.change for step in idle)
+        notes = [f"Without effect on these data: {ineffective}"] if idle else []
+        if not effective:
             notes.insert(0, "Every user has the same value under both.")
-        return Table(COLUMNS, [first, *felt], [*notes, *self.notes], list(self.head()))
+        return Table(COLUMNS, [first, *effective], [*notes, *self.notes], list(self.head()))
 
     def tables(self, width: int | None = None) -> list[Table]:
         """Return the tables that ``print`` shows: the steps, and the users who differ most."""
@@ -176,13 +176,13 @@ class Explanation(Printed):
         return self.table() if self.n_shown is not None else self._users()
 
     def _users(self) -> Table:
-        parted = self._parted
+        decisive = self._decisive_steps
         rows = [
             {
                 "user": user if self.user_ids is None else self.user_ids[user],
                 "left": float(self.values[user, 0]),
                 "right": float(self.values[user, -1]),
-                "step": self.steps[parted[user]].name if parted[user] >= 0 else "",
+                "step": self.steps[decisive[user]].name if decisive[user] >= 0 else "",
             }
             for user in self.most_different(self.n_shown).tolist()
         ]
@@ -192,7 +192,7 @@ class Explanation(Printed):
             Column(name, (side,), _text, number=True)
             for name, side in zip(names, ("left", "right"), strict=True)
         )
-        return Table([Column("user"), left, right, Column("they part at", ("step",))], rows)
+        return Table([Column("user"), left, right, Column("differ at", ("step",))], rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return both sides, the steps, and the users who differ most, as plain values."""
@@ -272,27 +272,27 @@ def explain(
     """
     if not isinstance(result, Evaluation):
         raise InputTypeError(
-            f"What is explained must be an evaluation, found {type(result).__name__}. Hint: "
+            f"explain takes an evaluation, found {type(result).__name__}. Hint: "
             "rm.explain(rm.evaluate(...), metric, protocol=...)."
         )
     mine = result.known_metric(metric)
-    given = result.inputs_kept
+    inputs = result.inputs_kept
     if source is not None:
-        given = {"source": source, "test": test, **options}
-    elif given is None:
+        inputs = {"source": source, "test": test, **options}
+    elif inputs is None:
         raise InputError(
             "This result does not contain its inputs: it was loaded from a file, or "
             "the inputs are large. Hint: rm.explain(result, metric, protocol=..., source=source, "
             "test=test, train=train) passes them again."
         )
-    settled = protocol_of(protocol, {}, []).replace(shifted_ids=result.protocol.shifted_ids)
-    theirs = _counterpart(mine, settled)
+    other_rules = protocol_of(protocol, {}, []).replace(shifted_ids=result.protocol.shifted_ids)
+    theirs = _counterpart(mine, other_rules)
 
-    def again(one: Metric, rules: Protocol) -> Evaluation:
-        return evaluate_again(given, metrics=[one], protocol=rules, seed=result.seed)
+    def again(requested: Metric, rules: Protocol) -> Evaluation:
+        return evaluate_again(inputs, metrics=[requested], protocol=rules, seed=result.seed)
 
-    notes = _defects_shown(again, theirs, settled)
-    explanation = walk(again, (mine, result.protocol), (theirs, settled))
+    notes = _defects_shown(again, theirs, other_rules)
+    explanation = walk(again, (mine, result.protocol), (theirs, other_rules))
     return dataclasses.replace(explanation, notes=notes)
 
 
@@ -315,17 +315,17 @@ def _defects_shown(again: Evaluate, metric: Metric, protocol: Protocol) -> tuple
 def walk(
     again: Evaluate, left: tuple[Metric, Protocol], right: tuple[Metric, Protocol]
 ) -> Explanation:
-    """Go from one definition to another; `again` evaluates one metric under a protocol."""
+    """Change one definition into another; `again` evaluates one metric under a protocol."""
     metric, rules = _plain(left[0]), _own_rules(*left)
     last_metric, last_rules = _plain(right[0]), _own_rules(*right)
     results = [again(metric, rules)]
-    named: list[tuple[str, str]] = []
+    texts: list[tuple[str, str]] = []
 
     def take(name: str, change: str, to_metric: Metric, to_rules: Protocol) -> None:
         nonlocal metric, rules
         metric, rules = to_metric, to_rules
         results.append(again(metric, rules))
-        named.append((name, change))
+        texts.append((name, change))
 
     # A correction requires ties="expected", so it is added last but removed first.
     steps = list(STEPS)
@@ -343,21 +343,21 @@ def walk(
         if step == "formula":
             for name, change, next_metric in list(_metric_steps(metric, last_metric)):
                 take(name, change, next_metric, rules)
-    user_ids, values = _together(results)
+    user_ids, values = _values_of_all(results)
     means = [result.mean()[str(result.metrics[0])] for result in results]
-    taken = tuple(
+    explained = tuple(
         Step(*text, mean, int(np.count_nonzero(_difference(before, after))))
         for text, mean, before, after in zip(
-            named, means[1:], values.T[:-1], values.T[1:], strict=True
+            texts, means[1:], values.T[:-1], values.T[1:], strict=True
         )
     )
     first, last = _side(*left, means[0], results[0]), _side(*right, means[-1], results[-1])
-    return Explanation(first, last, taken, user_ids, values)
+    return Explanation(first, last, explained, user_ids, values)
 
 
 def _side(metric: Metric, protocol: Protocol, mean: float, result: Evaluation) -> Side:
     rules, own = tuple(_own_rules(metric, protocol).sentences()), _plain(metric)
-    meanings = [f"{written}: {meaning}" for written, meaning in own.meanings.items()]
+    meanings = [f"{text}: {meaning}" for text, meaning in own.meanings.items()]
     formula = "; ".join([f"{own}: {METRICS[own.name].formula}", *meanings])
     formula += "; over the rows of all users" if is_over_rows(metric, protocol, None) else ""
     return Side(protocol.name, str(metric), formula, rules, mean, _counted(result))
@@ -382,7 +382,7 @@ def _metric_steps(metric: Metric, last: Metric) -> Iterator[tuple[str, str, Metr
 
 
 def _counterpart(metric: Metric, protocol: Protocol) -> Metric:
-    """Return the metric that this name means under the other rules, or else in recometer."""
+    """Return the metric that has this name under the other rules, or otherwise in recometer."""
     if find(protocol.name) is None and not metric.label:
         return metric
     plain = metric.name if metric.cutoff is None else f"{metric.name}@{metric.cutoff}"
@@ -400,13 +400,13 @@ def _plain(metric: Metric) -> Metric:
 
 def _own_rules(metric: Metric, protocol: Protocol) -> Protocol:
     """Return the rules, with the metric's own rules but without the name of the convention."""
-    # A version marks the rules of another library. `evaluate` then replaces ties="input" if a
-    # source has no input order.
+    # If `version` is set, `evaluate` treats the rules as those of another library: it replaces
+    # ties="input" for a source without an input order.
     own = rules_of(metric, protocol)
     return dataclasses.replace(own, name="", version="explained", defects=False)
 
 
-def _together(results: list[Evaluation]) -> tuple[Array | None, Float64]:
+def _values_of_all(results: list[Evaluation]) -> tuple[Array | None, Float64]:
     """Return a row per user, with the value that counts in the mean of each result."""
     # Some rules add users who are not in test, so the results may have different users.
     largest = max(results, key=len)

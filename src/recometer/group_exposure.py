@@ -68,7 +68,7 @@ def exposure(
         evaluation, pass the test it was computed with; without test, the columns about relevant
         items are missing.
     train
-        Interactions to exclude from the ranking, in any form that `test` takes.
+        Interactions to exclude from the ranking; accepts the same types as `test`.
     k
         The number of places to read.
     discount
@@ -108,16 +108,16 @@ def exposure(
     >>> import recometer as rm
     >>> source = rm.Lists({"ann": ["film", "book"], "bob": ["film"]})
     >>> groups = {"film": "major", "book": "small", "song": "small"}
-    >>> found = rm.exposure(source, groups, {"ann": ["book"], "bob": ["film"]}, k=2)
-    >>> found["group"].to_list(), found["items"].to_list(), found["relevant"].to_list()
+    >>> table = rm.exposure(source, groups, {"ann": ["book"], "bob": ["film"]}, k=2)
+    >>> table["group"].to_list(), table["items"].to_list(), table["relevant"].to_list()
     (['major', 'small'], [1, 2], [0.5, 0.5])
-    >>> found["exposure"].round(4).to_list(), found["per_item"].round(2).to_list()
+    >>> table["exposure"].round(4).to_list(), table["per_item"].round(2).to_list()
     ([0.7602, 0.2398], [2.28, 0.36])
     """
     settled = protocol_of(protocol, rules, [*(exposure.__kwdefaults__ or ())])
-    read = _Read(item_groups, test, train, k, discount, patience, settled, threads)
-    data = read.data(read.lists(lists))
-    return _frame(read.catalogue, exposure_of_groups(data, k, discount, patience))
+    arguments = _Arguments(item_groups, test, train, k, discount, patience, settled, threads)
+    data = arguments.data(arguments.lists(lists))
+    return _frame(arguments.catalogue, exposure_of_groups(data, k, discount, patience))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,35 +208,40 @@ def fairness(
     >>> import recometer as rm
     >>> source = rm.Lists({"ann": ["film", "book"], "bob": ["film"]})
     >>> groups = {"film": "major", "book": "small", "song": "small"}
-    >>> found = rm.fairness(source, groups, {"ann": ["book"], "bob": ["film"]}, k=2)
-    >>> round(found.ratio, 4), round(found.difference, 4), round(found.rank_fairness, 4)
+    >>> fair = rm.fairness(source, groups, {"ann": ["book"], "bob": ["film"]}, k=2)
+    >>> round(fair.ratio, 4), round(fair.difference, 4), round(fair.rank_fairness, 4)
     (0.3155, 0.2602, 0.8397)
     """
     settled = protocol_of(protocol, rules, [*(fairness.__kwdefaults__ or ())])
     if test is None:
-        raise InputError("fairness needs test. Hint: the items that should have been recommended.")
-    read = _Read(item_groups, test, train, k, discount, patience, settled, threads)
-    shown = [*lists] if isinstance(lists, Sequence) else [lists]
-    if not shown:
-        raise InputError("There are no lists. Hint: a source, or several of the same users.")
-    drawn = [read.data(one, of_train=True) for one in _aligned([read.lists(one) for one in shown])]
-    exposed = [exposure_of_groups(data, k, discount, patience) for data in drawn]
+        raise InputError(
+            "fairness needs test. Hint: pass the items that should have been recommended."
+        )
+    arguments = _Arguments(item_groups, test, train, k, discount, patience, settled, threads)
+    sources = [*lists] if isinstance(lists, Sequence) else [lists]
+    if not sources:
+        raise InputError(
+            "There are no lists. Hint: pass a source, or several sources with the same users."
+        )
+    top_lists = _aligned([arguments.lists(source) for source in sources])
+    list_data = [arguments.data(lists, of_train=True) for lists in top_lists]
+    exposures = [exposure_of_groups(data, k, discount, patience) for data in list_data]
     # The last entry is for items without a group, which do not count.
-    share = _normalised(np.mean([one.exposure[:-1] for one in exposed], axis=0))
-    wanted = _target(target, read.catalogue, exposed[0].relevant)
-    attention = [attention_of_items(data, k, discount, patience) for data in drawn]
+    share = _normalised(np.mean([exposed.exposure[:-1] for exposed in exposures], axis=0))
+    target_shares = _target(target, arguments.catalogue, exposures[0].relevant)
+    attention = [attention_of_items(data, k, discount, patience) for data in list_data]
     fair = [
-        rank_fairness(shares_of_groups(one, data), wanted)
-        for one, data in zip(attention, drawn, strict=True)
+        rank_fairness(shares_of_groups(attention_of_users, data), target_shares)
+        for attention_of_users, data in zip(attention, list_data, strict=True)
     ]
     mean = sum(attention[1:], start=attention[0]) / len(attention)
     worth = places_discount(k, discount, patience)
-    single = expected_exposure(mean.tocsr(), drawn[0], worth)
-    entitled = wanted > 0
-    favour = share[entitled] / wanted[entitled]
+    single = expected_exposure(mean.tocsr(), list_data[0], worth)
+    entitled = target_shares > 0
+    favour = share[entitled] / target_shares[entitled]
     return Fairness(
         ratio=float(favour.min() / favour.max()) if len(favour) else np.nan,
-        difference=float(np.abs(share - wanted).sum() / 2),
+        difference=float(np.abs(share - target_shares).sum() / 2),
         rank_fairness=_mean(np.concatenate(fair)),
         disparity=_mean(single.disparity),
         relevance=_mean(single.relevance),
@@ -261,15 +266,15 @@ def _target(
     """Return the target share of each group."""
     if isinstance(target, Mapping):
         names = [str(name) for name in catalogue.category_names]
-        given = {str(group): share for group, share in target.items()}
-        if given.keys() != set(names):
+        shares_by_group = {str(group): share for group, share in target.items()}
+        if shares_by_group.keys() != set(names):
             raise InputError(
-                f"target has the groups {', '.join(sorted(given))}, but the groups of items are "
-                f"{', '.join(sorted(names))}. Hint: a share for each of them."
+                f"target has the groups {', '.join(sorted(shares_by_group))}, but the groups of "
+                f"items are {', '.join(sorted(names))}. Hint: pass a share for each of them."
             )
-        shares = np.array([given[name] for name in names])
+        shares = np.array([shares_by_group[name] for name in names])
         if shares.dtype.kind not in "iuf" or not (shares >= 0).all() or not shares.sum() > 0:
-            raise InputError("Every share of target must be a number of at least 0, one above 0.")
+            raise InputError("Every share of target must be at least 0, and one of them above 0.")
         return _normalised(shares.astype(np.float64))
     if target == "catalogue":
         return _normalised(_sizes(catalogue)[:-1])
@@ -285,27 +290,33 @@ def _aligned(lists: list[TopLists]) -> list[TopLists]:
     """Give the items of several lists the same numbers."""
     if len(lists) == 1:
         return lists
-    if len({one.n_users for one in lists}) > 1:
-        raise InputError("The lists are not about the same users. Hint: the same test for all.")
-    if any(one.item_ids is None for one in lists):
-        if len({one.n_items for one in lists}) > 1 or any(
-            one.item_ids is not None for one in lists
-        ):
-            raise InputError("The lists are not about the same items. Hint: ids in all of them.")
-        return lists
-    known = np.unique(np.concatenate([needed(one.item_ids) for one in lists]))
-    found, lacking = [], np.zeros(0, np.int64)
-    for one in lists:
-        places = np.append(np.searchsorted(known, needed(one.item_ids)), -1)
-        if one.uncatalogued is not None:
-            lacking = np.union1d(lacking, places[one.uncatalogued])
-        found.append(
-            dataclasses.replace(one, items=places[one.items], item_ids=known, n_items=len(known))
+    if len({top_lists.n_users for top_lists in lists}) > 1:
+        raise InputError(
+            "The lists are not about the same users. Hint: use the same test for all of them."
         )
-    return [dataclasses.replace(one, uncatalogued=lacking) for one in found]
+    if any(top_lists.item_ids is None for top_lists in lists):
+        if len({top_lists.n_items for top_lists in lists}) > 1 or any(
+            top_lists.item_ids is not None for top_lists in lists
+        ):
+            raise InputError(
+                "The lists are not about the same items. Hint: use sources with item ids."
+            )
+        return lists
+    item_ids = np.unique(np.concatenate([needed(top_lists.item_ids) for top_lists in lists]))
+    aligned, lacking = [], np.zeros(0, np.int64)
+    for top_lists in lists:
+        places = np.append(np.searchsorted(item_ids, needed(top_lists.item_ids)), -1)
+        if top_lists.uncatalogued is not None:
+            lacking = np.union1d(lacking, places[top_lists.uncatalogued])
+        aligned.append(
+            dataclasses.replace(
+                top_lists, items=places[top_lists.items], item_ids=item_ids, n_items=len(item_ids)
+            )
+        )
+    return [dataclasses.replace(top_lists, uncatalogued=lacking) for top_lists in aligned]
 
 
-class _Read:
+class _Arguments:
     """The arguments that `exposure` and `fairness` share, checked and read."""
 
     def __init__(
@@ -321,8 +332,8 @@ class _Read:
     ) -> None:
         self.catalogue = Catalogue.of_groups(item_groups)
         # A dict may have groups for only some of the items.
-        whole = isinstance(item_groups, Catalogue)
-        self.item_ids = self.catalogue.item_ids if whole else None
+        has_all_items = isinstance(item_groups, Catalogue)
+        self.item_ids = self.catalogue.item_ids if has_all_items else None
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k < 2**63:
             raise InputError(
                 f"k={brief(k)} must be a whole number, at least 1 (and less than 2^63)."
@@ -332,32 +343,32 @@ class _Read:
         if not isinstance(patience, int | float | np.floating) or not 0 < patience < 1:
             raise InputError(f"patience={brief(patience)} must lie between 0 and 1.")
         self.k = int(k)
-        self.given_test = test
+        self.test_argument = test
         self.protocol = protocol
         self.threads = threads
         self.train = None if train is None else read_interactions(train, "train", warns=False)
         self.truth: Interactions | None = None
         self.removes_train = True
 
-    def lists(self, given: Source | Evaluation) -> TopLists:
+    def lists(self, source: Source | Evaluation) -> TopLists:
         """Return the lists of a source or an evaluation; the first call reads the test data."""
-        if isinstance(given, Evaluation):
-            if self.truth is None and self.given_test is not None:
-                self.truth = self._counted(read_interactions(self.given_test, "test"))
-            return _lists_of(given, self.truth, self.k)
-        check_source(given, self.given_test)
+        if isinstance(source, Evaluation):
+            if self.truth is None and self.test_argument is not None:
+                self.truth = self._counted(read_interactions(self.test_argument, "test"))
+            return _lists_of(source, self.truth, self.k)
+        check_source(source, self.test_argument)
         if self.truth is None:
-            self.truth = self._counted(test_of(given, self.given_test))
-        self.removes_train = given.facts.removes_train(self.protocol)
+            self.truth = self._counted(test_of(source, self.test_argument))
+        self.removes_train = source.facts.removes_train(self.protocol)
         threads = resolve_threads(self.threads)
         request = Request(self.truth, self.train, self.protocol, self.item_ids, threads=threads)
-        return given.top(request, self.k)
+        return source.top(request, self.k)
 
     def _counted(self, test: Interactions) -> Interactions:
         return as_counted(test, (), self.protocol)
 
     def data(self, lists: TopLists, *, of_train: bool = False) -> ListData:
-        """Return lists together with the groups, relevant items, and items that train excludes."""
+        """Return the lists with the groups, the relevant items and the excluded items."""
         truth = self.truth
         excludes = self.removes_train and self.train is not None
         # These metrics read the same data: the groups and, with test, the relevant items.
@@ -382,21 +393,21 @@ class _Read:
 def _lists_of(evaluation: Evaluation, test: Interactions | None, k: int) -> TopLists:
     lists = evaluation.lists
     if lists is None or lists.depth < min(k, lists.n_items):
-        found = "no lists" if lists is None else f"lists of {lists.depth} places"
+        content = "no lists" if lists is None else f"lists of {lists.depth} places"
         raise InputError(
-            f"The evaluation keeps {found}, but {k} places are read. Hint: it keeps them if you "
-            f"ask for a metric of lists, such as coverage@{k}, but a file does not contain them; "
-            "or pass the source itself."
+            f"The evaluation keeps {content}, but {k} places are read. Hint: request a "
+            f"metric of lists, such as coverage@{k}, so that the evaluation keeps them (saved "
+            "files do not); or pass the source itself."
         )
     if test is not None and test.n_users != evaluation.n_users:
         raise InputError(
             f"The evaluation has {evaluation.n_users:,} users, test has {test.n_users:,}. Hint: "
-            "the test that was evaluated."
+            "pass the test that was evaluated."
         )
     return lists
 
 
-def _frame(catalogue: Catalogue, found: Any) -> polars.DataFrame:
+def _frame(catalogue: Catalogue, exposures: Any) -> polars.DataFrame:
     import polars as pl
 
     groups = needed(catalogue.categories)
@@ -405,12 +416,12 @@ def _frame(catalogue: Catalogue, found: Any) -> polars.DataFrame:
     columns: dict[str, Any] = {
         "group": [*catalogue.category_names, None],
         "items": np.append(np.diff(groups.tocsc().indptr), np.count_nonzero(width == 0)),
-        "listed": found.listed,
-        "exposure": found.exposure,
+        "listed": exposures.listed,
+        "exposure": exposures.exposure,
         "catalogue": size / size.sum(),
-        "relevant": found.relevant,
+        "relevant": exposures.relevant,
     }
-    if found.relevant is None:
+    if exposures.relevant is None:
         del columns["relevant"]
     frame = pl.DataFrame(columns, schema_overrides={"group": pl.String})
     ratios = {"per_item": "catalogue", "per_relevant": "relevant"}
@@ -419,10 +430,10 @@ def _frame(catalogue: Catalogue, found: Any) -> polars.DataFrame:
         for name, share in ratios.items()
         if share in columns
     )
-    there = pl.any_horizontal(pl.col("items") > 0, pl.col("listed") > 0)
-    if found.relevant is not None:
-        there = pl.any_horizontal(there, pl.col("relevant") > 0)
-    return frame.filter(pl.col("group").is_not_null() | there)
+    present = pl.any_horizontal(pl.col("items") > 0, pl.col("listed") > 0)
+    if exposures.relevant is not None:
+        present = pl.any_horizontal(present, pl.col("relevant") > 0)
+    return frame.filter(pl.col("group").is_not_null() | present)
 
 
 def _sizes(catalogue: Catalogue) -> Float64:

@@ -58,13 +58,13 @@ class Leaderboard(Tracked, Printed):
     --------
     >>> import recometer as rm
     >>> test = {"ann": ["song"], "bob": ["film"]}
-    >>> one = rm.evaluate(rm.Lists({"ann": ["song"], "bob": ["book", "film"]}), test, metrics="rr")
-    >>> two = rm.evaluate(rm.Lists({"ann": ["film", "song"], "bob": ["book"]}), test, metrics="rr")
-    >>> print(rm.Leaderboard({"two": two, "one": one}).to_markdown())  # doctest: +ELLIPSIS
+    >>> als = rm.evaluate(rm.Lists({"ann": ["song"], "bob": ["book", "film"]}), test, metrics="rr")
+    >>> bpr = rm.evaluate(rm.Lists({"ann": ["film", "song"], "bob": ["book"]}), test, metrics="rr")
+    >>> print(rm.Leaderboard({"bpr": bpr, "als": als}).to_markdown())  # doctest: +ELLIPSIS
     | model | rr | counted | skipped |
     | --- | ---: | ---: | ---: |
-    | one | **0.7500 ±.6402** | 2 | 0 |
-    | two | 0.2500 ±.6402 | 2 | 0 |
+    | als | **0.7500 ±.6402** | 2 | 0 |
+    | bpr | 0.2500 ±.6402 | 2 | 0 |
     ...
     """
 
@@ -153,7 +153,7 @@ class Leaderboard(Tracked, Printed):
             models[model] = {name: content[name] for name in content if name != "recometer"}
             if self.segments:
                 models[model]["groups"] = self.segments[model].to_dict()
-        described = {name: one["description"] for name, one in self._first.inputs.items()}
+        described = {name: entry["description"] for name, entry in self._first.inputs.items()}
         return {
             "recometer": __version__,
             "test": described.get("test"),
@@ -170,15 +170,15 @@ class Leaderboard(Tracked, Printed):
                 yield dataclasses.replace(name, model=model) if several else name, value
 
     def _save_artifacts(self, folder: str, prefix: str) -> None:
-        taken: set[str] = set()  # in lower case, because some file systems ignore case
-        for model, one in self.results.items():
+        used_names: set[str] = set()  # in lower case, because some file systems ignore case
+        for model, result in self.results.items():
             first = name = f"{prefix}{safe_name(model)}"
             number = 1
-            while name.lower() in taken:
+            while name.lower() in used_names:
                 number += 1
                 name = f"{first}_{number}"
-            taken.add(name.lower())
-            one.save(os.path.join(folder, f"{name}.parquet"))
+            used_names.add(name.lower())
+            result.save(os.path.join(folder, f"{name}.parquet"))
 
     def __repr__(self) -> str:
         return visible(f"<Leaderboard of {', '.join(self.results)}: {', '.join(self._metrics)}>")
@@ -208,7 +208,7 @@ class Leaderboard(Tracked, Printed):
         return sorted(summaries, key=place)
 
     def _means(self, metrics: Sequence[str]) -> Table:
-        """Return the table of some metrics, with the best mean of each highlighted."""
+        """Return a table of these metrics in which the best means are highlighted."""
         steps = self._steps
         lines, best = [], set()
         for model, of_model in self.rows.items():
@@ -217,31 +217,31 @@ class Leaderboard(Tracked, Printed):
             line |= {row.metric: cell(row.mean, row.low, row.high) for row in rows}
             line["counted"] = span([row.counted for row in rows])
             line["skipped"] = span([row.skipped for row in rows])
-            taken = self.seconds.get(model, {})
-            line |= {step: f"{taken[step]:.2f} s" if step in taken else "" for step in steps}
+            seconds = self.seconds.get(model, {})
+            line |= {step: f"{seconds[step]:.2f} s" if step in seconds else "" for step in steps}
             lines.append(line)
         lines += self._by_chance(metrics)
-        for at, metric in enumerate(metrics, start=1):
+        for column, metric in enumerate(metrics, start=1):
             most = self.rows[self._best_first(self.rows, metric)[0]][metric].mean
             means = [of_model[metric].mean for of_model in self.rows.values()]
-            best |= {(place, at) for place, mean in enumerate(means) if mean == most}
+            best |= {(place, column) for place, mean in enumerate(means) if mean == most}
         shown = [*metrics, "counted", "skipped", *steps]
         return Table([MODEL, *map(metric_column, shown)], lines, best=best)
 
     def _by_chance(self, metrics: Sequence[str]) -> list[dict[str, Any]]:
         """Return a line with the values of a random order, or a line per model if they differ."""
-        found = {
+        chances = {
             model: {metric: of_model[metric].chance for metric in metrics}
             for model, of_model in self.rows.items()
             if any(not math.isnan(row.chance) for row in of_model.values())
         }
         texts = {
             model: {name: "" if math.isnan(mean) else number(mean) for name, mean in means.items()}
-            for model, means in found.items()
+            for model, means in chances.items()
         }
-        alike = len({tuple(line.values()) for line in texts.values()}) == 1
+        same = len({tuple(line.values()) for line in texts.values()}) == 1
         empty = dict.fromkeys(("counted", "skipped", *self._steps), "")
-        if alike:
+        if same:
             return [{"model": "(chance)", **empty, **next(iter(texts.values()))}]
         return [{"model": f"(chance, {name})", **empty, **line} for name, line in texts.items()]
 
@@ -265,11 +265,11 @@ class Leaderboard(Tracked, Printed):
         result = self._first
         confidence = result.protocol.confidence
         whole = [name for name in self._metrics if name in result.together]
-        of = f", or one value for all users ({', '.join(whole)})" if whole else ""
+        exception = f", or one value for all users ({', '.join(whole)})" if whole else ""
         rows = [row for of_model in self.rows.values() for row in of_model.values()]
-        known = any(not math.isnan(row.chance) for row in rows)
-        chance = [CHANCE] if known else []
-        return [f"{legend(confidence, of)}.", *chance, *on_intervals(rows, confidence)]
+        has_chance = any(not math.isnan(row.chance) for row in rows)
+        chance = [CHANCE] if has_chance else []
+        return [f"{legend(confidence, exception)}.", *chance, *on_intervals(rows, confidence)]
 
     def _skipped(self) -> list[str]:
         """Explain why users are skipped, for which models and metrics."""
@@ -279,8 +279,8 @@ class Leaderboard(Tracked, Printed):
                 for reason, users in row.reasons.items():
                     skipped.setdefault((reason, users), []).append((model, metric))
         n_users = self._first.n_users
-        alike = all(one.n_users == n_users for one in self.results.values())
-        total = f" of {n_users:,} user{'' if n_users == 1 else 's'}" if alike else " users"
+        same_users = all(result.n_users == n_users for result in self.results.values())
+        total = f" of {n_users:,} user{'' if n_users == 1 else 's'}" if same_users else " users"
         return [
             f"Skipped {users:,}{total}: {reason}{self._scope(where)}."
             for (reason, users), where in skipped.items()
@@ -292,50 +292,52 @@ class Leaderboard(Tracked, Printed):
             return ""
         by_models: dict[tuple[str, ...], list[str]] = {}
         for model in dict.fromkeys(model for model, _ in where):
-            own = tuple(metric for other, metric in where if other == model)
-            by_models.setdefault(own, []).append(model)
+            metrics = tuple(metric for owner, metric in where if owner == model)
+            by_models.setdefault(metrics, []).append(model)
         parts = []
-        for own, of in by_models.items():
-            names = [] if len(of) == len(self.rows) else [", ".join(of)]
-            names += [] if len(own) == len(self._metrics) else [", ".join(own)]
+        for metrics, models in by_models.items():
+            names = [] if len(models) == len(self.rows) else [", ".join(models)]
+            names += [] if len(metrics) == len(self._metrics) else [", ".join(metrics)]
             parts.append(": ".join(names))
         return f" ({'; '.join(parts)})"
 
     def _counts(self) -> list[str]:
         """Report the counts that rules affected, and for which models."""
-        names = dict.fromkeys(name for one in self.results.values() for name in one.counts)
+        names = dict.fromkeys(name for result in self.results.values() for name in result.counts)
         return [
-            f"{COUNTS.get(name, name)}: {found}"
+            f"{COUNTS.get(name, name)}: {text}"
             for name in names
-            if (found := self._by_model(lambda one, name=name: one.counts.get(name, 0)))  # type: ignore[misc]
+            if (text := self._by_model(lambda result, name=name: result.counts.get(name, 0)))  # type: ignore[misc]
         ]
 
     def _protocols(self) -> list[str]:
         """Name the rules that differ from the default, and their models."""
-        if {describe(one.protocol) for one in self.results.values()} == {Protocol().describe()}:
+        if {describe(result.protocol) for result in self.results.values()} == {
+            Protocol().describe()
+        }:
             return []
-        return [f"protocol: {self._by_model(lambda one: describe(one.protocol))}"]
+        return [f"protocol: {self._by_model(lambda result: describe(result.protocol))}"]
 
-    def _by_model(self, find: Callable[[Evaluation], Any]) -> str:
+    def _by_model(self, fact_of: Callable[[Evaluation], Any]) -> str:
         """Return each value with the models that have it, unless all of them do."""
-        found: dict[str, list[str]] = {}
+        models_by_text: dict[str, list[str]] = {}
         for model, result in self.results.items():
-            value = find(result)
+            value = fact_of(result)
             if value:
                 text = f"{value:,}" if isinstance(value, int) else value
-                found.setdefault(text, []).append(model)
+                models_by_text.setdefault(text, []).append(model)
         return "; ".join(
             text if len(models) == len(self.results) else f"{text} ({', '.join(models)})"
-            for text, models in found.items()
+            for text, models in models_by_text.items()
         )
 
 
 def side_by_side(segments: Mapping[str, Segments], width: int | None = None) -> list[Table]:
     """Return tables with a row per group and model, and a column per metric; [] without models."""
-    every = list(segments.values())
-    if len(every) <= 1:
-        return [table for one in every for table in one.tables(width)]
-    metrics = list(dict.fromkeys(row.metric for row in every[0].rows))
+    all_segments = list(segments.values())
+    if len(all_segments) <= 1:
+        return [table for model_segments in all_segments for table in model_segments.tables(width)]
+    metrics = list(dict.fromkeys(row.metric for row in all_segments[0].rows))
 
     def make(chosen: Sequence[str]) -> Table:
         columns = [Column("group"), Column("model"), *map(metric_column, ("users", *chosen))]
@@ -343,23 +345,25 @@ def side_by_side(segments: Mapping[str, Segments], width: int | None = None) -> 
 
     lines: dict[tuple[str, str], dict[str, Any]] = {
         (group, model): {"group": group, "model": model}
-        for group in dict.fromkeys(group for one in every for group in one.groups)
-        for model, one in segments.items()
-        if group in one.groups
+        for group in dict.fromkeys(
+            group for model_segments in all_segments for group in model_segments.groups
+        )
+        for model, model_segments in segments.items()
+        if group in model_segments.groups
     }
-    for model, one in segments.items():
-        for row in one.rows:
+    for model, model_segments in segments.items():
+        for row in model_segments.rows:
             line = lines[row.group, model]
             line["users"] = f"{row.users:,}"
             line[row.metric] = cell(row.mean, row.low, row.high)
     *before, last = fitting(make, metrics, width)
-    left_out = max(one.left_out for one in every)
+    left_out = max(model_segments.left_out for model_segments in all_segments)
     notes = [f"users without a group (left out): {left_out:,}"] if left_out else []
     return [*before, dataclasses.replace(last, notes=notes)]
 
 
 def segments_data(segments: Mapping[str, Segments]) -> Table:
     """Return a row per model, metric and group."""
-    tables = {model: one.data() for model, one in segments.items()}
+    tables = {model: model_segments.data() for model, model_segments in segments.items()}
     rows = [{"model": model, **vars(row)} for model, table in tables.items() for row in table.rows]
     return Table([Column("model"), *next(iter(tables.values())).columns], rows)

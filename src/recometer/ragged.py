@@ -48,7 +48,7 @@ def per_user(absent: int) -> dict[str, Any]:
 
 
 class Record:
-    """A frozen dataclass whose fields declare if entries are per row, user or item; see above."""
+    """A frozen dataclass whose fields declare whether they have an entry per row, user or item."""
 
     if TYPE_CHECKING:
 
@@ -69,10 +69,10 @@ class Record:
             If a column does not have its shape; the message names it.
         """
         kind: Any = type(self)
-        known, n_users = vars(self), self.n_users
+        values, n_users = vars(self), self.n_users
         n_rows = int(self.indptr[-1]) if isinstance(self, Table) else 0
         for field, per in _shaped(kind):
-            value = known[field.name]
+            value = values[field.name]
             if value is None or (per is None and not isinstance(value, Record)):
                 continue
             if per == "row":
@@ -80,11 +80,11 @@ class Record:
                 expected = n_rows if of_self else int(self._table_of(field).indptr[-1])
             else:
                 expected = self.n_items if per == "item" else n_users
-            found = value.n_users if isinstance(value, Record) else value.shape[0]
-            if found != expected:
+            n_entries = value.n_users if isinstance(value, Record) else value.shape[0]
+            if n_entries != expected:
                 name = f"{kind.__name__}.{field.name}"
                 raise InternalError(
-                    f"{name} must have one entry per {per or 'user'}: {found} of {expected}."
+                    f"{name} must have one entry per {per or 'user'}: {n_entries} of {expected}."
                 )
 
     def users(self: AnyRecord, which: slice | Int64) -> AnyRecord:
@@ -99,18 +99,18 @@ class Record:
         if isinstance(which, slice) and which == slice(0, self.n_users):
             return self
         changes: dict[str, Any] = {}
-        found: dict[int, tuple[Int64, Int64 | slice]] = {}  # the rows of each table
+        rows_of_table: dict[int, tuple[Int64, Int64 | slice]] = {}  # the rows of each table
         for field, value in self._columns():
             per = field.metadata.get("per")
             if isinstance(value, Record):
                 changes[field.name] = value.users(which)
             elif per == "user":
-                changes[field.name] = _taken(value, which, field.metadata.get("absent", 0))
+                changes[field.name] = _entries_of(value, which, field.metadata.get("absent", 0))
             elif per in ("row", "offset"):
-                whole = self._table_of(field).indptr
-                if id(whole) not in found:
-                    found[id(whole)] = _rows_of(whole, which)
-                indptr, rows = found[id(whole)]
+                table_indptr = self._table_of(field).indptr
+                if id(table_indptr) not in rows_of_table:
+                    rows_of_table[id(table_indptr)] = _rows_of(table_indptr, which)
+                indptr, rows = rows_of_table[id(table_indptr)]
                 changes[field.name] = indptr if per == "offset" else value[rows]
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
@@ -124,14 +124,14 @@ class Record:
             If there are no parts, or their fields for all users differ.
         """
         if not parts:
-            raise InternalError(f"{cls.__name__}.concat needs a part.")
+            raise InternalError(f"{cls.__name__}.concat needs at least one part.")
         if len(parts) == 1:
             return parts[0]
         changes: dict[str, Any] = {}
         for field in dataclasses.fields(cls):  # type: ignore[arg-type]
             if field.init and field.metadata.get("per") != "nothing":
                 values = [getattr(part, field.name) for part in parts]
-                changes[field.name] = _together(f"{cls.__name__}.{field.name}", field, values)
+                changes[field.name] = _merge(f"{cls.__name__}.{field.name}", field, values)
         return cls(**changes)
 
     def _columns(self) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
@@ -146,7 +146,7 @@ class Record:
         """Return the table whose rows a field describes."""
         table = getattr(self, field.metadata["of"]) if "of" in field.metadata else self
         if not isinstance(table, Table):
-            raise InternalError(f"{type(self).__name__}.{field.name} belongs to rows of nothing.")
+            raise InternalError(f"{type(self).__name__}.{field.name} belongs to a missing table.")
         return table
 
 
@@ -202,9 +202,9 @@ def _fields(record: Any) -> tuple[dataclasses.Field[Any], ...]:
 
 @functools.cache
 def _shaped(record: Any) -> tuple[tuple[dataclasses.Field[Any], str | None], ...]:
-    """Return the fields to check, with "row", "user" or "item" (an entry for each), or None."""
-    each = ((field, field.metadata.get("per")) for field in _fields(record))
-    return tuple((field, per) for field, per in each if per in ("row", "user", "item", None))
+    """Return the fields to check, and whether they have an entry per "row", "user" or "item"."""
+    described = ((field, field.metadata.get("per")) for field in _fields(record))
+    return tuple((field, per) for field, per in described if per in ("row", "user", "item", None))
 
 
 def _rows_of(indptr: Int64, which: slice | Int64) -> tuple[Int64, slice | Int64]:
@@ -212,30 +212,30 @@ def _rows_of(indptr: Int64, which: slice | Int64) -> tuple[Int64, slice | Int64]
     if not isinstance(which, slice):
         return take(indptr, which)
     start, stop, _ = which.indices(len(indptr) - 1)
-    some = indptr[start : stop + 1]
-    first = int(some[0])
-    return some - first if first else some, slice(first, int(some[-1]))
+    bounds = indptr[start : stop + 1]
+    first = int(bounds[0])
+    return bounds - first if first else bounds, slice(first, int(bounds[-1]))
 
 
-def _taken(column: Array, which: slice | Int64, absent: int) -> Array:
+def _entries_of(column: Array, which: slice | Int64, absent: int) -> Array:
     """Return the entries of some users, and `absent` for a user of -1."""
     if isinstance(which, slice):
         return column[which]
     if not len(column):
         return np.full((len(which), *column.shape[1:]), absent, column.dtype)
-    taken: Array = column[which]
-    taken[which < 0] = absent
-    return taken
+    entries: Array = column[which]
+    entries[which < 0] = absent
+    return entries
 
 
-def _together(name: str, field: dataclasses.Field[Any], values: Sequence[Any]) -> Any:
+def _merge(name: str, field: dataclasses.Field[Any], values: Sequence[Any]) -> Any:
     """Merge the values of a field of several records."""
     first, per = values[0], field.metadata.get("per")
-    known = [value is not None for value in values]
-    if not any(known):
+    present = [value is not None for value in values]
+    if not any(present):
         return None
-    if not all(known):
-        raise InternalError(f"{name} is known in some parts, and not in others.")
+    if not all(present):
+        raise InternalError(f"{name} is missing in some parts.")
     if isinstance(first, Record):
         return type(first).concat(values)
     if per == "offset":
@@ -271,9 +271,9 @@ def take(indptr: Int64, users: Int64) -> tuple[Int64, Int64]:
         The positions of the rows of these users in the whole table.
     """
     counts = lengths(indptr, users)
-    taken = indptr_of(counts)
-    rows: Int64 = (indptr[users] - taken[:-1]).repeat(counts) + np.arange(taken[-1])
-    return taken, rows
+    taken_indptr = indptr_of(counts)
+    rows: Int64 = (indptr[users] - taken_indptr[:-1]).repeat(counts) + np.arange(taken_indptr[-1])
+    return taken_indptr, rows
 
 
 def take_or_cut(indptr: Int64, users: Int64) -> tuple[Int64, Int64 | slice]:
@@ -325,12 +325,12 @@ def indptr_of(counts: Int64 | Bool) -> Int64:
 
 def blocks(indptr: Int64, n_rows: int, n_users: int) -> list[slice]:
     """Cut users into blocks of at most `n_users` users and `n_rows` rows, but at least one user."""
-    found, start, end = [], 0, len(indptr) - 1
+    slices, start, end = [], 0, len(indptr) - 1
     while start < end:
         most = int(np.searchsorted(indptr, indptr[start] + n_rows, side="right")) - 1
-        found.append(slice(start, min(end, start + n_users, max(start + 1, most))))
-        start = found[-1].stop
-    return found
+        slices.append(slice(start, min(end, start + n_users, max(start + 1, most))))
+        start = slices[-1].stop
+    return slices
 
 
 def users_of(indptr: Int64) -> Int64:
@@ -354,8 +354,8 @@ def among(numbers: Int64, ascending: Int64) -> Bool:
     if not len(ascending):
         return np.zeros(numbers.shape, bool)
     at = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
-    found: Bool = ascending[at] == numbers
-    return found
+    is_member: Bool = ascending[at] == numbers
+    return is_member
 
 
 def numbered(indptr: Int64, items: npt.NDArray[np.integer], n_items: int) -> Int64:

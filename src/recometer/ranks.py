@@ -23,7 +23,7 @@ from recometer.remembered import cached_property
 class UserFlag(enum.IntFlag):
     """Facts about a user on which the rules for undefined values depend."""
 
-    KNOWN = 1  # the source has a ranking for the user
+    KNOWN = 1  # the source can rank items for the user
     TRAINED = 2  # the user has training items
     NAN_SCORE = 4  # a candidate's score is NaN
     INFINITE_SCORE = 8  # a candidate's score is infinite
@@ -37,9 +37,9 @@ def _bits(which: tuple[UserFlag, ...]) -> np.uint32:
 
 
 def raised(flags: UInt32, *which: UserFlag) -> Bool:
-    """Return a mask of the users who have any of some flags: bool [n_users]."""
-    found: Bool = (flags & _bits(which)) != 0
-    return found
+    """Return a mask of the users with at least one of these flags: bool [n_users]."""
+    is_raised: Bool = (flags & _bits(which)) != 0
+    return is_raised
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -135,11 +135,11 @@ class Ranks(Table):
     @property
     def ends_early(self) -> Bool:
         """Whether candidates of a user may lie beyond `depth`: bool [n_users]."""
-        known = raised(self.flags, UserFlag.KNOWN)
+        has_ranking = raised(self.flags, UserFlag.KNOWN)
         early: Bool = self.n_candidates < 0
         if self.depth is not self.n_candidates:  # the same array for whole rankings
             early = early | (self.depth < self.n_candidates)
-        return known & early
+        return has_ranking & early
 
 
 REMOVED_REPEAT, KEPT_REPEAT = 1, 2  # see `TopLists.repeats`
@@ -174,9 +174,9 @@ class TopLists(Record):
         Positions of the listed items that the catalogue lacks, ascending. None if it is unknown
         which items are in the catalogue.
     repeats : uint8 [n_users, any]
-        Which places of the lists, before repeats were removed, repeat an earlier item of the list:
-        `REMOVED_REPEAT` if `items` lack the place, so that later items moved up, `KEPT_REPEAT` if
-        `items` have a separate item for it; 0 for all other places. By default, no place.
+        For each place of the lists before repeats were removed, whether its item is a repeat:
+        `REMOVED_REPEAT` if it was removed and later items moved up, `KEPT_REPEAT` if `items` has a
+        separate item for it, and 0 if it is not a repeat. By default, there are no repeats.
     """
 
     items: Int64 = field(metadata=per_user(absent=-1))
@@ -195,8 +195,8 @@ class TopLists(Record):
         if self.items.ndim != 2 or self.items.dtype != np.int64:
             raise InternalError("TopLists.items must be int64 [n_users, k].")
         if self.flags is None:
-            known = np.where(self.known, UserFlag.KNOWN, 0).astype(np.uint32)
-            object.__setattr__(self, "flags", known)
+            flags = np.where(self.known, UserFlag.KNOWN, 0).astype(np.uint32)
+            object.__setattr__(self, "flags", flags)
         if self.repeats is None:
             object.__setattr__(self, "repeats", np.zeros((self.n_users, 0), np.uint8))
         self.check_shapes()

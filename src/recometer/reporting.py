@@ -18,26 +18,26 @@ class Plots:
     choices, as in ``versus.plot.values("recall@10")``. The default is the first option of each.
     """
 
-    def __init__(self, of: Reported) -> None:
-        self._of = of
+    def __init__(self, result: Reported) -> None:
+        self._result = result
         self._report: Report | None = None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        made = self._made()
-        if name not in made.charts:
+        report = self._built_report()
+        if name not in report.charts:
             raise AttributeError(
-                f"There is no chart {name!r}. Hint: there are {', '.join(made.charts)}."
+                f"There is no chart {name!r}. Hint: there are {', '.join(report.charts)}."
             )
-        return lambda *options: made.chart(name, *options)
+        return lambda *options: report.chart(name, *options)
 
     def __dir__(self) -> list[str]:
-        return list(self._made().charts)
+        return list(self._built_report().charts)
 
-    def _made(self) -> Report:
+    def _built_report(self) -> Report:
         if self._report is None:
-            self._report = self._of.report()
+            self._report = self._result.report()
         return self._report
 
 
@@ -124,14 +124,14 @@ class Reported:
         >>> test, noise = rng.random((200, 50)) < 0.1, rng.random((200, 50))
         >>> good, bad = rm.Scores(noise + 0.4 * test), rm.Scores(noise)
         >>> results = {"good": rm.evaluate(good, test), "bad": rm.evaluate(bad, test)}
-        >>> made = rm.compare(results, primary="ndcg@10").report()
-        >>> made.model.headline.winner, made.model.headline.certain
+        >>> report = rm.compare(results, primary="ndcg@10").report()
+        >>> report.model.headline.winner, report.model.headline.certain
         ('good', True)
         """
-        given = {name: value for name, value in locals().items() if name not in OWN}
+        arguments = {name: value for name, value in locals().items() if name not in OWN}
         from recometer.report.result import report as make  # imported on use
 
-        return make(self, path, **given, **more)
+        return make(self, path, **arguments, **more)
 
     @cached_property
     def plot(self) -> Plots:

@@ -37,7 +37,7 @@ class Cancelled(Exception):
     """Raised inside a task to stop it, because its result is not needed any more."""
 
 
-_here = threading.local()  # the ticker of the task that the thread is running
+_here = threading.local()  # holds the ticker of the task that runs on the thread
 
 
 def check_wanted() -> None:
@@ -53,7 +53,7 @@ def check_wanted() -> None:
 class Ticker:
     """Lets a running task report progress, and stops it with an exception when cancelled.
 
-    `report` is called with the part of the task's weight that was done since the last call.
+    `report` is called with the weight of the work done since the last call.
     """
 
     def __init__(self, report: Callable[[float], None], cancelled: threading.Event) -> None:
@@ -97,8 +97,8 @@ def run_tasks(
     Parameters
     ----------
     weights
-        How much work each task is, in any unit. None means that all tasks are equal. Work that
-        a task has not reported is counted when the task ends.
+        The amount of work of each task, in any unit. None means that all tasks are equal. Work
+        that a task does not report counts as done when the task ends.
     threads
         Maximum number of tasks that run at a time. Tasks start in their order.
     progress
@@ -266,11 +266,11 @@ class _Work(Generic[T, R]):
         self._unfinished.acquire()
 
     def wait(self, seconds: float) -> bool:
-        """Wait until all workers have ended; return whether they have. Call it until they have."""
+        """Wait for all workers to end; return whether they have. Call this until they have."""
         return self._unfinished.acquire(timeout=seconds)
 
     def go_on_with(self, n_workers: int) -> None:
-        """Go on with fewer threads, because the others could not be started."""
+        """Continue with fewer threads, because the others could not be started."""
         self._end(self._n_workers - n_workers)
 
     def run(self) -> None:

@@ -29,7 +29,7 @@ Property = Literal[
 
 Found = TypeVar("Found")
 PART, LONG = ROWS_OF_PART, ROWS_WITHOUT_PARTS
-"""The rows in a part of a long sum, and the most rows of a user that are summed without parts."""
+"""The number of rows per part of a long sum, and the most rows that are summed without parts."""
 
 FEW = 2**12  # with fewer numbers, saving memory is not worthwhile
 SHORT_SORT = 2**11  # up to this many gains, one sort for all users is fastest
@@ -101,8 +101,8 @@ class Groups:
     @cached_property
     def hits_before(self) -> Int64:
         """The number of items with the property in the user's earlier groups: int64 [n_groups]."""
-        seen = indptr_of(self.relevant)
-        return seen[:-1] - seen[self.indptr[self.user]]
+        running = indptr_of(self.relevant)
+        return running[:-1] - running[self.indptr[self.user]]
 
     @cached_property
     def single(self) -> bool:
@@ -133,11 +133,11 @@ class Groups:
         """Find the groups within several cut-offs: int64 [n_cutoffs]."""
         return self._shared(("reach", cutoffs.tobytes()), lambda: _reach(self, cutoffs))
 
-    def _shared(self, key: Hashable, find: Callable[[], Found]) -> Found:
+    def _shared(self, key: Hashable, compute: Callable[[], Found]) -> Found:
         if key not in self.cache:
-            self.cache[key] = find()
-        found: Found = self.cache[key]
-        return found
+            self.cache[key] = compute()
+        result: Found = self.cache[key]
+        return result
 
     def total(self, rows: Int64 | slice, values: Float64) -> Float64:
         """Sum values of some groups by user, in rank order: float64 [n_users]."""
@@ -152,7 +152,7 @@ class Reach:
     parted: Int64  # the groups that each cut-off splits, one cut-off after another
     places: Int64  # the number of their places within the cut-off
     # For each cut-off: the positions in `rows` of the groups within it, their users, the groups
-    # among them that it splits, and the slice of `parted` with these.
+    # that it splits, and where `parted` has these.
     cutoffs: Sequence[tuple[Int64 | slice, Int64, Int64, slice]]
 
 
@@ -160,7 +160,7 @@ def _first(groups: Groups, cutoff: int) -> tuple[Int64 | slice, Int64, Int64]:
     within = groups.start < cutoff
     if all_of(within):
         # The arrays of a user-defined source may be strided views of a table.
-        indptr, start = (np.ascontiguousarray(one) for one in (groups.indptr, groups.start))
+        indptr, start = (np.ascontiguousarray(array) for array in (groups.indptr, groups.start))
         return slice(None), indptr, start
     rows = within.nonzero()[0]  # usually few, so the rest is cheap
     counts = np.bincount(groups.user[rows], minlength=groups.n_users)
@@ -175,30 +175,30 @@ def _reach(groups: Groups, cutoffs: Int64) -> Reach:
         rows = np.flatnonzero(deepest)
         start, size, user = start[rows], size[rows], user[rows]
     inside: Int64 | slice = slice(None)
-    none, asked = np.empty(0, np.int64), cutoffs.tolist()
+    empty, requested = np.empty(0, np.int64), cutoffs.tolist()
     within: dict[int, tuple[Int64 | slice, Int64, Int64]] = {}
     parted: dict[int, tuple[Int64, Int64]] = {}
-    for cutoff in sorted(set(asked), reverse=True):
+    for cutoff in sorted(set(requested), reverse=True):
         # Search only the groups within the previous, larger cut-off.
         fewer = start < cutoff
         if not all_of(fewer):
-            kept = np.flatnonzero(fewer)
-            inside = _chosen(inside, kept)
-            start, size, user = start[kept], size[kept], user[kept]
+            remaining = np.flatnonzero(fewer)
+            inside = _chosen(inside, remaining)
+            start, size, user = start[remaining], size[remaining], user[remaining]
         if groups.single:  # cut-offs split no groups
-            within[cutoff], parted[cutoff] = (inside, user, none), (none, none)
+            within[cutoff], parted[cutoff] = (inside, user, empty), (empty, empty)
             continue
         room = cutoff - start
         at = np.flatnonzero(size > room)
         within[cutoff] = inside, user, at
         parted[cutoff] = _chosen(rows, _chosen(inside, at)), room[at]
-    ends = np.cumsum([len(parted[cutoff][0]) for cutoff in asked]).tolist()
-    found = zip(asked, [0, *ends], ends, strict=False)
+    ends = np.cumsum([len(parted[cutoff][0]) for cutoff in requested]).tolist()
+    spans = zip(requested, [0, *ends], ends, strict=False)
     return Reach(
         rows,
-        np.concatenate([none, *(parted[cutoff][0] for cutoff in asked)]),
-        np.concatenate([none, *(parted[cutoff][1] for cutoff in asked)]),
-        [(*within[cutoff], slice(begin, end)) for cutoff, begin, end in found],
+        np.concatenate([empty, *(parted[cutoff][0] for cutoff in requested)]),
+        np.concatenate([empty, *(parted[cutoff][1] for cutoff in requested)]),
+        [(*within[cutoff], slice(begin, end)) for cutoff, begin, end in spans],
     )
 
 
@@ -327,10 +327,10 @@ class _Ideal:
 
     def listed(self) -> tuple[Int64, Float64]:
         """Return row pointers and worths, best first, of ranked items only."""
-        ranks, seen = self.ranks, self.ranks.above >= 0
+        ranks, ranked = self.ranks, self.ranks.above >= 0
         if ranks.repeated is not None:
-            seen &= ~ranks.repeated
-        return _best_first(np.where(seen, self.worth, 0), ranks.user, ranks.n_users)
+            ranked &= ~ranks.repeated
+        return _best_first(np.where(ranked, self.worth, 0), ranks.user, ranks.n_users)
 
     def signed(self) -> tuple[Int64, Float64]:
         """Return row pointers and worths, best first, that include worths below 0."""
@@ -338,8 +338,8 @@ class _Ideal:
         judged = slice(None) if ranks.repeated is None else ~ranks.repeated
         user = ranks.user[judged]
         order = np.lexsort((-self.worth[judged], user))
-        counted = np.bincount(user, minlength=ranks.n_users)
-        return indptr_of(counted), self.worth[judged][order]
+        counts = np.bincount(user, minlength=ranks.n_users)
+        return indptr_of(counts), self.worth[judged][order]
 
 
 def places_of(
@@ -468,17 +468,17 @@ def two_to(power: Float64) -> Float64:
         return np.ldexp(1.0, power.astype(np.int64))
     # Use math.pow, because the last bit of np.exp2 differs between instruction sets.
     large = power >= 1024
-    values = (math.pow(2.0, one) for one in np.where(large, 0.0, power).tolist())
+    values = (math.pow(2.0, exponent) for exponent in np.where(large, 0.0, power).tolist())
     return np.where(large, np.inf, np.fromiter(values, np.float64, len(power)))
 
 
 def two_to_less_one(power: Float64) -> Float64:
     """Return 2^power - 1, accurate for small powers as well."""
-    found = two_to(power) - 1
+    values = two_to(power) - 1
     small = (np.abs(power) < 0.5) & (power != 0)
     if any_of(small):
-        found[small] = [math.expm1(one * math.log(2)) for one in power[small].tolist()]
-    return found
+        values[small] = [math.expm1(exponent * math.log(2)) for exponent in power[small].tolist()]
+    return values
 
 
 def _sums_of_runs(values: Float64, first: Int64, count: Int64) -> Float64:

@@ -92,10 +92,10 @@ class Tracked:
         MissingExtraError
             If MLflow is not installed.
         """
-        for name, given in (("prefix", prefix), ("run_id", run_id), ("model_id", model_id)):
-            if not isinstance(given, str) and (given is not None or name == "prefix"):
+        for name, argument in (("prefix", prefix), ("run_id", run_id), ("model_id", model_id)):
+            if not isinstance(argument, str) and (argument is not None or name == "prefix"):
                 raise InputTypeError(
-                    f'{name}={brief(given)} must be a text. Hint: for instance "valid".'
+                    f'{name}={brief(argument)} must be a text. Hint: for instance "valid".'
                 )
         if step is not None:
             check_whole("step", step, -LARGEST_STEP)
@@ -127,7 +127,7 @@ class Tracked:
         return {}
 
     def _save_artifacts(self, folder: str, prefix: str) -> None:
-        """Write the result to files, from which it can be read again."""
+        """Write the result to files that recometer can read."""
         raise NotImplementedError
 
 

@@ -254,7 +254,7 @@ def test_a_sample_of_users() -> None:
     assert (found.n_checked, found.n_users) == (7, N_USERS)
     assert found["nan_scores"].total == 7
     assert found["test_users_unknown"].total == N_USERS
-    assert "checked: 7 of 40 users of test, 10 places of each, drawn at random" in str(found)
+    assert "checked: 7 of 40 test users, 10 places of each, drawn at random" in str(found)
     assert rm.check(good(), TEST, n_users=None).n_checked == N_USERS
     lists = [
         rm.check(rm.Factors(*FACTORS, **IDS), TEST, train=TRAIN, n_users=3, seed=seed)[

@@ -45,7 +45,7 @@ def test_a_table() -> None:
     assert result.exit_code == 0, result.stderr
     expected = rm.check(rm.Lists(LISTS), TEST, train=TRAIN)
     assert result.stdout.splitlines()[0] == str(expected).splitlines()[0]
-    assert "test_users_unknown (users of test that the source does not know)" in result.stdout
+    assert "test_users_unknown (test users that the source does not know)" in result.stdout
     assert "mine: lists.parquet" in result.stderr
     assert check(*FILES, "--quiet").stderr == ""
 

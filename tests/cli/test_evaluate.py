@@ -406,7 +406,7 @@ def test_text_ids_stay_text_if_test_has_text_ids(folder) -> None:
     result = evaluate(*BASIC, *BY_POSITION)
     assert result.exit_code == 1
     assert "positions: the rows of users.npy are the users 0, 1, 2, ..." in result.stderr
-    assert "the users of test are of type str, such as '0'" in result.stderr
+    assert "the test users are of type str, such as '0'" in result.stderr
     assert "--factors NAME=USERS,ITEMS,USER_IDS,ITEM_IDS" in result.stderr
 
 
@@ -589,7 +589,7 @@ def test_missing_side_data(folder, metric, arguments, code, message) -> None:
 
 def test_several_models_report_exclusions_per_model(folder) -> None:
     result = evaluate(*LISTS, "--run", "fewer.csv", *MF, "--relevant-from", 2)
-    assert "users of test that the source does not know: 1 (fewer)" in result.stdout
+    assert "test users that the source does not know: 1 (fewer)" in result.stdout
     assert "protocol: recometer relevant_from=2.0\n" in result.stdout
 
 
@@ -849,4 +849,4 @@ def test_positions_mistaken_for_ids(tmp_path: pathlib.Path) -> None:
     kept = evaluate(*given, "--rule", "shifted_ids=kept")
     assert kept.exit_code == 0
     assert "shifted_ids='kept'" in kept.stdout
-    assert "1 of 3 users of test (33%) are unknown to the model" in one_line(kept.stderr)
+    assert "1 of 3 test users (33%) are unknown to the model" in one_line(kept.stderr)

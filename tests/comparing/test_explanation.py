@@ -194,7 +194,7 @@ def test_why(files: list[object]) -> None:
     assert "lenskit: ndcg@3 = 0.6577 over 2 users" in out
     assert "ranx: ndcg@3 = " in out
     assert "discount=original becomes discount=standard" in out
-    assert "they part at" in out
+    assert "differ at" in out
     assert "test.csv (user 'user'" in err
     assert "test.csv (user" not in run("why", *files, "-q", "-m", "ap@3", "--to", "implicit")[2]
 

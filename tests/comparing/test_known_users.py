@@ -128,12 +128,12 @@ def test_users_outside_the_means_are_not_mentioned(rules: dict[str, object]) -> 
 
 
 def test_users_left_out_without_a_history_may_be_unknown() -> None:
-    with pytest.warns(rm.DataWarning, match="60 of 100 users of test"):
+    with pytest.warns(rm.DataWarning, match="60 of 100 test users"):
         evaluated(lists(OLD, "*"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         evaluated(lists(OLD, "*"), cold_start=False)
-    with pytest.warns(rm.DataWarning, match="20 of 100 users of test"):
+    with pytest.warns(rm.DataWarning, match="20 of 100 test users"):
         evaluated(lists(OLD[:20], "*"), cold_start=False)
 
 

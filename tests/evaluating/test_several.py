@@ -71,10 +71,10 @@ def test_warnings_name_the_model() -> None:
     lists = rm.Lists({"a": ["x"], "b": ["y"]}), rm.Lists({"a": ["x"]})
     models = dict(zip(("good", "lacking"), lists, strict=True))
     test = {"a": ["x"], "b": ["x"]}
-    with pytest.warns(rm.DataWarning, match="^lacking: 1 of 2 users of test") as caught:
+    with pytest.warns(rm.DataWarning, match="^lacking: 1 of 2 test users") as caught:
         rm.evaluate(models, test, metrics="hit@1")
     assert len(caught) == 1
-    with pytest.warns(rm.DataWarning, match="^1 of 2 users of test"):
+    with pytest.warns(rm.DataWarning, match="^1 of 2 test users"):
         rm.evaluate(models["lacking"], test, metrics="hit@1")
 
 

@@ -255,7 +255,7 @@ def test_a_tenth_of_users_can_be_unknown():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rm.evaluate(scores_without_some_users(0.1), TEST)
-    with pytest.warns(rm.DataWarning, match=r"5 of 40 users of test \(12%\) are unknown"):
+    with pytest.warns(rm.DataWarning, match=r"5 of 40 test users \(12%\) are unknown"):
         result = rm.evaluate(scores_without_some_users(0.125), TEST)
     assert result.counts["users_unknown"] == 5
     with pytest.warns(rm.DataWarning, match="such as 31, 32, 33, and count as misses"):
@@ -281,7 +281,7 @@ def test_relevant_rows_with_unknown_items_are_named():
 def test_stream_warns_about_few_users():
     stream = rm.Evaluator(TEST).stream(item_ids=FROM_ONE[1])
     stream.update(SCORES[:4], users=FROM_ONE[0][:4])
-    message = r"36 of 40 users of test \(90%\) are in no batch of the stream"
+    message = r"36 of 40 test users \(90%\) are in no batch of the stream"
     with pytest.warns(rm.DataWarning, match=message):
         stream.compute()
     by_position = rm.Evaluator(np.eye(N_USERS, N_ITEMS)).stream()

@@ -16,7 +16,7 @@ def metrics(draw: st.DrawFn, *, max_cutoff: int = 6) -> Metric:
     parameters: dict[str, Value] = {}
     for some in draw(st.lists(st.sampled_from(variants(name)), min_size=1, max_size=3)):
         parameters |= some
-    definition = METRICS[name].given(parameters.items())
+    definition = METRICS[name].with_parameters(parameters.items())
     cutoffs: st.SearchStrategy[int | None] = st.integers(1, max_cutoff)
     if definition.cutoff == "none":
         cutoffs = st.none()

@@ -343,7 +343,7 @@ def test_messages():
         evaluate(sample=range(10))
     with pytest.raises(InputError, match="drawn uniformly, found by='popularity'"):
         evaluate(sample=rm.SampledCandidates(5, by="popularity"))
-    with pytest.raises(InputError, match="known for ties='expected' alone, found ties='item'"):
+    with pytest.raises(InputError, match="requires ties='expected', found ties='item'"):
         evaluate(ties="item")
     for gamma in (0, -1, 1.5, "x"):
         with pytest.raises(InputError, match=r"gamma=.* must be a number above 0"):

@@ -53,7 +53,7 @@ def test_every_convention_describes_itself(convention: rm.Convention) -> None:
     text = convention.describe()
     assert text.startswith(f"{convention.name}: {convention.library} {convention.version}\n")
     rules = [f"  {sentence}" for sentence in convention.protocol.sentences()]
-    title = "Rules that are not recometer's:"
+    title = "Rules that differ from recometer's:"
     assert "\n".join([title, *rules, "", "Metrics, and their names in recometer:\n"]) in text
     for entry, name in zip(convention.entries, convention.names, strict=True):
         assert f"\n  {name} = " in text
@@ -62,8 +62,8 @@ def test_every_convention_describes_itself(convention: rm.Convention) -> None:
         assert differences
         said = f"    {entry.says}" in text.splitlines()
         assert (entry.says in differences) == said == bool(entry.says)
-    n_read = sum(entry.read for entry in convention.entries)
-    assert text.count("Read from the library's source, not compared") == n_read
+    n_read = sum(entry.from_source for entry in convention.entries)
+    assert text.count("Taken from the library's source code; not compared") == n_read
     assert ("\n\nWith defects=True, for all metrics: " in text) == bool(convention.defect_rules)
 
 
@@ -88,7 +88,8 @@ def test_rejections_under_defects_are_described() -> None:
 
 def test_names_known_only_from_source_code() -> None:
     read = {
-        each.name: [entry.name for entry in each.entries if entry.read] for each in rm.conventions()
+        each.name: [entry.name for entry in each.entries if entry.from_source]
+        for each in rm.conventions()
     }
     every = [entry.name for entry in convention("elliot").entries]
     assert {name: names for name, names in read.items() if names} == {
@@ -107,7 +108,7 @@ def test_libraries_that_compute_in_single_precision() -> None:
 def test_defects_need_a_library() -> None:
     for asked in ({}, {"protocol": Protocol(name="mine")}):
         with pytest.raises(
-            rm.InputError, match=r"not those of a library\. Hint: .*protocol='evidently'"
+            rm.InputError, match=r"not the protocol of a library\. Hint: .*protocol='evidently'"
         ):
             rm.evaluate(rm.Lists(LISTS), TEST, defects=True, **asked)
     asked = {"metrics": "MAPKMetric@2", "protocol": "evidently", "defects": True}
@@ -759,7 +760,7 @@ def test_implicit_defects_reject_auc_with_unlisted_relevant_items() -> None:
         ("ndcg_cut.10", {}, "protocol='trec_eval', as ndcg@10(gain=positive)."),
         ("rr P.5,10", {}, "protocol='trec_eval', as precision@5 precision@10."),
         ("map_cut.3", {"protocol": "ranx"}, "protocol='trec_eval', as ap@3."),
-        ("LinkPredMRR@2", {}, " It is read under protocol='pyg', as rr@2."),
+        ("LinkPredMRR@2", {}, " It exists under protocol='pyg', as rr@2."),
     ],
 )
 def test_names_of_another_convention_are_attributed(

@@ -378,7 +378,7 @@ def test_every_advertised_name_was_compared(outcome: Outcome) -> None:
         f"{convention.name}: {entry.name}"
         for convention in same.values()
         for entry in convention.entries
-        if (entry.name in names[convention.name]) == entry.read
+        if (entry.name in names[convention.name]) == entry.from_source
     }
     assert not lacking, (
         "Hint: add what the library prints to tests/metrics/convention_numbers.toml; or name it in "

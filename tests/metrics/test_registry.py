@@ -84,7 +84,7 @@ def test_definitions_are_complete(name):
         assert parameter.sentence
         assert parameter.choices or parameter.is_flag or parameter.examples
     for parameters in variants(name):
-        given = definition.given(parameters.items())
+        given = definition.with_parameters(parameters.items())
         assert given.lower < given.upper
     # Metrics that ignore the order within the cut-off are meaningless without a cut-off.
     assert not (definition.order_free and definition.cutoff == "none")
@@ -289,8 +289,8 @@ def test_range_includes_both_ends(first, length):
         ("hit_rate_at_5", "a cut-off follows an @: hit@5"),
         ("ndgc10", "Did you mean 'ndcg'"),
         ("precison@5,10", r"Did you mean 'precision'"),
-        ("GAUC", r"metric 'GAUC' is ambiguous\. Hint: ask for roc_auc, and result\.mean\(weights"),
-        ("arhr@10", r"metric 'arhr' is ambiguous\. Hint: .* rr\(all\)"),
+        ("GAUC", r"metric 'GAUC' is ambiguous\. Hint: use roc_auc; result\.mean\(weights"),
+        ("arhr@10", r"metric 'arhr' is ambiguous\. Hint: .*rr\(all\)"),
         ("ndgc@10", r"Did you mean 'ndcg' or '\w+' or '\w+'\? The command .* lists all; "),
         ("xyzzy", r"no metric 'xyzzy'\. Hint: The command .* in recometer\.metrics\.METRICS\.$"),
         ("@10", r"no metric ''"),
@@ -363,7 +363,7 @@ def test_invalid_cutoffs_of_a_metric(cutoff):
 
 @pytest.mark.parametrize("found", [None, 5, [5], [None, "ap"], [b"ap"], {5: 5}])
 def test_names_must_be_text(found):
-    with pytest.raises(InputTypeError, match=r"named by text, but .*Hint: write 'ndcg@10"):
+    with pytest.raises(InputTypeError, match=r"must be a string, but .*Hint: write 'ndcg@10"):
         parse(found)
 
 

@@ -247,7 +247,7 @@ def test_text() -> None:
         "ndcg@10: The metric has no known range, so the interval is the bootstrap's (BCa), not "
         "Gaffke's.",
         "source: a <'source'>",
-        "users of test that the source does not know: 1,234",
+        "test users that the source does not know: 1,234",
         "a_new_count: 7",
         "protocol: recometer ties='random' confidence=0.9",
     ]
@@ -566,7 +566,7 @@ def test_all_users_with_nan_scores() -> None:
 
 def test_no_known_user() -> None:
     source = Sorting(np.zeros((0, 4)))
-    with pytest.raises(InputError, match=r"knows none of the 5 users of test, such as 0, 1, 2"):
+    with pytest.raises(InputError, match=r"knows none of the 5 test users, such as 0, 1, 2"):
         evaluate(source, np.ones((5, 4)))
 
 

@@ -40,7 +40,7 @@ def variants(draw: st.DrawFn) -> str:
             values = st.floats(low, high, exclude_min=True, exclude_max=True)
         if draw(st.booleans()):
             parameters[parameter.name] = draw(values)
-    cutoff = METRICS[name].given(METRICS[name].settled(parameters)).cutoff
+    cutoff = METRICS[name].with_parameters(METRICS[name].settled(parameters)).cutoff
     number = st.integers(1, 10**6)
     options = {"none": st.none(), "optional": st.none() | number, "required": number}
     return str(Metric(name, draw(options[cutoff]), parameters))

@@ -77,7 +77,7 @@ def _pyg(names: Names, convention: str, metric: str) -> float:
 def _surprise(names: Names, convention: str, function: str) -> float:
     from surprise import accuracy
 
-    return float(eval(function, {"accuracy": accuracy})(names["made"], verbose=False))
+    return float(eval(function, {"accuracy": accuracy})(names["converted"], verbose=False))
 
 
 def _implicit(names: Names, convention: str, call: str) -> float:
@@ -95,7 +95,9 @@ def _lenskit(names: Names, convention: str, metric: str) -> float:
 
     analysis = metrics.RunAnalysis()
     analysis.add_metric(eval(metric, vars(metrics)))
-    return float(analysis.measure(names["found"], names["truth"]).list_summary()["mean"].iloc[0])
+    return float(
+        analysis.measure(names["recommended"], names["truth"]).list_summary()["mean"].iloc[0]
+    )
 
 
 @pytest.fixture
@@ -135,7 +137,7 @@ GUIDES: dict[str, tuple[Callable[[Names, str, str], float], str, str | None]] = 
 @pytest.mark.parametrize("library", ["surprise"])
 def test_predictions_are_pairs(library: str) -> None:
     names = run(page(library))
-    pairs = rm.Pairs(names["made"])
+    pairs = rm.Pairs(names["converted"])
     assert rm.evaluate(pairs, metrics="rmse").mean()["rmse"] == pytest.approx(names["theirs"])
 
 

@@ -320,7 +320,7 @@ def test_unknown_relevant_items_do_not_make_all_candidates_relevant():
 
 def test_train_or_test_without_matching_ids_is_reported():
     source = rm.Factors([[1.0]], [[3.0], [2.0], [1.0], [0.0]], **NAMED)
-    with pytest.warns(DataWarning, match="train has none of the 1 users of test.*'U'.*'u'"):
+    with pytest.warns(DataWarning, match="train has none of the 1 test users.*'U'.*'u'"):
         rm.evaluate(source, {"u": ["a"]}, train={"U": ["b"]}, metrics="rr")
     with pytest.raises(InputError, match="Factors knows none of the 2 items of test, such as 'A'"):
         rm.evaluate(source, {"u": ["A", "B"]}, metrics="rr")
@@ -337,7 +337,7 @@ def test_unknown_users_do_not_depend_on_the_first_row():
 
 def test_factors_without_users():
     source = rm.Factors(np.zeros((0, 2)), np.ones((3, 2)), user_ids=[], item_ids=[0, 1, 2])
-    with pytest.raises(InputError, match="none of the 1 users of test"):
+    with pytest.raises(InputError, match="none of the 1 test users"):
         rm.evaluate(source, {"bob": [1]}, metrics="rr")
 
 
@@ -539,7 +539,7 @@ def test_messages_of_shapes_and_ids_that_do_not_fit(data):
         (named, {"a": [2]}, None, InputTypeError, r"user ids of test are of type str.*'a'.*int"),
         (named, {1: ["b"]}, None, InputTypeError, r"item ids of test are of type str.*'b'.*int"),
         (named, {1: [2]}, {"a": [3]}, InputTypeError, "user ids of train"),
-        (named, {999: [2]}, None, InputError, "none of the 1 users of test"),
+        (named, {999: [2]}, None, InputError, "none of the 1 test users"),
         (named, {}, None, InputError, "test is empty"),
     ):
         with pytest.raises(error, match=message):

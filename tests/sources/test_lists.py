@@ -634,7 +634,7 @@ def test_users_without_a_list_are_misses_and_counted():
     result = rm.evaluate(lists, TEST, metrics="recall@1")
     assert result["recall@1"].tolist() == [1.0, 0.0, 0.0]
     assert result.counts == {"users_unknown": 2}
-    assert "users of test that the source does not know: 2" in str(result)
+    assert "test users that the source does not know: 2" in str(result)
     known = rm.evaluate(lists, TEST, metrics="recall@1", users="known")
     assert known.mean() == {"recall@1": 1.0}
 

@@ -180,7 +180,7 @@ def test_errors_of_ratings_are_over_the_rows_of_all_users(table, monkeypatch):
         assert_same_interval(result.interval(name), expected.interval(name))
     # Sums over rows are equal to the last bit, since Spark adds up in the same order.
     assert dict(result.over_rows) == dict(expected.over_rows)
-    with pytest.raises(InputError, match=r"'rmse' is of all users together.*Hint: lists=True"):
+    with pytest.raises(InputError, match=r"'rmse' has one value for all users.*Hint: lists=True"):
         rs.evaluate(rs.Pairs(frame), metrics="rmse")
 
 

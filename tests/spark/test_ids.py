@@ -73,9 +73,7 @@ def test_users_with_a_different_spelling_are_reported(table):
     test = table(
         {"user": ["Ann", "Bob", "eve"], "item": ["a", "b", "c"]}, "user string, item string"
     )
-    said = (
-        r"2 of 3 users of test \(67%\) are unknown to the model .*such as 'Ann', 'Bob', and count"
-    )
+    said = r"2 of 3 test users \(67%\) are unknown to the model .*such as 'Ann', 'Bob', and count"
     with pytest.warns(rm.DataWarning, match=said) as caught:
         rs.evaluate(rs.Lists(frame), test, metrics="rr")
     text = " ".join(str(one.message) for one in caught)

@@ -97,7 +97,7 @@ CHECKS = (
     ),
     Check(
         "unseen_users",
-        "users of test without an interaction in train",
+        "test users without an interaction in train",
         "warning",
         "Nothing is known about them (cold start): they get the same list as any unknown user, or "
         "none, and lower the mean, unless the rule cold_start leaves them out.{if_all_users}",
@@ -123,7 +123,7 @@ CHECKS = (
     ),
     Check(
         "users_without_relevant",
-        "users of test without a relevant interaction",
+        "test users without a relevant interaction",
         "warning",
         f"They have nothing that could be found: {UNDEFINED}.",
         "Every test user has a relevant interaction.",
@@ -131,7 +131,7 @@ CHECKS = (
     ),
     Check(
         "users_emptied",
-        "users of test whose relevant interactions are all in train",
+        "test users whose relevant interactions are all in train",
         "warning",
         f"Once what is in train is left out, nothing can be found: {UNDEFINED}.",
         "No test user has all relevant interactions in train as well.",
@@ -139,7 +139,7 @@ CHECKS = (
     ),
     Check(
         "users_without_candidates",
-        "users of test with fewer than {min_candidates:,} items left to rank",
+        "test users with fewer than {min_candidates:,} items left to rank",
         "warning",
         f"They have nearly every item in train already: {UNDEFINED} (the rule min_candidates).",
         "Everyone else has enough items to rank.",
@@ -147,7 +147,7 @@ CHECKS = (
     ),
     Check(
         "users_few_relevant",
-        "users of test with fewer than {min_positives:,} relevant interactions left",
+        "test users with fewer than {min_positives:,} relevant interactions left",
         "warning",
         f"Too little to go by: {UNDEFINED} (the rule min_positives).",
         "Everyone else has enough relevant interactions.",

@@ -58,7 +58,7 @@ def truncated_svd(
         1,000 users and items. Otherwise, all eigenvectors are computed, and the seed has no effect.
     progress
         Whether to show a progress bar on standard error. None shows one only on a terminal, and
-        only if the work takes a while. The number of iterations is not known; the bar estimates it.
+        only if the work takes a while. The bar estimates the number of iterations.
 
     Returns
     -------

@@ -22,10 +22,10 @@ Fitted = TypeVar("Fitted")
 
 def training_interactions(train: Any) -> Interactions:
     """Return Interactions unchanged; read a frame, a matrix, a dict or a file."""
-    found = train if isinstance(train, Interactions) else Interactions.of(train)
-    if found.item_ids is None:
-        check_number_of_positions(found.n_items, len(found), "train")
-    return found
+    interactions = train if isinstance(train, Interactions) else Interactions.of(train)
+    if interactions.item_ids is None:
+        check_number_of_positions(interactions.n_items, len(interactions), "train")
+    return interactions
 
 
 def scores_of(function: Callable[[Int64], Float64], train: Interactions, name: str) -> Scores:

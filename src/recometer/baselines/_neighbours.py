@@ -23,7 +23,7 @@ def item_knn(train: Any, *, neighbours: int = 100, progress: bool | None = None)
     The similarity of two items is the cosine of their columns in the training matrix x,
     :math:`s_{ji} = \sum_u x_{uj} x_{ui} / (\|x_j\| \|x_i\|)`. Every item j keeps its
     `neighbours` most similar other items, N(j), if their similarity is positive
-    (among equally similar items, those with the lowest ids). The score of item i for user u is
+    (ties go to the lower ids). The score of item i for user u is
     :math:`\sum_{j: i \in N(j)} x_{uj} s_{ji}` (Deshpande & Karypis 2004, "Item-based top-N
     recommendation algorithms", ACM TOIS 22(1), without their normalisations of rows).
 

@@ -494,7 +494,7 @@ def _no_better_than_chance(answers: Answers) -> Finding:
         "problem": "That is worse than chance. Hint: do users and items of the source and of test "
         "mean the same, and are higher scores better?",
         "warning": (
-            "This cannot be told apart from chance. Hint: more users of test "
+            "This cannot be told apart from chance. Hint: more test users "
             f"({python_or_command('n_users=None', '--users 0')} looks at all of them), or a better "
             "model."
         ),

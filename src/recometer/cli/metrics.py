@@ -75,7 +75,7 @@ def _pattern(definition: MetricDefinition) -> str:
 
 def _explain(name: str) -> None:
     alone = re.split(r"[@(]", name)[0]
-    definition = METRICS[canonical(alone)].given(())
+    definition = METRICS[canonical(alone)].with_parameters(())
     typer.echo(f"{_pattern(definition)}: {definition.title}\n")
     text = (inspect.getdoc(definition.function) or "").partition("\nReferences\n")[0]
     for paragraph in text.replace("`", "").strip().split("\n\n"):

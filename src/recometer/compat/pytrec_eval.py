@@ -29,7 +29,7 @@ Qrels = Mapping[str, Mapping[str, int]]
 Run = Mapping[str, Mapping[str, float]]
 
 AT = "_{k}"
-OURS = [entry.name for entry in convention_of("trec_eval").entries if not entry.read]
+OURS = [entry.name for entry in convention_of("trec_eval").entries if not entry.from_source]
 AT_CUTOFFS = {name.removesuffix(AT) for name in OURS if name.endswith(AT)}
 WITHOUT = {name for name in OURS if not name.endswith(AT) and name != "Rprec_mult_1.00"}
 # Measures computed from other measures: logarithms for geometric means (gm_), and a product.

@@ -232,7 +232,7 @@ def _warn_of_strangers(users: Int64, data: Interactions, test: Interactions, wha
     """Warn if `data` has none of the test users; `users` are their places in `data`."""
     if len(data) and (users < 0).all() and data.user_ids is not None and test.user_ids is not None:
         warn(
-            f"{what} has none of the {test.n_users:,} users of test. Hint: are its user ids, "
+            f"{what} has none of the {test.n_users:,} test users. Hint: are its user ids, "
             f"such as {ids.show(data.user_ids, 0)}, written like those of test, such as "
             f"{ids.show(test.user_ids, 0)}?"
         )
@@ -241,7 +241,7 @@ def _warn_of_strangers(users: Int64, data: Interactions, test: Interactions, wha
 def warn_of_unknown_train(source: str) -> None:
     """Warn that a source knows none of the items that test users have in train."""
     warn(
-        f"{source} knows none of the items that users of test have in train: no item "
+        f"{source} knows none of the items that test users have in train: no item "
         "is left out of a ranking. Hint: are the item ids of train written like those of "
         f"{source}?"
     )

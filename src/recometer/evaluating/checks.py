@@ -140,7 +140,7 @@ def check_known(
             )
             hint = f"{alike} The source has {', '.join(map(repr, named[:3].tolist()))}."
         raise InputError(
-            f"The source ({source.describe()}) knows none of the {facts.n_users:,} users of test, "
+            f"The source ({source.describe()}) knows none of the {facts.n_users:,} test users, "
             f"such as {', '.join(map(repr, examples))}. Hint: {hint}"
         )
     n_judged, n_unusable = facts.n_judged, facts.n_unusable
@@ -471,7 +471,7 @@ def warn_of_unknown(
         left_out = protocol.no_list == "undefined" or protocol.users.startswith("known")
         effect = "are left out of the means" if left_out else "count as misses"
         warn(
-            f"{n_unknown:,} of {n_users:,} users of test ({n_unknown / n_users:.0%}) "
+            f"{n_unknown:,} of {n_users:,} test users ({n_unknown / n_users:.0%}) "
             f"{source.facts.of_unknown} ({source.describe()}){found.such}, and {effect}."
             f"{found.hint}"
         )

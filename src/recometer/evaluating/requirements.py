@@ -9,7 +9,7 @@ from recometer.errors import InputError
 from recometer.evaluating.unused_rules import given_by_hand
 from recometer.measuring.settling import COUNT_EACH
 from recometer.measuring.side_data import needed_by
-from recometer.metrics.registry import Metric, SideData, left_to_test, rules_of
+from recometer.metrics.registry import Metric, SideData, parameters_from_test, rules_of
 from recometer.protocol import Protocol, RepeatedTest
 
 MOST_KEPT = 64
@@ -83,7 +83,7 @@ def _find(metrics: Sequence[Metric], protocol: Protocol) -> Requirements:
         max((one.cutoff or 1 for one in of_lists), default=0),
         tuple(str(one) for one in of_rankings if one.definition.needs_whole_ranking),
         tuple(one.cutoff for one in of_rankings if one.name == "rprecision"),
-        any(map(left_to_test, metrics)),
+        any(map(parameters_from_test, metrics)),
         any(one.users == "listed" for one in rules),
         any(rules_of(one, protocol).repeated_test in COUNT_EACH for one in of_rankings),
         repeated_test,

@@ -34,7 +34,7 @@ TABLE = Path(__file__).with_name("conventions.toml")
 COMMON = "every_convention"
 CUTOFF, NUMBER = "{k}", "{x}"
 # The cut-off in a name, before or after the brackets, or before XGBoost's "-".
-AT = re.compile(r"@([\d.,]+)(?=\(|-?$)")
+CUTOFF_IN_NAME = re.compile(r"@([\d.,]+)(?=\(|-?$)")
 OPTIONAL = re.compile(r"\[(.*?)\]")
 # These rules hold for a whole call. Sources read some of them, and rank only once for all metrics;
 # the others do not change values.
@@ -63,7 +63,7 @@ class Entry:
         empty. `metric` is the documented metric.
     defect_rules
         The rules of the convention that the defect changes.
-    read
+    from_source
         Whether this entry was taken from the library's source code, and no numbers were compared.
     """
 
@@ -73,7 +73,7 @@ class Entry:
     says: str
     defect: str
     defect_rules: Mapping[str, Any]
-    read: bool
+    from_source: bool
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -109,8 +109,8 @@ class Entry:
         if cutoff is not None:
             text = text.replace(CUTOFF, str(cutoff))
         (metric,) = parse(text if number is None else text.replace(NUMBER, number))
-        given = {**self.rules, **(self.defect_rules if faulty else {})}
-        rules = {rule: cutoff if value == CUTOFF else value for rule, value in given.items()}
+        changes = {**self.rules, **(self.defect_rules if faulty else {})}
+        rules = {rule: cutoff if value == CUTOFF else value for rule, value in changes.items()}
         return dataclasses.replace(metric, rules=tuple(rules.items()))
 
 
@@ -197,14 +197,14 @@ class Convention:
             If neither the library nor recometer has a name.
         """
         protocol = self.protocol if protocol is None else protocol
-        found: dict[Metric, None] = {}
-        for one in names_in(metrics):
-            if isinstance(one, Metric) and (one.label or one.rules):
-                found[one] = None
+        parsed: dict[Metric, None] = {}
+        for request in names_in(metrics):
+            if isinstance(request, Metric) and (request.label or request.rules):
+                parsed[request] = None
                 continue
-            for metric in read_name(self._read, str(one), protocol.defects):
-                found[self._under(metric, protocol)] = None
-        return list(found) or parse([])
+            for metric in read_name(self._read, str(request), protocol.defects):
+                parsed[self._under(metric, protocol)] = None
+        return list(parsed) or parse([])
 
     def _under(self, metric: Metric, protocol: Protocol) -> Metric:
         """Drop a metric's rules that the user replaced; keep the larger `min_candidates`."""
@@ -232,12 +232,12 @@ class Convention:
             The meanings of the parameters, the rules that differ from recometer's, and unexpected
             behaviour.
         """
-        found = [f"{written}: {meaning}" for written, meaning in metric.meanings.items()]
-        found += rules_of(metric, self.protocol).sentences()
+        sentences = [f"{text}: {meaning}" for text, meaning in metric.meanings.items()]
+        sentences += rules_of(metric, self.protocol).sentences()
         entry, _ = self.entry(str(metric))
         refused = self.refused_for(metric)
-        found += [entry.says] if entry is not None and entry.says else []
-        return found + ([refused.says] if refused is not None else [])
+        sentences += [entry.says] if entry is not None and entry.says else []
+        return sentences + ([refused.says] if refused is not None else [])
 
     def refused_for(self, metric: Metric) -> Refused | None:
         """Return `refused` if it applies to a metric, otherwise None."""
@@ -255,9 +255,9 @@ class Convention:
             None if the library has no such name.
         dict of str to str
         """
-        asked = _normal(without_group(name)[0])
+        normal_name = _normal(without_group(name)[0])
         for entry in self.entries:
-            match = entry.pattern.fullmatch(asked)
+            match = entry.pattern.fullmatch(normal_name)
             if match:
                 return entry, match.groupdict()
         return None, {}
@@ -266,11 +266,11 @@ class Convention:
         entry, parts = self.entry(text)
         if entry is not None:
             return self._of_entry(entry, parts, text, defects)
-        written = self._written_here(text)
-        if written != text:
-            entry, parts = self.entry(written)
+        capitalised = self._with_capitals(text)
+        if capitalised != text:
+            entry, parts = self.entry(capitalised)
             assert entry is not None
-            return self._of_entry(entry, parts, written, defects)
+            return self._of_entry(entry, parts, capitalised, defects)
         name, _, pairs = split(text)
         ours = meaning(name)
         if ours is None:
@@ -283,20 +283,20 @@ class Convention:
             )
         name = ours
         entry_of = {entry.metric_name: entry for entry in reversed(self.entries)}
-        found = []
+        metrics = []
         for plain in parse([text]):
             metric = plain
             if name in entry_of:
                 entry = entry_of[name]
                 default = entry.ours(plain.cutoff or 1, entry.some_number, False)
-                own = dict(default.parameters) | dict(pairs)
+                parameters = dict(default.parameters) | dict(pairs)
                 metric = dataclasses.replace(
-                    default, cutoff=plain.cutoff, parameters=tuple(own.items())
+                    default, cutoff=plain.cutoff, parameters=tuple(parameters.items())
                 )
-            found.append(dataclasses.replace(metric, label=str(plain)))
-        return found
+            metrics.append(dataclasses.replace(metric, label=str(plain)))
+        return metrics
 
-    def _written_here(self, text: str) -> str:
+    def _with_capitals(self, text: str) -> str:
         """Return a name with the library's capitals, if only the capitals differ.
 
         Raises
@@ -308,19 +308,19 @@ class Convention:
         name = re.split(r"[@(]", text)[0]
         if name in METRICS:
             return text
-        alike = [entry for entry in self.entries if entry.head.lower() == name.lower()]
-        metrics = {entry.metric_name for entry in alike}
-        others = _meaning_elsewhere(name) if metrics else None
-        if len(metrics if others is None else metrics | {others}) > 1:
-            listed = [f"{_readable(entry.name)} ({entry.metric_name})" for entry in alike]
-            listed += [others] if others is not None and others not in metrics else []
+        candidates = [entry for entry in self.entries if entry.head.lower() == name.lower()]
+        metrics = {entry.metric_name for entry in candidates}
+        elsewhere = _meaning_elsewhere(name) if metrics else None
+        if len(metrics if elsewhere is None else metrics | {elsewhere}) > 1:
+            choices = [f"{_readable(entry.name)} ({entry.metric_name})" for entry in candidates]
+            choices += [elsewhere] if elsewhere is not None and elsewhere not in metrics else []
             raise UnknownNameError(
                 f"The metric {text!r} is ambiguous under {self.name}: it may be "
-                f"{' or '.join(listed)}. Hint: write one of these, with its capitals."
+                f"{' or '.join(choices)}. Hint: write one of these, with its capitals."
             )
-        written = {entry.head + text[len(name) :] for entry in alike}
-        fitting = [one for one in sorted(written) if self.entry(one)[0] is not None]
-        return fitting[0] if fitting else text
+        spellings = {entry.head + text[len(name) :] for entry in candidates}
+        valid = [spelling for spelling in sorted(spellings) if self.entry(spelling)[0] is not None]
+        return valid[0] if valid else text
 
     def _of_entry(
         self, entry: Entry, parts: Mapping[str, str | None], text: str, defects: bool
@@ -328,20 +328,20 @@ class Convention:
         cutoffs, number = parts.get("k"), parts.get("x")
         if cutoffs is None:
             return [dataclasses.replace(entry.ours(None, number, defects), label=text)]
-        at = text.rindex(cutoffs) if "@" not in text else text.index("@" + cutoffs) + 1
-        found = []
-        for cutoff in parse_cutoffs(text[:at].removesuffix("@"), cutoffs):
-            begin = f"{text[: at - 1]}_" if text[at - 1] == "." else text[:at]
-            label = f"{begin}{cutoff}{text[at + len(cutoffs) :]}"
-            found.append(dataclasses.replace(entry.ours(cutoff, number, defects), label=label))
-        return found
+        position = text.rindex(cutoffs) if "@" not in text else text.index("@" + cutoffs) + 1
+        metrics = []
+        for cutoff in parse_cutoffs(text[:position].removesuffix("@"), cutoffs):
+            begin = f"{text[: position - 1]}_" if text[position - 1] == "." else text[:position]
+            label = f"{begin}{cutoff}{text[position + len(cutoffs) :]}"
+            metrics.append(dataclasses.replace(entry.ours(cutoff, number, defects), label=label))
+        return metrics
 
     def describe(self) -> str:
         """Describe in text how the convention differs from recometer."""
         lines = [
             f"{self.name}: {self.library} {self.version}",
             "",
-            "Rules that are not recometer's:",
+            "Rules that differ from recometer's:",
         ]
         lines += [f"  {sentence}" for sentence in self.protocol.sentences()]
         lines += ["", "Metrics, and their names in recometer:"]
@@ -349,13 +349,16 @@ class Convention:
             lines += self._describe_entry(entry)
         if self.defect_rules:
             faulty = self.protocol.replace(**self.defect_rules)
-            said = map(faulty.sentence, self.defect_rules)
-            lines += ["", f"With {rule_text('defects', True)}, for all metrics: {' '.join(said)}"]
-        if self.refused is not None:
-            of, where = ", ".join(self.refused.metrics), self.refused.where
+            sentences = map(faulty.sentence, self.defect_rules)
             lines += [
                 "",
-                f"Refused with {rule_text('defects', True)}, {of}: users {where}. "
+                f"With {rule_text('defects', True)}, for all metrics: {' '.join(sentences)}",
+            ]
+        if self.refused is not None:
+            names, where = ", ".join(self.refused.metrics), self.refused.where
+            lines += [
+                "",
+                f"Refused with {rule_text('defects', True)}, {names}: users {where}. "
                 f"{self.refused.says}",
             ]
         return "\n".join([*lines, *(f"\nNote: {note}" for note in self.notes)])
@@ -364,13 +367,13 @@ class Convention:
         ours = entry.ours(5, entry.some_number, False)
         yield f"  {_readable(entry.name)} = {_readable(entry.metric)}"
         yield f"    Formula: {ours.definition.formula}"
-        yield from (f"    {written}: {meaning}" for written, meaning in ours.meanings.items())
+        yield from (f"    {text}: {meaning}" for text, meaning in ours.meanings.items())
         changed = self.protocol.replace(**_without_cutoffs(entry.rules))
         yield from (f"    {sentence}" for sentence in changed.sentences(self.protocol))
         if entry.says:
             yield f"    {entry.says}"
-        if entry.read:
-            yield "    Read from the library's source, not compared with what it prints."
+        if entry.from_source:
+            yield "    Taken from the library's source code; not compared with its output."
         if entry.defect:
             yield f"    With {rule_text('defects', True)}: {_readable(entry.defect)}"
             faulty = changed.replace(**_without_cutoffs(entry.defect_rules))
@@ -394,7 +397,7 @@ def conventions() -> list[Convention]:
     >>> import recometer as rm
     >>> rm.conventions()[:2]
     [<Convention cornac: Cornac 3.0.1>, <Convention elliot: Elliot 0.3.1>]
-    >>> [lightfm] = [one for one in rm.conventions() if one.name == "lightfm"]
+    >>> [lightfm] = [entry for entry in rm.conventions() if entry.name == "lightfm"]
     >>> lightfm.names
     ['precision_at_k@k', 'recall_at_k@k', 'reciprocal_rank']
     """
@@ -413,21 +416,21 @@ def parse_under(metrics: Metrics, protocol: Protocol) -> list[Metric]:
     try:
         return parse(metrics) if convention is None else convention.parse(metrics, protocol)
     except UnknownNameError as error:
-        raise UnknownNameError(f"{error}{_whose(str(error), metrics)}") from None
+        raise UnknownNameError(f"{error}{_known_elsewhere(str(error), metrics)}") from None
 
 
-def _whose(error: str, metrics: Metrics) -> str:
-    """Return a sentence on the conventions that know the name in an error message, or ""."""
+def _known_elsewhere(error: str, metrics: Metrics) -> str:
+    """Return a sentence that lists the conventions with the unknown name, or ""."""
     for text in map(str, names_in(metrics)):
         if repr(text) in error or repr(re.split(r"[@(]", text)[0]) in error:
-            known: dict[str, list[str]] = {}
-            for one in conventions():
-                if one.entry(text)[0] is not None:
-                    ours = " ".join(metric.ours for metric in one.parse(text))
-                    known.setdefault(ours, []).append(f"protocol={one.name!r}")
-            if known:
-                ways = (f"{' or '.join(names)}, as {ours}" for ours, names in known.items())
-                return f" It is read under {'; under '.join(ways)}."
+            protocols: dict[str, list[str]] = {}
+            for convention in conventions():
+                if convention.entry(text)[0] is not None:
+                    ours = " ".join(metric.ours for metric in convention.parse(text))
+                    protocols.setdefault(ours, []).append(f"protocol={convention.name!r}")
+            if protocols:
+                ways = (f"{' or '.join(names)}, as {ours}" for ours, names in protocols.items())
+                return f" It exists under {'; under '.join(ways)}."
     return ""
 
 
@@ -447,25 +450,30 @@ def _table() -> Mapping[str, Convention]:
     common = content.pop(COMMON)
     parts = {}
     for name in sorted(content):
-        other = content.get(content[name].get("like"), {})
-        metrics = {**other.get("metrics", {}), **content[name].get("metrics", {})}
-        parts[name] = {**other, **content[name], "metrics": metrics}
+        base = content.get(content[name].get("like"), {})
+        metrics = {**base.get("metrics", {}), **content[name].get("metrics", {})}
+        parts[name] = {**base, **content[name], "metrics": metrics}
     return MappingProxyType({name: _read(name, part, common) for name, part in parts.items()})
 
 
 def _read(name: str, part: dict[str, Any], common: Mapping[str, Any]) -> Convention:
     rules = {**common, **part.get("rules", {})}
     protocol = Protocol(name=name, version=part["version"], **rules)
-    read = part.get("read", ())
+    uncompared = part.get("read", ())
     entries = tuple(
-        _entry(key, value, part.get("defects", {}).get(key, {}), "all" in read or key in read)
+        _entry(
+            key,
+            value,
+            part.get("defects", {}).get(key, {}),
+            "all" in uncompared or key in uncompared,
+        )
         for key, value in part["metrics"].items()
     )
-    given = {entry.name: {*entry.rules, *entry.defect_rules} for entry in entries}
-    for key, of_one in {**given, "defect_rules": {*part.get("defect_rules", ())}}.items():
-        if of_one & OF_THE_CALL:
+    rules_by_entry = {entry.name: {*entry.rules, *entry.defect_rules} for entry in entries}
+    for key, changed in {**rules_by_entry, "defect_rules": {*part.get("defect_rules", ())}}.items():
+        if changed & OF_THE_CALL:
             raise InputError(
-                f"conventions.toml states the rule {min(of_one & OF_THE_CALL)} for {key!r} of "
+                f"conventions.toml states the rule {min(changed & OF_THE_CALL)} for {key!r} of "
                 f"{name}, but it holds for all metrics of a call. Hint: state it under rules."
             )
     return Convention(
@@ -481,13 +489,15 @@ def _read(name: str, part: dict[str, Any], common: Mapping[str, Any]) -> Convent
     )
 
 
-def _entry(name: str, value: str | dict[str, Any], defect: dict[str, Any], read: bool) -> Entry:
-    given = {"metric": value} if isinstance(value, str) else dict(value)
-    faulty = {"metric": defect} if isinstance(defect, str) else dict(defect)
-    metric, says = given.pop("metric"), given.pop("says", "")
-    said = " ".join(filter(None, [says, faulty.pop("says", "")]))
-    wrong = faulty.pop("metric", "")
-    return Entry(name, metric, given, said, wrong, faulty, read)
+def _entry(
+    name: str, value: str | dict[str, Any], defect: dict[str, Any], from_source: bool
+) -> Entry:
+    rules = {"metric": value} if isinstance(value, str) else dict(value)
+    defect_rules = {"metric": defect} if isinstance(defect, str) else dict(defect)
+    metric, says = rules.pop("metric"), rules.pop("says", "")
+    sentence = " ".join(filter(None, [says, defect_rules.pop("says", "")]))
+    defect_metric = defect_rules.pop("metric", "")
+    return Entry(name, metric, rules, sentence, defect_metric, defect_rules, from_source)
 
 
 def _normal(name: str, cutoff: str | None = None) -> str:
@@ -498,8 +508,8 @@ def _normal(name: str, cutoff: str | None = None) -> str:
         if optional in text:
             return text.replace(optional, "") + optional
         return text.replace(f"@{cutoff}", "") + f"@{cutoff}" if f"@{cutoff}" in text else text
-    found = AT.search(text)
-    return text if found is None else text[: found.start()] + text[found.end() :] + found[0]
+    match = CUTOFF_IN_NAME.search(text)
+    return text if match is None else text[: match.start()] + text[match.end() :] + match[0]
 
 
 def _meaning_elsewhere(name: str) -> str | None:

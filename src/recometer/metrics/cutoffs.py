@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 from recometer.errors import InputError
 
-AT_THE_END = re.compile(r"(.*?)(?:[-_]?at)?[-_]?(\d+)", re.IGNORECASE)
-STANDS_FOR_ONE = re.compile(r"\[@k\]|@k\b")
+CUTOFF_AT_END = re.compile(r"(.*?)(?:[-_]?at)?[-_]?(\d+)", re.IGNORECASE)
+PLACEHOLDER = re.compile(r"\[@k\]|@k\b")
 
 
-def bad_cutoff(name: str, found: object) -> InputError:
+def bad_cutoff(name: str, value: object) -> InputError:
     """Return the error for a value that is not a cut-off."""
     return InputError(
-        f"The cut-off {str(found)!r} of the metric {name!r} must be a whole number, at least 1 "
+        f"The cut-off {str(value)!r} of the metric {name!r} must be a whole number, at least 1 "
         f"(and less than 2^63). Hint: write {name}@10, {name}@5,10 or {name}@1..10."
     )
 
@@ -24,15 +24,15 @@ def misplaced_cutoff(name: str, meaning: Callable[[str], str | None]) -> str:
 
     `meaning` returns the metric that a name stands for. For any other name, the hint is empty.
     """
-    parts = AT_THE_END.fullmatch(name)
-    found = meaning(parts[1]) if parts else None
-    if parts is None or found is None:
+    parts = CUTOFF_AT_END.fullmatch(name)
+    metric = meaning(parts[1]) if parts else None
+    if parts is None or metric is None:
         return ""
-    return f"Hint: a cut-off follows an @: {found}@{parts[2]}."
+    return f"Hint: a cut-off follows an @: {metric}@{parts[2]}."
 
 
 def cutoff_without_number(name: str) -> InputError:
     """Return the error for a name such as ``ndcg@k``, in which k was not replaced by a number."""
     return InputError(
-        f"{name!r} has no number for its cut-off k. Hint: write {STANDS_FOR_ONE.sub('@10', name)}."
+        f"{name!r} has no number for its cut-off k. Hint: write {PLACEHOLDER.sub('@10', name)}."
     )

@@ -74,12 +74,14 @@ def parse(metrics: Metrics) -> list[Metric]:
     >>> [str(metric) for metric in parse({"ndcg": [5, 10], "f(beta=2)": 5, "rr": None})]
     ['ndcg@5', 'ndcg@10', 'f@5(beta=2)', 'rr']
     """
-    found: dict[Metric, None] = {}
-    for one in names_in(metrics):
-        found.update(dict.fromkeys([one] if isinstance(one, Metric) else read_name(_read, one)))
-    if not found:
+    parsed: dict[Metric, None] = {}
+    for request in names_in(metrics):
+        parsed.update(
+            dict.fromkeys([request] if isinstance(request, Metric) else read_name(_read, request))
+        )
+    if not parsed:
         raise InputError("No metric was requested. Hint: name one or more, such as 'ndcg@10'.")
-    return list(found)
+    return list(parsed)
 
 
 def names_in(metrics: Metrics) -> Iterator[str | Metric]:
@@ -104,7 +106,7 @@ def names_in(metrics: Metrics) -> Iterator[str | Metric]:
         if isinstance(entry, Metric):
             yield entry
         elif isinstance(entry, str):
-            joined = BETWEEN_CUTOFFS.sub(lambda found: found[0] if "[" in found[0] else ",", entry)
+            joined = BETWEEN_CUTOFFS.sub(lambda match: match[0] if "[" in match[0] else ",", entry)
             yield from NAMES.findall(joined)
         else:
             raise _not_a_name(entry)
@@ -123,9 +125,9 @@ def _with_cutoffs(name: object, cutoffs: object) -> Iterator[str]:
         )
     plain, group = without_group(name.strip())
     head, bracket, parameters = plain.partition("(")
-    rest = bracket + parameters + (f"[{group}]" if group else "")
+    suffix = bracket + parameters + (f"[{group}]" if group else "")
     for cutoff in _listed(head, cutoffs):
-        yield (head if cutoff is None else f"{head}@{cutoff}") + rest
+        yield (head if cutoff is None else f"{head}@{cutoff}") + suffix
 
 
 def _listed(name: str, cutoffs: object) -> list[int | None]:
@@ -143,14 +145,14 @@ def _listed(name: str, cutoffs: object) -> list[int | None]:
         )
     if len(several) > MAX_CUTOFFS:
         raise InputError(
-            f"{name!r} has more than {MAX_CUTOFFS:,} cut-offs. Hint: name those that are needed."
+            f"{name!r} has more than {MAX_CUTOFFS:,} cut-offs. Hint: write only those you need."
         )
-    found: list[int | None] = []
-    for one in several:
-        if isinstance(one, bool) or not (one is None or hasattr(one, "__index__")):
-            raise bad_cutoff(name, one)
-        found.append(None if one is None else operator.index(one))
-    return found
+    checked: list[int | None] = []
+    for cutoff in several:
+        if isinstance(cutoff, bool) or not (cutoff is None or hasattr(cutoff, "__index__")):
+            raise bad_cutoff(name, cutoff)
+        checked.append(None if cutoff is None else operator.index(cutoff))
+    return checked
 
 
 def split(text: str) -> tuple[str, str | None, tuple[tuple[str, Value], ...]]:
@@ -160,17 +162,17 @@ def split(text: str) -> tuple[str, str | None, tuple[tuple[str, Value], ...]]:
     return name, cutoffs if at else None, _parse_parameters(text, head, rest) if bracket else ()
 
 
-class _Known:
+class _Cache:
     """A cache of parsed names, and the metrics that were registered when they were parsed."""
 
-    read: ClassVar[dict[tuple[object, ...], tuple[Metric, ...]]] = {}
+    parsed: ClassVar[dict[tuple[object, ...], tuple[Metric, ...]]] = {}
     metrics: ClassVar[list[MetricDefinition]] = []
 
 
 def without_group(text: str) -> tuple[str, str]:
     """Split off the group of items: ``"recall@10[new]"`` is ``("recall@10", "new")``."""
-    found = WITH_GROUP.fullmatch(text)
-    return (text, "") if found is None else (found[1], found[2])
+    match = WITH_GROUP.fullmatch(text)
+    return (text, "") if match is None else (match[1], match[2])
 
 
 def of_groups(metrics: Sequence[Metric], groups: Sequence[str]) -> list[Metric]:
@@ -182,34 +184,36 @@ def of_groups(metrics: Sequence[Metric], groups: Sequence[str]) -> list[Metric]:
         If no metric can be restricted, a name of a group has square brackets, or there are more
         than `MAX_OF_GROUPS` metrics.
     """
-    able = [one for one in metrics if one.definition.takes_group and not one.group]
-    if not able:
-        known = ", ".join(f"{name}@10" for name, one in METRICS.items() if one.takes_group)
+    restrictable = [
+        metric for metric in metrics if metric.definition.takes_group and not metric.group
+    ]
+    if not restrictable:
+        names = ", ".join(f"{name}@10" for name, metric in METRICS.items() if metric.takes_group)
         raise InputError(
             f"None of the metrics ({', '.join(map(str, metrics))}) can be restricted to groups of "
-            f"items. Hint: evaluate one of these, at any cut-off: {known}."
+            f"items. Hint: evaluate one of these, at any cut-off: {names}."
         )
-    wrong = next((group for group in groups if WITH_GROUP.fullmatch(f"m[{group}]") is None), None)
-    if wrong is not None:
+    invalid = next((group for group in groups if WITH_GROUP.fullmatch(f"m[{group}]") is None), None)
+    if invalid is not None:
         raise InputError(
-            f"{wrong!r} cannot be the name of a group of items. Hint: a name without square "
+            f"{invalid!r} cannot be the name of a group of items. Hint: a name without square "
             "brackets, and without @ at its beginning."
         )
-    cutoffs = dict.fromkeys(one.cutoff for one in able if one.cutoff is not None)
-    every = dict.fromkeys([*able, *(Metric("share", cutoff) for cutoff in cutoffs)])
-    if len(every) * len(groups) > MAX_OF_GROUPS:
+    cutoffs = dict.fromkeys(metric.cutoff for metric in restrictable if metric.cutoff is not None)
+    requested = dict.fromkeys([*restrictable, *(Metric("share", cutoff) for cutoff in cutoffs)])
+    if len(requested) * len(groups) > MAX_OF_GROUPS:
         raise InputError(
-            f"{len(groups):,} groups of items make {len(every) * len(groups):,} metrics, more than "
-            f"{MAX_OF_GROUPS:,}. Hint: larger groups, for instance ranges of a number."
+            f"{len(groups):,} groups of items make {len(requested) * len(groups):,} metrics, more "
+            f"than {MAX_OF_GROUPS:,}. Hint: larger groups, for instance ranges of a number."
         )
-    return [_in_group(one, group) for one in every for group in groups]
+    return [_in_group(metric, group) for metric in requested for group in groups]
 
 
 def read_name(read: Callable[..., Iterable[Metric]], text: str, *more: bool) -> Iterable[Metric]:
     """Call `read` with a name without its group of items, and put the group into the result."""
     plain, group = without_group(text)
-    found = read_once(read, plain, *more)
-    return [_in_group(one, group) for one in found] if group else found
+    metrics = read_once(read, plain, *more)
+    return [_in_group(metric, group) for metric in metrics] if group else metrics
 
 
 def _in_group(metric: Metric, group: str) -> Metric:
@@ -218,21 +222,21 @@ def _in_group(metric: Metric, group: str) -> Metric:
     return dataclasses.replace(metric, group=group, label=label)
 
 
-def read_once(read: Callable[..., Iterable[Metric]], *asked: str | bool) -> tuple[Metric, ...]:
+def read_once(read: Callable[..., Iterable[Metric]], *arguments: str | bool) -> tuple[Metric, ...]:
     """Return the result of `read` for a name, cached until the registered metrics change."""
-    metrics = list(METRICS.values())
-    if _Known.metrics != metrics or len(_Known.read) > MOST_NAMES:
+    registered = list(METRICS.values())
+    if _Cache.metrics != registered or len(_Cache.parsed) > MOST_NAMES:
         # The order matters: it keeps other threads from using outdated entries.
-        _Known.read = {}
-        _Known.metrics = metrics
-    so_far = _Known.read
-    key = read, *asked
-    found = so_far.get(key)
-    if found is None:
-        found = tuple(read(*asked))
-        if len(found) <= FEW_CUTOFFS:
-            so_far[key] = found
-    return found
+        _Cache.parsed = {}
+        _Cache.metrics = registered
+    cache = _Cache.parsed
+    key = read, *arguments
+    result = cache.get(key)
+    if result is None:
+        result = tuple(read(*arguments))
+        if len(result) <= FEW_CUTOFFS:
+            cache[key] = result
+    return result
 
 
 def _read(text: str) -> Iterable[Metric]:
@@ -241,7 +245,7 @@ def _read(text: str) -> Iterable[Metric]:
         return [Metric(name, None, parameters)]
     name = canonical(name)
     definition = METRICS[name]
-    if definition.given(definition.settled(parameters)).cutoff == "none":
+    if definition.with_parameters(definition.settled(parameters)).cutoff == "none":
         return [Metric(name, 1, parameters)]  # raises an error that explains this
     return [Metric(name, cutoff, parameters) for cutoff in parse_cutoffs(name, cutoffs)]
 
@@ -286,7 +290,7 @@ def _parse_part(name: str, part: str) -> Iterable[int]:
     if high - low >= MAX_CUTOFFS:
         raise InputError(
             f"The range {name}@{part} stands for {high - low + 1:,} cut-offs, more than "
-            f"{MAX_CUTOFFS:,}. Hint: name those that are needed, as in {name}@{low},{high}."
+            f"{MAX_CUTOFFS:,}. Hint: write only those you need, as in {name}@{low},{high}."
         )
     return range(low, high + 1)
 
@@ -301,8 +305,8 @@ def _parse_cutoff(name: str, text: str) -> int:
     return cutoff
 
 
-def _not_a_name(found: object) -> InputTypeError:
+def _not_a_name(value: object) -> InputTypeError:
     return InputTypeError(
-        f"Metrics are named by text, but {found!r} is of type {type(found).__name__}. "
+        f"The name of a metric must be a string, but {value!r} is of type {type(value).__name__}. "
         f"Hint: write 'ndcg@10 recall@5,10'."
     )

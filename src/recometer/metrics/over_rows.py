@@ -38,8 +38,8 @@ def r2(predictions: Predictions, weights: Float64) -> float:
 
 def explained_variance(predictions: Predictions, weights: Float64) -> float:
     """Return the share of the variance of all true ratings that the predictions explain."""
-    left = _together(*predictions.unexplained, weights * predictions.n_rows, weights)
-    return 1 - _share(left, _deviation(predictions, weights))
+    unexplained = _combine(*predictions.unexplained, weights * predictions.n_rows, weights)
+    return 1 - _share(unexplained, _deviation(predictions, weights))
 
 
 def fcp(predictions: Predictions, weights: Float64, *, averaged: bool = False) -> float:
@@ -47,8 +47,10 @@ def fcp(predictions: Predictions, weights: Float64, *, averaged: bool = False) -
     pairs, concordant = predictions.pairs
     right, wrong = concordant, pairs - concordant
     if averaged:
-        both = zip((right, wrong), predictions.having_pairs, strict=True)
-        means = [_share(dot(weights, one), dot(weights, has)) for one, has in both]
+        counts_and_masks = zip((right, wrong), predictions.having_pairs, strict=True)
+        means = [
+            _share(dot(weights, counts), dot(weights, has)) for counts, has in counts_and_masks
+        ]
         first, second = np.nan_to_num(means).tolist()
         return _share(first, first + second)
     return _share(dot(weights, right), dot(weights, pairs))
@@ -67,15 +69,15 @@ def rated_roc_auc(predictions: Predictions, weights: Float64) -> float:
 def _deviation(predictions: Predictions, weights: Float64) -> float:
     """Return the sum of the squared deviations of all true ratings from their mean."""
     parts = predictions.mean_actual, predictions.squared_deviation
-    return _together(*parts, weights * predictions.n_rows, weights)
+    return _combine(*parts, weights * predictions.n_rows, weights)
 
 
-def _together(means: Float64, deviations: Float64, counts: Float64, weights: Float64) -> float:
+def _combine(means: Float64, deviations: Float64, counts: Float64, weights: Float64) -> float:
     """Combine users' means and squared deviations into squared deviations from the overall mean."""
-    some = np.flatnonzero(counts)
-    if not len(some):
+    with_rows = np.flatnonzero(counts)
+    if not len(with_rows):
         return 0.0
-    shifted = means - means[some[0]]  # makes equal means exactly 0
+    shifted = means - means[with_rows[0]]  # makes equal means exactly 0
     shifted = shifted - (dot(counts, shifted)) / counts.sum()
     return float(dot(weights, deviations) + dot(counts, shifted**2))
 

@@ -89,8 +89,8 @@ class Predictions:
     def _kinds(self, rows: Array) -> Bool | None:
         if self.relevant is None:
             return None
-        found: Bool = self.relevant[rows]
-        return found
+        relevant: Bool = self.relevant[rows]
+        return relevant
 
     @cached_property
     def n_rows(self) -> Int64:
@@ -115,8 +115,8 @@ class Predictions:
     @cached_property
     def unexplained(self) -> tuple[Float64, Float64]:
         """Mean of ``a - p`` of each user, and the sum of squared deviations from this mean."""
-        left = self.actual - self.predicted
-        return self.mean(left), self.deviation(left)
+        error = self.actual - self.predicted
+        return self.mean(error), self.deviation(error)
 
     @cached_property
     def absolute_error(self) -> Float64:
@@ -139,7 +139,7 @@ class Predictions:
     def kinds(self) -> Bool:
         """Whether each row is relevant."""
         if self.relevant is None:
-            raise InternalError("Nothing says which of these predictions are relevant.")
+            raise InternalError("It is unknown which of these predictions are relevant.")
         return self.relevant
 
     @cached_property
@@ -167,9 +167,9 @@ class Predictions:
         order = self.by_prediction
         new = begins(self.predicted[order])
         weight, relevant = weights[self.user[order]], self.kinds[order]
-        one = np.zeros(len(order), np.int64)
-        found, pairs = ordered(one, new, relevant * weight, ~relevant * weight, 1)
-        return float(found[0]), float(pairs[0])
+        owner = np.zeros(len(order), np.int64)
+        concordant, pairs = ordered(owner, new, relevant * weight, ~relevant * weight, 1)
+        return float(concordant[0]), float(pairs[0])
 
     def total(self, values: Float64) -> Float64:
         """Add up values of the rows, user by user: float64 [n_users]."""
@@ -191,27 +191,27 @@ class Predictions:
         """Return each user's first value; subtracting it makes equal values exactly 0."""
         first = np.zeros(self.n_users)
         at = np.searchsorted(self.user, np.arange(self.n_users))
-        some = self.n_rows > 0
-        first[some] = values[at[some]]
+        has_rows = self.n_rows > 0
+        first[has_rows] = values[at[has_rows]]
         return first
 
-    def has(self, needed: str) -> Bool:
+    def has(self, requirement: str) -> Bool:
         """Return whether each user with rows meets a requirement of a metric.
 
         See `MetricDefinition.needs`.
         """
-        if needed == "relevant":
+        if requirement == "relevant":
             return self._counted(self.n_relevant) > 0
-        if needed == "recommended":
+        if requirement == "recommended":
             return self._counted(self.n_recommended) > 0
-        if needed == "variance":
+        if requirement == "variance":
             return self.squared_deviation > 0
-        if needed == "pairs":
+        if requirement == "pairs":
             return self.pairs[0] > 0
-        if needed == "kinds":
-            both: Bool = (self.n_relevant_rows > 0) & (self.n_relevant_rows < self.n_rows)
-            return both
-        if needed == "probabilities":
+        if requirement == "kinds":
+            has_both: Bool = (self.n_relevant_rows > 0) & (self.n_relevant_rows < self.n_rows)
+            return has_both
+        if requirement == "probabilities":
             outside = ~((self.predicted >= 0) & (self.predicted <= 1))
             likely: Bool = self.total(outside.astype(np.float64)) == 0
             return likely
@@ -222,13 +222,13 @@ class Predictions:
         groups = self.ranked
         if groups is None:
             raise InternalError("These predictions have not been ranked.")
-        found = np.empty((self.n_users, len(cutoffs)))
+        counts = np.empty((self.n_users, len(cutoffs)))
         for column, cutoff in enumerate(cutoffs.tolist()):
             # Recommended rows come before all others.
             rows, places = groups.within(np.minimum(self._counted(self.n_recommended), cutoff))
             share = places * groups.relevant[rows] / groups.size[rows]
-            found[:, column] = groups.total(rows, share)
-        return found
+            counts[:, column] = groups.total(rows, share)
+        return counts
 
     def _counted(self, count: Int64 | None) -> Int64:
         if count is None:
@@ -254,17 +254,17 @@ def ordered(
 
     Returns
     -------
-    found, pairs : float64 [n_owners]
+    concordant, pairs : float64 [n_owners]
     """
     group = np.cumsum(new) - 1
-    whose = owner[new]
-    hits, misses = (sum_by_user(group, one, len(whose)) for one in (relevant, others))
-    n_hits, n_misses = (sum_by_user(whose, one, n_owners) for one in (hits, misses))
+    group_owner = owner[new]
+    hits, misses = (sum_by_user(group, weight, len(group_owner)) for weight in (relevant, others))
+    n_hits, n_misses = (sum_by_user(group_owner, weight, n_owners) for weight in (hits, misses))
     # Rows of the same owner in later groups that are not relevant.
     until = np.cumsum(misses)
     before = np.concatenate([[0.0], np.cumsum(n_misses)[:-1]])
-    later = n_misses[whose] - (until - before[whose])
-    return sum_by_user(whose, hits * (later + misses / 2), n_owners), n_hits * n_misses
+    later = n_misses[group_owner] - (until - before[group_owner])
+    return sum_by_user(group_owner, hits * (later + misses / 2), n_owners), n_hits * n_misses
 
 
 def _ordered_pairs(predictions: Predictions) -> tuple[Int64, Int64]:
@@ -293,11 +293,11 @@ def _ordered_pairs(predictions: Predictions) -> tuple[Int64, Int64]:
     group = owner
     concordant = np.zeros(n_users, np.int64)
     for bit in reversed(range(largest(number).bit_length())):
-        one = (number >> bit) & 1
-        ones = np.cumsum(one) - one
+        bit_set = (number >> bit) & 1
+        ones = np.cumsum(bit_set) - bit_set
         ones -= ones[np.searchsorted(group, group)]
-        np.add.at(concordant, owner, (1 - one) * ones)
-        group = 2 * group + one
+        np.add.at(concordant, owner, (1 - bit_set) * ones)
+        group = 2 * group + bit_set
         order = np.argsort(group, kind="stable")
         group, number, owner = group[order], number[order], owner[order]
     return pairs, concordant

@@ -114,8 +114,8 @@ def explained_variance(predictions: Predictions, cutoffs: Int64) -> Float64:
     ----------
     Pedregosa et al. 2011, Scikit-learn: machine learning in Python.
     """
-    _, left = predictions.unexplained
-    return _repeat(1 - ratio(left, predictions.squared_deviation), cutoffs)
+    _, unexplained = predictions.unexplained
+    return _repeat(1 - ratio(unexplained, predictions.squared_deviation), cutoffs)
 
 
 @error_metric(
@@ -191,8 +191,8 @@ def rated_roc_auc(predictions: Predictions, cutoffs: Int64) -> Float64:
     user, predicted = predictions.user, predictions.predicted
     new = begins(user) | begins(predicted)
     relevant = predictions.kinds.astype(np.float64)
-    found, pairs = ordered(user, new, relevant, 1 - relevant, predictions.n_users)
-    return _repeat(ratio(found, pairs), cutoffs)
+    concordant, pairs = ordered(user, new, relevant, 1 - relevant, predictions.n_users)
+    return _repeat(ratio(concordant, pairs), cutoffs)
 
 
 @rating_metric(

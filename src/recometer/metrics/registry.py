@@ -217,11 +217,11 @@ class metric:
             `parameters`.
         """
         name = function.__name__
-        known = METRICS.get(name)
-        if known is not None and known.function.__module__ != function.__module__:
+        existing = METRICS.get(name)
+        if existing is not None and existing.function.__module__ != function.__module__:
             raise InputError(
-                f"The metric {name!r} already exists ({known.title}). "
-                f"Hint: call the function differently, for instance my_{name}."
+                f"The metric {name!r} already exists ({existing.title}). "
+                f"Hint: rename the function, for instance to my_{name}."
             )
         stated = vars(self) | {
             "title": self.title or name,
@@ -238,7 +238,7 @@ class MetricDefinition(metric):
     name: str
     function: Function
 
-    def given(self, parameters: Iterable[tuple[str, Value]]) -> MetricDefinition:
+    def with_parameters(self, parameters: Iterable[tuple[str, Value]]) -> MetricDefinition:
         """Return the definition with some parameters set."""
         values = {name: parameter.default for name, parameter in self.parameters.items()}
         changes: dict[str, Any] = {}
@@ -253,35 +253,35 @@ class MetricDefinition(metric):
 
     def settled(self, parameters: object) -> tuple[tuple[str, Value], ...]:
         """Check parameters (a mapping or pairs), and return them in canonical form."""
-        name, known = self.name, self.parameters
+        name, declared = self.name, self.parameters
         pairs = parameters.items() if isinstance(parameters, Mapping) else parameters
         if not isinstance(pairs, Iterable):
             raise InputTypeError(f"The parameters {parameters!r} of {name!r} must be a mapping.")
-        found: dict[str, Value] = {}
+        checked: dict[str, Value] = {}
         for parameter, value in pairs:
-            if not known:
+            if not declared:
                 raise UnknownNameError(
                     f"The metric {name!r} takes no parameters, but was given {parameter!r}."
                 )
-            if parameter not in known:
-                listed = "; ".join(one.describe() for one in known.values())
+            if parameter not in declared:
+                listed = "; ".join(declaration.describe() for declaration in declared.values())
                 raise UnknownNameError(
                     f"The metric {name!r} has no parameter {parameter!r}. "
-                    f"{did_you_mean(str(parameter), known)} {name!r} takes: {listed}."
+                    f"{did_you_mean(str(parameter), declared)} {name!r} takes: {listed}."
                 )
-            if parameter in found:
+            if parameter in checked:
                 raise InputError(
                     f"The parameter {parameter!r} of the metric {name!r} is given twice."
                 )
-            found[parameter] = (
+            checked[parameter] = (
                 None
-                if value is None and known[parameter].default is None
-                else known[parameter].settle(value, name)
+                if value is None and declared[parameter].default is None
+                else declared[parameter].settle(value, name)
             )
         return tuple(
-            (parameter, found[parameter])
-            for parameter in known
-            if parameter in found and found[parameter] != known[parameter].default
+            (parameter, checked[parameter])
+            for parameter in declared
+            if parameter in checked and checked[parameter] != declared[parameter].default
         )
 
 
@@ -298,27 +298,28 @@ def listed_hint() -> str:
 def reading(record: Record, *, side: bool = True) -> dict[str, MetricDefinition]:
     """Return the metrics that read a record, by name; ``side=False`` drops those with side data."""
     return {
-        name: each
-        for name, each in METRICS.items()
-        if each.record == record and (side or not each.given(()).side)
+        name: definition
+        for name, definition in METRICS.items()
+        if definition.record == record and (side or not definition.with_parameters(()).side)
     }
 
 
 def _with_defaults(function: Function, parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
     """Return the parameters with their names and the function's defaults."""
-    taken = {
+    defaults = {
         argument.name: argument.default
         for argument in inspect.signature(function).parameters.values()
         if argument.kind is argument.KEYWORD_ONLY
     }
-    if list(taken) != list(parameters) or inspect.Parameter.empty in taken.values():
+    if list(defaults) != list(parameters) or inspect.Parameter.empty in defaults.values():
         raise InputError(
             f"The metric {function.__name__!r} declares the parameters {list(parameters)}, but its "
-            f"function takes {list(taken)}. Hint: each is a keyword-only argument with a default."
+            f"function takes {list(defaults)}. Hint: each is a keyword-only argument with a "
+            "default."
         )
     settled = {}
     for name, parameter in parameters.items():
-        default = float(taken[name]) if type(taken[name]) is int else taken[name]
+        default = float(defaults[name]) if type(defaults[name]) is int else defaults[name]
         settled[name] = dataclasses.replace(parameter, name=name, default=default)
     return settled
 
@@ -368,10 +369,12 @@ class Metric:
         object.__setattr__(self, "parameters", METRICS[self.name].settled(self.parameters))
         self._check_cutoff()
         if self.group and not self.definition.takes_group:
-            able = ", ".join(name for name, one in METRICS.items() if one.takes_group)
+            names = ", ".join(
+                name for name, declaration in METRICS.items() if declaration.takes_group
+            )
             raise InputError(
                 f"The metric {self.name!r} cannot be restricted to the group of items "
-                f"{self.group!r}. Hint: these can: {able}."
+                f"{self.group!r}. Hint: these can: {names}."
             )
         if self.label == self.ours:
             object.__setattr__(self, "label", "")
@@ -414,26 +417,28 @@ class Metric:
 
     @cached_property
     def _written(self) -> str:
-        known = METRICS[self.name].parameters
-        parts = ",".join(known[name].write(value) for name, value in self.parameters)
+        declared = METRICS[self.name].parameters
+        parts = ",".join(declared[name].write(value) for name, value in self.parameters)
         return (f"({parts})" if parts else "") + (f"[{self.group}]" if self.group else "")
 
     @property
     def meanings(self) -> dict[str, str]:
         """The meaning of each parameter, by its text in the name: ``{"beta=2": "..."}``."""
-        known = METRICS[self.name].parameters
-        found = {
-            known[name].write(value): known[name].choices.get(str(value), known[name].sentence)
+        declared = METRICS[self.name].parameters
+        sentences = {
+            declared[name].write(value): declared[name].choices.get(
+                str(value), declared[name].sentence
+            )
             for name, value in self.parameters
         }
         if self.group:
-            found[f"[{self.group}]"] = f"Only items of the group {self.group!r} count."
-        return found
+            sentences[f"[{self.group}]"] = f"Only items of the group {self.group!r} count."
+        return sentences
 
     @cached_property
     def definition(self) -> MetricDefinition:
         """The definition in the registry, with the parameters set."""
-        return METRICS[self.name].given(self.parameters)
+        return METRICS[self.name].with_parameters(self.parameters)
 
     def bounds(self, *, negative: bool, binary: bool) -> tuple[float, float]:
         """Return the lowest and the highest possible value of a user; they may be infinite.
@@ -443,12 +448,12 @@ class Metric:
         negative, binary
             Whether any value of test may be below 0, and whether all of them are 0 or 1.
         """
-        known = self.definition
-        low, high = known.lower, known.upper
-        if not negative and known.lower_of_gains is not None:
-            low = known.lower_of_gains
-        if known.upper_at is not None and self.cutoff is not None:
-            high = known.upper_at(self.cutoff, binary, **dict(self.parameters))
+        definition = self.definition
+        low, high = definition.lower, definition.upper
+        if not negative and definition.lower_of_gains is not None:
+            low = definition.lower_of_gains
+        if definition.upper_at is not None and self.cutoff is not None:
+            high = definition.upper_at(self.cutoff, binary, **dict(self.parameters))
         return low, high
 
     @property
@@ -491,15 +496,15 @@ def canonical(name: str) -> str:
     >>> canonical("NDCG"), canonical("mrr"), canonical("Hit-Rate")
     ('ndcg', 'rr', 'hit')
     """
-    found = meaning(name)
-    if found is None:
+    registered_name = meaning(name)
+    if registered_name is None:
         hint = misplaced_cutoff(str(name), meaning) or did_you_mean(
             str(name), METRICS, listed_hint()
         )
         if not name:
             hint = "Hint: write the cut-off without a space: ndcg@10."
         raise UnknownNameError(f"There is no metric {name!r}. {hint}")
-    return found
+    return registered_name
 
 
 def meaning(name: str) -> str | None:
@@ -512,22 +517,22 @@ def meaning(name: str) -> str | None:
     """
     if name in METRICS:
         return name
-    asked = _plain(str(name))
-    for each in METRICS.values():
-        for unclear, instead in each.unclear_names.items():
-            if _plain(unclear) == asked:
+    plain = _plain(str(name))
+    for definition in METRICS.values():
+        for unclear, instead in definition.unclear_names.items():
+            if _plain(unclear) == plain:
                 raise UnknownNameError(f"The metric {name!r} is ambiguous. Hint: {instead}.")
-    found = [
-        each.name
-        for each in METRICS.values()
-        if asked in map(_plain, (each.name, *each.other_names))
+    names = [
+        definition.name
+        for definition in METRICS.values()
+        if plain in map(_plain, (definition.name, *definition.other_names))
     ]
-    if len(found) > 1:
+    if len(names) > 1:
         raise UnknownNameError(
-            f"The metric {name!r} is ambiguous: it may be {' or '.join(found)}. Hint: write one of "
+            f"The metric {name!r} is ambiguous: it may be {' or '.join(names)}. Hint: write one of "
             "these."
         )
-    return found[0] if found else None
+    return names[0] if names else None
 
 
 def _plain(name: str) -> str:
@@ -538,33 +543,37 @@ def rules_of(metric: Metric, protocol: Protocol) -> Protocol:
     """Return the protocol with the rules that the metric's name changes."""
     if not metric.rules:
         return protocol
-    known: tuple[Protocol, Protocol] | None = vars(metric).get("_ruled")
-    if known is None or known[0] is not protocol:  # cached, because evaluations call this often
-        known = protocol, protocol.replace(**dict(metric.rules))
-        vars(metric)["_ruled"] = known
-    return known[1]
+    cached: tuple[Protocol, Protocol] | None = vars(metric).get("_ruled")
+    if cached is None or cached[0] is not protocol:  # cached, because evaluations call this often
+        cached = protocol, protocol.replace(**dict(metric.rules))
+        vars(metric)["_ruled"] = cached
+    return cached[1]
 
 
-def left_to_test(metric: Metric) -> list[str]:
-    """Return the parameters of a metric that test determines because they are not set."""
-    given, known = dict(metric.parameters), METRICS[metric.name].parameters
-    return [name for name, one in known.items() if one.from_test and name not in given]
+def parameters_from_test(metric: Metric) -> list[str]:
+    """Return the unset parameters of a metric, whose values come from test."""
+    already_set, declared = dict(metric.parameters), METRICS[metric.name].parameters
+    return [
+        name
+        for name, parameter in declared.items()
+        if parameter.from_test and name not in already_set
+    ]
 
 
 def with_largest_gain(metrics: Iterable[Metric], largest: float) -> list[Metric]:
     """Fill in the parameters that come from test, unless they are set."""
     settled = []
-    for one in metrics:
-        missing = dict.fromkeys(left_to_test(one), largest)
-        pairs = (*one.parameters, *missing.items())
-        settled.append(dataclasses.replace(one, parameters=pairs) if missing else one)
+    for metric in metrics:
+        missing = dict.fromkeys(parameters_from_test(metric), largest)
+        pairs = (*metric.parameters, *missing.items())
+        settled.append(dataclasses.replace(metric, parameters=pairs) if missing else metric)
     return list(dict.fromkeys(settled))
 
 
-def left_open(metric: Metric, asked: Metric) -> Metric:
-    """Return a metric without the parameters that test determines for the metric `asked`."""
-    if metric.name != asked.name:
+def without_test_parameters(metric: Metric, requested: Metric) -> Metric:
+    """Return a metric without the parameters that `requested` takes from test."""
+    if metric.name != requested.name:
         return metric
-    left = left_to_test(asked)
-    rest = tuple((name, value) for name, value in metric.parameters if name not in left)
-    return dataclasses.replace(metric, parameters=rest)
+    names = parameters_from_test(requested)
+    parameters = tuple((name, value) for name, value in metric.parameters if name not in names)
+    return dataclasses.replace(metric, parameters=parameters)

@@ -66,13 +66,15 @@ def _steps(numbers: Int64) -> tuple[Float64, Float64]:
     """Return log2(1 + 1/n), each as the sum of two numbers."""
     divisor = (2 * numbers + 1).astype(np.float64)
     z = 1 / divisor
-    first, rest = _halves(z)
-    z_low = ((1 - first * divisor) - rest * divisor) / divisor
+    first, second = _halves(z)
+    z_low = ((1 - first * divisor) - second * divisor) / divisor
     high = FACTOR[0] * z
     # First the rounding error of the product (Dekker's two-product), then further terms of the
     # series.
-    one, other = _halves(np.float64(FACTOR[0]))
-    lost = ((first * one - high) + first * other + rest * one) + rest * other
+    factor_high, factor_low = _halves(np.float64(FACTOR[0]))
+    lost = (
+        (first * factor_high - high) + first * factor_low + second * factor_high
+    ) + second * factor_low
     square = z * z
     series = square * (1 / 3 + square / 5)
     return high, lost + FACTOR[1] * z + FACTOR[0] * z_low + high * series
@@ -108,12 +110,14 @@ def shared(function: Shared) -> Shared:
 
     @functools.wraps(function)
     def remembered(groups: Groups, *options: Any) -> Any:
-        known = [each.tobytes() if isinstance(each, np.ndarray) else each for each in options]
-        key = (function, *known)
-        found = groups.cache.get(key)
-        if found is None:
-            found = groups.cache[key] = function(groups, *options)
-        return found
+        key_parts = [
+            option.tobytes() if isinstance(option, np.ndarray) else option for option in options
+        ]
+        key = (function, *key_parts)
+        result = groups.cache.get(key)
+        if result is None:
+            result = groups.cache[key] = function(groups, *options)
+        return result
 
     return cast(Shared, remembered)
 
@@ -188,10 +192,10 @@ def discounted_totals(groups: Groups, cutoffs: Int64) -> Float64:
 
 def ratio(numerator: Float64, denominator: Int64 | Float64) -> Float64:
     """Divide; the result is 0 where the denominator is not above 0."""
-    some = denominator > 0
-    if all_of(some):
+    positive = denominator > 0
+    if all_of(positive):
         return numerator / denominator
-    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=some)
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=positive)
 
 
 @shared

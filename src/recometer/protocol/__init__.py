@@ -82,7 +82,7 @@ class Rule:
 
     def __post_init__(self) -> None:
         if (self.step is None) != bool(self.no_step):
-            raise TypeError("A rule states its step of explain, or else why it has none: no_step.")
+            raise TypeError("A rule must state a step of explain or, in no_step, why it has none.")
         if self.says:
             self._entry(self.default)  # raises LookupError
 
@@ -122,20 +122,20 @@ class Rule:
             self._entry(value)
         except LookupError:
             numbers = [entry.text for entry in self.says if isinstance(entry, Number)]
-            named = list(map(repr, self.choices))
+            choices = list(map(repr, self.choices))
             if numbers:
-                takes = " or ".join([*numbers, *named])
+                takes = " or ".join([*numbers, *choices])
                 raise InputError(f"{rule_text(name, value)} must be {takes}.") from None
             raise InputError(
                 f"The rule {rule_text(name, value)} does not exist. Hint: {name} is one of "
-                f"{', '.join(named)}."
+                f"{', '.join(choices)}."
             ) from None
 
     def sentence(self, value: object) -> str:
         """Return the meaning of a value as a sentence."""
         entry = self._entry(value)
-        said = self.says[entry]
-        return said.format(f"{value:g}") if isinstance(entry, Number) else said
+        sentence = self.says[entry]
+        return sentence.format(f"{value:g}") if isinstance(entry, Number) else sentence
 
     def read(self, text: str) -> Any:
         """Return the value that a string stands for: a choice, a number, or the string itself."""
@@ -150,9 +150,9 @@ class Rule:
     def describe(self, name: str, default: object) -> str:
         """Return the rule's part of a docstring."""
         lines = [f"{name} : default {default!r}", *([f"    {self.about}"] if self.about else [])]
-        for entry, said in self.says.items():
+        for entry, sentence in self.says.items():
             value = f"x, {entry.text}" if isinstance(entry, Number) else repr(entry)
-            lines.append(f"    * {value}: {said.format('x')}")
+            lines.append(f"    * {value}: {sentence.format('x')}")
         return "\n".join(lines)
 
 
@@ -172,10 +172,10 @@ def rule(
 def ruled(protocol: Class) -> Class:
     """Collect the rules of a dataclass, add them to its docstring, and check their names."""
     fields = dataclasses.fields(protocol)
-    plain = [field.name for field in fields if "rule" not in field.metadata]
-    if plain:
-        raise TypeError(f"A rule is declared by rule(...), which {', '.join(plain)} is not.")
-    known = {field.name: field.metadata["rule"] for field in fields}
+    undeclared = [field.name for field in fields if "rule" not in field.metadata]
+    if undeclared:
+        raise TypeError(f"A rule is declared by rule(...), which {', '.join(undeclared)} is not.")
+    declared = {field.name: field.metadata["rule"] for field in fields}
     init = protocol.__init__
 
     @functools.wraps(init)
@@ -183,15 +183,17 @@ def ruled(protocol: Class) -> Class:
         args = tuple(map(plain_number, args))
         rules = {name: plain_number(value) for name, value in rules.items()}
         for name in rules:
-            if name not in known:
-                raise UnknownNameError(f"There is no rule {name!r}. {did_you_mean(name, known)}")
+            if name not in declared:
+                raise UnknownNameError(f"There is no rule {name!r}. {did_you_mean(name, declared)}")
         init(self, *args, **rules)
 
-    said = "\n".join(known[field.name].describe(field.name, field.default) for field in fields)
+    descriptions = "\n".join(
+        declared[field.name].describe(field.name, field.default) for field in fields
+    )
     text = inspect.cleandoc(protocol.__doc__ or "")
-    protocol.__doc__ = f"{text}\n\nParameters\n----------\n{said}\n"
+    protocol.__doc__ = f"{text}\n\nParameters\n----------\n{descriptions}\n"
     protocol.__init__ = checked
-    protocol.declared = known
+    protocol.declared = declared
     return protocol
 
 
@@ -302,12 +304,12 @@ class Protocol:
     single_precision: bool = rule(
         False,
         {
-            False: "Scores are compared as they are given.",
+            False: "Scores are compared in their own precision.",
             True: "Scores are rounded to single precision (float32) before they are compared.",
         },
         step="ranking",
-        about="Scores that are equal in single precision become ties. It is for scores that are "
-        "given; those of Factors are computed in the precision of the factors.",
+        about="Scores that are equal in single precision become ties. The rule applies to scores "
+        "that you pass. Factors computes scores in the precision of the factors.",
     )
     infinite_scores: Literal["undefined", "ranked"] = rule(
         "undefined",
@@ -316,10 +318,9 @@ class Protocol:
             "ranked": "An infinite score ranks like any number, above or below all others.",
         },
         step="ranking",
-        about="In Scores, -inf means that the item is not a candidate, and so it does in Pairs, "
-        "unless infinite scores are ranked. Infinite scores of Factors, which occur if products "
-        "are too large, are always undefined, and so are infinite predictions in errors of "
-        "ratings.",
+        about="In Scores, -inf means that the item is not a candidate. The same holds in Pairs, "
+        "unless infinite scores are ranked. If a product of Factors overflows, the user is always "
+        "undefined. So are errors of ratings with infinite predictions.",
     )
     users: Literal["test", "all", "known", "relevant", "known_relevant", "listed", "positive"] = (
         rule(
@@ -335,8 +336,8 @@ class Protocol:
                 "positive": "The mean is over the users with a value above 0.",
             },
             step="population",
-            about="With 'all', users who have nothing in test count if users without a relevant "
-            "item have a value.",
+            about="With 'all', users who have nothing in test count only if the rule no_relevant "
+            "gives them a value.",
         )
     )
     min_positives: int = rule(
@@ -363,16 +364,19 @@ class Protocol:
     interval: Literal["gaffke", "t", "percentile", "bca", "bootstrap"] = rule(
         "gaffke",
         {
-            "gaffke": "The interval of the mean is Gaffke's if the metric has a range, else BCa.",
+            "gaffke": "The interval of the mean is Gaffke's if the metric has a range; otherwise, "
+            "it is BCa.",
             "t": "The interval of the mean is Student's t.",
-            "percentile": "The interval of the mean has the percentiles of the bootstrap, computed "
-            "without resampling.",
-            "bca": "The interval of the mean is BCa of the bootstrap, computed without resampling.",
-            "bootstrap": "The interval of the mean has the percentiles over resampled users.",
+            "percentile": "The interval of the mean is the bootstrap's percentile interval, "
+            "computed without resampling.",
+            "bca": "The interval of the mean is the bootstrap's BCa interval, computed without "
+            "resampling.",
+            "bootstrap": "The interval of the mean is the percentile interval over resampled "
+            "users.",
         },
         no_step="It changes only the interval of a mean, not a value or the mean.",
-        about="On small or sparse data, Student's t and the bootstrap cover the mean too rarely; "
-        "Gaffke's interval has never been observed to. See `recometer.stats`.",
+        about="On small or sparse data, Student's t and the bootstrap cover the mean too rarely. "
+        "No such case is known for Gaffke's interval. See `recometer.stats`.",
     )
     confidence: float = rule(
         0.95,
@@ -384,7 +388,7 @@ class Protocol:
         {
             "none": "Metrics of sampled candidates are not corrected.",
             "plug_in": "Metrics of sampled candidates are computed at the estimated rank.",
-            "unbiased": "Metrics of sampled candidates are corrected for the least bias.",
+            "unbiased": "Metrics of sampled candidates are corrected with the smallest bias.",
             "cv": "Metrics of sampled candidates are corrected with a trade-off of bias and "
             "variance.",
         },
@@ -395,7 +399,7 @@ class Protocol:
     )
     gamma: float = rule(
         0.01,
-        {WEIGHT: "The variance has a weight of {} in the correction."},
+        {WEIGHT: "The variance has the weight {} in the correction."},
         step="correction",
         about="The correction 'cv' uses it; the paper uses 0.1 and 0.01.",
     )
@@ -403,7 +407,7 @@ class Protocol:
         "undefined",
         {
             "undefined": "A user without a relevant item is undefined.",
-            "computed": "A user without a relevant item has the value of the formula.",
+            "computed": "The value of a user without a relevant item follows from the formula.",
             NUMBER: "A user without a relevant item has the value {}.",
         },
         step="undefined values",
@@ -432,8 +436,8 @@ class Protocol:
         "undefined",
         {
             "undefined": "A user whose candidates are all relevant is undefined.",
-            "undefined_beyond": "A user whose candidates are all relevant is undefined if they "
-            "are more than k.",
+            "undefined_beyond": "A user whose candidates are all relevant is undefined if there "
+            "are more than k of them.",
             "computed": "A user whose candidates are all relevant still has a value.",
         },
         step="undefined values",
@@ -515,22 +519,22 @@ class Protocol:
     repeated_test: RepeatedTest = rule(
         "once",
         {
-            "once": "Rows of test that repeat a user and an item count as one relevant item.",
-            "summed": "Rows of test that repeat a user and an item count as one item, with the sum "
-            "of their values, from which relevant_from decides.",
-            "largest": "Rows of test that repeat a user and an item count as one item, with the "
+            "once": "Test rows that repeat a user and an item count as one relevant item.",
+            "summed": "Test rows that repeat a user and an item count as one item. Their values "
+            "are added up before relevant_from is applied.",
+            "largest": "Test rows that repeat a user and an item count as one item, with the "
             "largest of their values.",
-            "counted": "Rows of test that repeat a user and an item each count as a relevant item, "
-            "and one of them can be found.",
-            "joined": "Rows of test that repeat a user and an item each count as a relevant item, "
-            "all of them at the place of the item.",
+            "counted": "Test rows that repeat a user and an item each count as a relevant item, "
+            "but only one of them can be a hit.",
+            "joined": "Test rows that repeat a user and an item each count as a relevant item, all "
+            "at the item's place.",
         },
         step="ranking",
-        about="With 'once', the values of such rows are added up, which suits plays. If you set "
-        "relevant_from to a number, that is refused: 'summed' adds values up before the number "
-        "decides, and 'largest' suits ratings. With 'counted' and 'joined', each row has the mean "
-        "of the values. With 'joined', an item whose score others have, too, needs a rule for "
-        "ties that gives it a place of its own, such as 'item'.",
+        about="With 'once', the values of such rows are added up, which suits numbers of plays. "
+        "If relevant_from is a number, 'once' is refused for repeated rows. Use 'summed', which "
+        "compares the sum with that number, or 'largest', which suits ratings. With 'counted' "
+        "and 'joined', each row has the mean of the values. With 'joined', tied items need a rule "
+        "for ties that gives each item its own place, such as 'item'.",
     )
     seen: Literal["removed", "kept_in_lists", "kept"] = rule(
         "removed",
@@ -547,17 +551,17 @@ class Protocol:
     shifted_ids: Literal["refused", "kept"] = rule(
         "refused",
         {
-            "refused": "Ids of a model that look like positions among those of test and train are "
-            "refused.",
-            "kept": "Ids of a model are compared with those of test and train as they are.",
+            "refused": "If the ids of a model look like positions in test and train, or the other "
+            "way round, they are refused.",
+            "kept": "The ids of a model are compared with those of test and train unchanged.",
         },
         no_step="It changes only what is refused, not a value.",
-        about="Ids look like positions if those of a model are exactly 0 to n-1, and test and "
-        "train together have n, but not 0; those of items also if test and train begin at the "
-        "number of users, as nodes of a graph do. Those of test and train look like positions if "
-        "they are exactly 0 to n-1, and those of a model exactly 1 to n (10 or more). Everybody "
-        "would get what was meant for the next user. A model may really lack the last ids, and "
-        "test and train the first one: then 'kept' says so.",
+        about="The ids of a model look like positions if they are exactly 0 to n-1, and test and "
+        "train together contain n but not 0. Its item ids also do if the item ids of test and "
+        "train begin at the number of users, like the nodes of a graph. The ids of test and train "
+        "look like positions if they are exactly 0 to n-1 (n is 10 or more), and those of the "
+        "model exactly 1 to n. In these cases, each user would get the list of a neighbouring "
+        "user. Set 'kept' if the numbers really are the same ids on both sides.",
     )
     version: str = rule(
         "",
@@ -567,11 +571,12 @@ class Protocol:
     defects: bool = rule(
         False,
         {
-            False: "Names stand for what the library documents.",
-            True: "Names stand for what the library computes, against its own documentation.",
+            False: "A name stands for the metric that the library documents.",
+            True: "A name stands for the metric that the library computes, even if its "
+            "documentation says otherwise.",
         },
-        no_step="It is applied when names are read, and becomes other parameters and rules.",
-        about="It is known only for the rules of a library.",
+        no_step="It changes the parameters and rules that a name stands for.",
+        about="Only the protocols of libraries have this rule.",
     )
 
     def __post_init__(self) -> None:
@@ -585,14 +590,13 @@ class Protocol:
                 "--protocol evidently --rule defects=true",
             )
             raise InputError(
-                f"{rule_text('defects', True)} gives what a library computes against its own "
-                f"documentation, and the rules of the protocol {self.name!r} are not those of a "
-                f"library. Hint: name one, as in {example}."
+                f"{rule_text('defects', True)} reproduces the defects of a library, but "
+                f"{self.name!r} is not the protocol of a library. Hint: name one, as in {example}."
             )
         if self.correction != "none" and self.ties != "expected":
             raise InputError(
-                f"{rule_text('correction', self.correction)} is known for "
-                f"{rule_text('ties', 'expected')} alone, found {rule_text('ties', self.ties)}."
+                f"{rule_text('correction', self.correction)} requires "
+                f"{rule_text('ties', 'expected')}, found {rule_text('ties', self.ties)}."
             )
 
     def replace(self: AnyProtocol, **rules: Any) -> AnyProtocol:
@@ -607,12 +611,14 @@ class Protocol:
         """
         if not rules:
             return self
-        wanted = rules.get("version", self.version)
-        if wanted != self.version:
-            of = f"those of version {self.version!r} alone" if self.version else "recometer's own"
+        version = rules.get("version", self.version)
+        if version != self.version:
+            owner = (
+                f"those of version {self.version!r} alone" if self.version else "recometer's own"
+            )
             raise InputError(
-                f"{rule_text('version', wanted)} cannot be chosen: the rules of the protocol "
-                f"{self.name!r} are {of}. Hint: leave it out."
+                f"{rule_text('version', version)} cannot be chosen: the rules of the protocol "
+                f"{self.name!r} are {owner}. Hint: leave it out."
             )
         return dataclasses.replace(self, **rules)
 

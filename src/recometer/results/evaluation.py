@@ -23,7 +23,7 @@ from recometer.measuring.reasons import OF_ONE_USER, Reason
 from recometer.metrics import ListData
 from recometer.metrics.conventions import parse_under
 from recometer.metrics.names import Metrics, without_group
-from recometer.metrics.registry import Metric, left_open
+from recometer.metrics.registry import Metric, without_test_parameters
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists
 from recometer.remembered import cached_property
@@ -636,7 +636,9 @@ def _as_known(asked: Metric, known: Mapping[str, Metric]) -> str:
     name = str(asked)
     if name in known:
         return name
-    fitting = [one for one, metric in known.items() if str(left_open(metric, asked)) == name]
+    fitting = [
+        one for one, metric in known.items() if str(without_test_parameters(metric, asked)) == name
+    ]
     if len(fitting) > 1:
         raise InputError(
             f"The metric {name!r} is ambiguous: it may be {' or '.join(fitting)}. Hint: write one "

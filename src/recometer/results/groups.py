@@ -324,7 +324,7 @@ def refuse_items(groups: object, kept: Mapping[str, Any] | None) -> None:
         raise InputError(
             f"The {len(groups):,} keys of groups are items; {n_known['user']:,} of them are users, "
             "too. Hint: result.by_items(groups) takes groups of items. For groups of users, pass "
-            "only users of test."
+            "only test users."
         )
 
 

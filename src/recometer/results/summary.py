@@ -16,7 +16,7 @@ from recometer.stats.ends import METHODS
 
 # Descriptions of counts, with the effect of the rule. Other counts are shown by name.
 COUNTS = {
-    "users_unknown": "users of test that the source does not know",
+    "users_unknown": "test users that the source does not know",
     "items_unknown": "items of test that the source does not know (they rank last)",
     "relevant_unranked": "relevant rows of test with such items",
     "relevant_not_candidates": "relevant rows of test that are not candidates (misses)",
@@ -25,7 +25,7 @@ COUNTS = {
     "candidates_unknown": "candidates that the source does not know (ignored)",
     "exclude_unknown": "items to exclude that the source does not know (ignored)",
     "candidates_short": "users with fewer candidates to draw from than requested",
-    "users_without_candidates": "users of test without a candidate",
+    "users_without_candidates": "test users without a candidate",
     "list_users_ignored": "users with a list that are not in test (ignored)",
     "list_duplicates": "entries of lists that repeat an item (counted once, at its first place)",
     "list_repeats": "entries of lists that repeat an item (see the rule duplicates)",

@@ -269,7 +269,7 @@ def _from_positions(array: Any, test: Interactions) -> Interactions:
     if len(array) != test.n_users or array.min() < -1 or array.max() >= test.n_items:
         raise InputError(
             f"candidates is an array of positions of shape {array.shape}, from {array.min()} to "
-            f"{array.max()}. Hint: expected a row for each of the {test.n_users:,} users of test, "
+            f"{array.max()}. Hint: expected a row for each of the {test.n_users:,} test users, "
             f"positions from 0 to {test.n_items - 1}, and -1 for none; a matrix "
             "[n_users, n_items] of 0 and 1 (or of floats, or sparse) marks the candidates."
         )

@@ -112,30 +112,31 @@ class Job:
     def _case(self, block: Any) -> Case:
         """Return the evaluation of a block of users."""
         sources = {
-            name: one.source(one.table.rows(block, name)) for name, one in self.outputs.items()
+            name: output.source(output.table.rows(block, name))
+            for name, output in self.outputs.items()
         }
         sides = {
             name: Interactions.of(table.rows(block, name), **table.options)
             for name, table in self.tables.items()
         }
-        source, brought = sources["source"], "test" not in sides
-        own: Any = source.facts.truth if brought else sides["test"]
+        source, brings_truth = sources["source"], "test" not in sides
+        truth: Any = source.facts.truth if brings_truth else sides["test"]
         candidates = self.candidates
         if "candidates" in sides:
             sets = sides["candidates"]
-            candidates = in_either(sets, own) if isinstance(candidates, Negatives) else sets
+            candidates = in_either(sets, truth) if isinstance(candidates, Negatives) else sets
         arguments = dataclasses.replace(
             self.arguments, train=sides.get("train"), baseline=sources.get("baseline")
         )
-        counted = as_brought if brought else as_counted
-        test = counted(own, arguments.metrics, arguments.protocol)
+        counted = as_brought if brings_truth else as_counted
+        test = counted(truth, arguments.metrics, arguments.protocol)
         listed = source.facts.listed
         needs = requirements_of(arguments.metrics, arguments.protocol)
         if listed and needs.listed_users:
             test = test.with_users(listed())
-        chosen = candidates if isinstance(candidates, Candidates) else None
-        whole = Sides(arguments, own, test, chosen, self.metrics)
-        return Case(source, whole, self.settled, brought)
+        candidate_set = candidates if isinstance(candidates, Candidates) else None
+        prepared = Sides(arguments, truth, test, candidate_set, self.metrics)
+        return Case(source, prepared, self.settled, brings_truth)
 
     def _rows(self, case: Case, part: Part) -> Any:
         """Return a row per user, with values, reasons and facts."""
@@ -158,11 +159,11 @@ class Job:
             summed = listed.add_up(metric, rules_of(metric, case.protocol))
             note["totals"][str(metric)] = np.asarray(summed.totals, np.float64)
             if summed.items is not None:
-                some = np.flatnonzero(summed.items)
-                k.append(np.full(len(some), number, np.int32))
-                i.append(item_ids[some])
-                x.append(summed.items[some])
-        columns = (np.concatenate(one) for one in (k, i, x))
+                nonzero = np.flatnonzero(summed.items)
+                k.append(np.full(len(nonzero), number, np.int32))
+                i.append(item_ids[nonzero])
+                x.append(summed.items[nonzero])
+        columns = (np.concatenate(parts) for parts in (k, i, x))
         return _table(self.columns_of_items, dict(zip("kix", columns, strict=True)))
 
     @property
@@ -211,17 +212,17 @@ def _note(case: Case, part: Part) -> Note:
 def merged(notes: Iterable[bytes]) -> Note:
     """Combine the notes of all blocks by maxima, minima and sums, or raise the error of a block."""
     how = {"most": max, "least": min}
-    whole: Note = {name: {} for name in ("facts", "sums", "counts", "most", "least", "totals")}
-    whole["facts"]["facts"] = []
+    combined: Note = {name: {} for name in ("facts", "sums", "counts", "most", "least", "totals")}
+    combined["facts"]["facts"] = []
     for note in sorted(notes):
         for part, numbers in pickle.loads(note).items():  # noqa: S301  # of a `Job`
             if part == "error":
                 ((name, message),) = numbers.items()
                 raise getattr(errors, name, errors.InternalError)(message)
-            own, add = whole.setdefault(part, {}), how.get(part, operator.add)
+            so_far, add = combined.setdefault(part, {}), how.get(part, operator.add)
             for name, n in numbers.items():
-                own[name] = add(own[name], n) if name in own else n
-    return whole
+                so_far[name] = add(so_far[name], n) if name in so_far else n
+    return combined
 
 
 def _table(types: Mapping[str, str], columns: Mapping[str, Any]) -> Any:
@@ -250,8 +251,8 @@ def packed(table: Any) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    found: bytes = sink.getvalue().to_pybytes()
-    return found
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
 
 
 def unpacked(cells: Iterable[Any]) -> Iterator[Any]:
@@ -287,10 +288,10 @@ def blocks(batches: Iterable[Any], block_bytes: int = BLOCK_BYTES) -> Iterator[A
 
 def _least(sides: list[Array | None]) -> int | None:
     """Return the smallest id; for strings, 0 or 1 if there is an id "0" or "1", otherwise None."""
-    each = [ids for ids in sides if ids is not None and len(ids)]
-    if any(ids.dtype == object for ids in each):
-        return next((n for n in (0, 1) if any((ids == str(n)).any() for ids in each)), None)
-    return min((int(ids.min()) for ids in each), default=None)
+    arrays = [ids for ids in sides if ids is not None and len(ids)]
+    if any(ids.dtype == object for ids in arrays):
+        return next((n for n in (0, 1) if any((ids == str(n)).any() for ids in arrays)), None)
+    return min((int(ids.min()) for ids in arrays), default=None)
 
 
 def run_job(job: Any, frame: Frame, shared: str | None = None) -> Frame:
@@ -333,11 +334,11 @@ def _runner(
         try:
             from recometer.version import __version__
 
-            found = f"recometer {__version__}"
+            installed = f"recometer {__version__}"
         except ImportError as error:
-            found = f"no recometer ({error})"
-        if found != f"recometer {version}":
-            text = f"An executor has {found}, the driver has recometer {version}. {install}"
+            installed = f"no recometer ({error})"
+        if installed != f"recometer {version}":
+            text = f"An executor has {installed}, the driver has recometer {version}. {install}"
             note = pickle.dumps({"error": {"InputError": text}})
             cells = {"note": note, "users": None, "items": None}
             columns = {key: pa.array([cell], pa.binary()) for key, cell in cells.items()}
@@ -353,9 +354,9 @@ def _runner(
 def results_of(content: bytes | None, name: str, digest: bytes, batches: Any) -> Iterator[Any]:
     """Run a job on an executor. The job is pickled in `content`, or in the file `name`."""
     if name not in _jobs:
-        found = pickle.loads(content) if content is not None else _read(name, digest)  # noqa: S301
+        job = pickle.loads(content) if content is not None else _read(name, digest)  # noqa: S301
         _jobs.clear()
-        _jobs[name] = found
+        _jobs[name] = job
     warnings.simplefilter("ignore", DataWarning)  # the driver warns once, for all blocks
     try:
         yield from _jobs[name](batches)

@@ -34,7 +34,7 @@ from recometer.measuring.settling import COUNT_EACH
 from recometer.measuring.side_data import Popularity, needed_by
 from recometer.metrics.conventions import parse_under
 from recometer.metrics.names import Metrics
-from recometer.metrics.registry import Metric, left_to_test, rules_of, with_largest_gain
+from recometer.metrics.registry import Metric, parameters_from_test, rules_of, with_largest_gain
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
 from recometer.results.folds import pool
@@ -175,10 +175,12 @@ def evaluate(
         some_users=True,
     )
     if baseline is not None:
-        other = read_output(baseline, "baseline=")
-        table = dataclasses.replace(other.table, what=f"baseline: {other.table.what}")
+        baseline_output = read_output(baseline, "baseline=")
+        table = dataclasses.replace(
+            baseline_output.table, label=f"baseline: {baseline_output.table.label}"
+        )
         if "baseline" in needed_by(arguments.metrics):
-            outputs["baseline"] = dataclasses.replace(other, table=table)
+            outputs["baseline"] = dataclasses.replace(baseline_output, table=table)
     warn_without_effect(output.like, arguments.metrics, stated, arguments.by_hand, trained=trained)
     plan = Plan(
         outputs=outputs,
@@ -197,10 +199,10 @@ def evaluate(
     rows = run_job(job, frame, shared)
     kept = keep and persisted(rows)
     notes = acted(rows.selectExpr("note", EARLY).toArrow, cells)
-    whole = merged(notes["note"].drop_null().to_pylist())
-    facts = BlockFacts.merge(whole["facts"]["facts"])
-    plan.check_whole(whole, facts)
-    by_item = {"totals": whole["totals"], "n_catalogue": plan.n_catalogue(whole["most"])}
+    totals = merged(notes["note"].drop_null().to_pylist())
+    facts = BlockFacts.merge(totals["facts"]["facts"])
+    plan.check_whole(totals, facts)
+    by_item = {"totals": totals["totals"], "n_catalogue": plan.n_catalogue(totals["most"])}
     early = [*unpacked(notes["users"].drop_null())]
     complete = sum(table.num_rows for table in early) == facts.n_users
     return SparkEvaluation(
@@ -208,17 +210,17 @@ def evaluate(
         protocol=stated,
         seed=job.arguments.seed,
         n_users=facts.n_users,
-        counts=plan.counts(whole["counts"]),
+        counts=plan.counts(totals["counts"]),
         definitions=definitions_of(job.metrics),
         inputs=plan.described(facts),
         timings={"total": time.perf_counter() - begin},
         kept=kept,
-        negative_gains=whole["sums"]["negative"] > 0,
-        binary_gains=not whole["sums"].get("not binary"),
+        negative_gains=totals["sums"]["negative"] > 0,
+        binary_gains=not totals["sums"].get("not binary"),
         user=[*filter(None, map(plan.test.columns.get, ("user", "session")))],
         rows=rows,
         job=job,
-        whole=whole["lists"] if job.lists else by_item,
+        whole=totals["lists"] if job.lists else by_item,
         early=early if complete else [],
     )
 
@@ -308,19 +310,19 @@ class Plan:
         for metric in self.of_all:
             if metric.definition.adds_up is None and not self.lists:
                 raise InputError(
-                    f"The metric {str(metric)!r} is of all users together, and does not add up "
-                    "from parts of them. Hint: lists=True brings their rows together."
+                    f"The metric {str(metric)!r} has one value for all users, and cannot be added "
+                    "up from blocks of users. Hint: lists=True evaluates all users in one task."
                 )
         if self.lists and not self.of_all:
             warn("lists=True changes nothing: no metric has one value for all users.")
         for table in self.tables.values():
             if table.has("session") and not self.test.has("session"):
-                raise without_sessions(table.what)
+                raise without_sessions(table.label)
 
     def job(self) -> Job:
         """Return the job for the executors."""
         arguments, metrics = self.arguments, self.arguments.metrics
-        if any(map(left_to_test, metrics)):
+        if any(map(parameters_from_test, metrics)):
             metrics = tuple(with_largest_gain(metrics, self._largest_gain()))
         drawn = isinstance(self.candidates, SampledCandidates)
         by_popularity = drawn and not is_uniform(self.chosen)
@@ -332,12 +334,12 @@ class Plan:
         for name, output in self.outputs.items():
             # Random draws depend on all items: candidates of pairs (those of lists are drawn from
             # the catalogue), and the places of tied items that test does not judge.
-            every = None
+            all_ids = None
             if output.items is None and (tied or (drawn and output.kind == "pairs")):
-                others = [] if output.kind == "pairs" else self.sides.values()
-                each = [self._sorted(table, "item") for table in (output.table, *others)]
-                every = np.unique(np.concatenate(each))
-            outputs[name] = output.for_executors(self.kinds, every)
+                other_tables = [] if output.kind == "pairs" else self.sides.values()
+                arrays = [self._sorted(table, "item") for table in (output.table, *other_tables)]
+                all_ids = np.unique(np.concatenate(arrays))
+            outputs[name] = output.for_executors(self.kinds, all_ids)
         return Job(
             outputs=outputs,
             tables={name: dataclasses.replace(t, frame=None) for name, t in self.sides.items()},
@@ -357,24 +359,24 @@ class Plan:
         n_users = int(acted(self.source.table.frame.count))
         return max(1, -(-n_users // USERS), n_users * len(items[0]) // SCORES)
 
-    def check_whole(self, whole: Note, facts: BlockFacts) -> None:
+    def check_whole(self, totals: Note, facts: BlockFacts) -> None:
         """Raise the errors and warnings that depend on all users, like `recometer.evaluate`."""
         checks.check_not_empty(facts.n_users, facts.n_rows)
-        self._check_positions(whole["least"])
+        self._check_positions(totals["least"])
         if self.candidates is not None:
-            check_sets(whole["counts"].get("users_without_candidates", 0), facts.n_known)
-        warn_of_zeros(whole["counts"].get("train_zeros", 0), self.settled)
+            check_sets(totals["counts"].get("users_without_candidates", 0), facts.n_known)
+        warn_of_zeros(totals["counts"].get("train_zeros", 0), self.settled)
         checks.check_facts(
             facts,
-            whole["counts"],
+            totals["counts"],
             source=self.source.like,
             baseline="" if facts.n_compared else self.outputs["baseline"].like.describe(),
             metrics=self.arguments.metrics,
             rules=self.settled,
             stated=self.arguments.protocol,
             candidates=self.candidates,
-            examples=sorted(whole["users"]["few"])[:3],
-            value_range=(0.0, whole["most"]["value"]) if "not binary" in whole["sums"] else None,
+            examples=sorted(totals["users"]["few"])[:3],
+            value_range=(0.0, totals["most"]["value"]) if "not binary" in totals["sums"] else None,
             find=self._find_unknown,
         )
 
@@ -392,8 +394,8 @@ class Plan:
 
     def counts(self, counts: Mapping[str, int]) -> dict[str, int]:
         """Return how many rows and users each rule affected; Spark recounts the unknown items."""
-        found = {name: n for name, n in counts.items() if n}
-        if "items_unknown" in found:
+        affected = {name: n for name, n in counts.items() if n}
+        if "items_unknown" in affected:
             rows = self.test.select(IdKinds._fields, self.kinds)
             if "train" in self.sides and self.source.like.facts.removes_train(self.settled):
                 pairs = self.sides["train"].select(IdKinds._fields, self.kinds)
@@ -401,8 +403,8 @@ class Plan:
                 rows = rows.join(pairs.select(*by), by, "left_anti")
             items = self.source.of_items.ids("item", self.kinds).toDF("i")
             lost = rows.select("i").distinct().join(items, "i", "left_anti")
-            found["items_unknown"] = int(acted(lost.count))
-        return found
+            affected["items_unknown"] = int(acted(lost.count))
+        return affected
 
     def described(self, facts: BlockFacts) -> dict[str, dict[str, Any]]:
         """Return a description of each argument."""
@@ -412,16 +414,19 @@ class Plan:
         texts["test"] = f"DataFrame of Spark, {rows}"
         if self.arguments.catalogue is not None:
             texts["catalogue"] = self.arguments.catalogue.describe()
-        for name, given in {"candidates": self.chosen, "exclude": self.arguments.exclude}.items():
-            if given is not None:
-                texts.setdefault(name, repr(given))
-        found: dict[str, Any] = {
+        for name, argument in {
+            "candidates": self.chosen,
+            "exclude": self.arguments.exclude,
+        }.items():
+            if argument is not None:
+                texts.setdefault(name, repr(argument))
+        descriptions: dict[str, Any] = {
             name: {"description": text, "fingerprints": {}} for name, text in texts.items()
         }
         drawn = self.candidates if isinstance(self.candidates, SampledCandidates) else None
         if "candidates" in self.sides or drawn is not None:
-            found["candidates"]["warning"] = warning_of(drawn, self.settled)
-        return found
+            descriptions["candidates"]["warning"] = warning_of(drawn, self.settled)
+        return descriptions
 
     def _popularity(self) -> Popularity:
         """Return how many users of train have each item."""
@@ -439,16 +444,16 @@ class Plan:
         value = next(filter(table.has, ("value", *TRUTHS)), None)
         if value is None:
             return 1.0
-        each = any(rules_of(one, protocol).repeated_test in COUNT_EACH for one in metrics)
-        how = "avg" if each else "sum"
+        per_row = any(rules_of(metric, protocol).repeated_test in COUNT_EACH for metric in metrics)
+        aggregate = "avg" if per_row else "sum"
         stays = "test" not in self.sides and rows_stay(metrics, protocol)
         if stays or protocol.repeated_test == "largest":
-            how = "max"
+            aggregate = "max"
         rows = table.select(
             IdKinds._fields, self.kinds, f"CAST({table.sql(value, self.kinds)} AS double) AS x"
         )
         rows = rows.where("x IS NOT NULL")
-        per_pair = rows.groupBy(*rows.columns[:-1]).agg({"x": how}).toDF(*rows.columns)
+        per_pair = rows.groupBy(*rows.columns[:-1]).agg({"x": aggregate}).toDF(*rows.columns)
         finite = per_pair.where("abs(x) < double('infinity')").agg({"x": "max"})
         largest = acted(finite.collect)[0][0]
         return float(largest) if largest and largest > 0 else 1.0
@@ -456,10 +461,13 @@ class Plan:
     def _find_unknown(self, kind: Kind) -> checks.Unknown:
         """Return examples of ids of test that the source does not know, and of ids it knows."""
         table = self.source.of_items if kind == "item" else self.source.table
-        known = table.ids(kind, self.kinds)
-        lost = self.test.ids(kind, self.kinds).join(known, "id", "left_anti").limit(checks.ASKED)
+        known_ids = table.ids(kind, self.kinds)
+        unknown_ids = (
+            self.test.ids(kind, self.kinds).join(known_ids, "id", "left_anti").limit(checks.ASKED)
+        )
         examples, spellings = (
-            acted(rows.toArrow)["id"].to_pylist() for rows in (lost, known.limit(MOST_KNOWN))
+            acted(rows.toArrow)["id"].to_pylist()
+            for rows in (unknown_ids, known_ids.limit(MOST_KNOWN))
         )
         return checks.Unknown(sorted(examples), sorted(spellings))
 
@@ -483,8 +491,8 @@ class Plan:
         for table in data:
             users, items = (self._sorted(table, kind) for kind in checks.KINDS)
             sides.append(SimpleNamespace(user_ids=users, item_ids=items, n_users=len(users)))
-        named = {"user": self.source.table, "item": self.source.of_items}
-        arrays = {f"{kind}_ids": self._sorted(table, kind) for kind, table in named.items()}
+        tables = {"user": self.source.table, "item": self.source.of_items}
+        arrays = {f"{kind}_ids": self._sorted(table, kind) for kind, table in tables.items()}
         like = self.source.like
         like.facts = dataclasses.replace(like.facts, arrays=arrays, known=None)
         checks.check_shifted(
@@ -504,19 +512,21 @@ def _sides(source: Output, test: object, train: object, candidates: object) -> d
     if isinstance(candidates, Negatives) and not on_spark:
         raise InputTypeError("Negatives on Spark take a DataFrame with a set for each user.")
     data = {"test": test, "train": train, "candidates": sets if on_spark else None}
-    return {name: Interactions.read(one, name) for name, one in data.items() if one is not None}
+    return {
+        name: Interactions.read(frame, name) for name, frame in data.items() if frame is not None
+    }
 
 
 def _evaluate_folds(
     source: object, test: Sequence[Any], train: object, rules: object, **options: Any
 ) -> Any:
     """Evaluate each fold, and pool the results."""
-    if not test or not all(isinstance(one, SparkSplit) for one in test):
+    if not test or not all(isinstance(fold, SparkSplit) for fold in test):
         need_frame(test, "test")
     check_no_train(test, train)
     results = []
-    for own, split in each_fold(source, test):
-        result = evaluate(own, split, **options)
+    for fold_source, split in each_fold(source, test):
+        result = evaluate(fold_source, split, **options)
         results.append(result.collect())
         result.unpersist()
     return pool(results, FoldedEvaluation)

@@ -169,9 +169,11 @@ class SparkEvaluation(rendering.Printed):
         n_users, *moments = acted(self._unpacked("users").selectExpr(*columns).collect)[0]
         z = statistics.NormalDist().inv_cdf((1 + self.protocol.confidence) / 2)
         rows: list[SummaryRow] = []
-        for at, metric in enumerate(of_users.values()):
-            n, *both = moments[3 * at : 3 * at + 3]
-            mean, deviation = (np.nan if number is None else float(number) for number in both)
+        for position, metric in enumerate(of_users.values()):
+            n, *mean_and_deviation = moments[3 * position : 3 * position + 3]
+            mean, deviation = (
+                np.nan if number is None else float(number) for number in mean_and_deviation
+            )
             low, high = metric.bounds(negative=self.negative_gains, binary=self.binary_gains)
             half = z * deviation / np.sqrt(max(n, 1))
             ends = max(low, mean - half), min(high, mean + half)
@@ -179,8 +181,8 @@ class SparkEvaluation(rendering.Printed):
             note += " The mean is over users." * (metric.definition.over_rows is not None)
             skipped = n_users - n
             rows.append(SummaryRow(str(metric), mean, *ends, n, skipped, {}, "t", note, np.nan))
-        counted = moments[3 * len(rows) :]
-        for (name, mean), n in zip(self.over_users.items(), counted, strict=False):
+        counts = moments[3 * len(rows) :]
+        for (name, mean), n in zip(self.over_users.items(), counts, strict=False):
             ends, skipped = (np.nan, np.nan), n_users - n
             rows.append(SummaryRow(name, mean, *ends, n, skipped, {}, "none", BY_ITEM, np.nan))
         return rows
@@ -190,30 +192,32 @@ class SparkEvaluation(rendering.Printed):
         """The values of metrics with one value for all users, such as ``coverage@10``."""
         metrics = self.job.over_users
         if not metrics or self.job.lists:
-            found: Mapping[str, float] = self.whole.get("over_users", {})
-            return found
+            result: Mapping[str, float] = self.whole.get("over_users", {})
+            return result
         by_item = self._unpacked("items")
         sums = by_item.groupBy("k", "i").agg({"x": "sum"})
         table = acted(sums.toDF("k", "i", "x").toArrow)
         numbers, listed, x = table["k"].to_numpy(), ids(table["i"]), table["x"].to_numpy()
         popularity: Any = self.job.arguments.popularity
-        named = [listed] if popularity is None else [listed, popularity.item_ids]
-        every = np.unique(np.concatenate([one for one in named if len(one)] or named))
+        id_arrays = [listed] if popularity is None else [listed, popularity.item_ids]
+        all_ids = np.unique(
+            np.concatenate([item_ids for item_ids in id_arrays if len(item_ids)] or id_arrays)
+        )
 
         def spread(items: Array, values: Array) -> Array:
-            found = np.zeros(len(every), values.dtype)
-            found[np.searchsorted(every, items)] = values
-            return found
+            result = np.zeros(len(all_ids), values.dtype)
+            result[np.searchsorted(all_ids, items)] = values
+            return result
 
         users = None if popularity is None else spread(popularity.item_ids, popularity.users)
-        known: Any = SimpleNamespace(n_catalogue=self.whole["n_catalogue"], item_users=users)
+        facts: Any = SimpleNamespace(n_catalogue=self.whole["n_catalogue"], item_users=users)
         added = {}
         for number, metric in metrics.items():
-            some, totals = numbers == number, self.whole["totals"][str(metric)]
-            added[metric] = Summed(spread(listed[some], x[some]), totals)
+            selected, totals = numbers == number, self.whole["totals"][str(metric)]
+            added[metric] = Summed(spread(listed[selected], x[selected]), totals)
 
-        def for_all(some: Sequence[Metric], *_: object) -> Float64:
-            return np.array([value_of(metric, known, added[metric]) for metric in some])
+        def for_all(selected: Sequence[Metric], *_: object) -> Float64:
+            return np.array([value_of(metric, facts, added[metric]) for metric in selected])
 
         together: Any = SimpleNamespace(for_all=for_all)
         return compute_for_all(together, list(metrics.values()), self.job.settled)
@@ -275,19 +279,21 @@ class SparkEvaluation(rendering.Printed):
         def column(name: str, kind: Any = np.float64) -> Any:
             return table[name].to_numpy().astype(kind, copy=False)[order]
 
-        whole = {name: self.whole[name] for name in OF_ALL if name in self.whole}
-        whole["over_users"] = self.over_users
-        same = "metrics protocol seed counts definitions timings inputs negative_gains binary_gains"
+        of_all = {name: self.whole[name] for name in OF_ALL if name in self.whole}
+        of_all["over_users"] = self.over_users
+        shared_fields = (
+            "metrics protocol seed counts definitions timings inputs negative_gains binary_gains"
+        )
         result = Evaluation(
             values={str(metric): column(f"m{n}") for n, metric in self.job.of_users.items()},
             reasons={str(m): column(f"r{n}", np.uint8) for n, m in enumerate(self.metrics)},
             chance={str(metric): column(f"c{n}") for n, metric in self.job.by_chance.items()},
             user_ids=user_ids[order],
             **{name: column(name, np.uint32 if name == "flags" else np.int64) for name in USERS},
-            **{name: getattr(self, name) for name in same.split()},
+            **{name: getattr(self, name) for name in shared_fields.split()},
             versions=versions(),
-            lists=None if whole.get("list_data") is None else whole["list_data"].lists,
-            **whole,
+            lists=None if of_all.get("list_data") is None else of_all["list_data"].lists,
+            **of_all,
         )
         if not self.job.lists:
             unknown = Interval.unknown(self.protocol.confidence, self.n_users, BY_ITEM)

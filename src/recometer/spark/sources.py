@@ -65,12 +65,12 @@ class Output:
         if self.item_factors is not None:
             item_ids, factors, item_bias = self.item_factors
             columns = {option: name for option, name in self.table.columns.items() if name}
-            own = _vectors(
-                rows[columns["vector"]].combine_chunks(), factors.shape[1], self.table.what
+            user_factors = _vectors(
+                rows[columns["vector"]].combine_chunks(), factors.shape[1], self.table.label
             )
             bias = _biases(rows[columns["bias"]], factors.dtype) if "bias" in columns else None
             return one_machine.Factors(
-                own.astype(factors.dtype, copy=False),
+                user_factors.astype(factors.dtype, copy=False),
                 factors,
                 user_bias=bias,
                 item_bias=item_bias,
@@ -102,19 +102,19 @@ class Interactions:
     value: str | Literal[False] | None = None
 
     @classmethod
-    def read(cls, data: object, what: str, *, time: object = False, **named: object) -> Table:
-        """Find the columns of a table of interactions; `named` has names given for a DataFrame."""
+    def read(cls, data: object, label: str, *, time: object = False, **columns: object) -> Table:
+        """Find the columns of a table of interactions; `columns` names those of a DataFrame."""
         if isinstance(data, cls):
-            for option, name in named.items():
+            for option, name in columns.items():
                 if name is not None:
                     raise InputError(
                         f"{option}={name!r} was given, but recometer.spark.Interactions names "
                         f"columns itself. Hint: rs.Interactions(frame, {option}={name!r})."
                     )
-            named = {"user": data.user, "item": data.item, "value": data.value}
+            columns = {"user": data.user, "item": data.item, "value": data.value}
             data = data.frame
-        wanted = {"user": None, "item": None, "value": None, **named, "time": time}
-        return Table.of(data, what, wanted)
+        requested = {"user": None, "item": None, "value": None, **columns, "time": time}
+        return Table.of(data, label, requested)
 
 
 @refusing
@@ -148,21 +148,21 @@ class Factors:
             self._table("user", self.user_factors, self.user_bias),
             self._table("item", self.item_factors, self.item_bias),
         ]
-        single = all(one.type_of("vector").elementType.typeName() == "float" for one in tables)
+        single = all(table.type_of("vector").elementType.typeName() == "float" for table in tables)
         casts = {"vector": f"array<{'float' if single else 'double'}>"}
-        users, items = (dataclasses.replace(one, casts=casts) for one in tables)
+        users, items = (dataclasses.replace(table, casts=casts) for table in tables)
         width = "float32" if single else "float64"
         text = f"Factors on Spark: {width} of column {self.vector!r}"
         like = _stand_in(one_machine.Factors([[0.0]], [[0.0]]), text)
         return Output("factors", users, {}, like, items)
 
     def _table(self, option: str, data: object, bias: str | None) -> Table:
-        what = f"{option}_factors"
-        frame = need_frame(data, what)
+        label = f"{option}_factors"
+        frame = need_frame(data, label)
         columns = {option: self.id, "vector": self.vector, "bias": bias}
         for name in filter(None, columns.values()):
             check_column("column", name, frame.columns)
-        table = Table(what, frame, columns)
+        table = Table(label, frame, columns)
         kind = table.type_of("vector")
         element = kind.elementType.typeName() if kind.typeName() == "array" else ""
         if element not in ("float", "double"):
@@ -170,7 +170,7 @@ class Factors:
             if kind.typeName() in ("udt", "vector", "vectorudt"):
                 hint = " Hint: pyspark.ml.functions.vector_to_array makes an array of a vector."
             raise ColumnError(
-                f"Column {self.vector!r} of {what} must hold arrays of float or double, found "
+                f"Column {self.vector!r} of {label} must hold arrays of float or double, found "
                 f"{kind.simpleString()}.{hint}"
             )
         return table
@@ -215,13 +215,13 @@ class Lists:
         return Output("lists", table, {"depth": self.depth}, like)
 
     def _of_rows(self, frame: Frame) -> Table:
-        wanted = {"user": self.user, "item": self.item, "rank": self.rank, "score": self.score}
-        for named, other in (("rank", "score"), ("score", "rank")):
-            if isinstance(wanted[named], str) and wanted[other] is None:
-                wanted[other] = False
-        table = Table.of(frame, "Lists", wanted, strict=("score",))
+        columns = {"user": self.user, "item": self.item, "rank": self.rank, "score": self.score}
+        for option, alternative in (("rank", "score"), ("score", "rank")):
+            if isinstance(columns[option], str) and columns[alternative] is None:
+                columns[alternative] = False
+        table = Table.of(frame, "Lists", columns, strict=("score",))
         if not table.has("rank"):
-            table = Table.of(frame, "Lists", wanted)
+            table = Table.of(frame, "Lists", columns)
         elif table.has("score"):
             rank, score = table.columns["rank"], table.columns["score"]
             raise InputError(
@@ -289,9 +289,9 @@ class Pairs:
         truths = {"relevance": self.relevance, "rating": self.rating}
         if sum(isinstance(name, str) for name in truths.values()) == 1:
             truths = {option: name or False for option, name in truths.items()}
-        wanted = {"user": self.user, "item": self.item, "score": self.score, **truths}
+        columns = {"user": self.user, "item": self.item, "score": self.score, **truths}
         required = ("user", "item", "score")
-        table = Table.of(self.frame, "Pairs", wanted, required=required, strict=("score",))
+        table = Table.of(self.frame, "Pairs", columns, required=required, strict=("score",))
         options = {**table.options, "threshold": self.threshold}
         # Let the single-machine source check the options, on a table of one row.
         row = {
@@ -301,13 +301,13 @@ class Pairs:
         }
         here = PairsHere.of_some_users(pa.table(row), **options)
         truth = next(filter(table.has, TRUTHS), None)
-        of = "no truth" if truth is None else f"truth of column {table.columns[truth]!r}"
-        text = f"Pairs on Spark: scores of column {table.columns['score']!r}, {of}"
+        truth_text = "no truth" if truth is None else f"truth of column {table.columns[truth]!r}"
+        text = f"Pairs on Spark: scores of column {table.columns['score']!r}, {truth_text}"
         return Output("pairs", table, {"threshold": self.threshold}, _stand_in(here, text))
 
 
-def read_output(data: object, what: str = "The first argument") -> Output:
-    """Return the output of a model; `what` is the name of the argument of `evaluate`."""
+def read_output(data: object, label: str = "The first argument") -> Output:
+    """Return the output of a model; `label` is the name of the argument of `evaluate`."""
     # A DataFrame of Spark Connect returns a column for any attribute.
     parts = ("userFactors", "itemFactors", "rank")
     if not is_frame(data) and all(hasattr(data, name) for name in parts):
@@ -316,7 +316,7 @@ def read_output(data: object, what: str = "The first argument") -> Output:
         return data.read()
     hint = "rs.Lists(frame), rs.Factors(user_factors, item_factors) or rs.Pairs(frame)"
     raise InputTypeError(
-        f"{what} on Spark must be a source, found {type(data).__name__}. Hint: with "
+        f"{label} on Spark must be a source, found {type(data).__name__}. Hint: with "
         f"import recometer.spark as rs, {hint}; or an ALSModel."
     )
 
@@ -341,22 +341,22 @@ def read_items(items: Table, kinds: IdKinds) -> tuple[Array, Array, Array | None
         raise InputError("item_factors has rows without an id or factors. Hint: drop them.")
     item_ids = ids(table["i"])
     order = np.argsort(item_ids, kind="stable")
-    factors = np.ascontiguousarray(_vectors(table["v"].combine_chunks(), None, items.what)[order])
+    factors = np.ascontiguousarray(_vectors(table["v"].combine_chunks(), None, items.label)[order])
     bias = _biases(table["b"], factors.dtype)[order] if items.has("bias") else None
     return item_ids[order], factors, bias
 
 
-def _vectors(column: Any, n_factors: int | None, what: str) -> Array:
+def _vectors(column: Any, n_factors: int | None, label: str) -> Array:
     """Return an Arrow column of arrays, which need equal lengths and no nulls, as a matrix."""
     import pyarrow.compute as pc
 
     lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
     width = n_factors if n_factors is not None else lengths[0] if len(lengths) else 0
-    wrong = lengths != width
+    differs = lengths != width
     flat = pc.list_flatten(column)
-    if wrong.any() or flat.null_count:
+    if differs.any() or flat.null_count:
         raise InputError(
-            f"A row of {what} has {lengths[wrong][0] if wrong.any() else 'missing'} factors, "
+            f"A row of {label} has {lengths[differs][0] if differs.any() else 'missing'} factors, "
             f"others have {width}. Hint: all rows need as many numbers."
         )
     return np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(len(lengths), int(width))

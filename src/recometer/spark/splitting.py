@@ -79,13 +79,13 @@ class SparkSplit:
 
     def interactions(self) -> tuple[Interactions, Interactions]:
         """Return test and train as interactions with named columns."""
-        named: tuple[Any, ...] = self.columns.user, self.columns.item, self.columns.value or False
-        return Interactions(self.test, *named), Interactions(self.train, *named)
+        columns: tuple[Any, ...] = self.columns.user, self.columns.item, self.columns.value or False
+        return Interactions(self.test, *columns), Interactions(self.train, *columns)
 
     def __repr__(self) -> str:
         counts = self.protocol.counts
-        found = ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in counts.items() if n)
-        return f"SparkSplit({found}; {self.protocol})"
+        parts = ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in counts.items() if n)
+        return f"SparkSplit({parts}; {self.protocol})"
 
     def unpersist(self) -> None:
         """Release the rows of all parts; Spark computes them again if needed."""
@@ -140,7 +140,7 @@ def split(
     >>> rs.evaluate(model, made.test, train=made.train)  # doctest: +SKIP
     """
     check_one_split(what, who, "recometer.spark.folds")
-    return _Work(**locals()).split(None)
+    return _Splitter(**locals()).split(None)
 
 
 @refusing
@@ -164,23 +164,23 @@ def folds(
     >>> for made in rs.folds(ratings, rm.split.KFold(5)):  # doctest: +SKIP
     ...     rs.evaluate(fitted(made.train), made.test, train=made.train)
     """
-    given = {"time": time, "partitions": partitions, **options}
-    bound = inspect.signature(split).bind(data, what, who=who, **given)
+    arguments = {"time": time, "partitions": partitions, **options}
+    bound = inspect.signature(split).bind(data, what, who=who, **arguments)
     bound.apply_defaults()
-    n, work = splitting.number_of_folds(what, who), _Work(**bound.arguments)
+    n, work = splitting.number_of_folds(what, who), _Splitter(**bound.arguments)
     return [work.split(fold) for fold in range(n)]
 
 
-class _Work:
+class _Splitter:
     """The data, and the settings of all folds."""
 
     def __init__(
-        self, data: object, what: Any, who: Any, *, untested: Any, seed: int, **given: Any
+        self, data: object, what: Any, who: Any, *, untested: Any, seed: int, **options: Any
     ) -> None:
         check_kind(what, (What, Folding), "what")
         check_kind(who, (Who, UserFolds), "who")
         check_untested(untested)
-        self.keep, self.partitions = flag("keep", given.pop("keep")), given.pop("partitions")
+        self.keep, self.partitions = flag("keep", options.pop("keep")), options.pop("partitions")
         check_partitions(self.partitions)
         for part in (what, who):
             kind = type(part).__name__
@@ -190,8 +190,8 @@ class _Work:
                     f"{kind} is not for Spark: {GONE[kind]}. Hint: recometer.split of "
                     "frame.toArrow() has it, for several million users."
                 )
-        least = {name: check_whole(name, given.pop(name)) for name in ("min_train", "min_test")}
-        self.table = Interactions.read(data, "data", **given)
+        least = {name: check_whole(name, options.pop(name)) for name in ("min_train", "min_test")}
+        self.table = Interactions.read(data, "data", **options)
         kinds_of([self.table])
         self.frame, self.n_rows = self.table.frame, int(acted(self.table.frame.count))
         self.who, self.what = who, self._settled(what)
@@ -228,8 +228,8 @@ class _Work:
         }
         parts["remainder"] = parts["remainder"] if apart else None
         columns = {option: name or None for option, name in self.table.options.items()}
-        named = Columns.from_dict(columns)
-        return SparkSplit(**parts, protocol=protocol, columns=named, rows=rows, kept=kept)
+        column_names = Columns.from_dict(columns)
+        return SparkSplit(**parts, protocol=protocol, columns=column_names, rows=rows, kept=kept)
 
     def _assigned(self, users: Frame, fold: int | None) -> Frame:
         """Return all rows with the part of each row."""
@@ -311,8 +311,8 @@ def audit(
     sides = {"train": train, "test": test}
     if test is None:
         sides, columns = _of_split(train, columns)
-    given: Any = {"min_positives": min_positives, "min_candidates": min_candidates}
-    rules = Protocol(relevant_from=relevant_from, **given)
+    minimums: Any = {"min_positives": min_positives, "min_candidates": min_candidates}
+    rules = Protocol(relevant_from=relevant_from, **minimums)
     tables = {name: Interactions.read(data, name, **columns) for name, data in sides.items()}
     if tables["train"].has("session") > tables["test"].has("session"):
         raise without_sessions("train")
@@ -338,7 +338,9 @@ def _facts(tables: Mapping[str, Table], rules: Protocol) -> Facts:
     if few:
         rows = test.select(("user", "item"), kinds).join(unseen, "i", "left_semi")
         cells["unseen"] = rows.select("u", "i").toDF("u", "c")
-    on_executors = {name: dataclasses.replace(one, frame=None) for name, one in tables.items()}
+    on_executors = {
+        name: dataclasses.replace(side_table, frame=None) for name, side_table in tables.items()
+    }
 
     def run(batches: Any) -> Any:
         for block in blocks(batches):
@@ -382,7 +384,7 @@ def _times(table: Table, kinds: IdKinds) -> Array:
     from pyspark.sql import functions
 
     name = str(table.columns["time"])
-    what, latest = f"times (column {name!r})", "max(t)"
+    label, latest = f"times (column {name!r})", "max(t)"
     if table.type_of("time").simpleString() == "string":
         latest = "max(struct(try_cast(t AS double), t)).t"
     rows = table.select((*IdKinds._fields, "time"), kinds)
@@ -391,9 +393,9 @@ def _times(table: Table, kinds: IdKinds) -> Array:
 
     def run(batches: Any) -> Any:
         for batch in filter(len, batches):
-            yield batch.take(representative(times_of(pl.Series(batch.column(0)), what)))
+            yield batch.take(representative(times_of(pl.Series(batch.column(0)), label)))
 
-    return times_of(pl.Series(acted(frame.mapInArrow(run, frame.schema).toArrow)["t"]), what)
+    return times_of(pl.Series(acted(frame.mapInArrow(run, frame.schema).toArrow)["t"]), label)
 
 
 def _of_split(split: object, columns: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -402,10 +404,10 @@ def _of_split(split: object, columns: dict[str, Any]) -> tuple[dict[str, Any], d
             f"An audit needs train and test, or a SparkSplit, found only {type(split).__name__}. "
             "Hint: rs.audit(train, test)."
         )
-    named = next((option for option, name in columns.items() if name is not None), None)
-    if named is not None:
-        raise InputError(f"{named}= was given, but a SparkSplit knows its columns. Hint: omit it.")
-    rest = split.remainder
-    train = split.train if rest is None else split.train.unionByName(rest)
+    passed = next((option for option, name in columns.items() if name is not None), None)
+    if passed is not None:
+        raise InputError(f"{passed}= was given, but a SparkSplit knows its columns. Hint: omit it.")
+    remainder = split.remainder
+    train = split.train if remainder is None else split.train.unionByName(remainder)
     columns = {option: name or False for option, name in split.columns._asdict().items()}
     return {"train": train, "test": split.test}, columns

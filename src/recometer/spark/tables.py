@@ -66,9 +66,9 @@ INSTALL = (
 )
 
 
-def refusing(made: Made) -> Made:
+def refusing(target: Made) -> Made:
     """Let a function or a class raise an error for arguments that are `NOT_HERE`."""
-    function: Any = made.__init__ if isinstance(made, type) else made  # type: ignore[misc]
+    function: Any = target.__init__ if isinstance(target, type) else target  # type: ignore[misc]
     refused = NOT_HERE.keys() - inspect.signature(function).parameters.keys()
 
     @functools.wraps(function)
@@ -77,9 +77,9 @@ def refusing(made: Made) -> Made:
             raise InputError(f"{name}= is not for Spark: {NOT_HERE[name]}.")
         return function(*args, **options)
 
-    if isinstance(made, type):
-        made.__init__ = checked  # type: ignore[misc]
-        return made
+    if isinstance(target, type):
+        target.__init__ = checked  # type: ignore[misc]
+        return target
     return checked  # type: ignore[return-value]
 
 
@@ -99,26 +99,26 @@ class Table:
     and perhaps a field for scores.
     """
 
-    what: str  # "test", "train", ...
+    label: str  # "test", "train", ...
     frame: Frame  # None on executors
     columns: Mapping[str, str | None]  # "user", "session", "item", "value", ...
     entry: str | None = None
     casts: Mapping[str, str] = dataclasses.field(default_factory=dict)  # Spark types of columns
 
     @classmethod
-    def of(cls, data: object, what: str, wanted: Mapping[str, Any], **options: Any) -> Table:
+    def of(cls, data: object, label: str, requested: Mapping[str, Any], **options: Any) -> Table:
         """Find the columns in the same way as without Spark; `options` go to `choose_columns`."""
-        frame = need_frame(data, what)
+        frame = need_frame(data, label)
         try:
-            columns = choose_columns(frame.columns, wanted, **options)
+            columns = choose_columns(frame.columns, requested, **options)
         except ColumnError as error:
-            error.args = (f"{what}: {error}",)
+            error.args = (f"{label}: {error}",)
             raise
         user = columns["user"]
         if isinstance(user, ColumnPair):
             del columns["user"]
             columns = {**dict(zip(("user", "session"), user.parts, strict=True)), **columns}
-        return cls(what, frame, columns)
+        return cls(label, frame, columns)
 
     def has(self, option: str) -> bool:
         """Return whether the table has such a column."""
@@ -132,9 +132,9 @@ class Table:
     @property
     def options(self) -> dict[str, Any]:
         """The names of the columns, as arguments of the single-machine readers."""
-        named: dict[str, Any] = {option: name or False for option, name in self.columns.items()}
-        session = named.pop("session", False)
-        return {**named, "user": [named["user"], session]} if session else named
+        columns: dict[str, Any] = {option: name or False for option, name in self.columns.items()}
+        session = columns.pop("session", False)
+        return {**columns, "user": [columns["user"], session]} if session else columns
 
     def type_of(self, option: str) -> Any:
         """Return the Spark type of a column, or for arrays, the type of their elements."""
@@ -198,7 +198,7 @@ class Table:
                 where = "arrays" if nested else "rows"
                 how = "filter(items, item -> item IS NOT NULL)" if nested else "frame.dropna()"
                 raise InputError(
-                    f"{self.what} has {where} in which the {option} is missing. Hint: drop them: "
+                    f"{self.label} has {where} in which the {option} is missing. Hint: drop them: "
                     f"{how}."
                 )
         return pa.table(columns)
@@ -214,15 +214,16 @@ def kinds_of(tables: Iterable[Table]) -> IdKinds:
             kind = "bigint" if name in INTEGERS else "string"
             if kind == "string" and not name.startswith(("string", "varchar", "char")):
                 raise InputTypeError(
-                    f"The column {table.columns[option]!r} of {table.what} holds {option}s as "
+                    f"The column {table.columns[option]!r} of {table.label} holds {option}s as "
                     f"{name}; on Spark they are integers or strings. Hint: cast it to bigint or to "
                     "string, in all tables."
                 )
-            what, same = first.setdefault(option, (table.what, kind))
-            if same != kind:
+            first_label, first_kind = first.setdefault(option, (table.label, kind))
+            if first_kind != kind:
                 raise InputTypeError(
-                    f"The {option} ids of {what} are {words[same]}, those of {table.what} "
-                    f"{words[kind]}. Hint: cast one of them, so that both have one type."
+                    f"The {option} ids of {first_label} are {words[first_kind]}, those of "
+                    f"{table.label} {words[kind]}. Hint: cast one of them, so that both have one "
+                    "type."
                 )
     return IdKinds(**{option: kind for option, (_, kind) in first.items()})
 
@@ -255,10 +256,10 @@ def too_many_rows(user: object, n_rows: int, why: str) -> InputError:
     )
 
 
-def without_sessions(what: str) -> InputError:
+def without_sessions(label: str) -> InputError:
     """Return the error for a table with sessions if test has none."""
     return InputError(
-        f"{what} has sessions of users, but test has none. Hint: test=rs.Interactions(frame, "
+        f"{label} has sessions of users, but test has none. Hint: test=rs.Interactions(frame, "
         "user=['user', 'session']); or leave them out."
     )
 
@@ -268,12 +269,12 @@ def is_frame(data: object) -> bool:
     return type(data).__module__.startswith("pyspark.sql.") and hasattr(data, "mapInArrow")
 
 
-def need_frame(data: object, what: str) -> Frame:
+def need_frame(data: object, label: str) -> Frame:
     """Return a DataFrame, or raise InputTypeError for anything else."""
     if is_frame(data):
         return data
     raise InputTypeError(
-        f"{what} must be a DataFrame of Spark, found {type(data).__name__}. Hint: "
+        f"{label} must be a DataFrame of Spark, found {type(data).__name__}. Hint: "
         "spark.createDataFrame(...) makes one; recometer.evaluate reads data on this machine."
     )
 
@@ -285,8 +286,8 @@ def quoted(name: str) -> str:
 
 def check_partitions(number: object) -> None:
     """Raise InputError unless a number of partitions is None or possible in Spark."""
-    whole = isinstance(number, int) and not isinstance(number, bool) and 0 < number < 2**31
-    if number is not None and not whole:
+    valid = isinstance(number, int) and not isinstance(number, bool) and 0 < number < 2**31
+    if number is not None and not valid:
         raise InputError(
             f"partitions={errors.brief(number)} must be a whole number, at least 1. Hint: None "
             "lets the size of the data decide."
@@ -346,5 +347,5 @@ def acted(call: Callable[[], Any], cells: Mapping[str, Frame] | None = None) -> 
 
 def ids(column: Any) -> Array:
     """Return an Arrow column of ids as an array."""
-    whole = str(column.type) == "int64"
-    return column.to_numpy() if whole else np.array(column.to_pylist(), object)
+    is_integer = str(column.type) == "int64"
+    return column.to_numpy() if is_integer else np.array(column.to_pylist(), object)

@@ -84,7 +84,7 @@ def at_cutoffs(name: str, *cutoffs: int) -> list[Metric]:
     """Return the metric with each set of parameters, at some cut-offs and perhaps without one."""
     found = []
     for parameters in variants(name):
-        definition = METRICS[name].given(parameters.items())
+        definition = METRICS[name].with_parameters(parameters.items())
         some: list[int | None] = [] if definition.cutoff == "none" else [*cutoffs]
         # Metrics that only depend on the set of the first places say nothing without a cut-off.
         if definition.cutoff != "required" and not definition.order_free:

@@ -34,7 +34,7 @@ EVERY_METRIC = [
     for name in METRICS
     for parameters in variants(name)
     for cutoff in (None, 1, 2, 4, 7)
-    if METRICS[name].given(parameters.items()).cutoff
+    if METRICS[name].with_parameters(parameters.items()).cutoff
     in (("none", "optional") if cutoff is None else ("required", "optional"))
 ]
 AVERAGED = [metric for metric in EVERY_METRIC if metric.definition.averages_ties]

@@ -144,20 +144,20 @@ def subtopic_recall(
     for subtopic retrieval.
     """
     categories = needed(data.categories)
-    found = np.empty((data.n_users, len(cutoffs)))
+    counts = np.empty((data.n_users, len(cutoffs)))
     ones = np.ones(data.lists.n_items)
-    wanted = None
+    relevant_categories = None
     if denominator == "relevant":
-        wanted = _relevant(data) @ categories
+        relevant_categories = _relevant(data) @ categories
     for column, cutoff in enumerate(cutoffs.tolist()):
         listed = listing(data, cutoff, ones)
         covered = (listed.multiply(_relevant(data)).tocsr() if relevant else listed) @ categories
-        if wanted is not None:
-            covered = covered.multiply(wanted).tocsr()
-        found[:, column] = np.diff(covered.indptr)
-    if wanted is not None:
-        return ratio(found, np.diff(wanted.indptr)[:, np.newaxis])
-    return found / (cutoffs if denominator == "cutoff" else max(categories.shape[1], 1))
+        if relevant_categories is not None:
+            covered = covered.multiply(relevant_categories).tocsr()
+        counts[:, column] = np.diff(covered.indptr)
+    if relevant_categories is not None:
+        return ratio(counts, np.diff(relevant_categories.indptr)[:, np.newaxis])
+    return counts / (cutoffs if denominator == "cutoff" else max(categories.shape[1], 1))
 
 
 @list_metric(
@@ -200,8 +200,8 @@ def alpha_ndcg(data: ListData, cutoffs: Int64, *, alpha: float = 0.5) -> Float64
     before[order] = _number_in_run(key[order])
     power = powers(1 - alpha, items.shape[1])[before]
     gain = sum_by_user(user[row] * items.shape[1] + place[row], power, items.size)
-    found = sums_within(gain.reshape(items.shape) * log_discount(items.shape[1]), cutoffs)
-    return ratio(found, _best_sums(data, cutoffs, 1 - alpha))
+    sums = sums_within(gain.reshape(items.shape) * log_discount(items.shape[1]), cutoffs)
+    return ratio(sums, _best_sums(data, cutoffs, 1 - alpha))
 
 
 @list_metric(
@@ -270,7 +270,7 @@ def _divergence(
     return halves / 2
 
 
-def _best_sums(data: ListData, cutoffs: Int64, kept: float) -> Float64:
+def _best_sums(data: ListData, cutoffs: Int64, factor: float) -> Float64:
     """Return the sums of discounted gains of the best order, found greedily, item by item."""
     test, relevant = needed(data.test), needed(data.relevant)
     categories = needed(data.categories)
@@ -280,22 +280,22 @@ def _best_sums(data: ListData, cutoffs: Int64, kept: float) -> Float64:
     number = pairs(user[row], category, categories.shape[1])
     key, topic = np.unique(number, return_inverse=True)
     worth = np.ones(len(key))
-    left = np.ones(len(rows), bool)
+    available = np.ones(len(rows), bool)
     begin = np.flatnonzero(begins(user))  # the first row of each user
     most = largest(np.diff(begin, append=len(rows)))
     gains = np.zeros((data.n_users, min(largest(cutoffs), most)))
     for step in range(gains.shape[1]):
-        gain = np.where(left, sum_by_user(row, worth[topic], len(rows)), -1.0)
+        gain = np.where(available, sum_by_user(row, worth[topic], len(rows)), -1.0)
         best = np.maximum.reduceat(gain, begin)
-        is_best = left & (gain == np.repeat(best, np.diff(begin, append=len(rows))))
+        is_best = available & (gain == np.repeat(best, np.diff(begin, append=len(rows))))
         chosen = np.flatnonzero(is_best)
         chosen = chosen[begins(user[chosen])]  # each user's first such row
         gains[user[chosen], step] = gain[chosen]
-        left[chosen] = False
-        taken = np.zeros(len(rows), bool)
-        taken[chosen] = True
+        available[chosen] = False
+        was_chosen = np.zeros(len(rows), bool)
+        was_chosen[chosen] = True
         # A topic belongs to one user, and an item has it only once, so no index occurs twice.
-        worth[topic[taken[row]]] *= kept
+        worth[topic[was_chosen[row]]] *= factor
     return sums_within(gains * log_discount(gains.shape[1]), cutoffs)
 
 
@@ -309,26 +309,26 @@ def _shares(data: ListData, counts: scipy.sparse.csr_array) -> scipy.sparse.csr_
 
     categories = needed(data.categories)
 
-    def of_items() -> scipy.sparse.csr_array:
+    def per_item() -> scipy.sparse.csr_array:
         width = np.diff(categories.indptr)
         parts = np.reciprocal(np.repeat(width, width), dtype=np.float64)
         return scipy.sparse.csr_array(
             (parts, categories.indices, categories.indptr), shape=categories.shape
         )
 
-    found: scipy.sparse.csr_array = counts @ data.keep("parts of categories", of_items)
-    found.sort_indices()
-    row = _rows(found)
-    total = sum_by_user(row, found.data, found.shape[0])
-    found.data = found.data / total[row]
-    return found
+    shares: scipy.sparse.csr_array = counts @ data.keep("parts of categories", per_item)
+    shares.sort_indices()
+    row = _rows(shares)
+    total = sum_by_user(row, shares.data, shares.shape[0])
+    shares.data = shares.data / total[row]
+    return shares
 
 
 def _relevant(data: ListData) -> scipy.sparse.csr_array:
     """Return a sparse matrix [n_users, n_items] with 1 for each relevant item."""
     test, relevant = needed(data.test), needed(data.relevant)
-    some = test.rows(relevant)
-    return _table(data, some, np.ones(len(some.items)))
+    side = test.rows(relevant)
+    return _table(data, side, np.ones(len(side.items)))
 
 
 def _table(data: ListData, side: Side, worth: Float64) -> scipy.sparse.csr_array:
@@ -338,14 +338,14 @@ def _table(data: ListData, side: Side, worth: Float64) -> scipy.sparse.csr_array
     return scipy.sparse.csr_array((worth, side.items, side.indptr), shape=shape)
 
 
-def _at(table: scipy.sparse.csr_array, where: scipy.sparse.csr_array) -> Float64:
+def _at(table: scipy.sparse.csr_array, entries: scipy.sparse.csr_array) -> Float64:
     """Return the values of a table at the entries of another table."""
-    wanted = pairs(_rows(where), where.indices, table.shape[1])
-    has = pairs(_rows(table), table.indices, table.shape[1])
-    found = np.zeros(len(wanted))
-    held = among(wanted, has)
-    found[held] = table.data[np.searchsorted(has, wanted[held])]
-    return found
+    keys = pairs(_rows(entries), entries.indices, table.shape[1])
+    table_keys = pairs(_rows(table), table.indices, table.shape[1])
+    values = np.zeros(len(keys))
+    present = among(keys, table_keys)
+    values[present] = table.data[np.searchsorted(table_keys, keys[present])]
+    return values
 
 
 def _categories_of(categories: Any, items: Int64) -> tuple[Int64, Int64]:

@@ -148,11 +148,11 @@ class ListData(Record):
         return _keep(self.kept_of_users, name, compute)
 
 
-def _keep(kept: dict[Hashable, Any], name: Hashable, compute: Callable[[], Kept]) -> Kept:
-    if name not in kept:
-        kept[name] = compute()
-    found: Kept = kept[name]
-    return found
+def _keep(cache: dict[Hashable, Any], name: Hashable, compute: Callable[[], Kept]) -> Kept:
+    if name not in cache:
+        cache[name] = compute()
+    result: Kept = cache[name]
+    return result
 
 
 def sums_within(values: Array, cutoffs: Int64) -> Float64:
@@ -165,14 +165,14 @@ def sums_within(values: Array, cutoffs: Int64) -> Float64:
         return np.zeros((n_users, len(cutoffs)))
     # Add up in sequence, so that a sum does not depend on the other cut-offs, to the last bit.
     running = np.cumsum(values, axis=1, dtype=np.float64)
-    found: Float64 = running[:, np.minimum(cutoffs, width) - 1]
-    return found
+    sums: Float64 = running[:, np.minimum(cutoffs, width) - 1]
+    return sums
 
 
 def lengths(lists: TopLists, cutoffs: Int64) -> Int64:
     """Count the items within each cut-off: int64 [n_users, n_cutoffs]."""
-    found: Int64 = np.minimum(lists.lengths[:, np.newaxis], cutoffs)
-    return found
+    counts: Int64 = np.minimum(lists.lengths[:, np.newaxis], cutoffs)
+    return counts
 
 
 def of_listed(values: Array, items: Int64) -> Array:
@@ -260,16 +260,16 @@ def log2(values: Array) -> Float64:
 def relevant_places(data: ListData) -> Bool:
     """Return a mask of the places of lists that have a relevant item: bool [n_users, width]."""
     test, relevant = needed(data.test), needed(data.relevant)
-    return _held(data, test.user[relevant], test.items[relevant])
+    return _places_with(data, test.user[relevant], test.items[relevant])
 
 
 def history_places(data: ListData) -> Bool:
     """Return a mask of the places of lists with an item that the user has in train."""
     train = needed(data.train)
-    return _held(data, train.user, train.items)
+    return _places_with(data, train.user, train.items)
 
 
-def _held(data: ListData, user: Int64, item: Int64) -> Bool:
+def _places_with(data: ListData, user: Int64, item: Int64) -> Bool:
     items = data.lists.items
     rows = np.arange(data.n_users)[:, np.newaxis]
     numbers = np.sort(pairs(user, item, data.n_items))
@@ -284,6 +284,6 @@ def listing(data: ListData, cutoff: int, worth: Float64) -> scipy.sparse.csr_arr
     listed = items >= 0
     indptr = np.zeros(data.n_users + 1, np.int64)
     np.cumsum(np.count_nonzero(listed, axis=1), out=indptr[1:])
-    which = items[listed]
+    listed_items = items[listed]
     shape = (data.n_users, data.lists.n_items)
-    return scipy.sparse.csr_array((worth[which], which, indptr), shape=shape)
+    return scipy.sparse.csr_array((worth[listed_items], listed_items, indptr), shape=shape)

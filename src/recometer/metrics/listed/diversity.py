@@ -169,16 +169,16 @@ def history_similarity(data: ListData) -> Float64:
     shape = (data.n_users, data.lists.n_items)
     table = scipy.sparse.csr_array((worth, train.items, train.indptr), shape=shape)
     history: Any = table @ features
-    found = np.zeros(items.shape)
+    similarities = np.zeros(items.shape)
     for place in range(items.shape[1]):
         users = np.flatnonzero(items[:, place] >= 0)
-        which = items[users, place]
+        listed = items[users, place]
         if isinstance(features, np.ndarray):
-            product = np.einsum("uf,uf->u", features[which], history[users])
+            product = np.einsum("uf,uf->u", features[listed], history[users])
         else:
-            product = features[which].multiply(history[users]).sum(axis=1)
-        found[users, place] = product * scale[which]
-    return found
+            product = features[listed].multiply(history[users]).sum(axis=1)
+        similarities[users, place] = product * scale[listed]
+    return similarities
 
 
 def _sums_of_cosine(data: ListData, cutoffs: Int64) -> Float64:
@@ -190,13 +190,13 @@ def _directions(data: ListData) -> tuple[Features, Float64]:
     """Return features without NaN, and 1 / the norm of each item's features (0 if all are 0)."""
     features = _features(data)
 
-    def of_items() -> Float64:
+    def per_item() -> Float64:
         length = np.sqrt(_squares(features))
         # A row of NaN makes the user's value undefined; it must not affect other users.
         return ratio(np.ones(len(length)), np.nan_to_num(length))
 
     without_nan: Features = data.keep("features without NaN", lambda: _without_nan(features))
-    return without_nan, data.keep("one by length", of_items)
+    return without_nan, data.keep("one by length", per_item)
 
 
 def _sums_of_differing(data: ListData, cutoffs: Int64) -> Float64:
@@ -248,8 +248,8 @@ def _sums_of_pairs(data: ListData, cutoffs: Int64, distance: str) -> Float64:
             # Do not use a matrix product: its last bits depend on the processor, and
             # cancellation would lose digits.
             for place in range(1, items.shape[1]):
-                apart = vectors[:, :place] - vectors[:, place : place + 1]
-                length = np.sqrt(np.einsum("uid,uid->ui", apart, apart))
+                differences = vectors[:, :place] - vectors[:, place : place + 1]
+                length = np.sqrt(np.einsum("uid,uid->ui", differences, differences))
                 sums[users, place] = length.sum(axis=1)
         else:
             # These products are counts, which are exact in any order of summation.
@@ -257,17 +257,17 @@ def _sums_of_pairs(data: ListData, cutoffs: Int64, distance: str) -> Float64:
             both = both.astype(np.float64)
             own = np.einsum("uii->ui", both)
             either = own[:, :, np.newaxis] + own[:, np.newaxis, :] - both
-            apart = 1 - np.divide(both, either, out=np.ones(both.shape), where=either > 0)
-            sums[users] = np.triu(apart, 1).sum(axis=1)
+            differences = 1 - np.divide(both, either, out=np.ones(both.shape), where=either > 0)
+            sums[users] = np.triu(differences, 1).sum(axis=1)
     sums[items < 0] = 0
     return sums_within(np.nan_to_num(sums), cutoffs)
 
 
-def _batches(items: Int64, features: Features, whether: bool) -> Iterator[tuple[slice, Array]]:
-    """Yield the features of the listed items, [some users, width, n_features], batch by batch.
+def _batches(items: Int64, features: Features, binary: bool) -> Iterator[tuple[slice, Array]]:
+    """Yield the features of the listed items, [n_batch, width, n_features], batch by batch.
 
-    For sparse features, only the columns that a user's items have are kept. With `whether`, values
-    other than 0 are replaced by 1.
+    For sparse features, only the columns that a user's items have are kept. With `binary`, nonzero
+    values are replaced by 1.
     """
     n_users, width = items.shape
     if isinstance(features, np.ndarray):
@@ -275,10 +275,12 @@ def _batches(items: Int64, features: Features, whether: bool) -> Iterator[tuple[
     else:
         n_columns = width * int(np.diff(features.indptr).max(initial=0))
     for users in slices(n_users, BATCH // max(width * n_columns, 1)):
-        found = items[users]
+        listed = items[users]
         vectors: Array
-        vectors = features[found] if isinstance(features, np.ndarray) else _compact(features, found)
-        yield users, np.not_equal(vectors, 0).astype(np.float32) if whether else vectors
+        vectors = (
+            features[listed] if isinstance(features, np.ndarray) else _compact(features, listed)
+        )
+        yield users, np.not_equal(vectors, 0).astype(np.float32) if binary else vectors
 
 
 def _features(data: ListData) -> Features:

@@ -71,19 +71,19 @@ def exposure_of_groups(
     )
 
 
-def _shares(data: ListData, of_items: Float64 | Int64) -> Float64:
-    found = _sums(data, of_items)
-    total = found.sum()
-    return found / total if total else np.full(len(found), np.nan)
+def _shares(data: ListData, values: Float64 | Int64) -> Float64:
+    sums = _sums(data, values)
+    total = sums.sum()
+    return sums / total if total else np.full(len(sums), np.nan)
 
 
-def _sums(data: ListData, of_items: Float64 | Int64) -> Float64:
+def _sums(data: ListData, values: Float64 | Int64) -> Float64:
     """Add up the values of each group's items; the last entry is for items without a group."""
     groups = needed(data.categories)
     width = np.diff(groups.indptr)
-    part = np.repeat(of_items / np.maximum(width, 1), width)
-    found = sums_of(groups.indices, part, groups.shape[1])
-    return np.append(found, of_items[width == 0].sum())
+    part = np.repeat(values / np.maximum(width, 1), width)
+    sums = sums_of(groups.indices, part, groups.shape[1])
+    return np.append(sums, values[width == 0].sum())
 
 
 def attention_of_items(
@@ -91,8 +91,8 @@ def attention_of_items(
 ) -> scipy.sparse.csr_array:
     """Return the attention that each item gets from each user's list: sparse [n_users, n_items]."""
     d = places_discount(data.first(cutoff).shape[1], discount, patience)
-    found: scipy.sparse.csr_array = placed(data, cutoff, d).T
-    return found
+    attention: scipy.sparse.csr_array = placed(data, cutoff, d).T
+    return attention
 
 
 def shares_of_groups(attention: scipy.sparse.csr_array, data: ListData) -> Float64:
@@ -102,8 +102,8 @@ def shares_of_groups(attention: scipy.sparse.csr_array, data: ListData) -> Float
     """
     groups = needed(data.categories).astype(np.float64)
     width = np.maximum(np.diff(groups.indptr), 1)
-    found = attention @ (groups / width[:, np.newaxis]).tocsr()
-    sums: Float64 = found.toarray()
+    by_group = attention @ (groups / width[:, np.newaxis]).tocsr()
+    sums: Float64 = by_group.toarray()
     total = sums.sum(axis=1, keepdims=True)
     shares: Float64 = np.divide(sums, total, out=np.full_like(sums, np.nan), where=total > 0)
     return shares
@@ -130,17 +130,17 @@ def rank_fairness(shares: Float64, target: Float64) -> Float64:
     divergence.
     """
     middle = (shares + target) / 2
-    away = (_divergence(shares, middle) + _divergence(target, middle)) / 2
-    return np.where(np.isnan(shares).any(axis=1), np.nan, 1 - away)
+    divergence = (_divergence(shares, middle) + _divergence(target, middle)) / 2
+    return np.where(np.isnan(shares).any(axis=1), np.nan, 1 - divergence)
 
 
-def _divergence(of: Float64, middle: Float64) -> Float64:
-    parts = np.broadcast_to(of, middle.shape)
-    there = parts > 0
+def _divergence(shares: Float64, middle: Float64) -> Float64:
+    parts = np.broadcast_to(shares, middle.shape)
+    positive = parts > 0
     terms = np.zeros(middle.shape)
-    terms[there] = parts[there] * log2(parts[there] / middle[there])
-    found: Float64 = terms.sum(axis=1)
-    return found
+    terms[positive] = parts[positive] * log2(parts[positive] / middle[positive])
+    divergence: Float64 = terms.sum(axis=1)
+    return divergence
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -180,24 +180,26 @@ def expected_exposure(
     """
     test, relevant = needed(data.test), needed(data.relevant)
     users, items = users_of(test.indptr)[relevant], test.items[relevant]
-    found = np.bincount(users, minlength=data.n_users)
+    n_relevant = np.bincount(users, minlength=data.n_users)
     lacking = data.lists.uncatalogued
     invented = np.setdiff1d(np.zeros(0, np.int64) if lacking is None else lacking, test.items)
     candidates = np.full(data.n_users, data.n_items - len(invented))
     if data.train is not None:
         candidates -= np.diff(data.train.indptr)
     above = np.cumsum(worth)
-    until = above[np.minimum(found, len(worth)) - 1]
-    others = candidates - found
-    rest = above[np.minimum(candidates, len(worth)) - 1] - until
-    of_relevant, of_others = ratio(until, found), ratio(rest, others)
+    until = above[np.minimum(n_relevant, len(worth)) - 1]
+    n_others = candidates - n_relevant
+    remaining = above[np.minimum(candidates, len(worth)) - 1] - until
+    of_relevant, of_others = ratio(until, n_relevant), ratio(remaining, n_others)
 
-    got = np.bincount(users, np.asarray(attention[users, items]).ravel(), data.n_users)
+    attention_to_relevant = np.bincount(
+        users, np.asarray(attention[users, items]).ravel(), data.n_users
+    )
     total = np.asarray(attention.sum(axis=1)).ravel()
     if len(invented):
         total = total - np.asarray(attention[:, invented].sum(axis=1)).ravel()
     disparity = np.asarray(attention.multiply(attention).sum(axis=1)).ravel()
-    relevance = got * of_relevant + (total - got) * of_others
-    ideal = found * of_relevant**2 + others * of_others**2
+    relevance = attention_to_relevant * of_relevant + (total - attention_to_relevant) * of_others
+    ideal = n_relevant * of_relevant**2 + n_others * of_others**2
     sums = disparity, relevance, disparity - 2 * relevance + ideal
-    return ExpectedExposure(*(np.where(found > 0, one, np.nan) for one in sums))
+    return ExpectedExposure(*(np.where(n_relevant > 0, values, np.nan) for values in sums))

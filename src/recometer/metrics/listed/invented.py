@@ -42,9 +42,9 @@ def unknown_items(data: ListData, cutoffs: Int64) -> Float64:
     ("hallucinations").
     """
     unknown = of_listed(~needed(data.in_catalogue), data.lists.items)
-    # An item that stands for a repeat is not in the catalogue, but the repeated item may be.
-    kept = data.lists.repeats[:, : data.lists.depth] == KEPT_REPEAT
-    unknown[:, : kept.shape[1]] &= ~kept
+    # A kept repeat is a separate item that the catalogue lacks, although the item itself may exist.
+    kept_repeats = data.lists.repeats[:, : data.lists.depth] == KEPT_REPEAT
+    unknown[:, : kept_repeats.shape[1]] &= ~kept_repeats
     return ratio(sums_within(unknown, cutoffs), lengths(data.lists, cutoffs).astype(float))
 
 
@@ -90,9 +90,9 @@ def valid(data: ListData, cutoffs: Int64) -> Float64:
     ----------
     Jiang, Wang, Ma, Clarke, Wang, Wu & Zhang 2025, Beyond utility: evaluating LLM as recommender.
     """
-    found = of_listed(needed(data.in_catalogue), data.lists.items)
+    in_catalogue = of_listed(needed(data.in_catalogue), data.lists.items)
     running = np.zeros((data.n_users, data.lists.depth + 1))
-    np.cumsum(found, axis=1, out=running[:, 1:])
+    np.cumsum(in_catalogue, axis=1, out=running[:, 1:])
     listed = _places(data.lists, cutoffs).listed
     return np.take_along_axis(running, listed, axis=1) / cutoffs
 

@@ -43,14 +43,14 @@ def _novelty(
 ) -> Float64:
     """Add up the self-information of the listed items, in bits: float64 [n_users, n_cutoffs]."""
 
-    def of_items() -> Float64:
+    def per_item() -> Float64:
         count = needed(data.item_users).astype(np.float64)
         total = needed(data.n_train_users)
         if probability == "interactions":
             total = needed(data.n_train_interactions)
         seen = count > 0
-        known = np.maximum(count, 1) if unseen != "epsilon" else count + EPSILON
-        bits: Float64 = math.log2(max(total, 1)) - log2(known)
+        users_of_item = np.maximum(count, 1) if unseen != "epsilon" else count + EPSILON
+        bits: Float64 = math.log2(max(total, 1)) - log2(users_of_item)
         if unseen in ("dropped", "zero"):
             bits[~seen] = 0
         elif unseen == "largest":
@@ -61,13 +61,13 @@ def _novelty(
         return bits
 
     key = ("novelty", probability, unseen, normalised)
-    return sums_within(of_listed(data.keep(key, of_items), data.lists.items), cutoffs)
+    return sums_within(of_listed(data.keep(key, per_item), data.lists.items), cutoffs)
 
 
 def _popularity(data: ListData, cutoffs: Int64, *, scale: str, unseen: str) -> Float64:
     """Add up the popularity of the listed items: float64 [n_users, n_cutoffs]."""
 
-    def of_items() -> Float64:
+    def per_item() -> Float64:
         count = needed(data.item_users)
         if unseen == "one":
             count = np.maximum(count, 1)
@@ -83,7 +83,7 @@ def _popularity(data: ListData, cutoffs: Int64, *, scale: str, unseen: str) -> F
         return count / max(total, 1)
 
     return sums_within(
-        of_listed(data.keep(("popularity", scale, unseen), of_items), data.lists.items), cutoffs
+        of_listed(data.keep(("popularity", scale, unseen), per_item), data.lists.items), cutoffs
     )
 
 
@@ -220,7 +220,7 @@ def epc(
     systems.
     """
 
-    def of_items() -> Float64:
+    def per_item() -> Float64:
         count = needed(data.item_users).astype(np.float64)
         if novelty == "complement":
             return 1 - count / max(needed(data.n_train_users), 1)
@@ -229,7 +229,7 @@ def epc(
         return bits
 
     items = data.lists.items
-    worth = of_listed(data.keep(("epc", novelty), of_items), items)
+    worth = of_listed(data.keep(("epc", novelty), per_item), items)
     weight = (items >= 0) * places_discount(items.shape[1], discount, patience)
     counted = worth * weight if any else worth * weight * relevant_places(data)
     return ratio(sums_within(counted, cutoffs), sums_within(weight, cutoffs))
@@ -343,7 +343,7 @@ def tail_share(
     in recommender systems with personalized re-ranking ("APLT").
     """
 
-    def of_items() -> Float64:
+    def per_item() -> Float64:
         count = needed(data.item_users)
         if tail is None:
             falling = -np.sort(-count)
@@ -358,7 +358,7 @@ def tail_share(
         return in_tail
 
     items = data.lists.items
-    sums = sums_within(of_listed(data.keep(("tail", head, tail), of_items), items), cutoffs)
+    sums = sums_within(of_listed(data.keep(("tail", head, tail), per_item), items), cutoffs)
     return _divided(data, sums, cutoffs, None, divisor, seen_only=False)
 
 

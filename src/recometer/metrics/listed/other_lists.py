@@ -54,10 +54,10 @@ def overlap(data: ListData, cutoffs: Int64, *, denominator: str = "cutoff") -> F
     common = sums_within(_new_in_common(data), cutoffs)
     if denominator == "cutoff":
         return common / cutoffs
-    one, other = lengths(data.lists, cutoffs), lengths(needed(data.baseline), cutoffs)
+    length, baseline_length = lengths(data.lists, cutoffs), lengths(needed(data.baseline), cutoffs)
     if denominator == "shorter":
-        return ratio(common, np.minimum(one, other))
-    return ratio(common, one + other - common)
+        return ratio(common, np.minimum(length, baseline_length))
+    return ratio(common, length + baseline_length - common)
 
 
 @list_metric(
@@ -95,15 +95,15 @@ def rbo(data: ListData, cutoffs: Int64, *, p: float = 0.9, rest: str = "extrapol
     Webber, Moffat & Zobel 2010, A similarity measure for indefinite rankings, equation 32.
     """
     new = _new_in_common(data)
-    one, other = data.lists.lengths, needed(data.baseline).lengths
+    length, baseline_length = data.lists.lengths, needed(data.baseline).lengths
     values = np.empty((data.n_users, len(cutoffs)))
     for column, cutoff in enumerate(cutoffs.tolist()):
         added = new[:, :cutoff]
         common = np.cumsum(added, axis=1)
         depth = np.arange(1, common.shape[1] + 1)
         power = np.cumprod(np.full(len(depth), p))
-        short = np.minimum(np.minimum(one, other), cutoff)[:, np.newaxis]
-        long = np.minimum(np.maximum(one, other), cutoff)[:, np.newaxis]
+        short = np.minimum(np.minimum(length, baseline_length), cutoff)[:, np.newaxis]
+        long = np.minimum(np.maximum(length, baseline_length), cutoff)[:, np.newaxis]
         agreement = common / depth
         if rest == "nothing":
             terms = np.where(depth <= long, agreement * power, 0.0)
@@ -155,12 +155,12 @@ def unexpectedness(
     Murakami, Mori & Orihara 2008, Metrics for evaluating the serendipity of recommendation
     lists. Ge, Delgado-Battenfeld & Jannach 2010, Beyond accuracy.
     """
-    known = history_places(data) if expected == "train" else _new_in_common(data)
-    found = sums_within(known, cutoffs)
+    expected_places = history_places(data) if expected == "train" else _new_in_common(data)
+    n_expected = sums_within(expected_places, cutoffs)
     if divisor == "cutoff":
-        return 1 - found / cutoffs
+        return 1 - n_expected / cutoffs
     n = lengths(data.lists, cutoffs)
-    return 1 - ratio(found, n)
+    return 1 - ratio(n_expected, n)
 
 
 @list_metric(
@@ -237,13 +237,13 @@ def serendipity(
     hits = sums_within(counted, cutoffs)
     if expected == "baseline":
         # Items that both lists have within k; an item counts at the larger of its two places.
-        found = sums_within(_new_in_common(data, counted), cutoffs)
+        expectedness = sums_within(_new_in_common(data, counted), cutoffs)
     else:
-        found = sums_within(np.where(counted, _expectedness(data, expected), 0.0), cutoffs)
+        expectedness = sums_within(np.where(counted, _expectedness(data, expected), 0.0), cutoffs)
     if combine == "complement":
-        return 1 - found
+        return 1 - expectedness
     divisor = cutoffs if combine == "cutoff" else lengths(data.lists, cutoffs)
-    return ratio(hits - found, np.broadcast_to(divisor, hits.shape))
+    return ratio(hits - expectedness, np.broadcast_to(divisor, hits.shape))
 
 
 def _expectedness(data: ListData, expected: str) -> Float64:
@@ -253,8 +253,8 @@ def _expectedness(data: ListData, expected: str) -> Float64:
         return history_similarity(data)
     count = needed(data.item_users)
     if expected == "popularity":
-        found: Float64 = of_listed(count / max(needed(data.n_train_users), 1), items)
-        return found
+        shares: Float64 = of_listed(count / max(needed(data.n_train_users), 1), items)
+        return shares
     n = max(needed(data.n_catalogue), 1)
     distinct = np.unique(count)
     rank = len(distinct) - np.searchsorted(distinct, count)
@@ -269,17 +269,17 @@ def _new_in_common(data: ListData, counted: Bool | None = None) -> Int64:
     Returns int64 [n_users, width of the wider lists]. `counted` is a mask of the places to count;
     by default, all places with an item.
     """
-    items, others = data.lists.items, needed(data.baseline).items
-    width = max(items.shape[1], others.shape[1])
+    items, baseline_items = data.lists.items, needed(data.baseline).items
+    width = max(items.shape[1], baseline_items.shape[1])
     numbers = np.int64(max(data.lists.n_items, needed(data.baseline).n_items))
     key, place = _numbered(items, numbers, counted)
-    other_key, other_place = _numbered(others, numbers, None)
-    order = np.argsort(other_key)
-    other_key, other_place = other_key[order], other_place[order]
-    at = np.minimum(np.searchsorted(other_key, key), max(len(other_key) - 1, 0))
-    both = other_key[at] == key if len(other_key) else np.zeros(len(key), bool)
-    depth = np.maximum(place[both], other_place[at[both]])
-    cell = key[both] // numbers * width + depth
+    baseline_key, baseline_place = _numbered(baseline_items, numbers, None)
+    order = np.argsort(baseline_key)
+    baseline_key, baseline_place = baseline_key[order], baseline_place[order]
+    at = np.minimum(np.searchsorted(baseline_key, key), max(len(baseline_key) - 1, 0))
+    in_common = baseline_key[at] == key if len(baseline_key) else np.zeros(len(key), bool)
+    depth = np.maximum(place[in_common], baseline_place[at[in_common]])
+    cell = key[in_common] // numbers * width + depth
     return np.bincount(cell, minlength=len(items) * width).reshape(len(items), width)
 
 

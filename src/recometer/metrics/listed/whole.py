@@ -23,7 +23,7 @@ from recometer.ties import sum_by_user
 NO_TOTALS: Float64 = np.array([])
 
 
-class Known(Protocol):
+class ItemFacts(Protocol):
     """Facts about the items; see `ListData`."""
 
     @property
@@ -51,9 +51,9 @@ def add_up(metric: Metric, data: ListData, weights: Int64 | None) -> Summed:
     return _parts(metric).sums(data, metric.cutoff, weights, **_parameters(metric))
 
 
-def value_of(metric: Metric, known: Known, summed: Summed) -> float:
+def value_of(metric: Metric, facts: ItemFacts, summed: Summed) -> float:
     """Compute the value for all users from their sums."""
-    return _parts(metric).value(known, summed, metric.cutoff, **_parameters(metric))
+    return _parts(metric).value(facts, summed, metric.cutoff, **_parameters(metric))
 
 
 def _parts(metric: Metric) -> AddsUp:
@@ -61,8 +61,10 @@ def _parts(metric: Metric) -> AddsUp:
 
 
 def _parameters(metric: Metric) -> dict[str, Any]:
-    known = {one.name: one.default for one in METRICS[metric.name].parameters.values()}
-    return {**known, **dict(metric.parameters)}
+    defaults = {
+        parameter.name: parameter.default for parameter in METRICS[metric.name].parameters.values()
+    }
+    return {**defaults, **dict(metric.parameters)}
 
 
 def _counted(
@@ -86,43 +88,43 @@ def _counted(
     return _of_items(data, counts, "catalogue" if divisor == "largest" else denominator)
 
 
-def _of_items(data: ListData, counts: Float64, of: str) -> Summed:
+def _of_items(data: ListData, counts: Float64, support: str) -> Summed:
     """Return how often items are listed; only catalogue items if the metric is about the catalogue.
 
     In that case, the counts of all other items are added to one total. In a padded catalogue, this
     total goes to its last entry, which stands for no item.
     """
-    if of not in ("catalogue", "padded"):
+    if support not in ("catalogue", "padded"):
         return Summed(counts, NO_TOTALS)
     lacking = data.lists.uncatalogued
     if lacking is None:
         return Summed(counts, np.zeros(1))
-    others = counts[lacking].sum()
+    uncatalogued = counts[lacking].sum()
     counts[lacking] = 0
-    return Summed(counts, np.array([others]))
+    return Summed(counts, np.array([uncatalogued]))
 
 
-def _coverage(known: Known, summed: Summed, _: int, *, denominator: str, **__: object) -> float:
-    found = len(_listed(summed))
+def _coverage(facts: ItemFacts, summed: Summed, _: int, *, denominator: str, **__: object) -> float:
+    n_listed = len(_listed(summed))
     if denominator == "one":
-        return float(found)
+        return float(n_listed)
     if denominator == "train":
-        n_items = int(np.count_nonzero(needed(known.item_users)))
+        n_items = int(np.count_nonzero(needed(facts.item_users)))
     else:
         padded = denominator == "padded"
-        found += padded and bool(summed.totals[0] > 0)
-        n_items = _size(known, found, padded)
-    return found / n_items if n_items else math.nan
+        n_listed += padded and bool(summed.totals[0] > 0)
+        n_items = _size(facts, n_listed, padded)
+    return n_listed / n_items if n_items else math.nan
 
 
-def _size(known: Known, n_listed: int, padded: bool = False) -> int:
+def _size(facts: ItemFacts, n_listed: int, padded: bool = False) -> int:
     """Return the size of the catalogue; `padded` adds one entry that stands for no item."""
-    n = needed(known.n_catalogue)
+    n = needed(facts.n_catalogue)
     if n_listed > n + padded:
         raise InputError(
             f"{argument_text('catalogue', n)} is less than the {n_listed:,} items that are listed. "
-            "Hint: it is the number of all items that could be recommended; if some that are "
-            "listed are not among these, pass the ids of those that are."
+            "Hint: pass the number of all items that could be recommended; or pass their ids, so "
+            "that listed items outside the catalogue do not count."
         )
     return n + padded
 
@@ -133,12 +135,12 @@ COVERAGE = AddsUp(_counted, _coverage)
 def _served(data: ListData, cutoff: int, weights: Any, *, least: str) -> Summed:
     """Count the users with a list of the required length, and all users."""
     weight = np.ones(data.n_users) if weights is None else weights.astype(np.float64)
-    wanted = cutoff if least == "full" else 1
-    served = lengths(data.lists, np.array([cutoff]))[:, 0] >= wanted
+    required = cutoff if least == "full" else 1
+    served = lengths(data.lists, np.array([cutoff]))[:, 0] >= required
     return Summed(None, np.array([(served * weight).sum(), weight.sum()]))
 
 
-def first_by_second(_: Known, summed: Summed, __: int, **___: object) -> float:
+def first_by_second(_: ItemFacts, summed: Summed, __: int, **___: object) -> float:
     """Divide the first total by the second."""
     return float(_or_nan(summed.totals[0], summed.totals[1]))
 
@@ -157,7 +159,7 @@ def _placed(
 
 
 def _gini(
-    known: Known,
+    facts: ItemFacts,
     summed: Summed,
     _: int,
     *,
@@ -172,7 +174,7 @@ def _gini(
     listed = np.sort(listed)
     n = len(listed)
     if support != "listed":
-        n = _size(known, n, support == "padded")
+        n = _size(facts, n, support == "padded")
     # Items that no list has come first in the order, and add nothing.
     place = np.arange(n - len(listed) + 1, n + 1)
     below = n - (divisor == "others")
@@ -183,14 +185,14 @@ def _gini(
 GINI = AddsUp(_placed, _gini)
 
 
-def _entropy(known: Known, summed: Summed, _: int, *, unit: str, divisor: str) -> float:
+def _entropy(facts: ItemFacts, summed: Summed, _: int, *, unit: str, divisor: str) -> float:
     listed = _listed(summed)
     if not len(listed):
         return math.nan
     share = listed / listed.sum()
     bits = 0.0 - float((share * log2(share)).sum())
     if divisor == "largest":
-        largest = math.log2(_size(known, len(listed)))
+        largest = math.log2(_size(facts, len(listed)))
         return bits / largest if largest else bits
     if unit == "nats":
         bits *= math.log(2)
@@ -212,11 +214,11 @@ def _overlapping(data: ListData, cutoff: int, weights: Any, *, overlap: str) -> 
     return Summed(total, np.array(totals))
 
 
-def _personalization(_: Known, summed: Summed, __: int, **___: object) -> float:
+def _personalization(_: ItemFacts, summed: Summed, __: int, **___: object) -> float:
     # The sum over all pairs of lists follows from the square of the summed vectors.
     own, users, squares = summed.totals
-    alike = (needed(summed.items) ** 2).sum() - own
-    return 1 - float(_or_nan(alike, users**2 - squares))
+    overlap = (needed(summed.items) ** 2).sum() - own
+    return 1 - float(_or_nan(overlap, users**2 - squares))
 
 
 PERSONALIZATION = AddsUp(_overlapping, _personalization)
@@ -235,5 +237,5 @@ def _with_relevant(data: ListData) -> Bool:
 
 
 def _or_nan(numerator: npt.ArrayLike, denominator: float) -> Float64:
-    found = np.asarray(numerator, np.float64)
-    return found / denominator if denominator > 0 else np.full_like(found, np.nan)
+    values = np.asarray(numerator, np.float64)
+    return values / denominator if denominator > 0 else np.full_like(values, np.nan)

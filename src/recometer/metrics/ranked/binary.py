@@ -166,23 +166,24 @@ def recall(
     ----------
     Cleverdon & Keen 1966, Factors Determining the Performance of Indexing Systems.
     """
-    found = (gains_within if weighted else hits_within)(groups, cutoffs)
+    numerator = (gains_within if weighted else hits_within)(groups, cutoffs)
     if weighted and denominator in ("relevant", "gains"):
-        return ratio(found, all_gains(groups)[:, np.newaxis])
+        return ratio(numerator, all_gains(groups)[:, np.newaxis])
     if denominator in ("gains", "min_gains"):
         total = (all_gains if weighted else sum_of_gains)(groups)[:, np.newaxis]
         if denominator == "min_gains":
             total = np.minimum(total, _places(groups, cutoffs))
-        return np.divide(found, total, out=np.zeros_like(found), where=total != 0)
+        return np.divide(numerator, total, out=np.zeros_like(numerator), where=total != 0)
     if denominator == "min":
         return ratio(
-            found, columns(_best_gains, groups, cutoffs) if weighted else _possible(groups, cutoffs)
+            numerator,
+            columns(_best_gains, groups, cutoffs) if weighted else _possible(groups, cutoffs),
         )
     if denominator == "list":
         if weighted:
-            return ratio(found, gains_within(groups, np.array([WHOLE])))
-        return ratio(found, listed_relevant(groups)[:, np.newaxis])
-    return ratio(found, groups.n_relevant[:, np.newaxis])
+            return ratio(numerator, gains_within(groups, np.array([WHOLE])))
+        return ratio(numerator, listed_relevant(groups)[:, np.newaxis])
+    return ratio(numerator, groups.n_relevant[:, np.newaxis])
 
 
 @metric(
@@ -283,7 +284,7 @@ def hits(groups: Groups, cutoffs: Int64) -> Float64:
     source="Voorhees 1999, TREC-8 Question Answering",
     other_names=("mrr", "mean_reciprocal_rank", "reciprocal_rank", "recip_rank"),
     unclear_names={
-        "arhr": "some take the first relevant item alone, which is rr, others all of them: rr(all)"
+        "arhr": "some use only the first relevant item (rr), others all relevant items (rr(all))"
     },
     cutoff="optional",
     parameters={
@@ -397,10 +398,10 @@ def ap(
         possible = listed_relevant(groups)[:, np.newaxis]
     elif denominator == "hits":
         possible = hits_within(groups, cutoffs)
-    found = (precision_sum_by_place if by_place else precision_sum)(groups, cutoffs)
+    total = (precision_sum_by_place if by_place else precision_sum)(groups, cutoffs)
     if repeat_last:
-        found = found + last_places(groups, cutoffs) * last_precision(groups)[:, np.newaxis]
-    return ratio(found, possible)
+        total = total + last_places(groups, cutoffs) * last_precision(groups)[:, np.newaxis]
+    return ratio(total, possible)
 
 
 @metric(
@@ -442,8 +443,8 @@ def rprecision(groups: Groups, cutoffs: Int64) -> Float64:
     # All cut-offs above every user's number of relevant items give the same value.
     most = np.minimum(cutoffs, largest(groups.n_relevant))
     distinct, which = np.unique(most, return_inverse=True)
-    found = columns(_hits_until_relevant, groups, distinct)
-    return ratio(found.T[which].T, groups.n_relevant[:, np.newaxis])
+    values = columns(_hits_until_relevant, groups, distinct)
+    return ratio(values.T[which].T, groups.n_relevant[:, np.newaxis])
 
 
 def _hits_until_relevant(groups: Groups, cutoff: int) -> Float64:
@@ -496,11 +497,11 @@ def chance_of_hit(groups: Groups, cutoffs: Int64) -> Float64:
 
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         first = groups.hits_before[rows] == 0
-        found: Float64 = first.astype(np.float64)
+        chances: Float64 = first.astype(np.float64)
         size = groups.size[rows]
         open_ = np.flatnonzero(first & (places < size))
-        found[open_] = chance(size[open_], groups.relevant[rows][open_], places[open_])
-        return found
+        chances[open_] = chance(size[open_], groups.relevant[rows][open_], places[open_])
+        return chances
 
     return totals(value, groups, cutoffs)
 
@@ -508,18 +509,20 @@ def chance_of_hit(groups: Groups, cutoffs: Int64) -> Float64:
 def reciprocal_rank(groups: Groups, cutoffs: Int64) -> Float64:
     """Return the (expected) reciprocal rank of the first hit within each cut-off, or 0."""
     if groups.single:
-        some = groups.indptr[1:] > groups.indptr[:-1]
+        nonempty = groups.indptr[1:] > groups.indptr[:-1]
         first = np.ones(groups.n_users, np.int64)
-        first[some] += groups.start[groups.indptr[:-1][some]]
+        first[nonempty] += groups.start[groups.indptr[:-1][nonempty]]
         return chance_of_hit(groups, cutoffs) / first[:, np.newaxis]
 
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         first = groups.hits_before[rows] == 0
         start, size = groups.start[rows], groups.size[rows]
-        found: Float64 = first / (start + 1)
+        reciprocals: Float64 = first / (start + 1)
         tied = np.flatnonzero(first & (size > 1))
-        found[tied] = reciprocal(start[tied], size[tied], groups.relevant[rows][tied], places[tied])
-        return found
+        reciprocals[tied] = reciprocal(
+            start[tied], size[tied], groups.relevant[rows][tied], places[tied]
+        )
+        return reciprocals
 
     return totals(value, groups, cutoffs)
 

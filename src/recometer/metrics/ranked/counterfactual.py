@@ -144,13 +144,13 @@ def with_propensities(
     Both arguments are indexed by the positions in `Ranks.item`. They are the number of users who
     have the item in train, and the probability that it is observed (NaN if unknown).
     """
-    popularity = given = None
+    popularity = item_propensity = None
     if item_users is not None:
         count = np.maximum(item_users, 1)
         popularity = count[ranks.item] / largest(count)
     if propensity is not None:
-        given = propensity[ranks.item]
-    return dataclasses.replace(ranks, popularity=popularity, propensity=given)
+        item_propensity = propensity[ranks.item]
+    return dataclasses.replace(ranks, popularity=popularity, propensity=item_propensity)
 
 
 def _exponent(propensity: str, power: float | None) -> float:
@@ -195,5 +195,5 @@ def _powers(values: Float64, exponent: float) -> Float64:
     # Use math.pow, because the last bit of np.power differs between instruction sets. It is fast
     # enough, because there are few distinct values.
     distinct, at = np.unique(values, return_inverse=True)
-    found = (math.pow(value, exponent) for value in distinct.tolist())
-    return np.fromiter(found, np.float64, len(distinct))[at]
+    powers = (math.pow(value, exponent) for value in distinct.tolist())
+    return np.fromiter(powers, np.float64, len(distinct))[at]

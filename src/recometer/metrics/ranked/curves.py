@@ -22,8 +22,8 @@ from recometer.ties import Groups, sum_by_user
     source="Hanley & McNeil 1982",
     other_names=("auc", "auroc"),
     unclear_names={
-        "gauc": "ask for roc_auc, and result.mean(weights='relevant') if users count by their "
-        "relevant items, as some weight them"
+        "gauc": "use roc_auc; result.mean(weights='relevant') weights users by their number of "
+        "relevant items, as some definitions do"
     },
     cutoff="none",
     needs_whole_ranking=True,
@@ -96,15 +96,15 @@ def roc_auc(
     """
     if domain == "list":
         return columns(functools.partial(_auc_of_list, one_kind=one_kind), groups, cutoffs)
-    every = groups.n_candidates
+    n_items = groups.n_candidates
     if negatives == "all":
-        every = every + groups.ranks.n_excluded
+        n_items = n_items + groups.ranks.n_excluded
     elif negatives == "padded":
-        every = every + 1
-    others = every - relevant_candidates(groups)
+        n_items = n_items + 1
+    others = n_items - relevant_candidates(groups)
     if domain == "extended":
-        known = functools.partial(_auc_of_known, every=every, others=others)
-        return columns(known, groups, cutoffs)
+        area = functools.partial(_auc_of_known, n_items=n_items, others=others)
+        return columns(area, groups, cutoffs)
     # Twice the number of places before each relevant item; tied items count half.
     if groups.single:
         hits, before = steps(groups.indptr), 2 * whole_sum(groups, groups.start)
@@ -226,8 +226,8 @@ def partial_auc(
             over = relevant[rows] > room
             right[over] = _of_first_hits(groups, begun[rows[over]], room[over], behind[over])
             paired = np.minimum(paired, cutoff)
-        found = sum_by_user(user[rows], right, groups.n_users)
-        values[column] = ratio(found, paired * first)
+        pairs = sum_by_user(user[rows], right, groups.n_users)
+        values[column] = ratio(pairs, paired * first)
     return values.T
 
 
@@ -243,12 +243,12 @@ def _of_first_hits(groups: Groups, rows: Int64, hits: Int64, behind: Int64) -> F
     last = np.minimum(size, behind + hits)
     row = np.repeat(np.arange(len(rows)), last - 1)
     place = np.arange(len(row)) - np.searchsorted(row, row) + 1  # number of places before
-    which, found, chance = expand(size[row], relevant[row], place)
+    which, n_hits, chance = expand(size[row], relevant[row], place)
     at, before = row[which], place[which]
-    some = found < hits[at]
-    at, before, found = at[some], before[some], found[some]
-    here = chance[some] * (relevant[at] - found) / (size[at] - before)
-    pairs = np.maximum(behind[at] - (before - found), 0)
+    unfinished = n_hits < hits[at]
+    at, before, n_hits = at[unfinished], before[unfinished], n_hits[unfinished]
+    here = chance[unfinished] * (relevant[at] - n_hits) / (size[at] - before)
+    pairs = np.maximum(behind[at] - (before - n_hits), 0)
     return total + sum_by_user(at, here * pairs, len(rows))
 
 
@@ -259,35 +259,35 @@ def _auc_of_list(groups: Groups, cutoff: int, one_kind: str) -> Float64:
     pairs = groups.relevant * (start - before + (groups.size - groups.relevant) / 2)
     whole = np.flatnonzero(start + groups.size <= cutoff)
     wrong = groups.total(whole, pairs[whole])
-    found = hits_within(groups, np.array([cutoff]))[:, 0]
-    value = _share_of_pairs(found, length - found, wrong, one_kind)
+    n_hits = hits_within(groups, np.array([cutoff]))[:, 0]
+    value = _share_of_pairs(n_hits, length - n_hits, wrong, one_kind)
     parted = groups.parted(cutoff)
     if len(parted):
         user, places = groups.user[parted], cutoff - start[parted]
         which, x, chance = expand(groups.size[parted], groups.relevant[parted], places)
         hits = before[parted][which] + x
-        more = x * (start[parted] - before[parted] + places / 2)[which] - x * x / 2
-        less = wrong[user[which]] + more
-        each = _share_of_pairs(hits, length[user[which]] - hits, less, one_kind)
-        value[user] = sum_by_user(which, chance * each, len(parted))
+        added = x * (start[parted] - before[parted] + places / 2)[which] - x * x / 2
+        wrong_pairs = wrong[user[which]] + added
+        shares = _share_of_pairs(hits, length[user[which]] - hits, wrong_pairs, one_kind)
+        value[user] = sum_by_user(which, chance * shares, len(parted))
     return value
 
 
-def _auc_of_known(groups: Groups, cutoff: int, every: Int64, others: Int64) -> Float64:
+def _auc_of_known(groups: Groups, cutoff: int, n_items: Int64, others: Int64) -> Float64:
     """Return the area if only the order of the first places is known."""
     n_relevant = groups.n_relevant
-    length = np.minimum(np.maximum(every, groups.depth), cutoff)
+    length = np.minimum(np.maximum(n_items, groups.depth), cutoff)
     hits = hits_within(groups, np.array([cutoff]))[:, 0]
     rows, within = groups.within(cutoff)
     start, size, relevant = groups.start[rows], groups.size[rows], groups.relevant[rows]
     # Count non-relevant items above the hits, in earlier tie groups and in their own.
-    rest = (size - relevant) / np.maximum(size - 1, 1)
-    before = within * (start - groups.hits_before[rows]) + rest * (within * (within - 1) / 2)
+    rate = (size - relevant) / np.maximum(size - 1, 1)
+    before = within * (start - groups.hits_before[rows]) + rate * (within * (within - 1) / 2)
     wrong = groups.total(rows, relevant / size * before)
     square = hits_squared(groups, cutoff)
-    known = hits * length - square - wrong
+    certain = hits * length - square - wrong
     beyond = (hits + n_relevant) * (others - length) + square + n_relevant * hits
-    return ratio(known + beyond / 2, n_relevant * others)
+    return ratio(certain + beyond / 2, n_relevant * others)
 
 
 def _share_of_pairs(

@@ -39,8 +39,8 @@ def members(indptr: Int64) -> tuple[Int64, Int64]:
 def listed_relevant(groups: Groups) -> Int64:
     """Count the relevant items that were ranked, without repeats: int64 [n_users]."""
     ranks = groups.ranks
-    found = ranks.relevant & (ranks.above >= 0)
-    return _count(groups, found if ranks.repeated is None else found & ~ranks.repeated)
+    ranked = ranks.relevant & (ranks.above >= 0)
+    return _count(groups, ranked if ranks.repeated is None else ranked & ~ranks.repeated)
 
 
 @shared
@@ -54,8 +54,8 @@ def relevant_candidates(groups: Groups) -> Int64:
     ranks = groups.ranks
     whole = ranks.depth >= ranks.n_candidates
     every = np.minimum(ranks.n_relevant, ranks.n_candidates)
-    found = listed_relevant(groups) if ranks.n_rankable is None else ranks.n_rankable
-    return np.where(whole, found, every)
+    n_rankable = listed_relevant(groups) if ranks.n_rankable is None else ranks.n_rankable
+    return np.where(whole, n_rankable, every)
 
 
 def judged_others(groups: Groups, *, from_zero: bool) -> Int64:

@@ -68,8 +68,8 @@ def _most_of_ones(
     ones = gain == "binary" or (binary and gain != "shifted")
     if not ones or cutoff > MOST_PLACES:
         return np.inf
-    none, places = np.zeros(1, np.int64), np.array([cutoff])
-    return float(_sum_of_discounts(none, places, discount)[0])
+    start, places = np.zeros(1, np.int64), np.array([cutoff])
+    return float(_sum_of_discounts(start, places, discount)[0])
 
 
 @metric(
@@ -195,12 +195,12 @@ def _dcg(groups: Groups, cutoffs: Int64, discount: str) -> Float64:
         start, size, gain = groups.start[rows], groups.size[rows], groups.gain[rows]
         if discount == "graded":
             return _terms_of_members(groups, rows, places)
-        found = gain / _divisor(start, discount)
+        terms = gain / _divisor(start, discount)
         if groups.single:
-            return found
+            return terms
         tied = np.flatnonzero(size > 1)
-        found[tied] = gain[tied] * _sum_of_discounts(start[tied], places[tied], discount)
-        return found
+        terms[tied] = gain[tied] * _sum_of_discounts(start[tied], places[tied], discount)
+        return terms
 
     return totals(value, groups, cutoffs)
 
@@ -212,11 +212,11 @@ def _ideal_dcg(groups: Groups, cutoffs: Int64, discount: str, ideal: str) -> Flo
         return columns(functools.partial(_ones, discount), groups, cutoffs)
     gains = groups.ideal_gain
     if ideal == "all" and len(gains) and all_equal(gains):
-        found = np.minimum(steps(groups.ideal_indptr), cutoffs[:, np.newaxis])
-        terms, sums = _sums_of_equal(float(gains[0]), table_size(largest(found)), discount)
-        result: Float64 = sums[found]
-        for many in set(found[found > LONG].tolist()):
-            result[found == many] = sum_by_user(np.zeros(many, np.int64), terms[:many], 1)
+        counts = np.minimum(steps(groups.ideal_indptr), cutoffs[:, np.newaxis])
+        terms, sums = _sums_of_equal(float(gains[0]), table_size(largest(counts)), discount)
+        result: Float64 = sums[counts]
+        for count in set(counts[counts > LONG].tolist()):
+            result[counts == count] = sum_by_user(np.zeros(count, np.int64), terms[:count], 1)
         return result.T
     # All cut-offs above every user's number of gains give the same value.
     _, place, _ = _ideal_terms(groups, discount, ideal)
@@ -238,17 +238,19 @@ def _sums_of_equal(gain: float, size: int, discount: str) -> tuple[Float64, Floa
 
 def _largest_gain_throughout(discount: str, groups: Groups, cutoff: int) -> Float64:
     indptr, gain = groups.ideal_indptr, groups.ideal_gain
-    some = np.flatnonzero(np.diff(indptr))
+    with_gain = np.flatnonzero(np.diff(indptr))
     value = np.zeros(groups.n_users)
-    largest = gain[indptr[some]]
+    largest = gain[indptr[with_gain]]
     if discount == "graded":
         distinct, which = np.unique(largest, return_inverse=True)
         rank = np.arange(cutoff) + 1
-        sums = [_graded_terms(rank, np.full(cutoff, one)).sum() for one in distinct]
-        value[some] = np.array(sums)[which]
+        sums = [
+            _graded_terms(rank, np.full(cutoff, largest_gain)).sum() for largest_gain in distinct
+        ]
+        value[with_gain] = np.array(sums)[which]
         return value
-    none, all_places = np.zeros(1, np.int64), np.array([cutoff])
-    value[some] = largest * _sum_of_discounts(none, all_places, discount)
+    start, all_places = np.zeros(1, np.int64), np.array([cutoff])
+    value[with_gain] = largest * _sum_of_discounts(start, all_places, discount)
     return value
 
 
@@ -317,5 +319,5 @@ def _sum_of_discounts(start: Int64, places: Int64, discount: str) -> Float64:
         return discounts(start, places)
     # The discount is 1 at the first place, and then the standard discount of the place before.
     top = (start == 0).astype(np.int64)
-    rest: Float64 = top + discounts(np.maximum(start - 1, 0), places - top)
-    return rest
+    total: Float64 = top + discounts(np.maximum(start - 1, 0), places - top)
+    return total

@@ -40,13 +40,13 @@ def of_large_tie(start: int, size: int, places: int, content: Float64) -> float:
         return 0.0
     # Use the trapezoidal rule in the logit of c; the integrand varies over a width of about 1.
     logit = np.arange(-END - np.log(places), END, STEP)
-    c, rest = _logistic(logit), _logistic(-logit)
+    c, complement = _logistic(logit), _logistic(-logit)
     if places == size:
-        left = rest[:, np.newaxis] + c[:, np.newaxis] * (1 - q)  # 1 - c q
-        slope = np.exp(_log_of_product(c, q, left) @ count) * ((q / left) @ count)
+        unsatisfied = complement[:, np.newaxis] + c[:, np.newaxis] * (1 - q)  # 1 - c q
+        slope = np.exp(_log_of_product(c, q, unsatisfied) @ count) * ((q / unsatisfied) @ count)
     else:
-        slope = _slope_of_sets(size, places, c, rest, q, count)
-    return float(STEP * np.sum(c * rest * slope * _kernel(start, places, logit)))
+        slope = _slope_of_sets(size, places, c, complement, q, count)
+    return float(STEP * np.sum(c * complement * slope * _kernel(start, places, logit)))
 
 
 def _logistic(x: Float64) -> Float64:
@@ -54,28 +54,28 @@ def _logistic(x: Float64) -> Float64:
     return result
 
 
-def _log_of_product(c: Float64, q: Float64, left: Float64) -> Float64:
+def _log_of_product(c: Float64, q: Float64, unsatisfied: Float64) -> Float64:
     """Return log(1 - c q): [n_c, n_q]."""
     product = c[:, np.newaxis] * q
     with np.errstate(divide="ignore"):  # np.where does not use these entries
-        result: Float64 = np.where(product < 0.5, np.log1p(-product), np.log(left))
+        result: Float64 = np.where(product < 0.5, np.log1p(-product), np.log(unsatisfied))
     return result
 
 
 def _kernel(start: int, places: int, logit: Float64) -> Float64:
     """Return K at each c."""
-    c, rest = _logistic(logit)[:, np.newaxis], _logistic(-logit)[:, np.newaxis]
+    c, complement = _logistic(logit)[:, np.newaxis], _logistic(-logit)[:, np.newaxis]
     # Substitute v = 1 - e, and use the trapezoidal rule in the logit of e.
     inner = np.arange(logit[0] - END - np.log1p(start), END, STEP)
     logarithm = -np.logaddexp(0, -inner) - (places + start + 1) * np.logaddexp(0, inner)
     # c / (1 - (1 - c) v) = 1 / (1 + e (1 - c) / c)
-    ratio = np.log1p(_logistic(inner) * (rest / c))
+    ratio = np.log1p(_logistic(inner) * (complement / c))
     values: Float64 = np.exp(logarithm - (start + 1) * ratio).sum(axis=1)
     return STEP * values / c[:, 0]
 
 
 def _slope_of_sets(
-    size: int, places: int, c: Float64, rest: Float64, q: Float64, count: Float64
+    size: int, places: int, c: Float64, complement: Float64, q: Float64, count: Float64
 ) -> Float64:
     """Return -S'(c) if not all places of the group count.
 
@@ -84,16 +84,16 @@ def _slope_of_sets(
     The circles are chosen so that each integrand is largest at real z.
     """
     share = places / size
-    left = rest[:, np.newaxis] + c[:, np.newaxis] * (1 - q)
+    unsatisfied = complement[:, np.newaxis] + c[:, np.newaxis] * (1 - q)
     others = size - count.sum()
 
     def chances(growth: Float64) -> tuple[Float64, Float64]:
         """Return the probabilities on a circle, for an item without q and for items with q."""
         z = share * np.exp(growth)[:, np.newaxis]
-        return (z / (1 - share + z))[:, 0], z * left / (1 - share + z * left)
+        return (z / (1 - share + z))[:, 0], z * unsatisfied / (1 - share + z * unsatisfied)
 
     # The radius is exp(growth) times the radius for (1 + z)^n.
-    low, high = np.zeros(len(c)), -np.log(left.min(axis=1))
+    low, high = np.zeros(len(c)), -np.log(unsatisfied.min(axis=1))
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         chance, of_q = chances(middle)
@@ -112,12 +112,12 @@ def _slope_of_sets(
         if weighted:
             part = share * (1 + larger) / (1 + share * larger)  # z / (1 + z)
             sum_of_q = np.zeros(angle.shape, np.complex128)
-            for one, n in zip(q.tolist(), count.tolist(), strict=True):
-                product = part * (one * c[:, np.newaxis])
+            for probability, n in zip(q.tolist(), count.tolist(), strict=True):
+                product = part * (probability * c[:, np.newaxis])
                 logarithm += n * _log1p(-product)
-                sum_of_q += n * one * part / (1 - product)
-        found: Float64 = (weight * np.exp(logarithm) * sum_of_q).real.sum(axis=1)
-        return found
+                sum_of_q += n * probability * part / (1 - product)
+        integral: Float64 = (weight * np.exp(logarithm) * sum_of_q).real.sum(axis=1)
+        return integral
 
     of_all = over_sets(np.zeros(1), np.array([places * (1 - share)]), weighted=False)
     return over_sets(low, variance, weighted=True) / of_all
@@ -150,18 +150,18 @@ def _few(content: Float64) -> tuple[Float64, Float64]:
         return q, times.astype(np.float64)
     nodes, weights = [], []
     power = np.frexp(1 - q)[1]
-    for one in np.unique(power):
-        some, often = q[power == one], times[power == one]
-        low, high = some[0], some[-1]
-        if len(some) <= NODES:
-            nodes.append(some)
+    for exponent in np.unique(power):
+        values, often = q[power == exponent], times[power == exponent]
+        low, high = values[0], values[-1]
+        if len(values) <= NODES:
+            nodes.append(values)
             weights.append(often.astype(np.float64))
             continue
         place = np.cos(np.pi * (np.arange(NODES) + 0.5) / NODES)
         node = (low + high) / 2 + (high - low) / 2 * place
-        basis = _basis((some - low) / (high - low) * 2 - 1, place)
+        basis = _basis((values - low) / (high - low) * 2 - 1, place)
         nodes.append(node)
-        weights.append((often * some) @ basis / node)
+        weights.append((often * values) @ basis / node)
     return np.concatenate(nodes), np.concatenate(weights)
 
 

@@ -162,16 +162,16 @@ def _last_in_group(groups: Groups, row: Int64, places: Int64) -> tuple[Float64, 
     for step, rows in step_by_step(places[order]):
         active = order[rows]
         n, r, t, place = size[active], relevant[active], start[active], (places - step)[active]
-        left = n - step  # places that may still have a relevant item
-        here = r / left
+        places_left = n - step  # places that may still have a relevant item
+        here = r / places_left
         # Each of the left - 1 other places has an equal share of the r - 1 other relevant items.
-        others = (r - 1) / np.maximum(left - 1, 1)
+        others = (r - 1) / np.maximum(places_left - 1, 1)
         end = t + place
         earlier = before[active] * harmonic(np.zeros(len(t), np.int64), t) - offset[active]
         earlier = earlier + before[active] * harmonic(t, place)
         inner = others * _precisions(t, place - 1, end) + 1 / end
         total[active] += free[active] * here * (earlier + inner) / end
-        free[active] *= np.maximum(left - r, 0) / left
+        free[active] *= np.maximum(places_left - r, 0) / places_left
     return total, free
 
 

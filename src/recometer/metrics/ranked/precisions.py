@@ -24,13 +24,13 @@ def reciprocal_sum(groups: Groups, cutoffs: Int64) -> Float64:
 
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         start, size = groups.start[rows], groups.size[rows]
-        found = 1 / (start + 1)
+        terms = 1 / (start + 1)
         if groups.single:
-            return found
+            return terms
         tied = np.flatnonzero(size > 1)
         rate = groups.relevant[rows][tied] / size[tied]
-        found[tied] = rate * harmonic(start[tied], places[tied])
-        return found
+        terms[tied] = rate * harmonic(start[tied], places[tied])
+        return terms
 
     return totals(value, groups, cutoffs)
 
@@ -41,11 +41,11 @@ def precision_sum(groups: Groups, cutoffs: Int64) -> Float64:
 
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         start, size, before = groups.start[rows], groups.size[rows], groups.hits_before[rows]
-        found: Float64 = (before + 1) / (start + 1)
+        terms: Float64 = (before + 1) / (start + 1)
         tied = np.flatnonzero(size > 1)
         relevant = groups.relevant[rows][tied]
-        found[tied] = precisions(start[tied], places[tied], before[tied], size[tied], relevant)
-        return found
+        terms[tied] = precisions(start[tied], places[tied], before[tied], size[tied], relevant)
+        return terms
 
     return hit_totals(_kernel.add_precisions, value, groups, cutoffs)
 
@@ -58,11 +58,11 @@ def precision_sum_by_place(groups: Groups, cutoffs: Int64) -> Float64:
     last[:-1] = (np.diff(user) != 0) | (np.diff(start) != 0)
     missing = np.flatnonzero(~last)
     terms = (groups.hits_before[missing] + 1) / (start[missing] + 1)
-    found = precision_sum(groups, cutoffs).copy()
+    sums = precision_sum(groups, cutoffs).copy()
     for column, cutoff in enumerate(cutoffs.tolist()):
         inside = start[missing] < cutoff
-        found[:, column] -= groups.total(missing[inside], terms[inside])
-    return found
+        sums[:, column] -= groups.total(missing[inside], terms[inside])
+    return sums
 
 
 def precisions(start: Int64, places: Int64, before: Int64, size: Int64, relevant: Int64) -> Float64:
@@ -79,11 +79,11 @@ def mean_precision_of_hits(groups: Groups, cutoffs: Int64) -> Float64:
         parted = groups.parted(cutoff)
         if len(parted):
             # For a group that the cut-off splits, `precision_sum` contains only a mean.
-            values[groups.user[parted], column] = _given_the_hits(groups, cutoff, parted)
+            values[groups.user[parted], column] = _mean_over_hits(groups, cutoff, parted)
     return values
 
 
-def _given_the_hits(groups: Groups, cutoff: int, parted: Int64) -> Float64:
+def _mean_over_hits(groups: Groups, cutoff: int, parted: Int64) -> Float64:
     """Average over the possible numbers of hits in a split group, for users who have one."""
     user, start, before = groups.user[parted], groups.start[parted], groups.hits_before[parted]
     places = cutoff - start
@@ -99,19 +99,19 @@ def _given_the_hits(groups: Groups, cutoff: int, parted: Int64) -> Float64:
         groups.size[at],
         groups.relevant[at],
     )
-    sure = groups.total(whole, terms)
-    which, found, chance = expand(groups.size[parted], groups.relevant[parted], places)
-    some = found > 0
+    certain = groups.total(whole, terms)
+    which, n_hits, chance = expand(groups.size[parted], groups.relevant[parted], places)
+    with_hit = n_hits > 0
     inner = np.zeros(len(which))
-    row, x = which[some], found[some]
-    inner[some] = np.where(
+    row, x = which[with_hit], n_hits[with_hit]
+    inner[with_hit] = np.where(
         places[row] > 1,
         precisions(start[row], places[row], before[row], np.maximum(places[row], 2), x),
         (before[row] + 1) / (start[row] + 1),
     )
-    hits = before[which] + found
-    each = chance * ratio(sure[user[which]] + inner, hits)
-    return sum_by_user(which, each, len(parted))
+    hits = before[which] + n_hits
+    values = chance * ratio(certain[user[which]] + inner, hits)
+    return sum_by_user(which, values, len(parted))
 
 
 def last_places(groups: Groups, cutoffs: Int64) -> Int64:
@@ -143,9 +143,9 @@ def hits_squared(groups: Groups, cutoff: int) -> Float64:
     rows, within = groups.within(cutoff)
     size, rate = groups.size[rows], groups.relevant[rows] / groups.size[rows]
     # If the cut-off splits a group, the number of hits in it varies.
-    left = (size - within) / np.maximum(size - 1, 1)
+    correction = (size - within) / np.maximum(size - 1, 1)
     hits = hits_within(groups, np.array([cutoff]))[:, 0]
-    return hits**2 + groups.total(rows, within * rate * (1 - rate) * left)
+    return hits**2 + groups.total(rows, within * rate * (1 - rate) * correction)
 
 
 def expand(size: Int64, relevant: Int64, places: Int64) -> tuple[Int64, Int64, Float64]:
@@ -160,7 +160,7 @@ def expand(size: Int64, relevant: Int64, places: Int64) -> tuple[Int64, Int64, F
     group = np.repeat(np.arange(len(size)), count)
     offset = np.zeros(len(size) + 1, np.int64)
     np.cumsum(count, out=offset[1:])
-    found = np.arange(len(group)) - offset[group] + least[group]
+    n_hits = np.arange(len(group)) - offset[group] + least[group]
 
     # Start from the most likely number and go outwards: nothing overflows, and probabilities that
     # underflow are negligible.
@@ -179,4 +179,4 @@ def expand(size: Int64, relevant: Int64, places: Int64) -> tuple[Int64, Int64, F
             row = offset[active] + x - least[active]
             chance[row + sign] = chance[row] * factor
     total = np.bincount(group, weights=chance, minlength=len(size))
-    return group, found, chance / total[group]
+    return group, n_hits, chance / total[group]

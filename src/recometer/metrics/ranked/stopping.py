@@ -83,8 +83,8 @@ def _shares_of_largest(groups: Groups, max_gain: float | None) -> Float64:
     """Return the mean of gain / max_gain of each group's places."""
     largest: Float64 = np.full(groups.n_users, max_gain or 0.0)
     if max_gain is None:
-        some = np.flatnonzero(np.diff(groups.ideal_indptr))
-        largest[some] = groups.ideal_gain[groups.ideal_indptr[some]]
+        with_gain = np.flatnonzero(np.diff(groups.ideal_indptr))
+        largest[with_gain] = groups.ideal_gain[groups.ideal_indptr[with_gain]]
     of_member = np.repeat(largest[groups.user], groups.relevant)
     gain = np.clip(groups.member_gain, 0, of_member)
     with np.errstate(invalid="ignore"):  # NaN or infinite gain: the user's value will be undefined
@@ -152,23 +152,23 @@ def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Flo
         content[small] = two_to_less_one(gain[small]) * math.pow(2.0, -max_gain)
     # The probability that no item of a group satisfies the user, and that none before it did.
     none, before = np.ones(len(chosen)), np.ones(len(chosen))
-    for number, some in enumerate(_with_more_than(relevant)):
-        none[some] *= 1 - content[indptr[some] + number]
-    for number, some in enumerate(_with_more_than(np.maximum(np.diff(begin) - 1, 0))):
-        last = begin[some] + number
+    for number, longer in enumerate(_with_more_than(relevant)):
+        none[longer] *= 1 - content[indptr[longer] + number]
+    for number, longer in enumerate(_with_more_than(np.maximum(np.diff(begin) - 1, 0))):
+        last = begin[longer] + number
         before[last + 1] = before[last] * none[last]
-    where = np.empty(len(groups.size), np.int64)
-    where[chosen] = np.arange(len(chosen))
+    position = np.empty(len(groups.size), np.int64)
+    position[chosen] = np.arange(len(chosen))
 
     def value(rows: Int64 | slice, places: Int64) -> Float64:
-        at, start, size = where[rows], groups.start[rows], groups.size[rows]
-        found = before[at] * content[indptr[at]] / (start + 1)
+        at, start, size = position[rows], groups.start[rows], groups.size[rows]
+        terms = before[at] * content[indptr[at]] / (start + 1)
         tied = np.flatnonzero(size > 1)
         at = at[tied]
-        found[tied] = before[at] * _of_tied_groups(
+        terms[tied] = before[at] * _of_tied_groups(
             start[tied], size[tied], relevant[at], places[tied], content, indptr[at]
         )
-        return found
+        return terms
 
     return totals(value, groups, cutoffs)
 
@@ -182,15 +182,15 @@ def _of_tied_groups(
     """
     most = np.minimum(_that_matter(size, relevant, content, first), places)
     large = (relevant + places) * (most + ROW_FREE) > MOST_WORK
-    found = np.empty(len(size))
+    values = np.empty(len(size))
     for i in np.flatnonzero(large).tolist():
         of_members = content[first[i] : first[i] + relevant[i]]
-        found[i] = of_large_tie(int(start[i]), int(size[i]), int(places[i]), of_members)
+        values[i] = of_large_tie(int(start[i]), int(size[i]), int(places[i]), of_members)
     few = np.flatnonzero(~large)
-    found[few] = _place_by_place(
+    values[few] = _place_by_place(
         start[few], size[few], relevant[few], places[few], content, first[few], most[few]
     )
-    return found
+    return values
 
 
 def _place_by_place(
@@ -216,7 +216,7 @@ def _place_by_place(
     drop = product - np.append(product[1:], 0.0)
     drop[offset[1:] - 1] = 0.0  # no further judged item matters
 
-    found = np.zeros(len(order))
+    sums = np.zeros(len(order))
     chance = (come == 0).astype(np.float64)
     for place, here in step_by_step(places):
         active = here.stop
@@ -226,14 +226,16 @@ def _place_by_place(
         chance[rows] -= coming
         coming[offset[1 : active + 1] - 1] = 0.0
         chance[1 : rows.stop] += coming[:-1]
-        found[:active] += added / (start[:active] + place + 1)
+        sums[:active] += added / (start[:active] + place + 1)
         if place % LOOK == LOOK - 1:
             # The rest is at most the probability that the user is not satisfied yet.
-            left = np.bincount(row[rows], weights=chance[rows] * product[rows], minlength=active)
-            if (left <= NEGLIGIBLE * found[:active] * (start[:active] + place + 1)).all():
+            remainder = np.bincount(
+                row[rows], weights=chance[rows] * product[rows], minlength=active
+            )
+            if (remainder <= NEGLIGIBLE * sums[:active] * (start[:active] + place + 1)).all():
                 break
-    result = np.empty_like(found)
-    result[order] = found
+    result = np.empty_like(sums)
+    result[order] = sums
     return result
 
 
