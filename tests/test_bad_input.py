@@ -38,11 +38,11 @@ WAY_OUT = re.compile(r"Hint|must|expected|needs?\b|cannot|takes|[Tt]here (is|are
 @pytest.fixture(scope="module")
 def names(tmp_path_factory):
     """Create the objects whose names appear in the calls of the TOML file."""
-    made = {}
+    objects = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exec(TABLE["setup"], made)
-    return made
+        exec(TABLE["setup"], objects)
+    return objects
 
 
 @pytest.fixture
@@ -52,18 +52,18 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def fault_of(call, expected, text, names):
-    """Return the fault of a call's error message, or an empty string."""
+def fault_in_error(call, expected, text, names):
+    """Return what is wrong with the error that a call raises, or an empty string."""
     try:
         value = eval(call, names)
     except rm.RecometerError as error:
-        said = str(error)
-        if OPTION.search(said):
-            return f"names an option: {said}"
+        message = str(error)
+        if OPTION.search(message):
+            return f"names an option: {message}"
         if type(error).__name__ != expected:
-            return f"is a {type(error).__name__}: {said}"
-        if text not in said or not WAY_OUT.search(said):
-            return f"says: {said}"
+            return f"is a {type(error).__name__}: {message}"
+        if text not in message or not WAY_OUT.search(message):
+            return f"says: {message}"
         return ""
     except Exception as error:
         return f"raised {error!r}"
@@ -73,28 +73,28 @@ def fault_of(call, expected, text, names):
 @pytest.mark.filterwarnings("ignore::recometer.DataWarning")
 @pytest.mark.parametrize("section", PYTHON)
 def test_calls(section, names, folder):
-    found = {}
+    faults = {}
     for number, (call, expected, text) in enumerate(PYTHON[section]["cases"]):
         names["folder"] = folder / str(number)
         names["folder"].mkdir()
-        wrong = fault_of(call, expected, text, names)
+        wrong = fault_in_error(call, expected, text, names)
         if wrong:
-            found[call] = wrong
-    assert found == {}
+            faults[call] = wrong
+    assert faults == {}
 
 
 def test_commands(folder):
     exec(COMMANDS["setup"], {"folder": folder})
     before = sorted(folder.rglob("*"))
-    found = {}
-    for what, command, code, text in COMMANDS["cases"]:
+    failed = {}
+    for case, command, code, text in COMMANDS["cases"]:
         result = CliRunner().invoke(app, shlex.split(command), env={"COLUMNS": "200"})
-        said = " ".join(re.sub("[│╭╮╰╯─]", " ", result.stderr).split())
+        message = " ".join(re.sub("[│╭╮╰╯─]", " ", result.stderr).split())
         ours = isinstance(result.exception, SystemExit)
-        if result.exit_code != code or not ours or text not in said or IN_PYTHON.search(said):
-            found[command] = what, result.exit_code, result.exception, said
-    assert found == {}
-    assert sorted(folder.rglob("*")) == before, "nothing half-written remains"
+        if result.exit_code != code or not ours or text not in message or IN_PYTHON.search(message):
+            failed[command] = case, result.exit_code, result.exception, message
+    assert failed == {}
+    assert sorted(folder.rglob("*")) == before, "a command left files behind"
 
 
 def test_no_partial_output_remains(names, folder):
@@ -118,8 +118,8 @@ def test_every_public_name_is_in_the_table():
         *("Fairness", "Preflight", "Ranks", "TopLists", "UserFlag", "conventions"),
     }
     errors = {name for name in rm.__all__ if name.endswith("Error")}
-    named = {name for name in rm.__all__ if f"rm.{name}" in calls}
-    assert set(rm.__all__) - named - errors == made_by_others | {"__version__"}
+    names_in_table = {name for name in rm.__all__ if f"rm.{name}" in calls}
+    assert set(rm.__all__) - names_in_table - errors == made_by_others | {"__version__"}
     commands = {shlex.split(case[1])[0] for case in COMMANDS["cases"]}
     assert set(_app.COMMANDS) <= commands
 

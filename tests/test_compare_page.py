@@ -36,23 +36,23 @@ def ratio_of(results, name):
     raise KeyError(name)
 
 
-def round_like(value, shown):
+def round_like(value, printed):
     """Round a value to as many digits as the printed number has."""
-    return float(f"{value:.{len(shown.replace('.', '').lstrip('0'))}g}")
+    return float(f"{value:.{len(printed.replace('.', '').lstrip('0'))}g}")
 
 
 def all_ratios():
     """Return the ratios in all results files; those of splits are in benchmarks/README.md."""
-    found = []
+    ratios = []
     for path in (ROOT / "benchmarks" / "results").glob("*.json"):
         results = json.loads(path.read_text(encoding="utf-8"))
         for library in results.get("libraries", {}).values():
-            found += [call["ratio"] for call in library["calls"].values()]
+            ratios += [call["ratio"] for call in library["calls"].values()]
         for part in [*results.get("cases", {}).values(), results]:
-            found += [measure["value"] for measure in part.get("measures", [])]
+            ratios += [measure["value"] for measure in part.get("measures", [])]
     splits = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8").split("\n## Splits")[1]
-    found += [float(value) for value in re.findall(r"\| ([\d.]+) +\|", splits.split("\n## ")[0])]
-    return found
+    ratios += [float(value) for value in re.findall(r"\| ([\d.]+) +\|", splits.split("\n## ")[0])]
+    return ratios
 
 
 def test_rows_are_read():
@@ -67,23 +67,25 @@ def test_ratios(ratio, file, name):
 
 def test_ratios_of_drop_ins():
     results = json.loads((ROOT / "benchmarks/results/dropins.json").read_text(encoding="utf-8"))
-    calls = [call for one in results["libraries"].values() for call in one["calls"].items()]
+    calls = [call for library in results["libraries"].values() for call in library["calls"].items()]
     rows = CALL.findall(DROPINS)
     assert len(rows) == len(calls)
     for name, ratio in rows:
-        found = [
-            round_like(call["ratio"], ratio) for known, call in calls if known.startswith(name)
+        ratios = [
+            round_like(call["ratio"], ratio)
+            for measured_name, call in calls
+            if measured_name.startswith(name)
         ]
-        assert float(ratio) in found, name
+        assert float(ratio) in ratios, name
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
 def test_ratios_of_guides(guide):
     parts = guide.read_text(encoding="utf-8").split("\n## Speed\n")
     assert len(parts) == 2 or guide.stem == "from_r", "A guide says how fast it is."
-    shown = NUMBER.findall(parts[-1]) if len(parts) == 2 else []
-    known = all_ratios()
-    for number in shown:
-        either = {round_like(value, number) for value in known}
-        either |= {round_like(1 / value, number) for value in known if value}
+    printed = NUMBER.findall(parts[-1]) if len(parts) == 2 else []
+    ratios = all_ratios()
+    for number in printed:
+        either = {round_like(value, number) for value in ratios}
+        either |= {round_like(1 / value, number) for value in ratios if value}
         assert float(number) in either, f"{number} is in no file of results."

@@ -67,7 +67,7 @@ def test_code_that_is_not_run_is_valid_python_with_known_names():
 @pytest.mark.parametrize(
     "script", [*(ROOT / "docs").glob("write_*.py")], ids=lambda path: path.stem
 )
-def test_written_pages_are_fresh(script):
+def test_generated_pages_are_up_to_date(script):
     spec = importlib.util.spec_from_file_location(script.stem, script)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -75,7 +75,7 @@ def test_written_pages_are_fresh(script):
     assert page.read_text(encoding="utf-8") == module.page(), f"Hint: python docs/{script.name}"
 
 
-def drawn_road():
+def road_module():
     spec = importlib.util.spec_from_file_location("draw_road", ROOT / "docs" / "draw_road.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -83,20 +83,20 @@ def drawn_road():
 
 
 def test_architecture_picture_is_up_to_date():
-    road = drawn_road()
-    drawn = (ROOT / "docs" / "road.svg").read_text(encoding="utf-8")
-    assert drawn == road.picture(), "Hint: python docs/draw_road.py"
-    shown = {path for box in road.BOXES.values() for path in box.paths}
-    assert {path for path in shown if not (PACKAGE / path).exists()} == set()
+    road = road_module()
+    picture = (ROOT / "docs" / "road.svg").read_text(encoding="utf-8")
+    assert picture == road.picture(), "Hint: python docs/draw_road.py"
+    paths = {path for box in road.BOXES.values() for path in box.paths}
+    assert {path for path in paths if not (PACKAGE / path).exists()} == set()
 
 
 def test_architecture_page_names_the_contents_of_the_package():
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`.*?`) \|", text, re.MULTILINE)
-    named = {path.rstrip("/") for row in rows for path in re.findall(r"`(.*?)`", row)}
+    named_paths = {path.rstrip("/") for row in rows for path in re.findall(r"`(.*?)`", row)}
     here = {path.name for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
-    assert here - named == {"__init__.py", "__main__.py", "__pycache__"} & here
-    assert {path for path in named if not (PACKAGE / path).exists()} == {"cpp"}
+    assert here - named_paths == {"__init__.py", "__main__.py", "__pycache__"} & here
+    assert {path for path in named_paths if not (PACKAGE / path).exists()} == {"cpp"}
 
 
 def test_page_of_a_metric_shows_its_full_declaration():
@@ -106,13 +106,13 @@ def test_page_of_a_metric_shows_its_full_declaration():
     folds = "Only for the numbers of other libraries"
     for name, definition in METRICS.items():
         text = pages.page(name, definition)
-        shown, _, folded = text.partition("## Example")[0].partition(folds)
+        visible, _, folded = text.partition("## Example")[0].partition(folds)
         example, _, literature = text.partition("## Example")[2].partition("## Literature")
-        assert definition.formula in " ".join(shown.split()), name
+        assert definition.formula in " ".join(visible.split()), name
         assert re.search(r"^\| `.*\d\.\d{4}", example, re.MULTILINE), f"{name}: no number"
         assert re.search(r"^\* .*\b\d{4}, \w+", literature, re.MULTILINE), f"{name}: no title"
         for parameter in definition.parameters.values():
-            part = folded if parameter.for_conventions else shown
+            part = folded if parameter.for_conventions else visible
             assert f"**`{parameter.name}`**" in part, f"{name}({parameter.name})"
         for convention in rm.conventions():
             for entry in convention.entries:

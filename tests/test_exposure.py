@@ -18,13 +18,13 @@ def column(frame, name):
 def test_shares(discount, k):
     result = rm.exposure(rm.Lists(LISTS), GROUPS, TEST, k=k, discount=discount, patience=0.5)
     exposed = {"big": 0.0, "small": 0.0}
-    listed = {"big": 0, "small": 0}
+    n_listed = {"big": 0, "small": 0}
     for row in LISTS.values():
         for place, item in enumerate(row[:k], 1):
             exposed[GROUPS[item]] += DISCOUNTS[discount](place)
-            listed[GROUPS[item]] += 1
+            n_listed[GROUPS[item]] += 1
     total = sum(exposed.values())
-    assert column(result, "listed") == listed
+    assert column(result, "listed") == n_listed
     assert column(result, "exposure") == pytest.approx({g: x / total for g, x in exposed.items()})
     assert column(result, "items") == {"big": 2, "small": 3}
     assert column(result, "catalogue") == {"big": 0.4, "small": 0.6}
@@ -57,15 +57,15 @@ def test_exposure_of_an_evaluation():
     source = rm.Lists(LISTS)
     result = rm.evaluate(source, TEST, metrics="coverage@3", catalogue=5)
     assert rm.exposure(result, GROUPS, TEST, k=3).equals(rm.exposure(source, GROUPS, TEST, k=3))
-    alone = rm.exposure(result, GROUPS, k=3)
-    assert alone.columns == ["group", "items", "listed", "exposure", "catalogue", "per_item"]
+    without_test = rm.exposure(result, GROUPS, k=3)
+    assert without_test.columns == ["group", "items", "listed", "exposure", "catalogue", "per_item"]
     with pytest.raises(rm.InputError, match="keeps lists of 3 places, but 4 places are"):
         rm.exposure(result, GROUPS, k=4)
     with pytest.raises(rm.InputError, match="has 3 users, test has 1"):
         rm.exposure(result, GROUPS, {"ann": ["b"]}, k=3)
 
 
-def test_training_items_and_relevant_items():
+def test_train_items_and_relevant_items():
     scores = rm.Scores(np.array([[3.0, 2.0, 1.0]]))
     test = np.array([[0.0, 1.0, 2.0]])
     train = np.array([[1.0, 0.0, 0.0]])
@@ -87,9 +87,9 @@ def test_training_items_and_relevant_items():
     ],
 )
 def test_mismatched_groups_and_lists(changes, says):
-    given = {"item_groups": GROUPS, "test": TEST} | changes
+    arguments = {"item_groups": GROUPS, "test": TEST} | changes
     with pytest.raises(rm.InputError, match=says):
-        rm.exposure(rm.Lists(LISTS), **given)
+        rm.exposure(rm.Lists(LISTS), **arguments)
 
 
 def test_invalid_groups():

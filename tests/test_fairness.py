@@ -24,43 +24,57 @@ def attention(lists, k, d):
     }
 
 
-def ideal(relevant, items, k, d):
+def ideal_attention_of(relevant, items, k, d):
     """Return the mean attention over all orders with the relevant items first."""
     total, count = dict.fromkeys(items, 0.0), 0
-    others = [item for item in items if item not in relevant]
+    irrelevant = [item for item in items if item not in relevant]
     for above in itertools.permutations(relevant):
-        for below in itertools.permutations(others):
+        for below in itertools.permutations(irrelevant):
             count += 1
             for place, item in enumerate([*above, *below][:k], 1):
                 total[item] += d(place)
     return {item: value / count for item, value in total.items()}
 
 
-def single_items(draws, items, k, d):
-    """Return EE-D, EE-R and EE-L (expected exposure), computed over single items."""
-    found = []
-    every = {*ITEMS, *itertools.chain.from_iterable(row for one in draws for row in one.values())}
+def expected_exposure(draws, items, k, d):
+    """Return expected exposure (EE-D, EE-R and EE-L), computed over single items."""
+    rows_of_users = []
+    all_items = {
+        *ITEMS,
+        *itertools.chain.from_iterable(row for lists in draws for row in lists.values()),
+    }
     for user, relevant in TEST.items():
-        shown = [attention(lists, k, d)[user] for lists in draws]
-        got = {item: sum(one.get(item, 0) for one in shown) / len(shown) for item in every}
-        wanted = ideal(relevant, items(user), k, d)
-        pairs = [(got[item], wanted.get(item, 0)) for item in every]
+        attentions = [attention(lists, k, d)[user] for lists in draws]
+        mean_attention = {
+            item: sum(attention_of_draw.get(item, 0) for attention_of_draw in attentions)
+            / len(attentions)
+            for item in all_items
+        }
+        ideal_attention = ideal_attention_of(relevant, items(user), k, d)
+        pairs = [(mean_attention[item], ideal_attention.get(item, 0)) for item in all_items]
         sums = (lambda e, t: e * e, lambda e, t: e * t, lambda e, t: (e - t) ** 2)
-        found.append([sum(f(e, t) for e, t in pairs) for f in sums])
-    return np.mean(found, axis=0)
+        rows_of_users.append([sum(f(e, t) for e, t in pairs) for f in sums])
+    return np.mean(rows_of_users, axis=0)
 
 
-def groups_of(lists, target, k, d):
+def group_fairness(lists, target, k, d):
     """Return the exposure ratio and difference of two groups, and their rank fairness."""
     total = np.zeros(2)
     similarities = []
-    for shown in attention(lists, k, d).values():
-        own = np.array(
-            [sum(x for item, x in shown.items() if GROUPS[item] == g) for g in ("big", "small")]
+    for attention_of_user in attention(lists, k, d).values():
+        attention_of_groups = np.array(
+            [
+                sum(x for item, x in attention_of_user.items() if GROUPS[item] == g)
+                for g in ("big", "small")
+            ]
         )
-        total += own
+        total += attention_of_groups
         similarities.append(
-            1 - scipy.spatial.distance.jensenshannon(own / own.sum(), target, base=2) ** 2
+            1
+            - scipy.spatial.distance.jensenshannon(
+                attention_of_groups / attention_of_groups.sum(), target, base=2
+            )
+            ** 2
         )
     share = total / total.sum()
     favour = share / target
@@ -75,12 +89,14 @@ def test_single_lists(discount, k):
     for target, shares in targets.items():
         options = {"k": k, "discount": discount, "patience": 0.5, "target": target}
         result = rm.fairness(rm.Lists(LISTS), GROUPS, TEST, **options)
-        expected = groups_of(LISTS, np.array(shares), k, d)
+        expected = group_fairness(LISTS, np.array(shares), k, d)
         assert (result.ratio, result.difference, result.rank_fairness) == pytest.approx(expected)
-        named = dict(zip(("big", "small"), shares, strict=True))
-        same = rm.fairness(rm.Lists(LISTS), GROUPS, TEST, **options | {"target": named})
-        assert same.ratio == pytest.approx(result.ratio)
-        expected = single_items([LISTS], lambda user: ITEMS, k, d)
+        target_shares = dict(zip(("big", "small"), shares, strict=True))
+        with_target_by_name = rm.fairness(
+            rm.Lists(LISTS), GROUPS, TEST, **options | {"target": target_shares}
+        )
+        assert with_target_by_name.ratio == pytest.approx(result.ratio)
+        expected = expected_exposure([LISTS], lambda user: ITEMS, k, d)
         assert (result.disparity, result.relevance, result.loss) == pytest.approx(expected)
 
 
@@ -89,17 +105,19 @@ def test_lists_of_a_randomised_model(k):
     d = DISCOUNTS["log"]
     sources = [rm.Lists(LISTS), rm.Lists(OTHER)]
     result = rm.fairness(sources, GROUPS, TEST, k=k)
-    expected = single_items([LISTS, OTHER], lambda user: ITEMS, k, d)
+    expected = expected_exposure([LISTS, OTHER], lambda user: ITEMS, k, d)
     assert (result.disparity, result.relevance, result.loss) == pytest.approx(expected)
-    alone = [rm.fairness(source, GROUPS, TEST, k=k) for source in sources]
-    assert result.rank_fairness == pytest.approx(np.mean([one.rank_fairness for one in alone]))
-    assert result.disparity < np.mean([one.disparity for one in alone])
+    single_results = [rm.fairness(source, GROUPS, TEST, k=k) for source in sources]
+    assert result.rank_fairness == pytest.approx(
+        np.mean([single_result.rank_fairness for single_result in single_results])
+    )
+    assert result.disparity < np.mean([single_result.disparity for single_result in single_results])
 
 
 def test_train_items_are_not_candidates():
     train = {"ann": ["e"], "bob": ["d", "e"]}
     result = rm.fairness(rm.Lists(LISTS), GROUPS, TEST, train=train, k=3)
-    expected = single_items(
+    expected = expected_exposure(
         [LISTS],
         lambda user: [item for item in ITEMS if item not in train.get(user, [])],
         3,
@@ -112,8 +130,8 @@ def test_train_items_are_not_candidates():
 @pytest.mark.parametrize("k", [2, 5])
 def test_invented_items_are_not_candidates(k):
     invented = {"ann": ["a", "x", "b", "y"], "bob": ["z"], "cat": ["d", "a", "x"]}
-    found = [
-        single_items(draws, lambda _: ITEMS, k, DISCOUNTS["log"])
+    expected_values = [
+        expected_exposure(draws, lambda _: ITEMS, k, DISCOUNTS["log"])
         for draws in ([invented], [invented, OTHER])
     ]
     frame = {"item": list(ITEMS), "group": [[GROUPS[item]] for item in ITEMS]}
@@ -124,9 +142,9 @@ def test_invented_items_are_not_candidates(k):
     ]
     sources = [rm.Lists(lists) for lists in (invented, OTHER)]
     for of_groups, lists in ((GROUPS, results), (groups, sources)):
-        for expected, given in zip(found, (lists[0], lists), strict=True):
-            one = rm.fairness(given, of_groups, TEST, k=k)
-            assert (one.disparity, one.relevance, one.loss) == pytest.approx(expected)
+        for expected, source in zip(expected_values, (lists[0], lists), strict=True):
+            result = rm.fairness(source, of_groups, TEST, k=k)
+            assert (result.disparity, result.relevance, result.loss) == pytest.approx(expected)
 
 
 def test_ideal_randomised_model_has_no_loss():
@@ -150,22 +168,24 @@ def test_evaluation_and_its_source_give_the_same_fairness():
     assert rm.fairness(result, GROUPS, TEST, k=3) == of_source
 
 
-def test_users_without_a_relevant_item_do_not_count_for_single_items():
+def test_users_without_relevant_items_do_not_affect_expected_exposure():
     relevant = {user: dict.fromkeys(items, 1.0) for user, items in TEST.items()}
     result = rm.fairness(rm.Lists(LISTS), GROUPS, relevant, k=3)
-    more = rm.fairness(
+    with_further_user = rm.fairness(
         rm.Lists(LISTS | {"dan": ["a", "b"]}), GROUPS, relevant | {"dan": {"a": 0.0}}, k=3
     )
     for name in ("disparity", "relevance", "loss"):
-        assert getattr(more, name) == getattr(result, name)
-    assert more.rank_fairness != result.rank_fairness
+        assert getattr(with_further_user, name) == getattr(result, name)
+    assert with_further_user.rank_fairness != result.rank_fairness
 
 
 def test_items_without_a_group_are_left_out():
-    some = {"a": "big", "b": None, "c": "small", "d": None, "e": None}
-    result = rm.fairness(rm.Lists(LISTS), some, TEST, k=3, discount="none", target="catalogue")
+    incomplete_groups = {"a": "big", "b": None, "c": "small", "d": None, "e": None}
+    result = rm.fairness(
+        rm.Lists(LISTS), incomplete_groups, TEST, k=3, discount="none", target="catalogue"
+    )
     assert (result.ratio, result.difference) == pytest.approx((0.5, 1 / 6))
-    none = rm.fairness(rm.Lists({"ann": ["b"]}), some, {"ann": ["b"]}, k=1)
+    none = rm.fairness(rm.Lists({"ann": ["b"]}), incomplete_groups, {"ann": ["b"]}, k=1)
     assert all(math.isnan(x) for x in (none.ratio, none.difference, none.rank_fairness))
     assert none.loss == 0
 
@@ -190,6 +210,6 @@ def test_groups_of_an_item_share_its_attention():
     ],
 )
 def test_mismatched_arguments(changes, says):
-    given = {"lists": rm.Lists(LISTS), "item_groups": GROUPS, "test": TEST} | changes
+    arguments = {"lists": rm.Lists(LISTS), "item_groups": GROUPS, "test": TEST} | changes
     with pytest.raises(rm.InputError, match=says):
-        rm.fairness(**given)
+        rm.fairness(**arguments)

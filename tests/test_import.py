@@ -15,8 +15,8 @@ import recometer
 
 HEAVY = ("scipy", "polars", "pandas", "pyarrow", "torch", "rich", "typer")
 # Standard modules that take milliseconds to load and are rarely needed.
-SELDOM = ("concurrent.futures", "difflib", "json", "logging", "secrets", "tomllib", "uuid")
-UNNEEDED = (*SELDOM, "csv", "dataclasses", "hashlib", "inspect", "pathlib")
+RARELY_NEEDED = ("concurrent.futures", "difflib", "json", "logging", "secrets", "tomllib", "uuid")
+UNNEEDED = (*RARELY_NEEDED, "csv", "dataclasses", "hashlib", "inspect", "pathlib")
 
 # Modules that run as scripts and are not meant to be imported.
 RUN = ("recometer.__main__", "recometer.check")
@@ -41,7 +41,7 @@ def test_evaluation_loads_no_slow_modules() -> None:
     names = "recometer.evaluate, recometer.Factors, recometer.Interactions"
     loaded = loaded_by(f"import numpy, recometer; before = set(sys.modules); {names}")
     assert "recometer.evaluation" in loaded
-    assert loaded & {*HEAVY, *SELDOM} == set()
+    assert loaded & {*HEAVY, *RARELY_NEEDED} == set()
 
 
 def test_exported_names_exist() -> None:
@@ -65,8 +65,8 @@ def test_public_names_match_the_imports() -> None:
     public = {name for name, module in origins.items() if str(module).startswith("recometer")}
     assert recometer.__all__ == sorted(public)
     for name in public - {"split"}:  # a subpackage, not a function or class
-        there = getattr(importlib.import_module(str(origins[name])), name)
-        assert getattr(recometer, name) is there
+        imported = getattr(importlib.import_module(str(origins[name])), name)
+        assert getattr(recometer, name) is imported
     assert set(importlib.import_module("recometer.errors").__all__) <= public
 
 
@@ -80,7 +80,7 @@ def test_submodules_need_no_separate_import() -> None:
         recometer.evaluat  # noqa: B018
 
 
-def test_run_module_does_not_hide_a_function() -> None:
+def test_recometer_check_cannot_be_imported_in_place_of_the_function() -> None:
     code = """
 import importlib, pkgutil, sys
 import recometer as rm

@@ -16,7 +16,7 @@ from recometer.cli._app import app
 from recometer.errors import InputError, InputTypeError, UnknownNameError
 from recometer.metrics import METRICS, Metric, parse
 
-GROUPED = sorted(name for name, one in METRICS.items() if one.takes_group)
+GROUPED = sorted(name for name, definition in METRICS.items() if definition.takes_group)
 RANKED = [name for name in GROUPED if METRICS[name].record == "ranks"]
 TIES = ["expected", "item", "optimistic", "pessimistic", "random"]
 N_USERS, N_ITEMS = 12, 15
@@ -33,8 +33,8 @@ def source_of(kind, scores):
     if kind == "scores":
         return rm.Scores(scores, user_ids=USERS, item_ids=ITEMS)
     if kind == "factors":
-        whole = np.eye(N_ITEMS, dtype=np.float32)
-        return rm.Factors(scores.astype(np.float32), whole, user_ids=USERS, item_ids=ITEMS)
+        item_factors = np.eye(N_ITEMS, dtype=np.float32)
+        return rm.Factors(scores.astype(np.float32), item_factors, user_ids=USERS, item_ids=ITEMS)
     if kind == "lists":
         order = np.argsort(-scores, axis=1, kind="stable")[:, :6]
         return rm.Lists(
@@ -55,7 +55,7 @@ def source_of(kind, scores):
     ties=st.sampled_from(TIES),
     seen=st.sampled_from(["removed", "kept"]),
 )
-def test_a_group_is_evaluated_as_if_test_had_only_its_items(seed, kind, name, cutoff, ties, seen):
+def test_a_group_has_the_values_of_a_test_with_only_its_items(seed, kind, name, cutoff, ties, seen):
     rng = np.random.default_rng(seed)
     scores = rng.integers(0, 6, (N_USERS, N_ITEMS)).astype(float)
     test = rng.integers(0, 4, (N_USERS, N_ITEMS)) * (rng.random((N_USERS, N_ITEMS)) < 0.4)
@@ -66,21 +66,29 @@ def test_a_group_is_evaluated_as_if_test_had_only_its_items(seed, kind, name, cu
     # items judged, and the random order of ties depends on which items are judged.
     assume((test * of_group).any() and (kind, ties) != ("pairs", "random"))
 
-    def evaluated(truth, metric, **more):
+    def evaluated(truth, metric, **further_options):
         source = source_of(kind, scores)
         if kind == "pairs":
             value = pl.Series(truth.reshape(-1))
             source = rm.Pairs(source.with_columns(relevance=value))
-            del more["train"]
-            return rm.evaluate(source, metrics=metric, **more)
-        return rm.evaluate(source, interactions(truth.astype(float)), metrics=metric, **more)
+            del further_options["train"]
+            return rm.evaluate(source, metrics=metric, **further_options)
+        return rm.evaluate(
+            source, interactions(truth.astype(float)), metrics=metric, **further_options
+        )
 
     catalogue = rm.Catalogue.of_groups(GROUP)
-    whole = evaluated(test, f"{name}@{cutoff}[new]", catalogue=catalogue, **rules)
-    alone = evaluated(test * of_group, f"{name}@{cutoff}", **rules)
-    column = dict(zip(alone.user_ids.tolist(), alone[f"{name}@{cutoff}"].tolist(), strict=True))
-    expected = [column.get(user, np.nan) for user in whole.user_ids.tolist()]
-    np.testing.assert_array_equal(whole[f"{name}@{cutoff}[new]"], expected)
+    restricted = evaluated(test, f"{name}@{cutoff}[new]", catalogue=catalogue, **rules)
+    of_restricted_test = evaluated(test * of_group, f"{name}@{cutoff}", **rules)
+    column = dict(
+        zip(
+            of_restricted_test.user_ids.tolist(),
+            of_restricted_test[f"{name}@{cutoff}"].tolist(),
+            strict=True,
+        )
+    )
+    expected = [column.get(user, np.nan) for user in restricted.user_ids.tolist()]
+    np.testing.assert_array_equal(restricted[f"{name}@{cutoff}[new]"], expected)
 
 
 def example(**options):
@@ -96,8 +104,10 @@ def test_by_items_evaluates_every_metric_for_every_group():
     names = [f"{name}[{group}]" for name in ("recall@5", "ndcg@5", "ndcg@10") for group in NEW_OLD]
     shares = [f"share@{cutoff}[{group}]" for cutoff in (5, 10) for group in NEW_OLD]
     assert list(result.mean()) == names + shares
-    named = example(metrics=" ".join(names + shares), catalogue=rm.Catalogue.of_groups(GROUP))
-    assert_same(result, named)
+    evaluated_by_name = example(
+        metrics=" ".join(names + shares), catalogue=rm.Catalogue.of_groups(GROUP)
+    )
+    assert_same(result, evaluated_by_name)
 
 
 NEW_OLD = ("new", "old")
@@ -130,9 +140,9 @@ def test_groups_by_position():
     scores = np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]])
     test = np.array([[1, 0, 1], [0, 1, 0]])
     result = rm.evaluate(rm.Scores(scores), test, metrics="recall@1")
-    found = result.by_items(["new", "old", "new"])
-    np.testing.assert_array_equal(found["recall@1[new]"], [0.5, np.nan])
-    np.testing.assert_array_equal(found["share@1[new]"], [1.0, 1.0])
+    restricted = result.by_items(["new", "old", "new"])
+    np.testing.assert_array_equal(restricted["recall@1[new]"], [0.5, np.nan])
+    np.testing.assert_array_equal(restricted["share@1[new]"], [1.0, 1.0])
 
 
 def test_groups_do_not_limit_the_items_of_lists():
@@ -140,9 +150,9 @@ def test_groups_do_not_limit_the_items_of_lists():
     lists = rm.Lists({"ann": ["song", "film"], "bob": ["film", "play"]})
     test = {"ann": ["film"], "bob": ["play"]}
     result = rm.evaluate(lists, test, metrics="recall@2")
-    found = result.by_items({"film": "old"})
-    assert found.mean() == {"recall@2[old]": 1.0, "share@2[old]": 0.5}
-    assert dict(found.counts) == dict(result.counts)
+    restricted = result.by_items({"film": "old"})
+    assert restricted.mean() == {"recall@2[old]": 1.0, "share@2[old]": 0.5}
+    assert dict(restricted.counts) == dict(result.counts)
 
 
 def test_groups_replace_the_categories_of_a_catalogue():
@@ -157,12 +167,12 @@ def test_folds_are_pooled():
     folds = rm.split.folds(log.unique(maintain_order=True), rm.split.KFold(3), seed=1)
     scores = rm.Scores(rng.random((N_USERS, N_ITEMS)), user_ids=USERS, item_ids=ITEMS)
     result = rm.evaluate([scores] * 3, folds, metrics="recall@5").by_items(GROUP)
-    each = [fold["recall@5[new]"] for fold in result.folds]
-    assert len(each) == 3
+    values_of_folds = [fold["recall@5[new]"] for fold in result.folds]
+    assert len(values_of_folds) == 3
     assert list(result.mean()) == [f"{m}@5[{g}]" for m in ("recall", "share") for g in NEW_OLD]
 
 
-def test_a_convention_keeps_its_names():
+def test_groups_apply_under_the_names_of_a_convention():
     result = example(protocol="pyg", metrics="LinkPredNDCG@5").by_items(GROUP)
     assert "LinkPredNDCG@5[new]" in result.mean()
 
@@ -174,10 +184,10 @@ def test_a_group_is_explained_as_a_group():
     assert explanation.left.mean == result.mean()["ndcg@5[new]"]
 
 
-def test_chance_is_that_of_the_group():
+def test_chance_is_computed_for_the_group():
     result = example(metrics="recall@5", chance=True).by_items(GROUP)
-    counted = ~np.isnan(result["recall@5[new]"])
-    np.testing.assert_allclose(result.chance["recall@5[new]"][counted], 5 / N_ITEMS)
+    defined = ~np.isnan(result["recall@5[new]"])
+    np.testing.assert_allclose(result.chance["recall@5[new]"][defined], 5 / N_ITEMS)
 
 
 def test_a_stream_has_groups():
@@ -188,15 +198,15 @@ def test_a_stream_has_groups():
     stream = rm.Evaluator(test, **options).stream(item_ids=ITEMS)
     for rows in np.array_split(np.arange(N_USERS), 4):
         stream.update(scores[rows], users=[USERS[row] for row in rows])
-    whole = rm.evaluate(source_of("scores", scores), test, **options)
-    assert stream.compute().mean() == whole.mean()
+    at_once = rm.evaluate(source_of("scores", scores), test, **options)
+    assert stream.compute().mean() == at_once.mean()
 
 
 def test_groups_are_saved_compared_and_gated(tmp_path):
-    one, other = example().by_items(GROUP), example(ties="item").by_items(GROUP)
-    one.save(tmp_path / "one.parquet")
-    assert_same(rm.load(tmp_path / "one.parquet").mean(), one.mean())
-    comparison = rm.compare({"a": one, "b": other}, baseline="a", allow="ties")
+    first, second = example().by_items(GROUP), example(ties="item").by_items(GROUP)
+    first.save(tmp_path / "one.parquet")
+    assert_same(rm.load(tmp_path / "one.parquet").mean(), first.mean())
+    comparison = rm.compare({"a": first, "b": second}, baseline="a", allow="ties")
     assert "ndcg@5[new]" in comparison.metrics
     assert "recall@5[new] >= -1%" in str(comparison.gate("recall@5[new] >= -1%"))
     comparison.report(tmp_path / "report.html")
@@ -207,7 +217,7 @@ def test_groups_are_saved_compared_and_gated(tmp_path):
     name=st.sampled_from(RANKED),
     group=st.text(st.characters(exclude_categories=["C"], exclude_characters="[]@"), min_size=1),
 )
-def test_names_are_read_as_they_are_written(name, group):
+def test_names_with_groups_are_parsed_and_printed(name, group):
     metric = Metric(name, 10, group=group)
     assert parse(str(metric)) == [metric]
     assert parse(f"ap@1 {metric}, rr") == [*parse("ap@1"), metric, *parse("rr")]
@@ -223,15 +233,15 @@ def test_several_cutoffs_of_a_group():
 
 
 @pytest.mark.parametrize(
-    ("asked", "error", "message"),
+    ("metrics", "error", "message"),
     [
         ("coverage@5[new]", InputError, "'coverage' cannot be restricted to the group"),
         ("recall@5[nw]", UnknownNameError, r"no item of the catalogue is in it.*'new'"),
     ],
 )
-def test_bad_names_of_groups(asked, error, message):
+def test_bad_names_of_groups(metrics, error, message):
     with pytest.raises(error, match=message):
-        example(metrics=asked, catalogue=rm.Catalogue.of_groups(GROUP))
+        example(metrics=metrics, catalogue=rm.Catalogue.of_groups(GROUP))
 
 
 def test_groups_need_categories():
@@ -239,7 +249,7 @@ def test_groups_need_categories():
         example(metrics="recall@5[new]")
 
 
-def test_a_pooled_mean_of_a_group_is_not_known():
+def test_groups_have_no_pooled_mean():
     result = example(metrics="recall@5").by_items(GROUP)
     with pytest.raises(InputError, match="no pooled mean of 'recall@5\\[new\\]'"):
         result.mean(weights="pooled")
@@ -261,7 +271,7 @@ def test_bad_groups(tmp_path):
         rm.load(tmp_path / "result.parquet").by_items(GROUP)
 
 
-def test_groups_of_items_are_not_taken_for_groups_of_users():
+def test_groups_of_items_are_not_mistaken_for_groups_of_users():
     with pytest.raises(InputError, match=r"keys of groups are items.*by_items"):
         example().by(GROUP)
     scores, test = np.random.default_rng(1).random((3, 5)), np.eye(3, 5)
@@ -278,13 +288,13 @@ def test_command_line(tmp_path, monkeypatch):
     pl.DataFrame(run_).write_csv("als.csv")
     groups = {"item": ["x", "y", "z"], "age": ["old", "new", "new"], "price": [1, 2, 3]}
     pl.DataFrame(groups).write_csv("items.csv")
-    given = ("evaluate", "--test", "test.csv", "--run", "als.csv", "--metrics", "recall@2")
-    asked = [*given, "--by-items", "age=items.csv", "--format", "csv", "--out", "out"]
-    printed = CliRunner().invoke(app, asked).stdout
+    arguments = ("evaluate", "--test", "test.csv", "--run", "als.csv", "--metrics", "recall@2")
+    with_groups = [*arguments, "--by-items", "age=items.csv", "--format", "csv", "--out", "out"]
+    printed = CliRunner().invoke(app, with_groups).stdout
     rows = {row["metric"]: row["mean"] for row in pl.read_csv(printed.encode()).to_dicts()}
     expected = {"recall@2": 0.75, "recall@2[new]": 0.5, "recall@2[old]": 1.0}
     assert rows == expected | {"share@2[new]": 0.5, "share@2[old]": 0.5}
     assert rm.load("out/als.parquet").mean() == rows
-    failed = CliRunner().invoke(app, [*given, "--by-items", "items.csv"])
+    failed = CliRunner().invoke(app, [*arguments, "--by-items", "items.csv"])
     assert failed.exit_code == 1
     assert "--by-items COLUMN=FILE" in failed.stderr

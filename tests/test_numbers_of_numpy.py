@@ -34,11 +34,11 @@ def test_rules(name) -> None:
     expected = Protocol(**{name: value})
     plain = rm.evaluate(SCORED, TEST, metrics="rr", catalogue=5, **{name: value})
     for kind_of_numpy in KINDS[kind]:
-        for given in (kind_of_numpy(value), np.asarray(kind_of_numpy(value))):
-            found = Protocol(**{name: given})
-            assert found == expected
-            assert repr(found) == repr(expected)
-            result = rm.evaluate(SCORED, TEST, metrics="rr", catalogue=5, **{name: given})
+        for number in (kind_of_numpy(value), np.asarray(kind_of_numpy(value))):
+            protocol = Protocol(**{name: number})
+            assert protocol == expected
+            assert repr(protocol) == repr(expected)
+            result = rm.evaluate(SCORED, TEST, metrics="rr", catalogue=5, **{name: number})
             assert str(result) == str(plain)
 
 

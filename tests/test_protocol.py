@@ -23,7 +23,7 @@ TEST = {"ann": {"film": 4.0}, "bob": {"game": 2.0, "song": 5.0}, "eve": {"song":
 
 @ruled
 @dataclasses.dataclass(frozen=True)
-class Wider(Protocol):
+class WiderProtocol(Protocol):
     """A protocol with an additional rule, which no other code knows."""
 
     reading: Literal["down", "up"] = rule(
@@ -60,11 +60,11 @@ def test_explain_has_a_step_for_every_value_of_a_rule(name: str, value: Any) -> 
         result = rm.evaluate(scores, np.eye(2, 4), metrics=metric, candidates=sample)
     else:
         result = rm.evaluate(rm.Lists(LISTS), TEST, metrics=metric)
-    wanted = Protocol(**{name: value})
-    explanation = rm.explain(result, metric, protocol=wanted)
+    protocol = Protocol(**{name: value})
+    explanation = rm.explain(result, metric, protocol=protocol)
     assert [step.name for step in explanation.steps] == [Protocol.declared[name].step]
-    assert wanted.sentences() == [explanation.steps[0].change]
-    assert explanation.right.rules == tuple(wanted.sentences())
+    assert protocol.sentences() == [explanation.steps[0].change]
+    assert explanation.right.rules == tuple(protocol.sentences())
 
 
 def test_rules_without_a_step_have_a_reason() -> None:
@@ -80,23 +80,25 @@ def test_rules_without_a_step_have_a_reason() -> None:
 
         @ruled
         @dataclasses.dataclass(frozen=True)
-        class Careless(Protocol):
+        class ProtocolWithoutStep(Protocol):
             twice: bool = False
 
     for name, declared in Protocol.declared.items():
         assert declared.step in STEPS or declared.no_step.endswith("."), name
 
 
-def test_declaration_is_enough_for_a_new_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    up = Wider("upwards", version="1", reading="up")
+def test_a_declaration_is_enough_to_add_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    up = WiderProtocol("upwards", version="1", reading="up")
     assert up.sentences() == ["Lists are read upwards."]
     assert up.describe() == "upwards 1 reading='up'"
     with pytest.raises(rm.InputError, match=r"reading='in'.*reading is one of 'down', 'up'"):
-        Wider(reading="in")
+        WiderProtocol(reading="in")
     # The rule appears in the protocol of a result and in explanations.
-    result = rm.evaluate(rm.Lists(LISTS), TEST, metrics="rr", protocol=Wider(), reading="up")
-    assert result.protocol == Wider(reading="up")
-    explanation = rm.explain(result, "rr", protocol=Wider())
+    result = rm.evaluate(
+        rm.Lists(LISTS), TEST, metrics="rr", protocol=WiderProtocol(), reading="up"
+    )
+    assert result.protocol == WiderProtocol(reading="up")
+    explanation = rm.explain(result, "rr", protocol=WiderProtocol())
     assert [(step.name, step.change) for step in explanation.steps] == [
         ("ranking", "Lists are read downwards.")
     ]
@@ -104,8 +106,10 @@ def test_declaration_is_enough_for_a_new_rule(monkeypatch: pytest.MonkeyPatch) -
     convention = rm.Convention("upwards", "Upwards", "1", up, ())
     assert "\n  Lists are read upwards." in convention.describe()
     # The rule appears in the docstring and on the command line.
-    assert "reading : default 'down'\n    * 'down': Lists are read downwards." in Wider.__doc__
-    monkeypatch.setattr(Protocol, "declared", Wider.declared)
+    assert (
+        "reading : default 'down'\n    * 'down': Lists are read downwards." in WiderProtocol.__doc__
+    )
+    monkeypatch.setattr(Protocol, "declared", WiderProtocol.declared)
     assert complete_rules("rea") == ["reading="]
     assert complete_rules("reading=u") == ["reading=up"]
 
@@ -115,19 +119,21 @@ def test_types_match_the_values() -> None:
         if name == "declared" or not Protocol.declared[name].says:
             continue
         kinds = typing.get_args(hint) if typing.get_origin(hint) is not Literal else (hint,)
-        named = [value for kind in kinds for value in typing.get_args(kind)]
+        values_of_type = [value for kind in kinds for value in typing.get_args(kind)]
         numbers = {int, float} & {hint, *kinds}
         says = Protocol.declared[name].says
-        assert named == [value for value in says if isinstance(value, str)], name
+        assert values_of_type == [value for value in says if isinstance(value, str)], name
         assert bool(numbers) == any(isinstance(value, Number) for value in says), name
         assert (type(None) in kinds) == (None in says), name
         assert (hint is bool) == (set(says) == {False, True}), name
 
 
 def test_every_value_has_a_different_sentence() -> None:
-    said = [each for declared in Protocol.declared.values() for each in declared.says.values()]
-    assert len(set(said)) == len(said)
-    assert all(each.endswith(".") and each[0].isupper() for each in said)
+    sentences = [
+        sentence for declared in Protocol.declared.values() for sentence in declared.says.values()
+    ]
+    assert len(set(sentences)) == len(sentences)
+    assert all(sentence.endswith(".") and sentence[0].isupper() for sentence in sentences)
     (sentence,) = Protocol(no_relevant=0.5).sentences()
     assert sentence == "A user without a relevant item has the value 0.5."
     assert Protocol().sentences() == []
@@ -163,7 +169,7 @@ def test_invalid_values_of_rules(rules: dict[str, Any], message: str) -> None:
         Protocol(**rules)
 
 
-def test_nan_is_accepted_as_a_word() -> None:
+def test_nan_is_accepted_as_text() -> None:
     assert Protocol(undefined=math.nan) == Protocol()
 
 
@@ -181,9 +187,9 @@ def test_nan_is_accepted_as_a_word() -> None:
         ("name", "5", "5"),
     ],
 )
-def test_values_are_written_as_in_calls(name: str, text: str, value: Any) -> None:
-    found = Protocol.declared[name].read(text)
-    assert (type(found), found) == (type(value), value)
+def test_values_are_parsed_as_in_calls(name: str, text: str, value: Any) -> None:
+    read_value = Protocol.declared[name].read(text)
+    assert (type(read_value), read_value) == (type(value), value)
 
 
 def test_protocol_prints_its_rules_and_can_be_copied() -> None:

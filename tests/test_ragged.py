@@ -18,22 +18,22 @@ from recometer.testing import cases, list_cases
 RECORDS = (Ranks, TopLists, Ratings, ListData, Side)
 
 
-def same(left: Record, right: Record) -> bool:
+def equal_records(left: Record, right: Record) -> bool:
     """Whether all fields of two records are equal."""
     for field in dataclasses.fields(left):
         if field.name.startswith("kept"):
             continue
-        one, other = getattr(left, field.name), getattr(right, field.name)
-        if isinstance(one, Record):
-            equal = same(one, other)
-        elif hasattr(one, "nnz"):
-            equal = (one != other).nnz == 0
-        elif isinstance(one, np.ndarray):
-            equal = one.dtype == other.dtype and np.array_equal(
-                one, other, equal_nan=one.dtype.kind == "f"
+        left_column, right_column = getattr(left, field.name), getattr(right, field.name)
+        if isinstance(left_column, Record):
+            equal = equal_records(left_column, right_column)
+        elif hasattr(left_column, "nnz"):
+            equal = (left_column != right_column).nnz == 0
+        elif isinstance(left_column, np.ndarray):
+            equal = left_column.dtype == right_column.dtype and np.array_equal(
+                left_column, right_column, equal_nan=left_column.dtype.kind == "f"
             )
         else:
-            equal = one == other
+            equal = left_column == right_column
         if not equal:
             return False
     return True
@@ -64,12 +64,12 @@ def test_every_array_declares_its_axis(kind: type[Record]) -> None:
 @given(cases(), st.data())
 def test_parts_of_a_record_add_up_to_it(case, data) -> None:
     ratings = every_column(case.ranks())
-    at = data.draw(st.integers(0, case.n_users))
-    parts = [ratings.users(slice(None, at)), ratings.users(slice(at, None))]
-    assert same(Ratings.concat(parts), ratings)
+    cut = data.draw(st.integers(0, case.n_users))
+    parts = [ratings.users(slice(None, cut)), ratings.users(slice(cut, None))]
+    assert equal_records(Ratings.concat(parts), ratings)
     # Slices are views, not copies.
-    some, every = parts[0].ranks.above, ratings.ranks.above
-    assert not len(some) or np.shares_memory(some, every)
+    slice_of_ranks, all_ranks = parts[0].ranks.above, ratings.ranks.above
+    assert not len(slice_of_ranks) or np.shares_memory(slice_of_ranks, all_ranks)
 
 
 @given(cases(), st.data())
@@ -77,44 +77,44 @@ def test_users_and_rows_in_any_order(case, data) -> None:
     ratings = every_column(case.ranks())
     order = data.draw(st.permutations(range(case.n_users)))
     permuted = ratings.users(np.array(order))
-    assert same(permuted.users(np.argsort(order)), ratings)
+    assert equal_records(permuted.users(np.argsort(order)), ratings)
     one_by_one = [ratings.users(slice(user, user + 1)) for user in order]
-    assert same(permuted, Ratings.concat(one_by_one))
+    assert equal_records(permuted, Ratings.concat(one_by_one))
     # Rows can be selected by a mask or by row numbers.
     n_rows = len(ratings.predicted)
-    kept = np.array(data.draw(st.lists(st.booleans(), min_size=n_rows, max_size=n_rows)), bool)
-    some = ratings.rows(kept)
-    assert same(some, ratings.rows(np.flatnonzero(kept)))
-    assert some.predicted.tolist() == ratings.predicted[kept].tolist()
-    assert np.array_equal(some.ranks.user, ratings.ranks.user[kept])
-    assert some.threshold is ratings.threshold
-    twice = ratings.rows(np.repeat(np.arange(len(kept)), 2))
-    assert np.array_equal(np.diff(twice.indptr), 2 * np.diff(ratings.indptr))
+    mask = np.array(data.draw(st.lists(st.booleans(), min_size=n_rows, max_size=n_rows)), bool)
+    selected = ratings.rows(mask)
+    assert equal_records(selected, ratings.rows(np.flatnonzero(mask)))
+    assert selected.predicted.tolist() == ratings.predicted[mask].tolist()
+    assert np.array_equal(selected.ranks.user, ratings.ranks.user[mask])
+    assert selected.threshold is ratings.threshold
+    repeated = ratings.rows(np.repeat(np.arange(len(mask)), 2))
+    assert np.array_equal(np.diff(repeated.indptr), 2 * np.diff(ratings.indptr))
 
 
 @given(list_cases(), st.data())
 def test_lists_with_side_data(case, data) -> None:
-    known = case.data()
-    at = data.draw(st.integers(0, case.n_users))
-    parts = [known.users(slice(0, at)), known.users(slice(at, case.n_users))]
-    assert same(ListData.concat(parts), known)
+    lists = case.data()
+    cut = data.draw(st.integers(0, case.n_users))
+    parts = [lists.users(slice(0, cut)), lists.users(slice(cut, case.n_users))]
+    assert equal_records(ListData.concat(parts), lists)
     order = data.draw(st.permutations(range(case.n_users)))
-    assert same(known.users(np.array(order)).users(np.argsort(order)), known)
+    assert equal_records(lists.users(np.array(order)).users(np.argsort(order)), lists)
 
 
 def test_missing_user() -> None:
     lists = TopLists(np.array([[2, 1], [0, -1]]), 3, np.ones(2, bool), np.array([True, False]))
-    found = lists.users(np.array([1, -1, 0]))
-    assert found.items.tolist() == [[0, -1], [-1, -1], [2, 1]]
-    assert found.known.tolist() == [True, False, True]
-    assert found.cut_in_ties.tolist() == [False, False, True]
-    assert found.flags.tolist() == [1, 0, 1]
-    nobody = lists.users(slice(0, 0)).users(np.array([-1]))
-    assert nobody.items.tolist() == [[-1, -1]]
+    reordered = lists.users(np.array([1, -1, 0]))
+    assert reordered.items.tolist() == [[0, -1], [-1, -1], [2, 1]]
+    assert reordered.known.tolist() == [True, False, True]
+    assert reordered.cut_in_ties.tolist() == [False, False, True]
+    assert reordered.flags.tolist() == [1, 0, 1]
+    missing = lists.users(slice(0, 0)).users(np.array([-1]))
+    assert missing.items.tolist() == [[-1, -1]]
     side = Side(np.array([0, 1, 3]), np.array([5, 6, 7]), np.array([1.0, 2.0, 3.0]))
-    taken = side.users(np.array([1, -1]))
-    assert taken.indptr.tolist() == [0, 2, 2]
-    assert taken.items.tolist() == [6, 7]
+    side_of_users = side.users(np.array([1, -1]))
+    assert side_of_users.indptr.tolist() == [0, 2, 2]
+    assert side_of_users.items.tolist() == [6, 7]
 
 
 def test_mismatched_columns() -> None:

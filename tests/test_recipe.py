@@ -18,8 +18,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 def section(name):
     """Return the lines of a section of the requirements, without list markers."""
-    found = re.search(rf"^  {name}:\n((?:    .*\n)+)", RECIPE, re.MULTILINE)
-    return [line.strip().removeprefix("- ") for line in found[1].splitlines()]
+    match = re.search(rf"^  {name}:\n((?:    .*\n)+)", RECIPE, re.MULTILINE)
+    return [line.strip().removeprefix("- ") for line in match[1].splitlines()]
 
 
 def spaced(requirement):
@@ -28,9 +28,17 @@ def spaced(requirement):
 
 
 def test_runtime_requirements():
-    always = [spaced(one) for one in PROJECT["project"]["dependencies"] if ";" not in one]
-    sometimes = [one.split(";") for one in PROJECT["project"]["dependencies"] if ";" in one]
-    older = [f"then: {spaced(one)}" for one, _ in sometimes]
+    always = [
+        spaced(requirement)
+        for requirement in PROJECT["project"]["dependencies"]
+        if ";" not in requirement
+    ]
+    sometimes = [
+        requirement.split(";")
+        for requirement in PROJECT["project"]["dependencies"]
+        if ";" in requirement
+    ]
+    older = [f"then: {spaced(requirement)}" for requirement, _ in sometimes]
     conditions = [
         f"if: match(python, {marker.replace('python_version', '').strip()})".replace("< '", '"<')
         for _, marker in sometimes
@@ -40,7 +48,7 @@ def test_runtime_requirements():
 
 
 def test_build_requirements():
-    host = {spaced(one) for one in PROJECT["build-system"]["requires"]}
+    host = {spaced(requirement) for requirement in PROJECT["build-system"]["requires"]}
     assert set(section("host")) == {"python", "pip", *host}
     assert f"cmake {PROJECT['tool']['scikit-build']['cmake']['version']}" in section("build")
 

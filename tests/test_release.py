@@ -54,8 +54,8 @@ def test_a_saved_evaluation_of_0_1_is_read():
 def test_a_saved_split_of_0_1_is_read():
     split = rm.Split.load(GOLDEN / "split")
     rows = {"train": split.train, "test": split.test}
-    found = {name: sorted(part["time"].to_list()) for name, part in rows.items()}
-    assert found == {"train": list(range(35)), "test": list(range(35, 40))}
+    times = {name: sorted(part["time"].to_list()) for name, part in rows.items()}
+    assert times == {"train": list(range(35)), "test": list(range(35, 40))}
     assert isinstance(split.train, pl.DataFrame)
 
 
@@ -71,7 +71,7 @@ def test_links_of_the_description_are_absolute():
     assert re.findall(r"\]\((?!https?:|#)", readme) == []
 
 
-def test_links_follow_from_the_address(monkeypatch, capsys):
+def test_links_are_made_from_the_address(monkeypatch, capsys):
     assert metadata.address() == PROJECT["tool"]["recometer"]["address"]
     monkeypatch.setattr(metadata, "address", lambda: "https://github.com/me/recometer")
     assert metadata.dynamic_metadata("urls")["Repository"] == "https://github.com/me/recometer"
@@ -83,13 +83,13 @@ def test_links_follow_from_the_address(monkeypatch, capsys):
     assert "lacks the address" in capsys.readouterr().err
 
 
-def test_no_file_that_names_the_address_or_the_version_is_stale():
+def test_files_with_the_address_or_the_version_are_up_to_date():
     assert metadata.version() == rm.__version__
     assert metadata.problems(None) == []
     assert any("tag v99" in problem for problem in metadata.problems("v99"))
 
 
-def test_a_release_waits_for_all_required_jobs_and_for_no_optional_one():
+def test_a_release_waits_for_all_jobs_except_optional_ones():
     jobs = dict(
         re.findall(r"^  (\S+):\n((?:    .*\n|\n)+)", WHEELS.partition("\njobs:\n")[2], re.MULTILINE)
     )

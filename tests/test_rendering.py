@@ -58,22 +58,22 @@ EVERYTHING = one_of_each_kind()
 
 @pytest.mark.parametrize("kind", EVERYTHING)
 def test_every_kind_has_every_format(kind: str, tmp_path: pathlib.Path) -> None:
-    shown = EVERYTHING[kind]
+    result = EVERYTHING[kind]
     for form in FORMATS:
-        assert render(shown, form) == FORMATS[form](shown)
+        assert render(result, form) == FORMATS[form](result)
     for form in FORMATS.keys() - {"table"}:
-        text = getattr(shown, f"to_{form}")(tmp_path / form)
-        assert text == render(shown, form)
+        text = getattr(result, f"to_{form}")(tmp_path / form)
+        assert text == render(result, form)
         assert (tmp_path / form).read_text(encoding="utf-8") == text + "\n"
     with pytest.raises(rm.FileError, match="cannot be written"):
-        shown.to_csv(tmp_path / "missing" / "file.csv")
+        result.to_csv(tmp_path / "missing" / "file.csv")
 
 
 @pytest.mark.parametrize("kind", EVERYTHING)
 def test_csv_and_json_have_exact_values(kind: str) -> None:
-    shown = EVERYTHING[kind]
-    table = shown.data()
-    rows = list(csv.DictReader(io.StringIO(shown.to_csv())))
+    result = EVERYTHING[kind]
+    table = result.data()
+    rows = list(csv.DictReader(io.StringIO(result.to_csv())))
     assert len(rows) == len(table.rows)
     for row, record in zip(rows, table.records(), strict=True):
         for name, value in record.items():
@@ -83,7 +83,7 @@ def test_csv_and_json_have_exact_values(kind: str) -> None:
                 assert row[name] == ""
             elif isinstance(value, int | str):
                 assert row[name] == str(value)
-    assert isinstance(json.loads(shown.to_json()), dict)
+    assert isinstance(json.loads(result.to_json()), dict)
 
 
 @pytest.mark.parametrize("kind", EVERYTHING)
@@ -107,12 +107,12 @@ TEXTS = st.text(st.sampled_from("aB3 &%$#_{}~^\\<>|±*`\"'-.²Ü"), max_size=12)
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=4), TEXTS)
-def test_cells_never_become_commands(rows: list[tuple[str, str]], note: str) -> None:
+def test_cells_are_never_interpreted_as_commands(rows: list[tuple[str, str]], note: str) -> None:
     columns = [Column("first"), Column("second", number=True)]
     table = Table(
         columns, [dict(zip(("first", "second"), row, strict=True)) for row in rows], [note]
     )
-    back = {written: character for character, written in LATEX.items()}
+    back = {escape: character for character, escape in LATEX.items()}
     longest = sorted(back, key=len, reverse=True)
     lines = table.to_latex().split("\n")
     begin, end = lines.index(r"\midrule") + 1, lines.index(r"\bottomrule")
@@ -120,8 +120,8 @@ def test_cells_never_become_commands(rows: list[tuple[str, str]], note: str) -> 
     for line, row in zip(lines[begin:end], rows, strict=True):
         assert line.endswith(r" \\")
         texts = re.split(r"(?<!\\) & |^& ", line.removesuffix(r" \\"))
-        found = [re.sub(pattern, lambda one: back[one[0]], text) for text in texts]
-        assert found == list(row)
+        unescaped = [re.sub(pattern, lambda match: back[match[0]], text) for text in texts]
+        assert unescaped == list(row)
     assert to_csv(table).count("first,second") >= 1
     assert list(csv.reader(io.StringIO(table.to_csv())))[1:] == [list(row) for row in rows]
     for text in (text for row in rows for text in row):
@@ -166,9 +166,9 @@ def make_comparison(**options: object) -> rm.Comparison:
     metrics = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10 coverage@10"
     results = {
         name: rm.evaluate(
-            rm.Scores(rng.random(test.shape) + 0.1 * at * test), test, metrics=metrics
+            rm.Scores(rng.random(test.shape) + 0.1 * index * test), test, metrics=metrics
         )
-        for at, name in enumerate(names)
+        for index, name in enumerate(names)
     }
     return rm.compare(results, **options)
 
@@ -186,19 +186,19 @@ NAMED = {
 @pytest.mark.parametrize("width", [60, 80])
 @pytest.mark.parametrize("kind", NAMED)
 def test_narrow_lines_do_not_break_names(kind: str, width: int) -> None:
-    shown = NAMED[kind]
-    text = to_text(shown, width)
+    result = NAMED[kind]
+    text = to_text(result, width)
     assert "…" not in text
     for line in text.split("\n"):
         assert len(line) <= width or " " not in line.strip()
     # Wrapping loses no letters: without line breaks, the text contains every column title.
     letters = re.sub(r"[\s-]", "", text)
-    for table in shown.tables():
+    for table in result.tables():
         for column in table.shown:
             assert all(word in letters for word in column.title.replace("-", "").split())
 
 
-def test_tables_are_narrowed_step_by_step() -> None:
+def test_tables_become_narrower_step_by_step() -> None:
     columns = [
         Column("model"),
         Column("of what"),
@@ -208,13 +208,13 @@ def test_tables_are_narrowed_step_by_step() -> None:
     ]
     rows = [
         {
-            "model": f"model {at}",
+            "model": f"model {index}",
             "of what": "ndcg@10",
             "mean of all": "0.1234",
-            "difference": f"+0.{at}",
+            "difference": f"+0.{index}",
             "verdict": "no difference shown",
         }
-        for at in range(2)
+        for index in range(2)
     ]
     table = Table(columns, rows, ["a note"])
     assert to_text(table, 64) == to_text(table)
@@ -238,7 +238,7 @@ def test_tables_are_narrowed_step_by_step() -> None:
     assert "model    verdict\nmodel 0  no difference" in to_text(table, 33)
 
 
-NASTY = [
+SPECIAL_CHARACTERS = [
     "new\\|0.9999* 1",
     "a|b",
     "<img src=x onerror=alert(1)>",
@@ -253,13 +253,15 @@ NASTY = [
 ]
 
 
-def test_names_stay_names_in_markdown() -> None:
+def test_markdown_does_not_interpret_names() -> None:
     """Every character that Markdown would interpret is escaped in names."""
-    rows = [{"model": name, "rr": "0.5"} for name in NASTY]
-    table = Table([Column("model"), Column("rr", number=True)], rows, NASTY, NASTY)
+    rows = [{"model": name, "rr": "0.5"} for name in SPECIAL_CHARACTERS]
+    table = Table(
+        [Column("model"), Column("rr", number=True)], rows, SPECIAL_CHARACTERS, SPECIAL_CHARACTERS
+    )
     text = table.to_markdown()
     lines = [line for line in text.split("\n") if line.startswith("| ")]
-    assert len(lines) == 2 + len(NASTY)
+    assert len(lines) == 2 + len(SPECIAL_CHARACTERS)
     assert all(len(re.findall(r"(?<!\\)\|", line)) == 3 for line in lines)
     assert not re.search(r"\\\\", text)
     for pattern in (

@@ -25,8 +25,8 @@ def blocks(path: str, language: str, heading: str = "") -> list[str]:
     text = (ROOT / path).read_text(encoding="utf-8")
     if heading:
         text = text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    found = re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    return [block for block in found if ">>>" not in block]
+    code_blocks = re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    return [block for block in code_blocks if ">>>" not in block]
 
 
 def run_commands(block: str) -> None:
@@ -102,9 +102,9 @@ def test_commands_of_the_readme(scores: np.ndarray, ratings: pl.DataFrame) -> No
 
 @pytest.mark.filterwarnings("ignore::recometer.DataWarning")
 def test_report(scores: np.ndarray, ratings: pl.DataFrame) -> None:
-    made = rm.split(ratings, rm.split.Fraction(0.3))
-    made.test.write_parquet("test.parquet")
-    made.train.write_parquet("train.parquet")
+    split = rm.split(ratings, rm.split.Fraction(0.3))
+    split.test.write_parquet("test.parquet")
+    split.train.write_parquet("train.parquet")
     lists = {"als": top(scores), "bpr": top(worse(scores))}
     lists["als"].write_parquet("als_top100.parquet")
     lists["bpr"].write_csv("bpr.csv")
@@ -112,11 +112,11 @@ def test_report(scores: np.ndarray, ratings: pl.DataFrame) -> None:
         {"item_id": range(N_ITEMS), "title": [f"Film {i}" for i in range(N_ITEMS)]}
     )
     items.write_csv("items.csv")
-    names: dict[str, object] = {"test": made.test, "train": made.train, "catalogue": items}
+    names: dict[str, object] = {"test": split.test, "train": split.train, "catalogue": items}
     Path("results").mkdir()
     for name, frame in lists.items():
         names[f"{name}_source"] = rm.Lists(frame)
-        result = rm.evaluate(rm.Lists(frame), made, metrics=METRICS)
+        result = rm.evaluate(rm.Lists(frame), split, metrics=METRICS)
         names[f"{name}_result"] = result
         result.save(f"{name}.parquet")
         result.save(f"results/{name}.parquet")
@@ -142,7 +142,7 @@ def test_report(scores: np.ndarray, ratings: pl.DataFrame) -> None:
     assert Path("report.html").stat().st_size > 0
 
 
-def test_models(scores: np.ndarray) -> None:
+def test_models_page(scores: np.ndarray) -> None:
     """The first snippet needs torch; tests/live runs it."""
 
     class Model:
@@ -166,8 +166,8 @@ def test_models(scores: np.ndarray) -> None:
         "user_emb": generator.random((N_USERS, 4)),
         "item_emb": generator.random((N_ITEMS, 4)),
     }
-    first, *others = blocks("docs/models.md", "python")
+    first, *other_blocks = blocks("docs/models.md", "python")
     assert "torch" in first
-    assert len(others) == 2
-    for snippet in others:
+    assert len(other_blocks) == 2
+    for snippet in other_blocks:
         exec(compile(snippet, "models.md", "exec"), names)

@@ -13,7 +13,7 @@ MOST_AT_THE_TOP = 21
 def private_imports(name: str) -> list[str]:
     """Return the private names that a module imports from other packages."""
     here = ["recometer", *pathlib.PurePosixPath(name).parts[:-1]]
-    found = []
+    imports = []
     for node in statements_of(FILES[name]):
         if not isinstance(node, ast.ImportFrom) or not str(node.module).startswith("recometer"):
             continue
@@ -22,8 +22,8 @@ def private_imports(name: str) -> list[str]:
             for depth, part in enumerate(parts):
                 private = part.startswith("_") and not part.startswith("__") and part != "_kernel"
                 if private and here[:depth] != parts[:depth]:
-                    found.append(".".join(parts))
-    return found
+                    imports.append(".".join(parts))
+    return imports
 
 
 def test_few_top_level_modules() -> None:
@@ -31,10 +31,12 @@ def test_few_top_level_modules() -> None:
 
 
 def test_no_private_imports_from_other_packages() -> None:
-    borrowed = {name: private_imports(name) for name in FILES}
-    assert {name: found for name, found in borrowed.items() if found} == {}
+    imports_by_file = {name: private_imports(name) for name in FILES}
+    assert {name: imports for name, imports in imports_by_file.items() if imports} == {}
 
 
 def test_every_folder_and_file_states_its_purpose() -> None:
-    silent = [name for name, path in FILES.items() if not ast.get_docstring(tree_of(path))]
-    assert silent == []
+    without_docstring = [
+        name for name, path in FILES.items() if not ast.get_docstring(tree_of(path))
+    ]
+    assert without_docstring == []

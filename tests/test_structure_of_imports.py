@@ -61,7 +61,9 @@ APART = (("sources", "metrics"), ("sources", "ties"), ("sources", "split"))
 def entry(module: str) -> str:
     """Return the entry of ORDER that contains a module."""
     name = module.removeprefix("recometer").removeprefix(".")
-    fitting = [one for one in ORDER if name == one or (one and name.startswith(one + "."))]
+    fitting = [
+        prefix for prefix in ORDER if name == prefix or (prefix and name.startswith(prefix + "."))
+    ]
     assert fitting, f"{module} has no place in ORDER"
     return max(fitting, key=len)
 
@@ -85,15 +87,15 @@ def imports_that_run(module: str) -> set[str]:
 
 def imports_of(nodes: Iterable[ast.AST], module: str) -> set[str]:
     """Return the recometer modules that some of the syntax nodes of a module import."""
-    found = set()
+    imported = set()
     for node in nodes:
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module}: imports are absolute"
             names = [f"{node.module}.{alias.name}" for alias in node.names]
-            found |= {name if name in MODULES else str(node.module) for name in names}
-    return {name for name in found if name.split(".")[0] == "recometer"}
+            imported |= {name if name in MODULES else str(node.module) for name in names}
+    return {name for name in imported if name.split(".")[0] == "recometer"}
 
 
 def test_imports_follow_the_order() -> None:
@@ -101,14 +103,14 @@ def test_imports_follow_the_order() -> None:
     for module in sorted(MODULES):
         here = entry(module)
         for imported in sorted(imports(module)):
-            there = entry(imported)
-            before = here == there or ORDER.index(there) < ORDER.index(here)
-            if not before or (here, there) in APART:
+            other_entry = entry(imported)
+            before = here == other_entry or ORDER.index(other_entry) < ORDER.index(here)
+            if not before or (here, other_entry) in APART:
                 wrong.append(f"{module} imports {imported}")
     assert wrong == []
 
 
-def named_in_strings(module: str) -> set[str]:
+def modules_in_strings(module: str) -> set[str]:
     """Return the modules that a module names in strings, which it may import by name."""
     path = MODULES[module]
     if path.name == "__init__.py":  # its strings are names for lazy imports
@@ -118,41 +120,45 @@ def named_in_strings(module: str) -> set[str]:
 
 def reached_in(graph: dict[str, set[str]], module: str) -> set[str]:
     """Return all modules that a module imports, directly or indirectly."""
-    found: set[str] = set()
+    reached: set[str] = set()
     waiting = list(graph[module])
     while waiting:
-        one = waiting.pop()
-        if one in graph and one not in found:
-            found.add(one)
-            waiting += graph[one]
-    return found
+        next_module = waiting.pop()
+        if next_module in graph and next_module not in reached:
+            reached.add(next_module)
+            waiting += graph[next_module]
+    return reached
 
 
-def circles_in(graph: dict[str, set[str]]) -> set[frozenset[str]]:
+def cycles_in(graph: dict[str, set[str]]) -> set[frozenset[str]]:
     """Return the import cycles: maximal sets of modules that all reach each other by imports."""
     reached = {module: reached_in(graph, module) for module in graph}
     return {
-        frozenset(other for other in reached[module] if module in reached[other])
+        frozenset(
+            other_module for other_module in reached[module] if module in reached[other_module]
+        )
         for module in graph
         if module in reached[module]
     }
 
 
-def circles() -> list[list[str]]:
+def import_cycles() -> list[list[str]]:
     """Return the import cycles, counting imports in functions, for type checking and by name."""
     graph = {
         # Leave out the package itself, which imports its modules lazily.
-        module: (imports(module) | named_in_strings(module)) - {module, "recometer"}
+        module: (imports(module) | modules_in_strings(module)) - {module, "recometer"}
         for module in MODULES
     }
-    return sorted(map(sorted, circles_in(graph)), key=lambda one: (-len(one), one))
+    return sorted(map(sorted, cycles_in(graph)), key=lambda cycle: (-len(cycle), cycle))
 
 
 def test_no_import_cycles() -> None:
-    texts = [" ".join(name.removeprefix("recometer.") for name in circle) for circle in circles()]
+    texts = [
+        " ".join(name.removeprefix("recometer.") for name in cycle) for cycle in import_cycles()
+    ]
     assert texts == [], (
-        "Modules import each other, maybe in functions, for types, or by names in texts. Hint: "
-        "move what both need into a module of its own."
+        "Modules import each other, maybe inside functions, for types, or by names in strings. "
+        "Hint: move the code that both need into a separate module."
     )
 
 

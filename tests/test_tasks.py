@@ -56,57 +56,59 @@ def test_short_single_task_starts_no_thread(n_tasks: int, capsys) -> None:
         ticker.advance(0.5)
         return threading.current_thread()
 
-    found = run_tasks(where, range(n_tasks), threads=2, brief=True, progress=True, label="Ranking")
-    assert len(found) == n_tasks
-    assert (threading.main_thread() in found) == (n_tasks == 1)
+    thread_ids = run_tasks(
+        where, range(n_tasks), threads=2, brief=True, progress=True, label="Ranking"
+    )
+    assert len(thread_ids) == n_tasks
+    assert (threading.main_thread() in thread_ids) == (n_tasks == 1)
     assert ("100%" in capsys.readouterr().err) == (n_tasks > 0)
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
 def test_short_work_raises_the_error_of_its_task(error: type[BaseException]) -> None:
-    def culprit(task: int, ticker: tasks.Ticker) -> None:
+    def raising_task(task: int, ticker: tasks.Ticker) -> None:
         raise error("the cause")
 
     with pytest.raises(error, match="the cause") as caught:
-        run_tasks(culprit, [0], brief=True)
-    assert caught.traceback[-1].name == "culprit"
+        run_tasks(raising_task, [0], brief=True)
+    assert caught.traceback[-1].name == "raising_task"
 
 
 def test_tasks_run_at_the_same_time_but_no_more_than_threads() -> None:
     meet = threading.Barrier(3)
-    running, most, lock = 0, 0, threading.Lock()
+    running, most_running, lock = 0, 0, threading.Lock()
 
     def function(task: int, ticker: tasks.Ticker) -> None:
-        nonlocal running, most
+        nonlocal running, most_running
         with lock:
             running += 1
-            most = max(most, running)
+            most_running = max(most_running, running)
         meet.wait(timeout=10)  # fails unless three tasks are here at the same time
         with lock:
             running -= 1
 
     run_tasks(function, range(6), threads=3)
-    assert most == 3
+    assert most_running == 3
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_first_exception_stops_the_others_and_keeps_its_traceback(threads: int) -> None:
     begun = []
 
-    def culprit() -> None:
+    def raising_task() -> None:
         raise ZeroDivisionError("the cause")
 
     def function(task: int, ticker: tasks.Ticker) -> None:
         begun.append(task)
         if task == 1:
-            culprit()
+            raising_task()
         for _ in range(2 if threads == 1 else 10_000):
             time.sleep(0.001)
             ticker.advance()
 
     with pytest.raises(ZeroDivisionError, match="the cause") as caught:
         run_tasks(function, range(100), threads=threads)
-    assert caught.traceback[-1].name == "culprit"
+    assert caught.traceback[-1].name == "raising_task"
     assert len(begun) <= 1 + threads
     assert alive() == []
 
@@ -115,11 +117,11 @@ def test_results_are_released_after_an_error() -> None:
     import gc
     import weakref
 
-    kept = []
+    references = []
 
     def function(task: int, ticker: tasks.Ticker) -> None:
         array = np.zeros(1)
-        kept.append(weakref.ref(array))
+        references.append(weakref.ref(array))
         raise InputError("no")
 
     gc.disable()
@@ -127,7 +129,7 @@ def test_results_are_released_after_an_error() -> None:
         with pytest.raises(InputError) as caught:
             run_tasks(function, [0], threads=1)
         del caught
-        assert kept[0]() is None
+        assert references[0]() is None
     finally:
         gc.enable()
 
@@ -174,19 +176,19 @@ def test_work_goes_on_without_new_threads(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_tasks_run_outside_the_main_thread() -> None:
-    found: list[int] = []
+    results: list[int] = []
 
     def outer() -> None:
-        found.extend(run_tasks(lambda task, ticker: -task, range(5), threads=2))
+        results.extend(run_tasks(lambda task, ticker: -task, range(5), threads=2))
 
     thread = threading.Thread(target=outer)
     thread.start()
     thread.join(timeout=20)
-    assert found == [0, -1, -2, -3, -4]
+    assert results == [0, -1, -2, -3, -4]
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_progress_when_asked_for(threads: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_shown_on_request(threads: int, capsys: pytest.CaptureFixture[str]) -> None:
     def function(task: int, ticker: tasks.Ticker) -> None:
         for _ in range(10):
             ticker.advance(task / 10)
@@ -194,10 +196,10 @@ def test_progress_when_asked_for(threads: int, capsys: pytest.CaptureFixture[str
     run_tasks(
         function, range(20), weights=range(20), threads=threads, progress=True, label="Ranking"
     )
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "Ranking" in shown.err
-    assert "100%" in shown.err
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Ranking" in captured.err
+    assert "100%" in captured.err
 
 
 @pytest.mark.parametrize("progress", [None, False])
@@ -270,19 +272,19 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(("patience", "said"), [(0.0, True), (60.0, False)])
+@pytest.mark.parametrize(("patience", "is_shown"), [(0.0, True), (60.0, False)])
 def test_terminal_shows_work_of_unknown_length(
-    patience: float, said: bool, monkeypatch: pytest.MonkeyPatch
+    patience: float, is_shown: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal = Terminal()
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(tasks, "PATIENCE", patience)
     monkeypatch.setattr(sys, "stderr", terminal)
-    made = rm.split.split({user: [1, 2, 3] for user in range(5)}, rm.split.Number(1))
-    rm.audit(made)
+    split = rm.split.split({user: [1, 2, 3] for user in range(5)}, rm.split.Number(1))
+    rm.audit(split)
     with tasks.waiting("Looking"):
-        time.sleep(0.2 if said else 0)
-    assert ("Looking" in terminal.getvalue()) == said
+        time.sleep(0.2 if is_shown else 0)
+    assert ("Looking" in terminal.getvalue()) == is_shown
 
 
 def test_no_output_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:

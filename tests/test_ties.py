@@ -75,7 +75,7 @@ def test_shared_place_is_the_rounded_up_middle_of_the_group():
     ("rule", "places"),
     [("as_ranked", [1, 1, 6]), ("item", [2, 4, 6]), ("input", [2, 4, 6]), ("shared", [3, 3, 6])],
 )
-def test_equal_ranks_share_places(rule, places):
+def test_equal_ranks_share_a_place(rule, places):
     """Equal ranks share a place under `as_ranked`; equal scores keep their input order."""
     ranks = dataclasses.replace(rank(SCORES, GAINS), by_rank=True)
     assert resolve(ranks, rule).start.tolist() == places
@@ -109,32 +109,32 @@ def test_higher_ids_come_first_among_ties_within_the_cutoff():
         ("shifted", [7, 1, 2**1.5 - 1]),
     ],
 )
-def test_groups_contain_exactly_the_selected_items(by, worth):
+def test_groups_contain_exactly_the_items_with_worth(by, worth):
     ranks = rank([5, 4, 3, 2, 1], [2, 0, -1, 0.5, NAN], relevant_from=0)
     groups = resolve(ranks, by=by, relevant_from=0)
-    has, every = worth_of(ranks, by, 0)
-    assert groups.gain.tolist() == every[has].tolist() == worth
-    assert not every[~has].any()
+    has, all_worths = worth_of(ranks, by, 0)
+    assert groups.gain.tolist() == all_worths[has].tolist() == worth
+    assert not all_worths[~has].any()
     assert groups.hits_before.tolist() == list(range(len(worth)))
 
 
 def test_repeated_list_item_counts_once_in_the_ideal():
     ranks = rank([5, 4, 3, 2], [3, 2, 3, -1], unranked=[False, True, False, False])
-    once = resolve(ranks, by="gain")
-    twice = resolve(dataclasses.replace(ranks, repeated=ranks.above == 1), by="gain")
-    assert twice.gain.tolist() == once.gain.tolist() == [3, 3, -1]
-    for groups, ideal, listed, signed in (
-        (once, [3, 3, 2], [3, 3], [3, 3, 2, -1]),
-        (twice, [3, 2], [3], [3, 2, -1]),
+    expected = resolve(ranks, by="gain")
+    repeated = resolve(dataclasses.replace(ranks, repeated=ranks.above == 1), by="gain")
+    assert repeated.gain.tolist() == expected.gain.tolist() == [3, 3, -1]
+    for groups, ideal, ideal_of_list, signed in (
+        (expected, [3, 3, 2], [3, 3], [3, 3, 2, -1]),
+        (repeated, [3, 2], [3], [3, 2, -1]),
     ):
         assert groups.ideal_gain.tolist() == ideal
-        assert groups.listed_ideal()[1].tolist() == listed
+        assert groups.listed_ideal()[1].tolist() == ideal_of_list
         assert groups.signed_ideal()[1].tolist() == signed
 
 
 @pytest.mark.parametrize("power", [[1023, 1024, -1074, 2000], [1023.5, 1024, 0.5, 1e300]])
 def test_too_large_power_is_infinite(power):
-    expected = [math.inf if one >= 1024 else 2.0**one for one in power]
+    expected = [math.inf if exponent >= 1024 else 2.0**exponent for exponent in power]
     assert two_to(np.array(power, np.float64)).tolist() == expected
 
 
@@ -164,8 +164,8 @@ def test_users_without_groups():
 def test_within_counts_the_places_of_a_group_inside_the_cutoff():
     groups = resolve(rank(SCORES, GAINS))
     for cutoff, rows, places in [(1, [], []), (3, [0], [2]), (6, [0], [5]), (7, [0, 1], [5, 1])]:
-        found, inside = groups.within(cutoff)
-        assert (found.tolist(), inside.tolist()) == (rows, places)
+        inside_of_group, inside = groups.within(cutoff)
+        assert (inside_of_group.tolist(), inside.tolist()) == (rows, places)
     per_user, inside = groups.within(np.array([3]))
     assert (per_user.tolist(), inside.tolist()) == ([0], [2])
     assert groups.within(WHOLE)[1].tolist() == [5, 1]
@@ -178,10 +178,10 @@ def test_several_cutoffs_agree_with_single_ones(case: RankingCase, cutoffs: list
     for rule in ("expected", "item"):
         groups = resolve(case.ranks(), rule)
         reach = groups.reach(np.array(cutoffs))
-        every = np.arange(len(groups.size))
+        group_numbers = np.arange(len(groups.size))
         for cutoff, (inside, user, parted, where) in zip(cutoffs, reach.cutoffs, strict=True):
             rows, places = groups.within(cutoff)
-            assert every[reach.rows][inside].tolist() == rows.tolist()
+            assert group_numbers[reach.rows][inside].tolist() == rows.tolist()
             assert user.tolist() == groups.user[rows].tolist()
             only_some = np.flatnonzero(places < groups.size[rows])
             assert parted.tolist() == only_some.tolist()
@@ -220,11 +220,11 @@ def test_random_places_are_equally_likely(n_items, n_judged):
     # One row per user: the places of the items with gain 1, 2, ...
     order = np.argsort(groups.gain.reshape(n_users, n_judged), axis=1)
     places = np.take_along_axis(groups.start.reshape(n_users, n_judged), order, axis=1)
-    seen = Counter(map(tuple, places.tolist()))
+    counts = Counter(map(tuple, places.tolist()))
     outcomes = list(itertools.permutations(range(n_items), n_judged))
-    assert set(seen) <= set(outcomes)
+    assert set(counts) <= set(outcomes)
     mean = n_users / len(outcomes)
-    chi_square = sum((seen[outcome] - mean) ** 2 / mean for outcome in outcomes)
+    chi_square = sum((counts[outcome] - mean) ** 2 / mean for outcome in outcomes)
     degrees = len(outcomes) - 1
     # Chi-square has mean d and variance 2d; chance deviations above six sigma are very rare.
     assert abs(chi_square - degrees) < 6 * np.sqrt(2 * degrees)
@@ -245,10 +245,10 @@ def test_random_does_not_depend_on_other_users():
     keys = generator.integers(0, 2**63, 50).astype(np.uint64)
     together = resolve(rank(scores, gains), "random", seed=7, user_keys=keys)
     for user in (0, 17, 49):
-        alone = resolve(
+        separate = resolve(
             rank(scores[user], gains[user]), "random", seed=7, user_keys=keys[user : user + 1]
         )
-        np.testing.assert_array_equal(alone.start, together.start[together.user == user])
+        np.testing.assert_array_equal(separate.start, together.start[together.user == user])
 
 
 def test_random_follows_seed_and_key():
@@ -257,8 +257,8 @@ def test_random_follows_seed_and_key():
     np.testing.assert_array_equal(start, resolve(ranks, "random", seed=1).start)
     assert (start != resolve(ranks, "random", seed=2).start).any()
     assert (start[:5] != start[5:]).any()
-    same = np.zeros(2, np.uint64)
-    start = resolve(ranks, "random", seed=-1, user_keys=same).start
+    same_keys = np.zeros(2, np.uint64)
+    start = resolve(ranks, "random", seed=-1, user_keys=same_keys).start
     np.testing.assert_array_equal(start[:5], start[5:])
 
 
@@ -275,11 +275,11 @@ def test_random_draws_are_pinned():
     key = splitmix64(splitmix64(splitmix64(11) ^ 5) ^ 1)  # seed, user, candidates above
     user = np.array([5], np.uint64)
 
-    few = rank([9] + [0] * 1000, [NAN] + [1] * 4 + [NAN] * 996)
-    few = resolve(few, "random", seed=11, user_keys=user)
-    assert few.start.tolist() == sorted(1 + splitmix64(key ^ i) % 1000 for i in range(4))
+    few_judged = rank([9] + [0] * 1000, [NAN] + [1] * 4 + [NAN] * 996)
+    few_judged = resolve(few_judged, "random", seed=11, user_keys=user)
+    assert few_judged.start.tolist() == sorted(1 + splitmix64(key ^ i) % 1000 for i in range(4))
 
-    most = rank([9] + [0] * 6, [NAN] + [1] * 4 + [NAN] * 2)
-    most = resolve(most, "random", seed=11, user_keys=user)
+    most_judged = rank([9] + [0] * 6, [NAN] + [1] * 4 + [NAN] * 2)
+    most_judged = resolve(most_judged, "random", seed=11, user_keys=user)
     hashes = [splitmix64(key ^ i) for i in range(6)]
-    assert most.start.tolist() == sorted(1 + sorted(hashes).index(h) for h in hashes[:4])
+    assert most_judged.start.tolist() == sorted(1 + sorted(hashes).index(h) for h in hashes[:4])

@@ -26,7 +26,7 @@ MODELS = 5
 def _ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the test in a folder with ratings.csv, which has the favourite items of 40 users."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(page, "vega", lambda: "")  # no browser opens the report
+    monkeypatch.setattr(page, "vega", lambda: "")  # the tutorial must not open a browser
     generator = np.random.default_rng(0)
     liking = generator.normal(size=(40, 3)) @ generator.normal(size=(3, 30))
     liking += generator.gumbel(size=liking.shape)
@@ -57,15 +57,15 @@ def test_tutorial_in_python(capsys: pytest.CaptureFixture[str]) -> None:
     code = "".join(blocks(IN_PYTHON, "python"))
     assert len(lines_of(code)) <= 15
     Path("tutorial.py").write_text(code, encoding="utf-8")
-    found = runpy.run_path("tutorial.py")
-    assert len(found["results"]) == MODELS
+    variables = runpy.run_path("tutorial.py")
+    assert len(variables["results"]) == MODELS
     printed = capsys.readouterr().out
-    assert all(name in printed for name in found["results"])
+    assert all(name in printed for name in variables["results"])
     assert "activity" in printed
     assert "adjusted p" in printed
     headings = [line.split() for line in printed.splitlines()]
-    shown = [block.split("\n")[0].split() for block in blocks(IN_PYTHON, "text")]
-    assert [heading for heading in shown[1:] if heading not in headings] == []
+    printed_headings = [block.split("\n")[0].split() for block in blocks(IN_PYTHON, "text")]
+    assert [heading for heading in printed_headings[1:] if heading not in headings] == []
     assert Path("report.html").stat().st_size > 0
 
 
@@ -88,5 +88,5 @@ def test_tutorial_on_the_command_line() -> None:
     assert "activity" in printed[1]
     assert "adjusted p" in printed[2]
     assert Path("report.html").stat().st_size > 0
-    shown = CliRunner().invoke(app, ["show", "results", "--per-user", "--format", "csv"])
-    assert len({line.split(",")[0] for line in shown.stdout.splitlines()[1:]}) == MODELS
+    shown_results = CliRunner().invoke(app, ["show", "results", "--per-user", "--format", "csv"])
+    assert len({line.split(",")[0] for line in shown_results.stdout.splitlines()[1:]}) == MODELS

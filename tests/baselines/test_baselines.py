@@ -50,7 +50,7 @@ def matrix_of(seed: int, n_users: int = 12, n_items: int = 9) -> np.ndarray:
 def slow_cosine(matrix: np.ndarray, neighbours: int) -> np.ndarray:
     """Return the similarities that `item_knn` keeps, with those of item j in row j."""
     n_items = matrix.shape[1]
-    kept = np.zeros((n_items, n_items))
+    kept_similarities = np.zeros((n_items, n_items))
     for j in range(n_items):
         similar = []
         for i in range(n_items):
@@ -59,8 +59,8 @@ def slow_cosine(matrix: np.ndarray, neighbours: int) -> np.ndarray:
                 square = (matrix[:, j] ** 2).sum() * (matrix[:, i] ** 2).sum()
                 similar.append((-product / np.sqrt(square), i))
         for negative, i in sorted(similar)[:neighbours]:
-            kept[j, i] = -negative
-    return kept
+            kept_similarities[j, i] = -negative
+    return kept_similarities
 
 
 @pytest.mark.parametrize("binary", [False, True])
@@ -95,8 +95,8 @@ def test_item_knn_does_not_depend_on_its_blocks(monkeypatch: pytest.MonkeyPatch)
 def test_item_knn_prefers_lower_items_among_equal_similarities() -> None:
     # The same two users have items 1, 2 and 3, and both also have item 0.
     matrix = np.array([[1.0, 1, 1, 1], [1, 1, 1, 1], [1, 0, 0, 0]])
-    found = baselines.item_knn(rm.Interactions.of(matrix), neighbours=1)
-    only_item_0 = scores(found, 3)[2]
+    model = baselines.item_knn(rm.Interactions.of(matrix), neighbours=1)
+    only_item_0 = scores(model, 3)[2]
     assert np.flatnonzero(only_item_0).tolist() == [1]
 
 
@@ -127,9 +127,9 @@ def test_iteration_agrees_with_full_eigendecomposition(
     exact = baselines.truncated_svd(train, factors=5, normalise=normalise).facts.arrays
     monkeypatch.setattr(_factorisation, "DENSE_SIZE", 10)
     for seed in (0, 1):
-        found = baselines.truncated_svd(train, factors=5, normalise=normalise, seed=seed)
-        np.testing.assert_allclose(found.facts.arrays["items"], exact["items"], atol=1e-9)
-        np.testing.assert_allclose(found.facts.arrays["users"], exact["users"], atol=1e-9)
+        model = baselines.truncated_svd(train, factors=5, normalise=normalise, seed=seed)
+        np.testing.assert_allclose(model.facts.arrays["items"], exact["items"], atol=1e-9)
+        np.testing.assert_allclose(model.facts.arrays["users"], exact["users"], atol=1e-9)
     assert (exact["items"][np.abs(exact["items"]).argmax(axis=0), range(5)] > 0).all()
 
 
@@ -166,9 +166,9 @@ def test_ease_is_optimal() -> None:
     matrix = matrix_of(6)
     actual = scores(baselines.ease(rm.Interactions.of(matrix), regularisation=2.0), 12)
     for item in range(9):
-        others = np.delete(matrix, item, axis=1)
-        gram = others.T @ others + 2.0 * np.eye(8)
-        best = others @ np.linalg.solve(gram, others.T @ matrix[:, item])
+        other_items = np.delete(matrix, item, axis=1)
+        gram = other_items.T @ other_items + 2.0 * np.eye(8)
+        best = other_items @ np.linalg.solve(gram, other_items.T @ matrix[:, item])
         np.testing.assert_allclose(actual[:, item], best, atol=1e-12)
 
 
@@ -176,11 +176,11 @@ def test_ease_error_states_the_memory_needed() -> None:
     train = rm.Interactions.of({"ann": ["a", "b", "c"]})
     with pytest.raises(InputError, match=r"0\.0 GB for 3 items; up to 2 .* max_items=3"):
         baselines.ease(train, max_items=2)
-    many = rm.Interactions(
+    data_of_many_items = rm.Interactions(
         indptr=np.zeros(2, np.int64), items=np.zeros(0, np.int32), n_items=50_000
     )
     with pytest.raises(InputError, match=r"20\.0 GB for 50,000 items; up to 10,000 \(0\.8 GB\)"):
-        baselines.ease(many)
+        baselines.ease(data_of_many_items)
 
 
 def test_most_popular_counts_users() -> None:
@@ -200,10 +200,10 @@ def test_random_ranking_is_uniform_per_user_and_seed() -> None:
 
 
 def test_random_ranking_of_a_user_does_not_depend_on_other_users() -> None:
-    few = rm.Interactions.of({"bob": ["x", "y"], "dan": ["z"]})
-    many = rm.Interactions.of({"ann": ["y"], "bob": ["x", "y"], "cid": ["z"], "dan": ["z"]})
-    actual = scores(baselines.random_ranking(many), 4)
-    assert np.array_equal(scores(baselines.random_ranking(few), 2), actual[[1, 3]])
+    two_users = rm.Interactions.of({"bob": ["x", "y"], "dan": ["z"]})
+    four_users = rm.Interactions.of({"ann": ["y"], "bob": ["x", "y"], "cid": ["z"], "dan": ["z"]})
+    actual = scores(baselines.random_ranking(four_users), 4)
+    assert np.array_equal(scores(baselines.random_ranking(two_users), 2), actual[[1, 3]])
 
 
 def test_random_split_and_ranking_with_the_same_seed_are_independent() -> None:
@@ -212,8 +212,8 @@ def test_random_split_and_ranking_with_the_same_seed_are_independent() -> None:
 
     generator = np.random.default_rng(0)
     data = rm.Interactions.of((generator.random((400, 60)) < 0.2).astype(float))
-    made = split(data, Fraction(0.3), min_test=0, seed=7)
-    train, test = made.train, made.test
+    parts = split(data, Fraction(0.3), min_test=0, seed=7)
+    train, test = parts.train, parts.test
     result = rm.evaluate(
         baselines.random_ranking(train, seed=7), test, train=train, metrics="roc_auc"
     )
@@ -221,7 +221,7 @@ def test_random_split_and_ranking_with_the_same_seed_are_independent() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_fits_are_bit_identical(model: str) -> None:
+def test_two_fits_are_identical_to_the_last_bit(model: str) -> None:
     train = rm.Interactions.of(matrix_of(7))
     first, second = (scores(MODELS[model](train), 12) for _ in range(2))
     assert np.array_equal(first, second)
@@ -259,8 +259,8 @@ def test_user_without_training_items_is_undefined_with_a_reason(model: str) -> N
 
 @pytest.mark.parametrize("model", MODELS)
 def test_users_and_items_without_interactions(model: str) -> None:
-    nothing = rm.Interactions(indptr=np.zeros(5, np.int64), items=np.zeros(0, np.int32), n_items=4)
-    actual = scores(MODELS[model](nothing), 4)
+    empty = rm.Interactions(indptr=np.zeros(5, np.int64), items=np.zeros(0, np.int32), n_items=4)
+    actual = scores(MODELS[model](empty), 4)
     assert actual.shape == (4, 4)
     if model != "random_ranking":
         assert not actual.any()
@@ -293,8 +293,8 @@ def test_learned_models_beat_popularity_and_chance() -> None:
     data = rm.Interactions.of((generator.random((n_users, n_items)) < likes * popularity) * 1.0)
     from recometer.split import Fraction, split
 
-    made = split(data, Fraction(0.3), min_test=0, seed=0)
-    train, test = made.train, made.test
+    parts = split(data, Fraction(0.3), min_test=0, seed=0)
+    train, test = parts.train, parts.test
     means = {
         name: rm.evaluate(source, test, train=train, metrics="ndcg@10").mean()["ndcg@10"]
         for name, source in {
@@ -341,13 +341,13 @@ def test_train_accepts_any_form_of_interactions(name: str) -> None:
     fit, options = getattr(baselines, name), {"factors": 2} if name == "truncated_svd" else {}
     train = {"ann": ["tea", "jam"], "bob": ["tea"], "eve": ["milk"]}
     test = {"ann": ["milk"], "bob": ["jam"], "eve": ["tea"]}
-    found, expected = (
+    result, expected = (
         rm.evaluate(
-            fit(given, **options), test, train=train, metrics="ndcg@2", constant_scores="ties"
+            fit(train_form, **options), test, train=train, metrics="ndcg@2", constant_scores="ties"
         )
-        for given in (train, rm.Interactions.of(train))
+        for train_form in (train, rm.Interactions.of(train))
     )
-    np.testing.assert_array_equal(found["ndcg@2"], expected["ndcg@2"])
+    np.testing.assert_array_equal(result["ndcg@2"], expected["ndcg@2"])
 
 
 def test_train_must_be_finite() -> None:
@@ -373,14 +373,14 @@ def test_fit_shows_a_progress_bar(
     train, test = matrix_of(3), matrix_of(4)
     options = {"factors": 2} if name == "truncated_svd" else {}
     fit = getattr(baselines, name)
-    shown = fit(train, progress=True, **options)
+    with_bar = fit(train, progress=True, **options)
     assert "Fitting " in capsys.readouterr().err
     silent = fit(train, progress=False, **options)
     assert capsys.readouterr().err == ""
     assert fit(train, **options) is not None  # no terminal
     assert capsys.readouterr().err == ""
-    one, other = (rm.evaluate(source, test, metrics="ndcg@3") for source in (shown, silent))
-    np.testing.assert_array_equal(one["ndcg@3"], other["ndcg@3"])
+    first, second = (rm.evaluate(source, test, metrics="ndcg@3") for source in (with_bar, silent))
+    np.testing.assert_array_equal(first["ndcg@3"], second["ndcg@3"])
 
 
 @pytest.mark.parametrize("name", ["item_knn", "truncated_svd", "ease"])
@@ -389,7 +389,7 @@ def test_progress_of_a_fit_adds_up_to_its_work(name: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(_ease, "BLOCK", 3)
     monkeypatch.setattr(_neighbours, "BLOCK_ENTRIES", 8)
     monkeypatch.setattr(_factorisation, "DENSE_SIZE", 0)
-    seen: list[tuple[float, float, int]] = []
+    reports: list[tuple[float, float, int]] = []
 
     class Counting:
         reported, steps = 0.0, 0
@@ -402,13 +402,13 @@ def test_progress_of_a_fit_adds_up_to_its_work(name: str, monkeypatch: pytest.Mo
     def fitted(fit: Any, work: float, *_: object) -> object:
         ticker = Counting()
         model = fit(ticker)
-        seen.append((ticker.reported, work, ticker.steps))
+        reports.append((ticker.reported, work, ticker.steps))
         return model
 
     module = {"item_knn": _neighbours, "truncated_svd": _factorisation, "ease": _ease}[name]
     monkeypatch.setattr(module, "fitted", fitted)
     getattr(baselines, name)(matrix_of(3), **({"factors": 2} if name == "truncated_svd" else {}))
-    ((reported, work, steps),) = seen
+    ((reported, work, steps),) = reports
     assert steps > 2
     if name == "truncated_svd":
         assert 0 < reported < work

@@ -8,7 +8,7 @@ import recometer.baselines
 import recometer.split
 
 
-class OfDlpack:
+class DlpackArray:
     """An array whose only protocol is `__dlpack__`, as in some libraries."""
 
     def __init__(self, numbers):
@@ -21,7 +21,7 @@ class OfDlpack:
         return self._numbers.__dlpack_device__()
 
 
-class OfNumpy:
+class NumpyProtocolArray:
     """An array whose only protocol is `__array__`, as in h5py and zarr."""
 
     def __init__(self, numbers):
@@ -31,14 +31,14 @@ class OfNumpy:
         return self._numbers if dtype is None else self._numbers.astype(dtype)
 
 
-class Guarded(OfDlpack):
+class GuardedArray(DlpackArray):
     """An array that refuses implicit conversion to NumPy, like CuPy's."""
 
     def __array__(self, dtype=None, copy=None):
         raise TypeError("Implicit conversion to a NumPy array is not allowed.")
 
 
-class Whole(OfNumpy, OfDlpack):
+class BothProtocolsArray(NumpyProtocolArray, DlpackArray):
     """An array with both protocols, like JAX's, whose entries are arrays that cannot be hashed."""
 
     __hash__ = None
@@ -55,10 +55,10 @@ class Whole(OfNumpy, OfDlpack):
         return len(self._numbers)
 
     def __getitem__(self, key):
-        return Whole(self._numbers[key])
+        return BothProtocolsArray(self._numbers[key])
 
     def __iter__(self):
-        return map(Whole, self._numbers)
+        return map(BothProtocolsArray, self._numbers)
 
 
 PLACES = np.arange(3)
@@ -68,7 +68,7 @@ BY_ID = {0: [0], 1: [1], 2: [2]}
 LISTS = np.array([[0, 1], [1, 2], [2, 0]])
 
 
-@pytest.fixture(params=[OfDlpack, OfNumpy, Guarded, Whole])
+@pytest.fixture(params=[DlpackArray, NumpyProtocolArray, GuardedArray, BothProtocolsArray])
 def make(request):
     return request.param
 
@@ -84,8 +84,8 @@ def test_sources(make) -> None:
     assert mean(rm.Scores(make(SCORES))) == 1
     assert mean(rm.Scores(lambda users: make(SCORES[users]), n_users=3, n_items=3)) == 1
     assert mean(rm.Lists(make(LISTS))) == 1
-    named = rm.Lists(make(LISTS), user_ids=make(PLACES), item_ids=make(PLACES))
-    assert mean(named, BY_ID) == 1
+    lists_with_ids = rm.Lists(make(LISTS), user_ids=make(PLACES), item_ids=make(PLACES))
+    assert mean(lists_with_ids, BY_ID) == 1
     assert mean(rm.Lists({user: make(LISTS[user]) for user in BY_ID}), BY_ID) == 1
     pairs = rm.Pairs.of(make([1, 0, 0, 1]), make([0.9, 0.1, 0.2, 0.8]), make([0, 0, 1, 1]))
     assert mean(pairs, None) == 1
@@ -160,7 +160,7 @@ def test_groups_and_clusters(make) -> None:
     assert shares.equals(rm.exposure(rm.Lists(LISTS), np.array([0, 1, 1]), TEST, k=2))
 
 
-class OnDevice:
+class DeviceArray:
     """An array on a device, which copies itself to the CPU on request."""
 
     def __dlpack__(self, *, dl_device=None, copy=None, **options):
@@ -175,9 +175,9 @@ class OnDevice:
 def test_arrays_on_devices_are_copied() -> None:
     if np.lib.NumpyVersion(np.__version__) < "2.1.0":
         with pytest.raises(rm.InputError, match=r"move it to the CPU, or install NumPy 2.1"):
-            rm.Scores(OnDevice())
+            rm.Scores(DeviceArray())
     else:
-        assert mean(rm.Scores(OnDevice())) == 1
+        assert mean(rm.Scores(DeviceArray())) == 1
 
 
 def test_arrays_that_cannot_be_read() -> None:

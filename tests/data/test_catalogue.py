@@ -57,11 +57,11 @@ def test_files(tmp_path, name):
         frame.write_parquet(path)
     else:
         frame.write_csv(path, separator="," if name.endswith("csv") else "\t")
-    for given in (path, str(path)):
-        catalogue = rm.Catalogue(given, features=["f1", "f2"], propensity="p")
-        assert rm.Catalogue(given, features="f1").features.tolist() == [[2], [1.5]]
+    for source in (path, str(path)):
+        catalogue = rm.Catalogue(source, features=["f1", "f2"], propensity="p")
+        assert rm.Catalogue(source, features="f1").features.tolist() == [[2], [1.5]]
         with pytest.raises(rm.InputTypeError, match="must be numbers, found str"):
-            rm.Catalogue(given, features="genres")
+            rm.Catalogue(source, features="genres")
         assert catalogue.item_ids.tolist() == [4, 30]
         assert catalogue.features.tolist() == [[2, 1], [1.5, 0]]
         assert catalogue.propensity.tolist() == [0.5, 1]
@@ -110,18 +110,18 @@ def test_a_list_of_one_category_per_item():
 @pytest.mark.parametrize("items", [3, ["c", "a", "b"]])
 def test_features_as_a_matrix(kind, items):
     matrix = kind(np.array([[1, 2], [3, 0], [5, 6]]))
-    found = rm.Catalogue(items, features=matrix).features
-    assert found.dtype == np.float64
-    dense = found if isinstance(found, np.ndarray) else found.toarray()
+    array = rm.Catalogue(items, features=matrix).features
+    assert array.dtype == np.float64
+    dense = array if isinstance(array, np.ndarray) else array.toarray()
     expected = [[1, 2], [3, 0], [5, 6]] if items == 3 else [[3, 0], [5, 6], [1, 2]]
     assert dense.tolist() == expected
 
 
-def test_fixed_size_lists_and_missing_ones():
+def test_fixed_size_lists_may_be_missing():
     values = pl.Series([[1, 2], None, [3, 4]], dtype=pl.Array(pl.Float32, 2))
     frame = pl.DataFrame({"item": [1, 2, 3], "vector": values})
-    found = rm.Catalogue(frame, features="vector").features
-    np.testing.assert_array_equal(found, [[1, 2], [np.nan, np.nan], [3, 4]])
+    array = rm.Catalogue(frame, features="vector").features
+    np.testing.assert_array_equal(array, [[1, 2], [np.nan, np.nan], [3, 4]])
 
 
 def test_columns_can_be_left_out():
@@ -181,6 +181,6 @@ def test_several_lists_of_features_differ_in_length():
         rm.Catalogue(frame, features="vector")
 
 
-def test_the_data_of_the_package():
+def test_the_bundled_catalogue():
     folder = pathlib.Path(rm.__file__).parent / "datasets" / "msweb"
     assert rm.Catalogue(folder / "items.parquet").describe() == "285 items, titles"

@@ -36,17 +36,17 @@ def frame(*cells):
 
 @pytest.mark.parametrize("cell", CELLS)
 def test_lists_in_cells(cell) -> None:
-    alone = "[7]" if cell.startswith("[") else "7"
-    recommended = frame(cell, alone)
+    single_item = "[7]" if cell.startswith("[") else "7"
+    recommended = frame(cell, single_item)
     for read in (rm.Lists, rm.Interactions.of):
-        with pytest.raises(rm.InputError, match="look like several items in one cell") as found:
+        with pytest.raises(rm.InputError, match="look like several items in one cell") as error:
             read(recommended)
         if cell != '["46", "93"]':
-            assert f"separator={CELLS[cell]!r} of rm.Lists" in str(found.value)
-    for given in (recommended, pl.DataFrame({"user_id": [1, 2], "item_id": [cell, alone]})):
-        lists = rm.Lists(given, separator=CELLS[cell])
+            assert f"separator={CELLS[cell]!r} of rm.Lists" in str(error.value)
+    for table in (recommended, pl.DataFrame({"user_id": [1, 2], "item_id": [cell, single_item]})):
+        lists = rm.Lists(table, separator=CELLS[cell])
         assert rm.evaluate(lists, TEST, metrics="rr").mean() == {"rr": 0.75}
-        data = rm.Interactions.of(given, separator=CELLS[cell])
+        data = rm.Interactions.of(table, separator=CELLS[cell])
         assert {7, 46, 93} <= {*data.item_ids.tolist()}
 
 
@@ -74,13 +74,13 @@ def test_files(tmp_path, content) -> None:
 
 
 def test_several_runs() -> None:
-    both = pd.concat([frame("46;93", "7").assign(model=name) for name in ("a", "b")])
-    runs = rm.Lists.each(both, by="model", separator=";")
+    runs_in_one_frame = pd.concat([frame("46;93", "7").assign(model=name) for name in ("a", "b")])
+    runs = rm.Lists.each(runs_in_one_frame, by="model", separator=";")
     assert [*runs] == ["a", "b"]
     assert rm.evaluate(runs["b"], TEST, metrics="rr").mean() == {"rr": 0.75}
 
 
-def test_test_of_evaluate() -> None:
+def test_cells_with_several_items_in_the_test_of_evaluate() -> None:
     lists = rm.Lists({1: [46], 2: [7]})
     with pytest.raises(rm.InputError, match=r"test: .*'46;93;5'.*rm\.Interactions\.of"):
         rm.evaluate(lists, frame("46;93;5", "7"), metrics="rr")
@@ -102,7 +102,7 @@ def test_ids_with_commas_are_not_split(cells) -> None:
     assert rm.evaluate(lists, test, metrics="rr").mean() == {"rr": 1.0}
 
 
-def test_a_few_titles_of_numbers_are_titles() -> None:
+def test_a_single_title_made_of_numbers_is_not_split() -> None:
     titles = ["1, 2", *(f"title {n}" for n in range(30))]
     data = rm.Interactions.of(pd.DataFrame({"user_id": range(31), "item_id": titles}))
     assert len(data.item_ids) == 31
@@ -132,14 +132,14 @@ def test_the_command_line(tmp_path, monkeypatch) -> None:
     arguments = ["evaluate", "--test", "test.csv", "--run", "run.csv", "-m", "rr"]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 1
-    said = " ".join(result.stderr.split())
-    assert "Hint: --separator ';' reads such cells as lists; --separator none says" in said
+    printed = " ".join(result.stderr.split())
+    assert "Hint: --separator ';' reads such cells as lists; --separator none says" in printed
     result = CliRunner().invoke(app, [*arguments, "--separator", ";", "--format", "json"])
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["models"]["run"]["metrics"]["rr"]["mean"] == 0.75
 
 
-def test_a_cell_that_is_nested_without_an_end() -> None:
+def test_a_cell_with_too_deep_nesting_is_reported() -> None:
     deep = frame("[" * 10**5, "[7]")
     with pytest.raises(rm.InputError, match=r"in row 0 .* which is not a list in JSON"):
         rm.Lists(deep, separator="json")

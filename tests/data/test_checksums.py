@@ -35,21 +35,27 @@ def split(kind: str, seed: int, folder: pathlib.Path) -> rm.Split:
     return rm.split(data, rm.split.Last(1))
 
 
-def tens(made: rm.Split) -> set[int]:
+def tens(split_result: rm.Split) -> set[int]:
     """Read from the item ids which seeds the parts of a split were made with."""
-    of_parts = made.interactions()
-    return {int(one) // 10 for part in (of_parts.train, of_parts.test) for one in part.item_ids}
+    of_parts = split_result.interactions()
+    return {
+        int(item_id) // 10 for part in (of_parts.train, of_parts.test) for item_id in part.item_ids
+    }
 
 
 def damaged(content: bytes) -> Iterator[bytes]:
     """Yield damaged versions of the content, with a byte changed, bytes missing, or bytes added."""
-    for at in range(len(content)):
-        yield content[:at] + bytes([content[at] ^ (0x01, 0x80, 0xFF)[at % 3]]) + content[at + 1 :]
-    for at in range(0, len(content), 40):
-        yield content[:at]
-        yield content[:at] + content[at + 1 :]
-    for more in (b"\0", b"PAR1", content, content[-200:]):
-        yield content + more
+    for position in range(len(content)):
+        yield (
+            content[:position]
+            + bytes([content[position] ^ (0x01, 0x80, 0xFF)[position % 3]])
+            + content[position + 1 :]
+        )
+    for position in range(0, len(content), 40):
+        yield content[:position]
+        yield content[:position] + content[position + 1 :]
+    for extra in (b"\0", b"PAR1", content, content[-200:]):
+        yield content + extra
 
 
 # Reading files is slow, so only every 20th damaged content is also read from a file. The
@@ -57,7 +63,7 @@ def damaged(content: bytes) -> Iterator[bytes]:
 READ = 20
 
 
-def test_no_damage_of_an_evaluation_is_overlooked(tmp_path: pathlib.Path) -> None:
+def test_any_damage_to_an_evaluation_is_detected(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "result.parquet"
     result(0).save(path)
     for number, content in enumerate(damaged(path.read_bytes())):
@@ -69,7 +75,7 @@ def test_no_damage_of_an_evaluation_is_overlooked(tmp_path: pathlib.Path) -> Non
 
 
 @pytest.mark.parametrize("kind", ["frame", "interactions", "lazy"])
-def test_no_damage_of_a_split_is_overlooked(kind: str, tmp_path: pathlib.Path) -> None:
+def test_any_damage_to_a_split_is_detected(kind: str, tmp_path: pathlib.Path) -> None:
     folder = tmp_path / "split"
     split(kind, 0, tmp_path / "data").save(folder)
     for path in sorted(folder.iterdir()):
@@ -103,20 +109,20 @@ def test_invalid_header_is_reported_as_damaged(header: str, tmp_path: pathlib.Pa
         rm.load(path)
 
 
-def while_others_save(save: Callable[[int], object], look: Callable[[], None]) -> None:
-    """Call `look` repeatedly while two threads keep saving different versions."""
+def while_others_save(save: Callable[[int], object], check: Callable[[], None]) -> None:
+    """Call `check` 50 times while two threads keep saving different versions."""
     ended = threading.Event()
 
-    def again(number: int) -> None:
+    def save_repeatedly(number: int) -> None:
         while not ended.is_set():
             save(number)
 
-    threads = [threading.Thread(target=again, args=(number,)) for number in (0, 1)]
+    threads = [threading.Thread(target=save_repeatedly, args=(number,)) for number in (0, 1)]
     for thread in threads:
         thread.start()
     try:
         for _ in range(50):
-            look()
+            check()
     finally:
         ended.set()
         for thread in threads:
@@ -156,14 +162,14 @@ def test_header_with_wrong_types_is_reported_as_damaged(place, wrong, tmp_path) 
 def test_an_evaluation_is_read_completely_while_others_replace_it(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "result.parquet"
     results = [result(0), result(1)]
-    means = [one.mean() for one in results]
+    means = [evaluation.mean() for evaluation in results]
     results[0].save(path)
 
-    def look() -> None:
-        found = rm.load(path)
-        assert found.mean() == means[found.seed]
+    def check() -> None:
+        loaded = rm.load(path)
+        assert loaded.mean() == means[loaded.seed]
 
-    while_others_save(lambda number: results[number].save(path), look)
+    while_others_save(lambda number: results[number].save(path), check)
 
 
 @pytest.mark.parametrize("kind", ["lazy", "frame", "interactions"])
@@ -172,13 +178,13 @@ def test_a_split_is_read_completely_while_others_replace_it(
 ) -> None:
     splits = [split(kind, seed, tmp_path / "data") for seed in (0, 1)]
     splits[0].save(tmp_path / "split")
-    seen = []
+    seeds_read = []
 
-    def look() -> None:
-        seen.append(tens(rm.Split.load(tmp_path / "split")))
+    def check() -> None:
+        seeds_read.append(tens(rm.Split.load(tmp_path / "split")))
 
-    while_others_save(lambda number: splits[number].save(tmp_path / "split"), look)
-    assert all(one in ({0}, {1}) for one in seen)
+    while_others_save(lambda number: splits[number].save(tmp_path / "split"), check)
+    assert all(seeds in ({0}, {1}) for seeds in seeds_read)
 
 
 def test_loaded_split_does_not_change_when_files_are_replaced(tmp_path: pathlib.Path) -> None:

@@ -17,10 +17,10 @@ from recometer.errors import ColumnError, DataWarning
 LABELS = ["label", "target", "clicked", "purchased", "is_relevant", "relevant", "y", "Rating"]
 
 
-def ranker(label="label", **more):
+def ranker(label="label", **other_columns):
     """Return a ranker's output with true labels, and with scores that contradict the labels."""
     rows = {"query": [1, 1, 2, 2], "doc": [1, 2, 1, 2], label: [0, 1, 1, 0]}
-    return pl.DataFrame({**rows, "score": [0.9, 0.1, 0.2, 0.8], **more})
+    return pl.DataFrame({**rows, "score": [0.9, 0.1, 0.2, 0.8], **other_columns})
 
 
 @pytest.mark.parametrize("label", LABELS)
@@ -28,10 +28,10 @@ def test_label_column_is_the_truth_and_score_column_is_not(label, tmp_path):
     frame = ranker(label)
     frame.write_csv(tmp_path / "ranker.csv")
     for data in (frame, frame.to_pandas(), frame.drop("score"), tmp_path / "ranker.csv"):
-        read = rm.Interactions.of(data)
-        assert read.values.tolist() == [0, 1, 1, 0]
-        assert read.columns == ("query", "doc", label, None)
-        assert f"of column {label!r}" in repr(read)
+        interactions = rm.Interactions.of(data)
+        assert interactions.values.tolist() == [0, 1, 1, 0]
+        assert interactions.columns == ("query", "doc", label, None)
+        assert f"of column {label!r}" in repr(interactions)
     lists = rm.Lists(frame)
     assert rm.evaluate(lists, frame, metrics="rr").mean() == {"rr": 0.5}
     assert rm.evaluate(rm.Pairs(frame), metrics="rr").mean() == {"rr": 0.5}
@@ -41,10 +41,10 @@ def test_the_command_line_takes_the_same_columns(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ranker().write_parquet("ranker.parquet")
     arguments = ["evaluate", "--test", "ranker.parquet", "--run", "ranker.parquet"]
-    found = CliRunner().invoke(app, [*arguments, "--metrics", "rr", "--format", "json"])
-    assert '"mean": 0.5' in found.stdout
-    assert "test: ranker.parquet (user 'query', item 'doc', value 'label')" in found.stderr
-    assert "ranker: ranker.parquet (user 'query', item 'doc', score 'score')" in found.stderr
+    result = CliRunner().invoke(app, [*arguments, "--metrics", "rr", "--format", "json"])
+    assert '"mean": 0.5' in result.stdout
+    assert "test: ranker.parquet (user 'query', item 'doc', value 'label')" in result.stderr
+    assert "ranker: ranker.parquet (user 'query', item 'doc', score 'score')" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_the_command_line_takes_the_same_columns(tmp_path, monkeypatch):
         ("customer", "movie"), ("playlist_id", "track"), ("userId", "video_id"),
     ],
 )  # fmt: skip
-def test_users_and_items_have_many_names(user, item):
+def test_user_and_item_columns_may_have_many_names(user, item):
     assert find_columns([item, "price", user])[:2] == (user, item)
     assert rm.Lists(pl.DataFrame({item: [1], user: [2], "rank": [1]})).facts.listed() == [2]
     pairs = pl.DataFrame({item: [1, 2], user: [2, 2], "score": [1.0, 2.0], "label": [0, 1]})
@@ -66,13 +66,13 @@ def test_ambiguous_column_names_are_used_last():
     assert find_columns(["session_id", "user_id", "topic", "item_id"])[0] == "user_id"
     assert find_columns(["user", "item", "score", "rating"]).value == "rating"
     assert find_columns(["user", "item", "prediction"]).value is None
-    wanted = {"score": None}
-    assert choose_columns(["rating", "score"], wanted) == {"score": "score"}
-    assert choose_columns(["rating", "label"], wanted) == {"score": "rating"}
-    assert choose_columns(["rating", "label"], wanted, strict=["score"]) == {"score": None}
+    options = {"score": None}
+    assert choose_columns(["rating", "score"], options) == {"score": "score"}
+    assert choose_columns(["rating", "label"], options) == {"score": "rating"}
+    assert choose_columns(["rating", "label"], options, strict=["score"]) == {"score": None}
 
 
-def test_an_unclear_case_is_an_error_with_the_choice_to_make():
+def test_ambiguous_columns_raise_an_error_that_states_the_choice():
     with pytest.raises(ColumnError, match=r"hold the users: 'user_id', 'query'. Hint: pass user="):
         find_columns(["user_id", "query", "doc"])
     with pytest.raises(ColumnError, match=r"'label', 'rating'\. .*or value=False for none"):
@@ -81,10 +81,10 @@ def test_an_unclear_case_is_an_error_with_the_choice_to_make():
         rm.evaluate(rm.Lists({1: [1]}), ranker(rating=[1.0, 2, 3, 4]))
 
 
-def test_no_name_is_common_for_users_and_items_or_times():
-    for one, other in itertools.combinations(("user", "item", "time", "value"), 2):
-        both = {*KINDS[one].names, *KINDS[one].otherwise}
-        assert not both & {*KINDS[other].names, *KINDS[other].otherwise}
+def test_users_items_times_and_values_share_no_column_name():
+    for first, second in itertools.combinations(("user", "item", "time", "value"), 2):
+        names = {*KINDS[first].names, *KINDS[first].otherwise}
+        assert not names & {*KINDS[second].names, *KINDS[second].otherwise}
 
 
 FRAMES = {
@@ -139,7 +139,7 @@ def test_columns_with_unrelated_names_are_not_values():
         rm.Interactions.of(pl.DataFrame({"user": [1], "item": [2], "session_id": [3], "age": [4]}))
 
 
-def test_warning_if_a_score_column_is_taken_for_the_truth():
+def test_warning_if_a_score_column_is_used_as_the_truth():
     frame = ranker().drop("label")
     with pytest.warns(DataWarning, match=r"'score' was read as the relevance of items.*not truth"):
         assert rm.Interactions.of(frame).values.tolist() == [0.9, 0.1, 0.2, 0.8]

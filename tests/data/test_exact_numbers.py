@@ -1,4 +1,4 @@
-"""Integers that do not fit into a type, and times in mixed units, are rejected when read."""
+"""Numbers that their type cannot hold exactly, and times in mixed units, are rejected."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ def frames(items, times=None):
     if times is not None:
         columns["timestamp"] = times
     table = pa.table(columns)
-    found = {"pandas": pd.DataFrame(columns), "Arrow": table}
+    by_library = {"pandas": pd.DataFrame(columns), "Arrow": table}
     if items.dtype != np.float16 and (times is None or times.dtype != np.float16):
-        found["Polars"] = pl.DataFrame(columns)
-    return found
+        by_library["Polars"] = pl.DataFrame(columns)
+    return by_library
 
 
 @pytest.mark.parametrize(("dtype", "limit"), LIMITS.items())
 def test_float_ids_are_only_read_below_the_limit(dtype, limit):
-    below, at = (np.array([1, number], dtype) for number in (limit - 1, limit))
+    below, at_limit = (np.array([1, number], dtype) for number in (limit - 1, limit))
     for frame in frames(below).values():
         assert rm.Interactions.of(frame).item_ids.tolist() == [1, limit - 1]
         assert rm.Lists(frame).facts.arrays["item_ids"].tolist()[-1] == limit - 1
     readers = {
         name: [lambda f=frame: rm.Interactions.of(f), lambda f=frame: rm.Lists(f)]
-        for name, frame in frames(at).items()
+        for name, frame in frames(at_limit).items()
     }
     readers["dict"] = [
-        lambda: rm.Interactions.of({1: list(at)}),
-        lambda: rm.Lists({1: list(at)}),
-        lambda: rm.Lists({1: at}),
-        lambda: rm.Lists({user: ["a"] for user in at}),
+        lambda: rm.Interactions.of({1: list(at_limit)}),
+        lambda: rm.Lists({1: list(at_limit)}),
+        lambda: rm.Lists({1: at_limit}),
+        lambda: rm.Lists({user: ["a"] for user in at_limit}),
     ]
     scores = np.eye(2)
     readers["arrays"] = [
-        lambda: rm.Scores(scores, user_ids=at),
-        lambda: rm.Factors(scores, scores, item_ids=at),
-        lambda: rm.Lists(np.array([[0], [1]]), user_ids=at),
-        lambda: rm.Pairs.of([1, 0], [0.5, 0.4], at),
-        lambda: rm.Interactions.of(scores, item_ids=at, user_ids=[1, 2]),
-        lambda: rm.Catalogue(at),
+        lambda: rm.Scores(scores, user_ids=at_limit),
+        lambda: rm.Factors(scores, scores, item_ids=at_limit),
+        lambda: rm.Lists(np.array([[0], [1]]), user_ids=at_limit),
+        lambda: rm.Pairs.of([1, 0], [0.5, 0.4], at_limit),
+        lambda: rm.Interactions.of(scores, item_ids=at_limit, user_ids=[1, 2]),
+        lambda: rm.Catalogue(at_limit),
     ]
     for calls in readers.values():
         for call in calls:
@@ -69,11 +69,11 @@ def test_sessions_and_negative_ids_are_refused_too():
         rm.Interactions.of({1: [-(2.0**53), 1.0]})
 
 
-def test_items_of_train_as_floats_are_removed_or_refused():
+def test_train_items_stored_as_floats_are_removed_or_refused():
     lists = rm.Lists({1: [5, 6], 2: [6, 5]})
     train = pl.DataFrame({"user": [1.0, 2.0], "item": [5.0, 6.0]})
-    found = rm.evaluate(lists, {1: [6], 2: [5]}, train=train, metrics="rr")
-    assert found.mean() == {"rr": 1}
+    result = rm.evaluate(lists, {1: [6], 2: [5]}, train=train, metrics="rr")
+    assert result.mean() == {"rr": 1}
     for dtype in (pl.Float32, pl.Float64):
         large = pl.DataFrame({"user": [1, 2], "item": [2**53, 2**53 + 2]})
         with pytest.raises(rm.InputError, match="train: The item ids"):
@@ -81,7 +81,7 @@ def test_items_of_train_as_floats_are_removed_or_refused():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_times_in_floats_are_refused_where_seconds_are_lost(dtype):
+def test_float_times_that_lose_seconds_are_refused(dtype):
     times = np.array([SECONDS, SECONDS + 1]) * (10**9 if dtype == np.float64 else 1)
     for frame in frames(np.array([1, 2]), times.astype(dtype)).values():
         with pytest.raises(rm.InputError, match=r"The times .* holds whole numbers only up to"):
@@ -97,7 +97,7 @@ def test_times_in_floats_are_refused_where_seconds_are_lost(dtype):
 
 
 @pytest.mark.parametrize("factor", [10**3, 10**6, 10**9])
-def test_two_units_in_one_column_of_times_are_refused(factor, tmp_path):
+def test_a_time_column_with_mixed_units_is_refused(factor, tmp_path):
     times = SECONDS + 60 * np.arange(12)
     mixed = np.where(np.arange(12) % 5 == 0, times * factor, times)
     readers = [*frames(np.arange(12), mixed).values()]
@@ -129,36 +129,39 @@ def test_two_units_in_one_column_of_times_are_refused(factor, tmp_path):
         [datetime.datetime(1970, 1, 20), datetime.datetime(2024, 5, 31)],
     ],
 )
-def test_times_of_one_unit_are_read(times):
+def test_times_in_a_single_unit_are_read(times):
     frame = pl.DataFrame({"user": [1] * len(times), "item": range(len(times)), "time": times})
     assert len(rm.Interactions.of(frame).times) == len(times)
 
 
 def test_scores_that_float64_cannot_distinguish_are_refused():
-    near = [2**60 + 1, 2**60, 2**60 + 2]
+    close_scores = [2**60 + 1, 2**60, 2**60 + 2]
     for call in (
-        lambda: rm.Lists({1: dict(zip("abc", near, strict=True))}),
+        lambda: rm.Lists({1: dict(zip("abc", close_scores, strict=True))}),
         lambda: rm.Lists({1: {"a": 2**70, "b": 2**70 + 1}}),
         lambda: rm.Lists({1: {"a": 2**60, "b": 2**60 + 1, "c": 0.5}}),
-        lambda: rm.Lists(pl.DataFrame({"user": 1, "item": [1, 2, 3], "score": near})),
-        lambda: rm.Lists(pl.DataFrame({"user": 1, "item": [1, 2, 3, 4], "score": [*near, None]})),
+        lambda: rm.Lists(pl.DataFrame({"user": 1, "item": [1, 2, 3], "score": close_scores})),
+        lambda: rm.Lists(
+            pl.DataFrame({"user": 1, "item": [1, 2, 3, 4], "score": [*close_scores, None]})
+        ),
         lambda: rm.Pairs(
-            pl.DataFrame({"user": 1, "item": [1, 2, 3], "score": near, "label": [0, 1, 0]})
+            pl.DataFrame({"user": 1, "item": [1, 2, 3], "score": close_scores, "label": [0, 1, 0]})
         ),
-        lambda: rm.Pairs.of([0, 1, 0], near),
-        lambda: rm.evaluate(rm.Scores(np.array([near])), np.eye(1, 3)),
+        lambda: rm.Pairs.of([0, 1, 0], close_scores),
+        lambda: rm.evaluate(rm.Scores(np.array([close_scores])), np.eye(1, 3)),
         lambda: rm.evaluate(
-            rm.Scores(lambda rows: np.array([near])[rows], n_users=1, n_items=3), np.eye(1, 3)
+            rm.Scores(lambda rows: np.array([close_scores])[rows], n_users=1, n_items=3),
+            np.eye(1, 3),
         ),
-        lambda: rm.Scores(np.ma.array([near], mask=[[False, False, True]])),
+        lambda: rm.Scores(np.ma.array([close_scores], mask=[[False, False, True]])),
     ):
         with pytest.raises(rm.InputError, match=r"cannot tell 1.* and 1.* apart"):
             call()
 
 
 def test_large_scores_that_float64_can_distinguish_are_ranked():
-    far = {1: {"a": 2**60 + 1, "b": 2**61 + 1, "c": 2**62 + 1}}
-    assert rm.evaluate(rm.Lists(far), {1: ["c"]}, metrics="rr").mean() == {"rr": 1}
+    distant_scores = {1: {"a": 2**60 + 1, "b": 2**61 + 1, "c": 2**62 + 1}}
+    assert rm.evaluate(rm.Lists(distant_scores), {1: ["c"]}, metrics="rr").mean() == {"rr": 1}
     matrix = np.array([[2**60, 2**61, 2**61, 5]])
     values = rm.evaluate(rm.Scores(matrix), np.array([[1, 0, 0, 0]]), metrics="rr").mean()
     assert values == {"rr": 1 / 3}
@@ -168,12 +171,12 @@ def test_large_scores_that_float64_can_distinguish_are_ranked():
 
 @pytest.mark.parametrize("low", [2**53, -(2**53) - 1, 2**60 + 200])
 def test_scores_written_as_text_or_decimals_are_refused_too(low, tmp_path):
-    both = [low, low + 1]
-    frame = pl.DataFrame({"user": [1, 1], "item": [1, 2], "score": both})
+    scores = [low, low + 1]
+    frame = pl.DataFrame({"user": [1, 1], "item": [1, 2], "score": scores})
     table, run = tmp_path / "scores.csv", tmp_path / "scores.run"
     frame.write_csv(table)
-    run.write_text("".join(f"1 Q0 {item} 0 {score} x\n" for item, score in enumerate(both)))
-    decimals = [decimal.Decimal(number) for number in both]
+    run.write_text("".join(f"1 Q0 {item} 0 {score} x\n" for item, score in enumerate(scores)))
+    decimals = [decimal.Decimal(number) for number in scores]
     kinds = [pl.Int128, pl.Decimal(38, 0), pl.Decimal(38, 2)]
     for data in (
         table,
@@ -185,6 +188,6 @@ def test_scores_written_as_text_or_decimals_are_refused_too(low, tmp_path):
         with pytest.raises(rm.InputError, match=f"cannot tell {low} and {low + 1} apart"):
             rm.Lists(data)
     with pytest.raises(rm.InputError, match="item biases"):
-        rm.Factors(None, None, item_bias=both)
+        rm.Factors(None, None, item_bias=scores)
     run.write_text(f"1 Q0 1 0 {low} x\n1 Q0 2 0 inf x\n1 Q0 3 0 0.5 x\n")
     assert rm.Lists(run).n_entries == 3

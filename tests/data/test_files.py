@@ -82,14 +82,14 @@ def test_only_the_needed_columns_are_read(write):
     columns, frame = read_file(as_str := str(path), user="a", item="c", value=False)
     assert columns == ("a", "c", None, None)
     assert frame.columns == ["a", "c"]
-    read = Interactions.of(as_str, user="a", item="b", time="c", value=False)
-    assert content(read) == ([1], [2], [0, 1], [0], None, [3])
+    interactions = Interactions.of(as_str, user="a", item="b", time="c", value=False)
+    assert content(interactions) == ([1], [2], [0, 1], [0], None, [3])
 
 
 def test_positions_in_a_file(write):
     path = write(pl.DataFrame({"user": [1, 0], "item": [3, 4]}))
-    read = Interactions.of(path, n_users=2, n_items=2, item_offset=3)
-    assert read.items.tolist() == [1, 0]
+    interactions = Interactions.of(path, n_users=2, n_items=2, item_offset=3)
+    assert interactions.items.tolist() == [1, 0]
 
 
 def test_wrong_column_lists_the_existing_columns(write):
@@ -147,7 +147,7 @@ def test_invalid_numbers_in_text(text):
 
 
 @pytest.mark.parametrize(
-    ("written", "expected"),
+    ("texts", "expected"),
     [
         (["3", " 1"], [3, 1]),
         (["1.5", "2"], [1.5, 2.0]),
@@ -158,8 +158,8 @@ def test_invalid_numbers_in_text(text):
         (["1970-01-01T00:00:00Z", "1970-01-01T00:00:01Z"], [0, 1_000_000]),
     ],
 )
-def test_times_in_text(text, written, expected):
-    path = text(f"user,item,time\n1,1,{written[0]}\n1,2,{written[1]}\n")
+def test_times_in_text(text, texts, expected):
+    path = text(f"user,item,time\n1,1,{texts[0]}\n1,2,{texts[1]}\n")
     assert Interactions.of(path).times.tolist() == expected
 
 
@@ -175,7 +175,7 @@ def test_invalid_times_in_text(text, wrong):
 
 
 @pytest.mark.parametrize("dates", [["01/05/2020", "02/05/2020"], ["1.12.2020"], ["1-2-2020 10:00"]])
-def test_dates_that_could_be_of_two_months(text, dates):
+def test_dates_with_an_ambiguous_month_are_refused(text, dates):
     lines = "".join(f"1,{item},{date}\n" for item, date in enumerate(dates))
     path = text(f"user,item,date\n{lines}")
     with pytest.raises(
@@ -240,15 +240,15 @@ def test_names_that_look_like_patterns(text):
 
 
 @pytest.mark.parametrize("options", [{}, {"user": "user", "item": "item"}])
-def test_no_header(text, options):
+def test_missing_header(text, options):
     with pytest.raises(FileError) as caught:
         Interactions.of(text("1,Toy Story,5\n1,Heat,4\n"), **options)
     assert "seems to have no header: its first line is 1, Toy Story, 5. Hint:" in str(caught.value)
 
 
 def test_numbers_in_a_header_may_be_named(text):
-    read = Interactions.of(text("who,1,2\na,5,6\n"), user="who", item="1", value=False)
-    assert content(read)[:2] == (["a"], [5])
+    interactions = Interactions.of(text("who,1,2\na,5,6\n"), user="who", item="1", value=False)
+    assert content(interactions)[:2] == (["a"], [5])
 
 
 def test_empty_file(text):
@@ -336,7 +336,7 @@ letters = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, ma
         st.tuples(st.floats(allow_nan=False), st.integers(-(2**62), 2**62)),
     ),
 )
-def test_every_format_gives_the_same(tmp_path_factory, extension, users, items, rows):
+def test_every_format_gives_the_same_interactions(tmp_path_factory, extension, users, items, rows):
     frame = pl.DataFrame(
         {
             "user": pl.Series([users[user] for user, _ in rows], dtype=pl.String),

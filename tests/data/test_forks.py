@@ -52,9 +52,9 @@ def test_forked_process_reports_that_polars_lost_its_threads(tmp_path):
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
-    said = dict(line.split(" ", 1) for line in run.stdout.splitlines())
-    assert said["matrices"] == "True"
+    printed = dict(line.split(" ", 1) for line in run.stdout.splitlines())
+    assert printed["matrices"] == "True"
     for work in ("ids", "frames", "files"):
-        assert "forked from one in which Polars had been used" in said[work]
-        assert "Hint: start processes anew" in said[work]
-    assert said["parent"] == "{'rr': 1.0}"
+        assert "forked from one in which Polars had been used" in printed[work]
+        assert "Hint: start processes anew" in printed[work]
+    assert printed["parent"] == "{'rr': 1.0}"

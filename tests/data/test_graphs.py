@@ -50,36 +50,36 @@ def test_an_edge_store():
     assert rows(data) == [(0, 1), (0, 3), (1, 0), (2, 2)]
     assert data.values.tolist() == [4, 5, 3, 1]
     assert data.times.tolist() == [0, 1, 2, 3]
-    named = rm.Interactions.of(store(), user_ids=["a", "b", "c"], item_ids=range(10, 15))
-    assert named.user_ids.tolist() == ["a", "b", "c"]
+    with_ids = rm.Interactions.of(store(), user_ids=["a", "b", "c"], item_ids=range(10, 15))
+    assert with_ids.user_ids.tolist() == ["a", "b", "c"]
 
 
-def test_attributes_that_are_values():
+def test_edge_attributes_as_values_and_times():
     wide = store(edge_attr=np.array([[4.0], [5], [3], [1]]), features=np.ones((4, 2)))
     assert rm.Interactions.of(wide).values.tolist() == [4, 5, 3, 1]
     assert rm.Interactions.of(wide, value=False).values is None
-    both = store(rating=np.ones(4), label=np.arange(4.0), seen_at=np.arange(4))
+    store_with_values = store(rating=np.ones(4), label=np.arange(4.0), seen_at=np.arange(4))
     with pytest.raises(ColumnError, match="'rating', 'label'"):
-        rm.Interactions.of(both)
-    found = rm.Interactions.of(both, value="label", time="seen_at")
-    assert found.values.tolist() == found.times.tolist() == [0, 1, 2, 3]
+        rm.Interactions.of(store_with_values)
+    data = rm.Interactions.of(store_with_values, value="label", time="seen_at")
+    assert data.values.tolist() == data.times.tolist() == [0, 1, 2, 3]
     with pytest.raises(ColumnError, match="no column 'stars'"):
-        rm.Interactions.of(both, value="stars")
+        rm.Interactions.of(store_with_values, value="stars")
     with pytest.raises(InputTypeError, match="value= of a graph must be the name of an attribute"):
-        rm.Interactions.of(both, value=np.ones(4))
+        rm.Interactions.of(store_with_values, value=np.ones(4))
 
 
-def test_labelled_edges_are_test_and_the_others_train():
-    both = store(
+def test_labelled_edges_are_test_and_the_rest_are_train():
+    labelled = store(
         edge_label_index=np.array([[0, 1, 2], [4, 4, 0]]),
         edge_label=np.array([1.0, 1.0, 0.0]),
         rating=np.full(4, 5.0),
     )
-    data = rm.Interactions.of(both)
+    data = rm.Interactions.of(labelled)
     assert rows(data) == [(0, 4), (1, 4), (2, 0)]
     assert data.values.tolist() == [1, 1, 0]
     scores = rm.Scores(np.tile(np.arange(5.0), (3, 1)))
-    result = rm.evaluate(scores, both, train=both, metrics="rr")
+    result = rm.evaluate(scores, labelled, train=labelled, metrics="rr")
     np.testing.assert_array_equal(result["rr"], [1, 1, np.nan])
     assert result.n_excluded.tolist() == [2, 1, 1]
 
@@ -155,6 +155,6 @@ def test_sparse_tensors(tensor, monkeypatch):
 
 def test_repeated_entries_of_a_sparse_tensor_are_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(Tensor=Tensor))
-    twice = Tensor(layout="sparse_coo", _indices=[[0, 0], [1, 1]], _values=[1.0, 2])
+    repeated = Tensor(layout="sparse_coo", _indices=[[0, 0], [1, 1]], _values=[1.0, 2])
     with pytest.warns(DataWarning, match="1 of 2 interactions repeat"):
-        assert rm.Interactions.of(twice).values.tolist() == [3]
+        assert rm.Interactions.of(repeated).values.tolist() == [3]

@@ -41,8 +41,8 @@ from recometer.errors import InputError, InputTypeError
     ids=lambda ids: type(ids[0]).__name__,
 )
 def test_ids_of_any_type_are_sorted(ids):
-    read = Interactions.of({user: ["x"] for user in ids})
-    assert read.user_ids.tolist() == sorted(ids)
+    interactions = Interactions.of({user: ["x"] for user in ids})
+    assert interactions.user_ids.tolist() == sorted(ids)
     assert Interactions.of({"x": ids}).item_ids.tolist() == sorted(ids)
 
 
@@ -63,17 +63,17 @@ def test_types_of_integer_ids():
 
 
 def test_whole_floats_are_integers():
-    read = Interactions.of(pd.DataFrame({"user": [1.0, 2.0], "item": ["x", "y"]}))
-    assert read.user_ids.dtype == np.int64
+    interactions = Interactions.of(pd.DataFrame({"user": [1.0, 2.0], "item": ["x", "y"]}))
+    assert interactions.user_ids.dtype == np.int64
 
 
 def test_dates_and_truth_values_in_a_frame():
     frame = pl.DataFrame(
         {"user": [datetime.date(2024, 1, 2), datetime.date(2024, 1, 1)], "item": [True, False]}
     )
-    read = Interactions.of(frame)
-    assert read.user_ids.tolist() == [datetime.date(2024, 1, 1), datetime.date(2024, 1, 2)]
-    assert read.item_ids.tolist() == [False, True]
+    interactions = Interactions.of(frame)
+    assert interactions.user_ids.tolist() == [datetime.date(2024, 1, 1), datetime.date(2024, 1, 2)]
+    assert interactions.item_ids.tolist() == [False, True]
 
 
 def test_ids_of_arrays():
@@ -87,9 +87,9 @@ def test_ids_of_arrays():
         pa.array(["b", "a"]),
         ("b", "a"),
     ):
-        read = Interactions.of(np.eye(2), user_ids=ids)
-        assert read.user_ids.tolist() == ["a", "b"]
-        assert type(read.user_ids[0]) is str
+        interactions = Interactions.of(np.eye(2), user_ids=ids)
+        assert interactions.user_ids.tolist() == ["a", "b"]
+        assert type(interactions.user_ids[0]) is str
     days = Interactions.of(np.eye(2), user_ids=np.array(["2024-01-02", "2024-01-01"], "M8[D]"))
     assert days.user_ids.tolist() == [datetime.date(2024, 1, 1), datetime.date(2024, 1, 2)]
 
@@ -117,10 +117,10 @@ def test_match_onto_ids_in_any_order():
     assert match(["c", "x"], ["c", "a"], "user ids").tolist() == [0, -1]
 
 
-@pytest.mark.parametrize(("nobody", "someone"), [([], [1]), ([], ["a"]), ([], [])])
-def test_match_with_empty_ids(nobody, someone):
-    assert match(nobody, someone, "user ids").tolist() == []
-    assert match(someone, nobody, "user ids").tolist() == [-1] * len(someone)
+@pytest.mark.parametrize(("left", "right"), [([], [1]), ([], ["a"]), ([], [])])
+def test_match_with_empty_ids(left, right):
+    assert match(left, right, "user ids").tolist() == []
+    assert match(right, left, "user ids").tolist() == [-1] * len(right)
 
 
 def test_integers_of_different_width_match():
@@ -144,11 +144,11 @@ def test_different_kinds_do_not_match():
         match([uuid.UUID(int=1)], [1], "item ids of train")
 
 
-@pytest.mark.parametrize("twice", [[1, 2, 1], ["a", "b", "a"]])
-def test_match_needs_distinct_ids(twice):
-    message = f"ids of x must be distinct, but {twice[0]!r} occurs twice"
+@pytest.mark.parametrize("repeated", [[1, 2, 1], ["a", "b", "a"]])
+def test_match_needs_distinct_ids(repeated):
+    message = f"ids of x must be distinct, but {repeated[0]!r} occurs twice"
     with pytest.raises(InputError, match=message):
-        match(twice[:1], twice, "user ids", "ids of x")
+        match(repeated[:1], repeated, "user ids", "ids of x")
 
 
 def test_missing_ids_do_not_match():
@@ -215,16 +215,18 @@ def test_many_strings(make, odd, error, message):
 def test_many_strings_in_pandas(dtype):
     users = pd.Series([f"{number % 997} ä" for number in range(20_000)], dtype=dtype)
     items = pd.Series(np.arange(20_000).astype(str), dtype=dtype)
-    few = Interactions.of(pd.DataFrame({"user_id": users[:500], "item_id": items[:500]}))
-    many = Interactions.of(pd.DataFrame({"user_id": users, "item_id": items}))
-    assert many.user_ids.tolist() == sorted(set(users))
-    for found, n in ((few, 500), (many, len(users))):
+    short = Interactions.of(pd.DataFrame({"user_id": users[:500], "item_id": items[:500]}))
+    long = Interactions.of(pd.DataFrame({"user_id": users, "item_id": items}))
+    assert long.user_ids.tolist() == sorted(set(users))
+    for interactions, n in ((short, 500), (long, len(users))):
         expected = {}
         for user, item in zip(users[:n].tolist(), items[:n].tolist(), strict=True):
             expected.setdefault(user, set()).add(item)
-        ends = zip(found.indptr[:-1], found.indptr[1:], strict=True)
-        own = [set(found.item_ids[found.items[start:end]]) for start, end in ends]
-        assert dict(zip(found.user_ids.tolist(), own, strict=True)) == expected
+        ends = zip(interactions.indptr[:-1], interactions.indptr[1:], strict=True)
+        items_of_users = [
+            set(interactions.item_ids[interactions.items[start:end]]) for start, end in ends
+        ]
+        assert dict(zip(interactions.user_ids.tolist(), items_of_users, strict=True)) == expected
 
 
 def test_kind():
@@ -261,8 +263,8 @@ def test_user_keys_depend_on_the_id_alone():
 def test_user_keys_are_the_same_in_every_process():
     program = "from recometer.data.ids import *; print(user_keys(as_ids(['a'], 'ids'), 1)[0])"
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == str(keys(["a"])[0]), done.stderr
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.stdout.strip() == str(keys(["a"])[0]), process.stderr
 
 
 def test_user_keys_need_an_id_per_user():
@@ -273,5 +275,5 @@ def test_user_keys_need_an_id_per_user():
 def test_column_name_with_a_nul():
     """recometer must not export such a frame from Polars, which would abort the process."""
     frame = pl.DataFrame({"\0user": ["b", "a"], "item": ["x", "y"]})
-    found = Interactions.of(frame, user="\0user")
-    assert found.user_ids.tolist() == ["a", "b"]
+    interactions = Interactions.of(frame, user="\0user")
+    assert interactions.user_ids.tolist() == ["a", "b"]

@@ -48,26 +48,26 @@ def test_a_matrix_in_a_file(tmp_path, form):
     matrix = scipy.sparse.coo_array(([2.0, 3.0, 4.0], ([0, 1, 1], [1, 0, 2])), shape=(3, 4))
     path = tmp_path / "test.npz"
     scipy.sparse.save_npz(path, matrix.asformat(form))
-    for named in (path, str(path)):
-        assert facts(Interactions.of(named)) == facts(Interactions.of(matrix.tocsr()))
-    named = Interactions.of(path, user_ids=["c", "a", "b"])
-    assert named.user_ids.tolist() == ["a", "b", "c"]
+    for source in (path, str(path)):
+        assert facts(Interactions.of(source)) == facts(Interactions.of(matrix.tocsr()))
+    source = Interactions.of(path, user_ids=["c", "a", "b"])
+    assert source.user_ids.tolist() == ["a", "b", "c"]
     assert rm.evaluate(rm.Scores(matrix.toarray()), path, metrics="rr").mean() == {"rr": 1.0}
 
 
 def test_interactions_are_returned_unchanged():
-    once = Interactions.of({"a": ["x"]})
-    assert Interactions.of(once) is once
+    interactions = Interactions.of({"a": ["x"]})
+    assert Interactions.of(interactions) is interactions
     with pytest.raises(InputError, match="n_users= does not apply to Interactions"):
-        Interactions.of(once, n_users=1)
+        Interactions.of(interactions, n_users=1)
 
 
 @pytest.mark.parametrize("form", SPARSE_FORMATS)
 @pytest.mark.parametrize("kind", [scipy.sparse.csr_array, scipy.sparse.csr_matrix])
 def test_sparse_formats(form, kind):
     matrix = kind(np.array([[0, 2.5, 0], [0, 0, 0], [1, 0, -3]])).asformat(form)
-    read = Interactions.of(matrix)
-    assert facts(read) == {
+    interactions = Interactions.of(matrix)
+    assert facts(interactions) == {
         "indptr": [0, 1, 1, 3],
         "items": [1, 0, 2],
         "values": [2.5, 1.0, -3.0],
@@ -76,10 +76,10 @@ def test_sparse_formats(form, kind):
         "user_ids": None,
         "item_ids": None,
     }
-    assert read.indptr.dtype == np.int64
-    assert read.items.dtype == np.int32
-    assert read.values.dtype == np.float64
-    assert (read.n_users, read.n_items, len(read)) == (3, 3, 3)
+    assert interactions.indptr.dtype == np.int64
+    assert interactions.items.dtype == np.int32
+    assert interactions.values.dtype == np.float64
+    assert (interactions.n_users, interactions.n_items, len(interactions)) == (3, 3, 3)
 
 
 def unsorted_matrix():
@@ -99,17 +99,17 @@ def test_duplicates_of_a_sparse_matrix_are_summed_with_a_warning(form):
             shape=(2, 3),
         )
     with pytest.warns(DataWarning) as warned:
-        read = Interactions.of(matrix)
+        interactions = Interactions.of(matrix)
     assert str(warned[0].message) == (
         "1 of 4 interactions repeat a pair of user and item (the first: row 0 and column 2); "
         "their values were summed."
     )
     assert warned[0].filename == __file__
-    assert facts(read)["items"] == [0, 2, 1]
-    assert facts(read)["values"] == [2.0, 4.0, 4.0]
+    assert facts(interactions)["items"] == [0, 2, 1]
+    assert facts(interactions)["values"] == [2.0, 4.0, 4.0]
 
 
-def test_the_data_are_not_changed():
+def test_the_input_is_not_modified():
     matrix = unsorted_matrix()
     with pytest.warns(DataWarning):
         Interactions.of(matrix)
@@ -124,8 +124,8 @@ def test_sums_do_not_depend_on_the_order_of_rows():
     for shift in range(6):
         data = values[shift:] + values[:shift]
         with pytest.warns(DataWarning):
-            read = Interactions.of(scipy.sparse.coo_array((data, ([0] * 6, [0] * 6))))
-        sums.add(float(read.values[0]))
+            interactions = Interactions.of(scipy.sparse.coo_array((data, ([0] * 6, [0] * 6))))
+        sums.add(float(interactions.values[0]))
     assert len(sums) == 1
 
 
@@ -152,9 +152,9 @@ def test_boolean_values():
 def test_a_canonical_csr_matrix_is_not_copied():
     matrix = scipy.sparse.random(50, 80, density=0.1, format="csr", random_state=0)
     matrix.sort_indices()
-    read = Interactions.of(matrix)
-    assert np.shares_memory(read.items, matrix.indices)
-    assert np.shares_memory(read.values, matrix.data)
+    interactions = Interactions.of(matrix)
+    assert np.shares_memory(interactions.items, matrix.indices)
+    assert np.shares_memory(interactions.values, matrix.data)
 
 
 def test_csr_arrays_longer_than_their_content():
@@ -187,9 +187,9 @@ def test_sparse_values_that_are_not_numbers():
 @pytest.mark.parametrize("form", ["csr", "csc", "coo"])
 def test_sparse_values_that_are_objects(form):
     def matrix(*values):
-        made = scipy.sparse.csr_array(np.eye(2)).asformat(form)
-        made.data = np.array(values, dtype=object)
-        return made
+        array = scipy.sparse.csr_array(np.eye(2)).asformat(form)
+        array.data = np.array(values, dtype=object)
+        return array
 
     assert Interactions.of(matrix(1, 2.5)).values.tolist() == [1.0, 2.5]
     with pytest.raises(InputError, match="value of row 1 and column 1 is NaN"):
@@ -203,7 +203,7 @@ def test_one_dimensional_sparse_array():
         Interactions.of(scipy.sparse.coo_array(np.array([1, 0, 2])))
 
 
-def test_a_matrix_must_have_the_shape_that_is_asked_for():
+def test_a_matrix_must_have_the_requested_shape():
     matrix = np.eye(3)
     assert len(Interactions.of(matrix, n_users=3, n_items=3)) == 3
     with pytest.raises(InputError, match=r"\(3, 3\) does not fit: expected \(3, 4\) = "):
@@ -213,21 +213,21 @@ def test_a_matrix_must_have_the_shape_that_is_asked_for():
 
 
 @pytest.mark.parametrize("option", ["user", "item", "value", "time"])
-def test_a_matrix_has_no_columns(option):
-    for matrix, what in ((np.eye(2), "a dense matrix"), (scipy.sparse.eye(2), "a sparse")):
-        with pytest.raises(InputError, match=f"{option}= does not apply to {what}"):
+def test_column_options_do_not_apply_to_a_matrix(option):
+    for matrix, description in ((np.eye(2), "a dense matrix"), (scipy.sparse.eye(2), "a sparse")):
+        with pytest.raises(InputError, match=f"{option}= does not apply to {description}"):
             Interactions.of(matrix, **{option: "a"})
 
 
 def test_dense_matrix():
     dense = np.array([[0, 2], [3, 0], [0, 0]])
-    read = Interactions.of(dense)
-    assert facts(read)["indptr"] == [0, 1, 2, 2]
-    assert facts(read)["values"] == [2.0, 3.0]
-    assert facts(Interactions.of(np.asfortranarray(dense))) == facts(read)
+    interactions = Interactions.of(dense)
+    assert facts(interactions)["indptr"] == [0, 1, 2, 2]
+    assert facts(interactions)["values"] == [2.0, 3.0]
+    assert facts(Interactions.of(np.asfortranarray(dense))) == facts(interactions)
     with pytest.warns(PendingDeprecationWarning):
         matrix = np.matrix(dense)
-    assert facts(Interactions.of(matrix)) == facts(read)
+    assert facts(Interactions.of(matrix)) == facts(interactions)
 
 
 def test_dense_matrix_with_nan_names_row_and_column():
@@ -251,17 +251,17 @@ def test_dense_matrix_of_strings():
         Interactions.of(np.array([["a"]]))
 
 
-def test_ids_for_a_matrix_put_its_rows_in_their_order():
+def test_ids_of_a_matrix_reorder_its_rows_and_columns():
     matrix = scipy.sparse.csr_array(np.array([[1, 2], [0, 3]]))
-    read = Interactions.of(matrix, user_ids=["b", "a"], item_ids=np.array([20, 10]))
-    assert facts(read) == facts(Interactions.of({"b": {20: 1, 10: 2}, "a": {10: 3}}))
+    interactions = Interactions.of(matrix, user_ids=["b", "a"], item_ids=np.array([20, 10]))
+    assert facts(interactions) == facts(Interactions.of({"b": {20: 1, 10: 2}, "a": {10: 3}}))
     sorted_ids = Interactions.of(matrix, user_ids=["a", "b"])
     assert np.shares_memory(sorted_ids.items, matrix.indices)
     assert sorted_ids.user_ids.tolist() == ["a", "b"]
     assert sorted_ids.item_ids is None
 
 
-def test_ids_that_do_not_fit_a_matrix():
+def test_the_number_of_ids_must_match_the_matrix():
     with pytest.raises(InputError, match="There are 2 users, but 3 user_ids"):
         Interactions.of(np.eye(2), user_ids=[1, 2, 3])
     with pytest.raises(InputError, match="item_ids must be distinct, but 'x' occurs twice"):
@@ -276,8 +276,8 @@ def test_ids_that_do_not_fit_a_matrix():
 
 
 def test_dict_of_dicts():
-    read = Interactions.of({"b": {"y": 2, "x": 1.5}, "a": {}})
-    assert facts(read) == {
+    interactions = Interactions.of({"b": {"y": 2, "x": 1.5}, "a": {}})
+    assert facts(interactions) == {
         "indptr": [0, 0, 2],
         "items": [0, 1],
         "values": [1.5, 2.0],
@@ -290,24 +290,24 @@ def test_dict_of_dicts():
 
 @pytest.mark.parametrize("container", [list, tuple, set, frozenset, np.array, pd.Series])
 def test_dict_of_collections(container):
-    read = Interactions.of({3: container([9, 8]), 1: [], 2: container([8])})
-    assert read.values is None
-    assert read.user_ids.tolist() == [1, 2, 3]
-    assert read.indptr.tolist() == [0, 0, 1, 3]
-    assert read.item_ids.tolist() == [8, 9]
-    assert read.items.tolist() == [0, 0, 1]
+    interactions = Interactions.of({3: container([9, 8]), 1: [], 2: container([8])})
+    assert interactions.values is None
+    assert interactions.user_ids.tolist() == [1, 2, 3]
+    assert interactions.indptr.tolist() == [0, 0, 1, 3]
+    assert interactions.item_ids.tolist() == [8, 9]
+    assert interactions.items.tolist() == [0, 0, 1]
 
 
 def test_duplicates_in_a_list_count_once_with_a_warning():
     with pytest.warns(DataWarning, match=r"2 of 4 .*user 'a' and item 'x'\); they count once"):
-        read = Interactions.of({"a": ["x", "x", "y", "x"]})
-    assert facts(read)["values"] == [1.0, 1.0]
+        interactions = Interactions.of({"a": ["x", "x", "y", "x"]})
+    assert facts(interactions)["values"] == [1.0, 1.0]
 
 
 def test_dict_of_positions():
-    read = Interactions.of({1: [4], 0: [3, 5]}, n_users=2, n_items=3, item_offset=3)
-    assert read.user_ids is None
-    assert read.items.tolist() == [0, 2, 1]
+    interactions = Interactions.of({1: [4], 0: [3, 5]}, n_users=2, n_items=3, item_offset=3)
+    assert interactions.user_ids is None
+    assert interactions.items.tolist() == [0, 2, 1]
 
 
 @pytest.mark.parametrize(
@@ -335,7 +335,7 @@ def test_dict_with_missing_values():
         Interactions.of({"a": ["x", None]})
 
 
-def test_a_dict_has_no_columns():
+def test_column_options_do_not_apply_to_a_dict():
     with pytest.raises(InputError, match="user= does not apply to a dict of users"):
         Interactions.of({"ann": [1], "bob": [2]}, user="user")
 
@@ -348,14 +348,14 @@ def test_a_dict_has_no_columns():
         {"user": pd.Series([1]), "item": pl.Series([2])},
     ],
 )
-def test_a_dict_of_columns_is_not_one_of_users(data):
+def test_a_dict_of_columns_is_not_read_as_a_dict_of_users(data):
     with pytest.raises(InputTypeError, match=r"seems to hold the columns .* polars.DataFrame"):
         Interactions.of(data)
     with pytest.raises(InputTypeError, match="seems to hold the columns"):
         Interactions.of(data, user="user_id")
 
 
-def test_users_may_have_names_of_columns():
+def test_user_ids_may_equal_column_names():
     for data in ({"user": ["x"], "item": ["x", "y"]}, {"u": ["x"], "i": ["y"]}, {"user": ["x"]}):
         assert Interactions.of(data).user_ids.tolist() == sorted(data)
     assert Interactions.of({"user": {"x": 1}, "item": {"y": 1}}).n_users == 2
@@ -385,18 +385,18 @@ def test_frames(frame):
 
 def test_named_columns(frame):
     data = {"who": [2, 1], "what": ["x", "y"], "n": [3, 4], "at": [0.5, 1.5]}
-    read = Interactions.of(frame(data), user="who", item="what", value="n", time="at")
-    assert facts(read)["values"] == [4.0, 3.0]
-    assert facts(read)["times"] == [1.5, 0.5]
+    interactions = Interactions.of(frame(data), user="who", item="what", value="n", time="at")
+    assert facts(interactions)["values"] == [4.0, 3.0]
+    assert facts(interactions)["times"] == [1.5, 0.5]
     with pytest.warns(DataWarning, match=r"'n', 'at' are not read\. Hint: value='n' reads"):
         assert Interactions.of(frame(data), user="who", item="what").values is None
 
 
 def test_false_leaves_out_values_and_times(frame):
     data = {"user": [1], "item": [2], "rating": [3.0], "date": ["yesterday"]}
-    read = Interactions.of(frame(data), value=False, time=False)
-    assert read.values is None
-    assert read.times is None
+    interactions = Interactions.of(frame(data), value=False, time=False)
+    assert interactions.values is None
+    assert interactions.times is None
 
 
 def test_missing_ids_name_the_row(frame):
@@ -414,7 +414,7 @@ def test_missing_values_name_user_and_item(frame):
         Interactions.of(frame(data))
 
 
-def test_missing_truth_is_a_missing_value(frame):
+def test_missing_booleans_are_missing_values(frame):
     data = {"user": ["a", "b"], "item": [1, 2], "value": [True, None]}
     with pytest.raises(InputError, match="value of user 'b' and item 2 is NaN"):
         Interactions.of(frame(data))
@@ -482,16 +482,16 @@ def test_duplicate_rows_keep_the_latest_time(frame):
     with pytest.warns(
         DataWarning, match="they count once \\(in test, unless the rule repeated_test"
     ):
-        read = Interactions.of(frame(data))
-    assert read.times.tolist() == [5]
+        interactions = Interactions.of(frame(data))
+    assert interactions.times.tolist() == [5]
 
 
 def test_columns_of_positions(frame):
     data = {"user": [1, 0], "item": [4, 2]}
-    read = Interactions.of(frame(data), n_users=3, n_items=4, item_offset=1)
-    assert facts(read)["indptr"] == [0, 1, 2, 2]
-    assert facts(read)["items"] == [1, 3]
-    assert read.user_ids is None
+    interactions = Interactions.of(frame(data), n_users=3, n_items=4, item_offset=1)
+    assert facts(interactions)["indptr"] == [0, 1, 2, 2]
+    assert facts(interactions)["items"] == [1, 3]
+    assert interactions.user_ids is None
     attached = Interactions.of(
         frame(data), n_users=2, n_items=5, user_ids=["b", "a"], item_ids=range(5)
     )
@@ -589,10 +589,14 @@ def test_only_the_needed_columns_of_a_relation_are_read():
         Interactions.of(relation, value="broken")
 
 
-def test_relations_with_names_that_sql_would_read_otherwise():
+def test_column_names_with_special_characters_of_sql():
     relation = duckdb.sql('select 1 as "the user", 2 as "a.b", 3 as "say ""n"""')
-    read = Interactions.of(relation, user="the user", item="a.b", value='say "n"')
-    assert (read.user_ids[0], read.item_ids[0], read.values[0]) == (1, 2, 3.0)
+    interactions = Interactions.of(relation, user="the user", item="a.b", value='say "n"')
+    assert (interactions.user_ids[0], interactions.item_ids[0], interactions.values[0]) == (
+        1,
+        2,
+        3.0,
+    )
 
 
 def test_types_of_databases():
@@ -600,9 +604,9 @@ def test_types_of_databases():
         "select sum(n) as user_id, 7::decimal(9, 0) as item_id, 2.5::decimal(9, 2) as rating, "
         "timestamp '1970-01-01 00:00:01' as time from (values (3), (4)) as rows(n)"
     )
-    read = Interactions.of(relation)
-    assert read.user_ids.dtype == read.item_ids.dtype == np.int64
-    assert facts(read) == {
+    interactions = Interactions.of(relation)
+    assert interactions.user_ids.dtype == interactions.item_ids.dtype == np.int64
+    assert facts(interactions) == {
         "indptr": [0, 1],
         "items": [0],
         "values": [2.5],
@@ -612,46 +616,48 @@ def test_types_of_databases():
         "item_ids": [7],
     }
     kinds = duckdb.sql("select 'x'::enum('w', 'x') as user_id, date '2024-01-02' as item_id")
-    read = Interactions.of(kinds)
-    assert (read.user_ids[0], read.item_ids[0]) == ("x", datetime.date(2024, 1, 2))
+    interactions = Interactions.of(kinds)
+    assert (interactions.user_ids[0], interactions.item_ids[0]) == ("x", datetime.date(2024, 1, 2))
 
 
 def test_unused_categories_are_not_ids():
     ids = pd.Categorical(["b", "a"], categories=["c", "b", "a"])
-    read = Interactions.of(pd.DataFrame({"user": ids, "item": [1, 2]}))
-    assert read.user_ids.tolist() == ["a", "b"]
+    interactions = Interactions.of(pd.DataFrame({"user": ids, "item": [1, 2]}))
+    assert interactions.user_ids.tolist() == ["a", "b"]
     categories = pl.Series(["b", "a"], dtype=pl.Enum(["c", "b", "a"]))
-    read = Interactions.of(pl.DataFrame({"user": categories, "item": [1, 2]}))
-    assert read.user_ids.tolist() == ["a", "b"]
+    interactions = Interactions.of(pl.DataFrame({"user": categories, "item": [1, 2]}))
+    assert interactions.user_ids.tolist() == ["a", "b"]
 
 
 def test_arrow_dictionaries_and_uuids():
-    someone = uuid.UUID(int=5)
+    uuid_of_user = uuid.UUID(int=5)
     table = pa.table(
         {
-            "user": pa.array([someone.bytes], type=pa.uuid()),
+            "user": pa.array([uuid_of_user.bytes], type=pa.uuid()),
             "item": pa.array(["x"]).dictionary_encode(),
         }
     )
-    read = Interactions.of(table)
-    assert read.user_ids.tolist() == [someone]
-    assert read.item_ids.tolist() == ["x"]
+    interactions = Interactions.of(table)
+    assert interactions.user_ids.tolist() == [uuid_of_user]
+    assert interactions.item_ids.tolist() == ["x"]
 
 
-@pytest.mark.parametrize("nothing", [pl.Series([], dtype=pl.Int64), pl.Series([], dtype=pl.String)])
-def test_empty_frame(nothing):
-    read = Interactions.of(pl.DataFrame({"user": nothing, "item": nothing}))
-    assert (len(read), read.n_users, read.n_items) == (0, 0, 0)
+@pytest.mark.parametrize(
+    "empty_column", [pl.Series([], dtype=pl.Int64), pl.Series([], dtype=pl.String)]
+)
+def test_empty_frame(empty_column):
+    interactions = Interactions.of(pl.DataFrame({"user": empty_column, "item": empty_column}))
+    assert (len(interactions), interactions.n_users, interactions.n_items) == (0, 0, 0)
 
 
 @pytest.mark.parametrize(
     "empty", [{}, {"a": []}, {"a": {}}, np.zeros((0, 0)), np.zeros((2, 3)), pl.DataFrame(
         {"user": [], "item": [], "value": [], "time": []})]
 )  # fmt: skip
-def test_empty_data_are_legal(empty):
-    read = Interactions.of(empty)
-    assert len(read) == 0
-    assert read.indptr.tolist() == [0] * (read.n_users + 1)
+def test_empty_data_are_allowed(empty):
+    interactions = Interactions.of(empty)
+    assert len(interactions) == 0
+    assert interactions.indptr.tolist() == [0] * (interactions.n_users + 1)
 
 
 def test_unsupported_data():
@@ -694,14 +700,14 @@ def test_common_names(names, expected):
         (["u", "i"], {"value": "valu"}, "There is no column 'valu'"),
     ],
 )  # fmt: skip
-def test_names_that_decide_nothing(names, options, message):
+def test_missing_and_ambiguous_columns_are_reported(names, options, message):
     if "at once" in message:
         options = {"user": "u", **options}
     with pytest.raises(ColumnError, match=message):
         find_columns(names, **options)
 
 
-def test_a_named_column_is_not_guessed_for_something_else():
+def test_a_column_passed_by_name_gets_no_second_role():
     columns = find_columns(["user", "item", "item_id"], user="item", item="item_id")
     assert columns == ("item", "item_id", None, None)
 
@@ -718,17 +724,17 @@ def test_column_option_that_is_not_a_name():
 
 def test_edge_index():
     index = np.array([[1, 0, 1], [5, 4, 3]], dtype=np.int32)
-    read = Interactions.of(
+    interactions = Interactions.of(
         index, n_users=2, n_items=3, item_offset=3, value=[0.5, 1, 2], time=[1, 2, 3]
     )
-    assert facts(read)["indptr"] == [0, 1, 3]
-    assert facts(read)["items"] == [1, 0, 2]
-    assert facts(read)["values"] == [1.0, 2.0, 0.5]
-    assert facts(read)["times"] == [2, 3, 1]
+    assert facts(interactions)["indptr"] == [0, 1, 3]
+    assert facts(interactions)["items"] == [1, 0, 2]
+    assert facts(interactions)["values"] == [1.0, 2.0, 0.5]
+    assert facts(interactions)["times"] == [2, 3, 1]
     assert index.tolist() == [[1, 0, 1], [5, 4, 3]]
 
 
-def test_two_rows_of_integers_are_dense_without_the_numbers_of_users_and_items():
+def test_two_rows_of_integers_are_a_dense_matrix_without_n_users_and_n_items():
     index = np.array([[1, 0, 1], [2, 1, 0]])
     assert Interactions.of(index).n_users == 2
     assert facts(Interactions.of(index))["values"] == [1, 1, 2, 1]
@@ -736,13 +742,13 @@ def test_two_rows_of_integers_are_dense_without_the_numbers_of_users_and_items()
 
 
 @pytest.mark.parametrize("index", [[[0, 1, 2], [13, 14, 15]], [[11], [0]]])
-def test_two_rows_that_look_like_an_edge_index_are_warned_of(index):
+def test_warning_about_two_rows_that_look_like_an_edge_index(index):
     with pytest.warns(DataWarning, match=r"matrix of 2 users\. Hint: if it is an edge_index"):
         assert Interactions.of(np.array(index)).n_users == 2
     assert Interactions.of(np.array(index, float)).n_users == 2
 
 
-def test_edge_index_with_mistakes():
+def test_invalid_edge_index():
     index = np.array([[1, 0], [5, 4]])
     with pytest.raises(InputError, match=r"item index 5 in edge 0 .* too large"):
         Interactions.of(index, n_users=2, n_items=5)
@@ -783,9 +789,11 @@ class FakeTensor:
 def test_torch_tensors(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(Tensor=FakeTensor))
     index = FakeTensor([[1, 0], [2, 3]])
-    read = Interactions.of(index, n_users=2, n_items=2, item_offset=2, value=FakeTensor([3.0, 4.0]))
-    assert facts(read)["items"] == [1, 0]
-    assert facts(read)["values"] == [4.0, 3.0]
+    interactions = Interactions.of(
+        index, n_users=2, n_items=2, item_offset=2, value=FakeTensor([3.0, 4.0])
+    )
+    assert facts(interactions)["items"] == [1, 0]
+    assert facts(interactions)["values"] == [4.0, 3.0]
     assert facts(Interactions.of(FakeTensor([[0.0, 2.0]])))["values"] == [2.0]
 
 
@@ -793,8 +801,8 @@ def test_torch_tensors(monkeypatch):
 
 
 def test_repr_and_length():
-    read = Interactions.of({"a": {1: 2.5, 2: 4}, "b": {}})
-    assert repr(read) == (
+    interactions = Interactions.of({"a": {1: 2.5, 2: 4}, "b": {}})
+    assert repr(interactions) == (
         "Interactions(2 users (str ids), 2 items (int ids), 2 interactions, values 2.5 to 4)"
     )
     assert repr(Interactions.of(np.zeros((3, 2000)))) == (
@@ -806,33 +814,33 @@ def test_repr_and_length():
 
 def test_to_csr():
     dense = np.array([[0, 2.0, 0], [0, 0, 0], [4, 0, 5]])
-    read = Interactions.of(dense)
-    matrix = read.to_csr()
+    interactions = Interactions.of(dense)
+    matrix = interactions.to_csr()
     assert matrix.format == "csr"
     assert (matrix.toarray() == dense).all()
     matrix.data[:] = 0
-    assert read.values.tolist() == [2, 4, 5]
+    assert interactions.values.tolist() == [2, 4, 5]
     assert Interactions.of({0: [1]}).to_csr().toarray().tolist() == [[1.0]]
 
 
 def test_select_users():
-    read = Interactions.of(np.array([[0, 2.0, 0], [0, 0, 0], [4, 0, 5]]))
-    chosen = read.select_users([2, 1, 0])
-    assert chosen.to_csr().toarray().tolist() == [[4, 0, 5], [0, 0, 0], [0, 2, 0]]
-    assert read.select_users([]).n_users == 0
-    assert read.select_users([False, False, True]).values.tolist() == [4, 5]
+    interactions = Interactions.of(np.array([[0, 2.0, 0], [0, 0, 0], [4, 0, 5]]))
+    selected = interactions.select_users([2, 1, 0])
+    assert selected.to_csr().toarray().tolist() == [[4, 0, 5], [0, 0, 0], [0, 2, 0]]
+    assert interactions.select_users([]).n_users == 0
+    assert interactions.select_users([False, False, True]).values.tolist() == [4, 5]
     with pytest.raises(InputError, match="user index 3 in row 0"):
-        read.select_users([3])
+        interactions.select_users([3])
     with pytest.raises(InputError, match="mask of users must have the shape"):
-        read.select_users([True])
+        interactions.select_users([True])
 
 
 def test_select_users_with_ids_and_times():
     frame = pl.DataFrame({"user": ["c", "a", "b"], "item": ["x", "y", "x"], "time": [1, 2, 3]})
-    chosen = Interactions.of(frame).select_users(np.array([0, 2]))
-    assert chosen.user_ids.tolist() == ["a", "c"]
-    assert chosen.item_ids.tolist() == ["x", "y"]
-    assert chosen.times.tolist() == [2, 1]
+    selected = Interactions.of(frame).select_users(np.array([0, 2]))
+    assert selected.user_ids.tolist() == ["a", "c"]
+    assert selected.item_ids.tolist() == ["x", "y"]
+    assert selected.times.tolist() == [2, 1]
     with pytest.raises(InputError, match=r"must ascend. Hint: pass numpy.unique"):
         Interactions.of(frame).select_users([2, 0])
 
@@ -866,7 +874,7 @@ def good() -> dict[str, object]:
         ({"item_ids": np.array(["a", "b", "b"], dtype=object)}, "item_ids must be sorted"),
     ],
 )  # fmt: skip
-def test_the_constructor_checks(change, message):
+def test_the_constructor_rejects_inconsistent_arrays(change, message):
     assert len(Interactions(**good())) == 3
     with pytest.raises(InputError, match=message):
         Interactions(**{**good(), **change})
@@ -886,7 +894,7 @@ def test_too_many_items_are_an_error():
         Interactions.of(matrix)
 
 
-def test_rows_beyond_two_billion_are_found():
+def test_row_numbers_beyond_two_billion_do_not_overflow():
     indptr = np.array([0, 3_000_000_000, 3_000_000_002, 6_000_000_000, 6_000_000_001])
     pointers, rows = take(indptr, np.array([1, 3]))
     assert pointers.tolist() == [0, 2, 3]
@@ -927,14 +935,14 @@ def test_every_format_of_positions_gives_the_same(data, form, library):
     }
     edges = np.stack([users, items + shape[0]])
     offset = {"item_offset": shape[0], "value": values}
-    for read in (
+    for interactions in (
         Interactions.of(sparse_of(users, items, values, shape, form)),
         Interactions.of(dense),
         Interactions.of(frame, **size),
         Interactions.of(rows, **size),
         Interactions.of(edges, **size, **offset),
     ):
-        assert facts(read) == expected
+        assert facts(interactions) == expected
 
 
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
@@ -972,8 +980,8 @@ def test_every_format_of_ids_gives_the_same(data, user_names, item_names, librar
         "csc",
     )
     if rows:
-        read = Interactions.of(matrix, user_ids=user_ids, item_ids=item_ids)
-        assert facts(read) == expected
+        interactions = Interactions.of(matrix, user_ids=user_ids, item_ids=item_ids)
+        assert facts(interactions) == expected
 
 
 @given(
@@ -998,11 +1006,11 @@ def test_importing_loads_numpy_only():
         "print([m for m in ('scipy', 'polars', 'pandas', 'pyarrow', 'torch') if m in sys.modules])"
     )
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stdout == "[]\n", done.stderr
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.stdout == "[]\n", process.stderr
 
 
-def test_a_warning_points_at_the_line_of_the_user():
+def test_a_warning_points_at_the_line_of_the_caller():
     with pytest.warns(DataWarning, match="repeat a pair") as caught:
         Interactions.of({"ann": ["song", "song"]})
     assert caught[0].filename == __file__
@@ -1029,21 +1037,23 @@ def test_errors_name_the_argument(argument):
         rm.evaluate(lists, **arguments)
 
 
-@pytest.mark.parametrize("how", ["every other", "swapped bytes"])
-def test_arrays_passed_by_hand_may_have_any_memory_layout(how):
+@pytest.mark.parametrize("layout", ["every other", "swapped bytes"])
+def test_constructor_arrays_may_have_any_memory_layout(layout):
     def odd(array):
-        if how == "swapped bytes":
+        if layout == "swapped bytes":
             return array.astype(array.dtype.newbyteorder())
         return np.repeat(array, 2)[::2]
 
     matrix = np.array([[2.0, 0.0, 5.0], [0.0, 1.0, 0.0]])
     plain = rm.Interactions.of(matrix)
-    made = rm.Interactions(
+    constructed = rm.Interactions(
         indptr=odd(plain.indptr), items=odd(plain.items), n_items=3, values=odd(plain.values)
     )
     scores, train = rm.Scores(np.array([[3.0, 2.0, 1.0]] * 2)), np.eye(2, 3)
-    results = [rm.evaluate(scores, test, train=train, metrics="ndcg@2") for test in (plain, made)]
+    results = [
+        rm.evaluate(scores, test, train=train, metrics="ndcg@2") for test in (plain, constructed)
+    ]
     np.testing.assert_array_equal(results[0]["ndcg@2"], results[1]["ndcg@2"])
-    assert rm.evaluate(scores, train, train=made, metrics="rr").counts == (
+    assert rm.evaluate(scores, train, train=constructed, metrics="rr").counts == (
         rm.evaluate(scores, train, train=plain, metrics="rr").counts
     )

@@ -10,7 +10,7 @@ LAST = 2**31 - 2
 
 
 @pytest.mark.parametrize(
-    "given",
+    "options",
     [
         {"data": sp.coo_array(([1.0], ([LAST], [0])), shape=(LAST + 1, 3))},
         {"data": np.array([[LAST], [0]]), "n_users": LAST + 1, "n_items": 3},
@@ -18,6 +18,6 @@ LAST = 2**31 - 2
     ],
     ids=["sparse", "edges", "dict"],
 )
-def test_implausibly_many_rows_are_refused(given):
+def test_implausibly_many_rows_are_refused(options):
     with pytest.raises(rm.InputError, match=r"users are the positions 0 to .* only 1 entries"):
-        rm.Interactions.of(**given)
+        rm.Interactions.of(**options)

@@ -29,21 +29,25 @@ def tables(tmp_path, columns):
     ]
 
 
-def test_a_cell_may_hold_the_items_of_a_user(tmp_path):
+def test_a_cell_may_contain_the_items_of_a_user(tmp_path):
     for data in tables(tmp_path, NESTED):
-        read = rm.Interactions.of(data)
-        assert read.user_ids.tolist() == ["ann", "bob", "cat"]
-        assert read.indptr.tolist() == [0, 2, 3, 3]
-        assert read.item_ids[read.items].tolist() == ["x", "y", "y"]
-        assert read.values.tolist() == [5.0, 1.0, 2.0]
+        interactions = rm.Interactions.of(data)
+        assert interactions.user_ids.tolist() == ["ann", "bob", "cat"]
+        assert interactions.indptr.tolist() == [0, 2, 3, 3]
+        assert interactions.item_ids[interactions.items].tolist() == ["x", "y", "y"]
+        assert interactions.values.tolist() == [5.0, 1.0, 2.0]
     when = {**NESTED, "rating": [4.0, 3.0, 2.0], "time": [[7, 8], [9], []]}
     for data in tables(tmp_path, when):
-        read = rm.Interactions.of(data)
-        assert read.values.tolist() == [4.0, 4.0, 3.0]  # each value applies to all items of its row
-        assert read.times.tolist() == [7, 8, 9]
+        interactions = rm.Interactions.of(data)
+        assert interactions.values.tolist() == [
+            4.0,
+            4.0,
+            3.0,
+        ]  # each value applies to all items of its row
+        assert interactions.times.tolist() == [7, 8, 9]
 
 
-def test_a_cell_may_hold_the_list_of_a_user(tmp_path):
+def test_a_cell_may_contain_the_list_of_a_user(tmp_path):
     plain = {name: NESTED[name] for name in ("user", "item")}
     for columns, expected in (
         (plain, [0.5, 1.0, 0.0]),
@@ -55,7 +59,7 @@ def test_a_cell_may_hold_the_list_of_a_user(tmp_path):
             assert result["rr"].tolist() == expected
 
 
-def test_lists_in_cells_that_do_not_fit():
+def test_lists_in_cells_of_different_lengths_or_types_are_refused():
     frame = pl.DataFrame(NESTED)
     with pytest.raises(InputError, match=r"Row 1 .* has 1 items .*'item'.* but 2 entries"):
         rm.Interactions.of(frame.with_columns(rating=pl.Series([[1.0, 2], [1, 2], []])))

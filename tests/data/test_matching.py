@@ -40,29 +40,29 @@ def rows(data):
 @given(two_sides())
 def test_twins_have_the_same_user_and_item(sides):
     test, train = map(with_ids, sides)
-    of_test, of_train = rows(test), rows(train)
+    rows_of_test, rows_of_train = rows(test), rows(train)
     index = SourceIndex.of_data(train, "train")
     users, items = index.users_of(test), index.items_of(test, "test", as_many=False)
-    found = twins(test, train, users, items)
-    for pair, row in zip(of_test, found.tolist(), strict=True):
-        assert (of_train[row] == pair) if row >= 0 else (pair not in of_train)
-    np.testing.assert_array_equal(in_train(test, train), found >= 0)
+    rows_of_twins = twins(test, train, users, items)
+    for pair, row in zip(rows_of_test, rows_of_twins.tolist(), strict=True):
+        assert (rows_of_train[row] == pair) if row >= 0 else (pair not in rows_of_train)
+    np.testing.assert_array_equal(in_train(test, train), rows_of_twins >= 0)
 
 
 def test_ids_on_one_side_only_are_always_reported_in_the_same_way():
     """The error says whether the source or test lacks ids, and how to provide the ids."""
     matrix = np.eye(3)
-    named = rm.Interactions.of(matrix, user_ids=list("abc"), item_ids=list("xyz"))
+    with_both_ids = rm.Interactions.of(matrix, user_ids=list("abc"), item_ids=list("xyz"))
     wording = "its users are positions, and nothing says which is which. Hint: "
     with pytest.raises(rm.InputError, match=wording + r"rm.Scores\(..., user_ids=...\)"):
-        rm.evaluate(rm.Scores(matrix), named)
+        rm.evaluate(rm.Scores(matrix), with_both_ids)
     with pytest.raises(rm.InputError, match=wording + r"rm.Interactions.of\(test, user_ids="):
         rm.evaluate(rm.Scores(matrix, user_ids=list("abc")), matrix)
     with pytest.raises(rm.InputError, match="test has user ids, but train has none: " + wording):
-        rm.audit(matrix, named)
+        rm.audit(matrix, with_both_ids)
     source = rm.Scores(matrix, user_ids=list("abc"), item_ids=list("xyz"))
     with pytest.raises(rm.InputError, match="test has user ids, but train has none: " + wording):
-        rm.evaluate(source, named, train=rm.Interactions.of(matrix, item_ids=list("xyz")))
-    listed = rm.Lists(np.array([[0, 1]]))
+        rm.evaluate(source, with_both_ids, train=rm.Interactions.of(matrix, item_ids=list("xyz")))
+    lists = rm.Lists(np.array([[0, 1]]))
     with pytest.raises(rm.InputError, match="but Lists has none: its items are positions"):
-        rm.evaluate(listed, np.eye(1, 3), catalogue=["x", "y", "z"])
+        rm.evaluate(lists, np.eye(1, 3), catalogue=["x", "y", "z"])

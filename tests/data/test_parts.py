@@ -13,7 +13,7 @@ TEST = {1: [7], 2: [7]}
 
 
 @pytest.fixture
-def written(tmp_path):
+def write_parts(tmp_path):
     """Return a function that writes each frame to a file in a subfolder named after its keyword."""
 
     def write(**frames: pl.DataFrame) -> pathlib.Path:
@@ -41,8 +41,8 @@ def mean(lists: object) -> dict[str, float]:
         (pl.Float32, pl.Int64),
     ],
 )
-def test_numbers_of_several_types(written, first, second) -> None:
-    folder = written(a=LISTS.cast(first), b=OTHERS.cast(second))
+def test_numbers_of_several_types(write_parts, first, second) -> None:
+    folder = write_parts(a=LISTS.cast(first), b=OTHERS.cast(second))
     assert mean(folder) == {"rr": 0.75}
     assert mean(folder / "*" / "*.parquet") == {"rr": 0.75}
     data = rm.Interactions.of(folder)
@@ -50,44 +50,46 @@ def test_numbers_of_several_types(written, first, second) -> None:
     assert str(data.user_ids.dtype) == "int64"
 
 
-def test_texts_of_several_types(written) -> None:
+def test_texts_of_several_types(write_parts) -> None:
     texts = LISTS.with_columns(pl.col("item_id").cast(pl.String))
     others = OTHERS.with_columns(pl.col("item_id").cast(pl.String).cast(pl.Categorical))
-    data = rm.Interactions.of(written(a=texts, b=others))
+    data = rm.Interactions.of(write_parts(a=texts, b=others))
     assert data.item_ids.tolist() == ["7", "8", "9"]
 
 
-def test_columns_in_another_order_and_nulls(written) -> None:
-    folder = written(a=LISTS.with_columns(note=None), b=OTHERS.with_columns(note=1)[:, ::-1])
+def test_columns_in_another_order_and_nulls(write_parts) -> None:
+    folder = write_parts(a=LISTS.with_columns(note=None), b=OTHERS.with_columns(note=1)[:, ::-1])
     assert mean(folder) == {"rr": 0.75}
 
 
-def test_parts_with_numbers_and_parts_with_texts(written) -> None:
-    folder = written(a=LISTS, b=OTHERS.with_columns(pl.col("item_id").cast(pl.String)))
+def test_parts_with_numbers_and_parts_with_texts(write_parts) -> None:
+    folder = write_parts(a=LISTS, b=OTHERS.with_columns(pl.col("item_id").cast(pl.String)))
     with pytest.raises(rm.FileError, match=r"type mismatch for column item_id: Int64 in .*String"):
         rm.Lists(folder)
 
 
-def test_runs_in_folders_as_hive_writes_them(written) -> None:
-    folder = written(model__als=LISTS, model__bpr=LISTS.with_columns(item_id=9 - pl.col("rank")))
+def test_runs_in_folders_named_as_by_hive(write_parts) -> None:
+    folder = write_parts(
+        model__als=LISTS, model__bpr=LISTS.with_columns(item_id=9 - pl.col("rank"))
+    )
     for path in (folder, folder / "model=*" / "*.parquet"):
         runs = rm.Lists.each(path, by="model")
-        found = {
+        means = {
             name: rm.evaluate(lists, {1: [7]}, metrics="rr").mean()["rr"]
             for name, lists in runs.items()
         }
-        assert found == {"als": 1.0, "bpr": 0.5}
+        assert means == {"als": 1.0, "bpr": 0.5}
     with pytest.warns(rm.DataWarning, match="model"):
         rm.Lists(folder)  # the folder contains two runs
 
 
-def test_values_in_folder_names_are_read_like_text(written) -> None:
-    folder = written(user_id__2=OTHERS.drop("user_id"), user_id__1=LISTS.drop("user_id"))
+def test_values_in_folder_names_are_read_like_text(write_parts) -> None:
+    folder = write_parts(user_id__2=OTHERS.drop("user_id"), user_id__1=LISTS.drop("user_id"))
     assert rm.Interactions.of(folder).user_ids.tolist() == [1, 2]
     assert mean(folder) == {"rr": 0.75}
 
 
-def test_texts_and_missing_ones_in_folders(tmp_path) -> None:
+def test_folder_names_may_be_text_or_mark_missing_values(tmp_path) -> None:
     for name in ("a%20b", "07", "__HIVE_DEFAULT_PARTITION__"):
         (tmp_path / f"system={name}").mkdir()
         LISTS.write_parquet(tmp_path / f"system={name}" / "0.parquet")
@@ -97,12 +99,12 @@ def test_texts_and_missing_ones_in_folders(tmp_path) -> None:
     assert [*rm.Lists.each(tmp_path, by="system")] == ["07", "a b"]
 
 
-def test_files_know_better_than_folders(written) -> None:
-    folder = written(rank__5=LISTS, rank__6=OTHERS)
+def test_columns_in_files_take_precedence_over_folder_names(write_parts) -> None:
+    folder = write_parts(rank__5=LISTS, rank__6=OTHERS)
     assert mean(folder) == {"rr": 0.75}
 
 
-def test_parent_folders_do_not_name_columns(written) -> None:
-    folder = written(model__als=LISTS)
+def test_parent_folders_do_not_name_columns(write_parts) -> None:
+    folder = write_parts(model__als=LISTS)
     with pytest.raises(rm.ColumnError, match="There is no column 'model'"):
         rm.Lists.each(folder / "model=als", by="model")

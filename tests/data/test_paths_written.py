@@ -57,7 +57,7 @@ def test_full_disk_leaves_the_earlier_file(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_long_name_is_written_and_a_device_is_not_replaced(
+def test_long_file_names_are_written_and_devices_are_not_replaced(
     board: rm.Leaderboard, tmp_path: pathlib.Path
 ) -> None:
     path = tmp_path / ("x" * 250 + ".csv")
@@ -87,29 +87,29 @@ ONE_FILE: dict[str, tuple[str, Callable[[pathlib.Path], object]]] = {
 
 
 @POSIX
-@pytest.mark.parametrize("what", ONE_FILE)
-def test_output_can_be_a_pipe(what: str, tmp_path: pathlib.Path) -> None:
-    end, write = ONE_FILE[what]
+@pytest.mark.parametrize("kind", ONE_FILE)
+def test_output_can_be_a_pipe(kind: str, tmp_path: pathlib.Path) -> None:
+    end, write = ONE_FILE[kind]
     path, plain = tmp_path / f"pipe{end}", tmp_path / f"plain{end}"
     os.mkfifo(path)
-    read: list[bytes] = []
-    reader = threading.Thread(target=lambda: read.append(path.read_bytes()))
+    received: list[bytes] = []
+    reader = threading.Thread(target=lambda: received.append(path.read_bytes()))
     reader.start()
     write(path)
     reader.join()
     assert path.is_fifo()
     write(plain)
     # Sizes may differ slightly, because a report contains the time when it was written.
-    assert len(read[0]) == pytest.approx(plain.stat().st_size, abs=2)
+    assert len(received[0]) == pytest.approx(plain.stat().st_size, abs=2)
 
 
 @POSIX
-@pytest.mark.parametrize("what", ONE_FILE)
+@pytest.mark.parametrize("kind", ONE_FILE)
 def test_pipe_without_a_reader_does_not_block(
-    what: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paths, "PATIENCE", 0.1)
-    end, write = ONE_FILE[what]
+    end, write = ONE_FILE[kind]
     path = tmp_path / f"pipe{end}"
     os.mkfifo(path)
     with pytest.raises(rm.FileError, match=r"no other program reads this pipe\. Hint: start"):
@@ -119,9 +119,9 @@ def test_pipe_without_a_reader_does_not_block(
 
 
 @POSIX
-@pytest.mark.parametrize("what", ONE_FILE)
-def test_a_device_is_not_replaced(what: str, tmp_path: pathlib.Path) -> None:
-    end, write = ONE_FILE[what]
+@pytest.mark.parametrize("kind", ONE_FILE)
+def test_a_device_is_not_replaced(kind: str, tmp_path: pathlib.Path) -> None:
+    end, write = ONE_FILE[kind]
     path = tmp_path / f"null{end}"
     try:
         os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
@@ -152,13 +152,13 @@ def test_standard_output_may_be_a_file(name: str, tmp_path: pathlib.Path) -> Non
 
 
 @POSIX
-def test_a_split_does_not_take_the_place_of_a_pipe(tmp_path: pathlib.Path) -> None:
-    made = rm.split(np.ones((20, 4)), rm.split.Fraction(0.5))
-    made.save(tmp_path)
+def test_a_split_does_not_replace_a_pipe(tmp_path: pathlib.Path) -> None:
+    split = rm.split(np.ones((20, 4)), rm.split.Fraction(0.5))
+    split.save(tmp_path)
     (tmp_path / "train.parquet").unlink()
     os.mkfifo(tmp_path / "train.parquet")
     with pytest.raises(rm.FileError, match=r"train\.parquet is not a file: it is not replaced"):
-        made.save(tmp_path)
+        split.save(tmp_path)
     assert (tmp_path / "train.parquet").is_fifo()
 
 
@@ -176,14 +176,14 @@ def full_disk() -> Iterator[None]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of processes")
-@pytest.mark.parametrize("what", WRITERS)
+@pytest.mark.parametrize("kind", WRITERS)
 def test_output_too_large_for_the_disk_leaves_the_earlier_file(
-    what: str, tmp_path: pathlib.Path
+    kind: str, tmp_path: pathlib.Path
 ) -> None:
     def files() -> dict[pathlib.Path, bytes]:
         return {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
 
-    write = WRITERS[what]
+    write = WRITERS[kind]
     write(tmp_path)
     before = files()
     with full_disk(), pytest.raises(rm.FileError, match=r"(?i)cannot (be )?writ.*File too large"):
@@ -192,14 +192,14 @@ def test_output_too_large_for_the_disk_leaves_the_earlier_file(
     write(tmp_path)
 
 
-@pytest.mark.parametrize("what", ONE_FILE)
-def test_paths_may_be_bytes_that_are_not_utf8(what: str, tmp_path: pathlib.Path) -> None:
-    end, write = ONE_FILE[what]
+@pytest.mark.parametrize("kind", ONE_FILE)
+def test_paths_may_be_bytes_that_are_not_utf8(kind: str, tmp_path: pathlib.Path) -> None:
+    end, write = ONE_FILE[kind]
     name = b"\xff" if sys.platform == "linux" else b"x"
     path = os.fsencode(tmp_path) + b"/" + name + end.encode()
     write(path)  # type: ignore[arg-type]
     assert os.path.getsize(path) > 0
-    if what == "save":
+    if kind == "save":
         assert rm.load(path).mean() == RESULT.mean()  # type: ignore[arg-type]
 
 
@@ -213,10 +213,10 @@ def test_split_in_a_folder_name_that_is_not_utf8(kind: str, tmp_path: pathlib.Pa
         table.write_parquet(tmp_path / "data.parquet")
     elif kind == "interactions":
         data = rm.Interactions.of(table)
-    made = rm.split(data, rm.split.Last(1))  # type: ignore[call-overload]
-    made.save(folder)
+    split = rm.split(data, rm.split.Last(1))  # type: ignore[call-overload]
+    split.save(folder)
     loaded = rm.Split.load(folder)  # type: ignore[arg-type]
-    assert loaded.table().records() == made.table().records()
+    assert loaded.table().records() == split.table().records()
 
 
 class Elsewhere:

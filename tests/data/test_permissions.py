@@ -138,7 +138,7 @@ def test_commands_on_a_folder_without_access(folder: Path, command: list[str], m
     assert re.search(match, result.output)
 
 
-def test_no_part_of_a_table_is_left_out_in_silence(folder: Path) -> None:
+def test_no_part_of_a_table_is_silently_left_out(folder: Path) -> None:
     with pytest.warns(rm.DataWarning, match="repeat a pair"):
         assert len(rm.Interactions.of(folder / "parts").items) == 3
     (folder / "parts" / "more").chmod(0)

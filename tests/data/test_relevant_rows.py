@@ -20,12 +20,12 @@ VALUED = PLAIN.with_columns(rating=pl.Series([2.0, 0.0, 1.0, -1.0, 3.0]))
 
 
 @pytest.mark.parametrize(
-    ("relevant_from", "everything"),
+    ("relevant_from", "all_relevant"),
     [(None, True), ("not_zero", True), (0.5, True), (1, True), (1.5, False)],
 )
-def test_row_without_a_value_counts_as_1(relevant_from, everything):
-    found = relevant_rows(rm.Interactions.of(PLAIN), relevant_from)
-    assert found.tolist() == [everything] * len(PLAIN)
+def test_row_without_a_value_counts_as_1(relevant_from, all_relevant):
+    relevant = relevant_rows(rm.Interactions.of(PLAIN), relevant_from)
+    assert relevant.tolist() == [all_relevant] * len(PLAIN)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_row_without_a_value_counts_as_1(relevant_from, everything):
         (0, [2, 0, 1, 3]),
     ],
 )
-def test_values_above_0_or_other_than_0_or_from_a_threshold_on(relevant_from, relevant):
+def test_rows_may_be_relevant_above_0_unless_0_or_from_a_threshold(relevant_from, relevant):
     test = rm.Interactions.of(VALUED)
     assert test.values[relevant_rows(test, relevant_from)].tolist() == relevant
 
@@ -92,26 +92,26 @@ def sources():
     yield rm.Pairs(SCORED.select("user", "item", "score"), relevance=False), FEEDBACK
 
 
-def evaluated(**options):
+def results_of_all_sources(**options):
     """Yield the results of all sources, evaluated by one call and by a stream."""
     for source, test in sources():
         yield rm.evaluate(source, test, **options)
     lists, scores, pairs, _ = sources()
-    for (source, test), given in (
+    for (source, test), batch in (
         (lists, {"scores": SCORED.select("user", "item", "score")}),
         (scores, {"scores": np.array(scores[0].facts.arrays["matrix"]), "users": [1, 2]}),
         (pairs, {"scores": SCORED}),
     ):
         ids = {"item_ids": range(5)} if source is scores[0] else {}
         stream = rm.Evaluator(test, **options).stream(**ids)
-        stream.update(**given)
+        stream.update(**batch)
         yield stream.compute()
 
 
 METRICS = "rr ap ndcg ndcg@1 dcg@3(gain=exponential) hit@1"
 
 
-def test_dislikes_and_values_between_0_and_1_mean_the_same_in_every_source():
+def test_dislikes_and_values_below_1_have_the_same_effect_in_every_source():
     best = 1 + 0.3 / np.log2(3)
     expected = {
         "rr": (1 / 2 + 1 / 2) / 2,
@@ -122,7 +122,7 @@ def test_dislikes_and_values_between_0_and_1_mean_the_same_in_every_source():
         / 2,
         "hit@1": 0.0,
     }
-    for result in evaluated(metrics=METRICS):
+    for result in results_of_all_sources(metrics=METRICS):
         assert result.mean() == pytest.approx(expected, rel=1e-14)
         assert result.n_relevant.tolist() == [2, 1]
         assert result.counts["negative_values"] == 2
@@ -131,9 +131,9 @@ def test_dislikes_and_values_between_0_and_1_mean_the_same_in_every_source():
 
 def test_relevance_rules_agree_for_all_sources():
     for rule, n_relevant in (("not_zero", [3, 2]), (0.5, [1, 1]), (-np.inf, [3, 2])):
-        for result in evaluated(metrics="rr", relevant_from=rule):
+        for result in results_of_all_sources(metrics="rr", relevant_from=rule):
             assert result.n_relevant.tolist() == n_relevant
-    for result in evaluated(metrics="ndcg@1", negative_gains="counted"):
+    for result in results_of_all_sources(metrics="ndcg@1", negative_gains="counted"):
         assert result["ndcg@1"].tolist() == pytest.approx([-1, -1 / 0.5])
         assert result.bounds("ndcg@1") == (-np.inf, 1)
 
@@ -142,13 +142,16 @@ def test_libraries_keep_their_own_rules():
     table = tomllib.loads(TABLE.read_text(encoding="utf-8"))
     for convention in rm.conventions():
         part = table[convention.name]
-        stated = {**table.get(part.get("like"), part).get("rules", {}), **part.get("rules", {})}
+        stated_rules = {
+            **table.get(part.get("like"), part).get("rules", {}),
+            **part.get("rules", {}),
+        }
         # Only the convention of scikit-learn need not state relevant_from: like the default, its
         # areas under curves treat labels of -1 like 0.
-        assert ("relevant_from" in stated) == (convention.name != "sklearn"), convention.name
+        assert ("relevant_from" in stated_rules) == (convention.name != "sklearn"), convention.name
         assert convention.protocol.negative_gains == "counted"
     for name in ("rectools", "replay", "pyspark", "surprise", "pyg", "torchmetrics"):
-        for result in evaluated(metrics="rr", protocol=name):
+        for result in results_of_all_sources(metrics="rr", protocol=name):
             assert result.n_relevant.tolist() == [3, 2]
-    for result in evaluated(metrics="dcg_score@1", protocol="sklearn"):
+    for result in results_of_all_sources(metrics="dcg_score@1", protocol="sklearn"):
         assert result["dcg_score@1"].tolist() == pytest.approx([-1, -1])

@@ -10,7 +10,7 @@ import recometer as rm
 
 
 @pytest.mark.parametrize(
-    ("values", "times", "shown"),
+    ("values", "times", "expected"),
     [
         ([1, 5], [10, 30], "values 1 to 5 of column 'rating', times 10 to 30 of"),
         ([1, 1], [7, 7], "every value 1 of column 'rating', every time 7 of"),
@@ -20,9 +20,9 @@ import recometer as rm
         ([1, 5], [10, 1738368000], "times 10 to 1738368000 of"),
     ],
 )
-def test_values_and_times(values: list[int], times: list[int], shown: str) -> None:
+def test_values_and_times(values: list[int], times: list[int], expected: str) -> None:
     data = pl.DataFrame({"user": [1, 2], "item": [1, 2], "rating": values, "time": times})
-    assert f"{shown} column 'time'" in repr(rm.Interactions.of(data))
+    assert f"{expected} column 'time'" in repr(rm.Interactions.of(data))
 
 
 def test_dates_are_shown_as_days() -> None:

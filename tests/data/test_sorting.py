@@ -1,4 +1,4 @@
-"""Rows are sorted by user and item, also if several threads sort one part each."""
+"""Rows are sorted by user and item, even if each thread sorts a part of them."""
 
 import numpy as np
 import pytest
@@ -9,20 +9,20 @@ from recometer.data import interactions
 @pytest.mark.parametrize("n_users", [1, 2, 7, 5000])
 @pytest.mark.parametrize("n_items", [3, 2**31, 2**62])
 @pytest.mark.parametrize("skewed", [False, True])
-def test_parts_are_as_one_stable_sort(n_users, n_items, skewed, monkeypatch):
+def test_sorting_in_parts_equals_one_stable_sort(n_users, n_items, skewed, monkeypatch):
     rng = np.random.default_rng(n_users)
     users = rng.integers(0, n_users, 3000)
     if skewed:
         users[rng.random(3000) < 0.9] = n_users // 2
     items = rng.integers(0, min(n_items, 40), 3000)
-    whole = np.lexsort((items, users))
+    expected = np.lexsort((items, users))
     for rows in (10_000, 100, 1):
         monkeypatch.setattr(interactions, "ROWS_PER_TASK", rows)
-        found = interactions.order_of_pairs(users, items, n_users, n_items)
-        np.testing.assert_array_equal(found, whole)
+        order = interactions.order_of_pairs(users, items, n_users, n_items)
+        np.testing.assert_array_equal(order, expected)
 
 
-def test_pairs_that_ascend_need_no_order():
+def test_ascending_pairs_need_no_reordering():
     users, items = np.array([0, 0, 2]), np.array([1, 4, 0])
     assert interactions.order_of_pairs(users, items, 3, 5) is None
     assert interactions.order_of_pairs(users, np.array([1, 1, 0]), 3, 5).tolist() == [0, 1, 2]

@@ -23,12 +23,12 @@ from recometer.evaluation import Evaluation, load
 from recometer.protocol import Protocol
 
 
-def same(one: Evaluation, other: Evaluation) -> None:
+def assert_same(left_result: Evaluation, right_result: Evaluation) -> None:
     """Assert that two evaluations are equal to the bit."""
     for field in dataclasses.fields(Evaluation):
         if field.name.startswith("_"):
             continue
-        left, right = getattr(one, field.name), getattr(other, field.name)
+        left, right = getattr(left_result, field.name), getattr(right_result, field.name)
         if field.name in ("values", "reasons"):
             assert list(left) == list(right)
             pairs = [(left[name], right[name]) for name in left]
@@ -44,8 +44,8 @@ def same(one: Evaluation, other: Evaluation) -> None:
                 assert list(map(type, before)) == list(map(type, after))
             else:
                 assert before.tobytes() == after.tobytes(), field.name
-    assert str(one) == str(other)
-    assert one._repr_html_() == other._repr_html_()
+    assert str(left_result) == str(right_result)
+    assert left_result._repr_html_() == right_result._repr_html_()
 
 
 @given(values=arrays(np.float64, st.tuples(st.integers(1, 20), st.just(2))))
@@ -56,7 +56,7 @@ def test_values_survive_to_the_bit(
     before = evaluation({"ndcg@10": values[:, 0].tolist(), "rr": values[:, 1].tolist()})
     with np.errstate(all="ignore"):  # str() may overflow when it adds up huge values
         before.save(path)
-        same(before, load(path))
+        assert_same(before, load(path))
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_ids_survive_saving_and_loading(ids: object, tmp_path: pathlib.Path) -> 
     before = evaluation({"rr": [0.5, np.nan, 1.0]}, user_ids=ids)
     before.save(tmp_path / "result.parquet")
     after = load(tmp_path / "result.parquet")
-    same(before, after)
+    assert_same(before, after)
     assert before.per_user().equals(after.per_user())
 
 
@@ -102,7 +102,7 @@ def test_protocol_and_seed_survive(tmp_path: pathlib.Path) -> None:
     )
     before.save(str(tmp_path / "result.parquet"))
     after = load(str(tmp_path / "result.parquet"))
-    same(before, after)
+    assert_same(before, after)
     assert after.protocol == before.protocol
     assert after.summary() == before.summary()
 
@@ -148,7 +148,7 @@ def test_failed_save_keeps_the_earlier_file(
     assert [file.name for file in tmp_path.iterdir()] == ["result.parquet"]
 
 
-def test_no_folder(tmp_path: pathlib.Path) -> None:
+def test_missing_folder(tmp_path: pathlib.Path) -> None:
     with pytest.raises(
         FileError, match=r"missing.* cannot be written: .*Hint: the folder must exist"
     ):
@@ -162,7 +162,7 @@ def test_path_is_a_folder(tmp_path: pathlib.Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["folder"]
 
 
-def test_no_file(tmp_path: pathlib.Path) -> None:
+def test_missing_file(tmp_path: pathlib.Path) -> None:
     with pytest.raises(FileError, match=r"There is no file .*nothing.parquet.*Hint:.*save"):
         load(tmp_path / "nothing.parquet")
     with pytest.raises(FileError, match=r"is a folder\. Hint: name the file"):
@@ -220,11 +220,11 @@ def test_invalid_paths(path) -> None:
         ("result.xlsx", "Hint: save('result.parquet')."),
     ],
 )
-def test_a_name_of_another_format_is_refused(tmp_path, name: str, hint: str) -> None:
+def test_file_extensions_of_other_formats_are_refused(tmp_path, name: str, hint: str) -> None:
     result = evaluation({"rr": [1.0]})
-    with pytest.raises(FileError, match=r"but what is saved is Parquet") as found:
+    with pytest.raises(FileError, match=r"but what is saved is Parquet") as error:
         result.save(tmp_path / name)
-    assert hint in str(found.value)
+    assert hint in str(error.value)
     assert not (tmp_path / name).exists()
     for allowed in ("result", "als.v2", "result.parquet"):
         result.save(tmp_path / allowed)

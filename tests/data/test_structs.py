@@ -27,7 +27,7 @@ def of_rows():
     """Return named rows, like those in frames of Spark's toPandas."""
     frame = FRAME.to_pandas()
     frame["recommendations"] = [
-        [Row(**one) for one in entries] for entries in FRAME["recommendations"].to_list()
+        [Row(**entry) for entry in entries] for entries in FRAME["recommendations"].to_list()
     ]
     return frame
 
@@ -55,8 +55,10 @@ def test_files(tmp_path) -> None:
 
 
 def test_runs(tmp_path) -> None:
-    both = pl.concat([FRAME.with_columns(model=pl.lit(name)) for name in ("als", "other")])
-    assert [*rm.Lists.each(both, by="model")] == ["als", "other"]
+    runs_in_one_frame = pl.concat(
+        [FRAME.with_columns(model=pl.lit(name)) for name in ("als", "other")]
+    )
+    assert [*rm.Lists.each(runs_in_one_frame, by="model")] == ["als", "other"]
 
 
 def test_interactions() -> None:
@@ -80,7 +82,7 @@ def test_arrays_of_structs(make) -> None:
 
 
 @pytest.mark.parametrize("make", [lambda frame: frame, pl.DataFrame.to_pandas])
-def test_an_entry_that_is_missing(make) -> None:
+def test_missing_entries_are_refused(make) -> None:
     holes = pl.DataFrame({"user_id": [1], "recommendations": [[None, {"movieId": 3, "rating": 1}]]})
     with pytest.raises(rm.InputError, match=r"column 'movieId'\) have no value in row 0"):
         rm.Lists(make(holes))

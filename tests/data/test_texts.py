@@ -1,4 +1,4 @@
-"""Text files are read with any byte order mark, line ending and blanks of common programs."""
+"""Text files may have the byte order marks, line endings and blanks of common programs."""
 
 import gzip
 import json
@@ -37,12 +37,12 @@ def form(request):
 
 
 def rows(data: rm.Interactions) -> dict[object, dict[object, float]]:
-    found = {}
+    ratings = {}
     for user, name in enumerate(data.user_ids.tolist()):
-        one = slice(*data.indptr[user : user + 2])
-        items = data.item_ids[data.items[one]].tolist()
-        found[name] = dict(zip(items, data.values[one].tolist(), strict=True))
-    return found
+        part = slice(*data.indptr[user : user + 2])
+        items = data.item_ids[data.items[part]].tolist()
+        ratings[name] = dict(zip(items, data.values[part].tolist(), strict=True))
+    return ratings
 
 
 def test_tables(tmp_path, form) -> None:
@@ -54,7 +54,7 @@ def test_tables(tmp_path, form) -> None:
 
 
 @pytest.mark.parametrize("of_run", FORMS.values())
-def test_files_of_trec(tmp_path, form, of_run) -> None:
+def test_trec_files(tmp_path, form, of_run) -> None:
     qrels, run = tmp_path / "q.qrels", tmp_path / "r.run"
     qrels.write_bytes(form(QRELS))
     run.write_bytes(of_run(RUN))
@@ -64,7 +64,7 @@ def test_files_of_trec(tmp_path, form, of_run) -> None:
     assert result.mean() == pytest.approx({"ap": 1.0, "ndcg": (first + 1) / 2})
 
 
-def test_a_second_mark(tmp_path) -> None:
+def test_a_second_byte_order_mark(tmp_path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(MARK + MARK + TABLE)
     assert rows(rm.Interactions.of(path, user="user_id")) == TEST
@@ -130,7 +130,7 @@ def test_split_of_a_text_file(tmp_path, form) -> None:
     assert sorted([*parts.train["item_id"], *parts.test["item_id"]]) == [20, 20, 30]
 
 
-def test_header_of_a_split_that_an_editor_has_marked(tmp_path) -> None:
+def test_split_header_to_which_an_editor_added_a_byte_order_mark(tmp_path) -> None:
     frame = pl.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 2]})
     parts = recometer.split.split(frame, recometer.split.Fraction(0.5))
     parts.save(tmp_path / "split")
@@ -157,14 +157,14 @@ def test_blanks_after_commas(tmp_path, content) -> None:
     assert rm.evaluate(lists, {1: [20], 2: [30]}, metrics="rr").mean() == {"rr": 1.0}
 
 
-def test_blanks_alone_are_a_missing_entry(tmp_path) -> None:
+def test_an_entry_of_blanks_is_missing(tmp_path) -> None:
     path = tmp_path / "ratings.csv"
     path.write_text("user_id, item_id\n1, a\n2, \n")
     with pytest.raises(rm.InputError, match=r"item ids .* have no value in row 1"):
         rm.Interactions.of(path)
 
 
-def test_blanks_inside_stay(tmp_path) -> None:
+def test_blanks_inside_entries_are_kept(tmp_path) -> None:
     path = tmp_path / "ratings.csv"
     path.write_text('user_id, item_id\n1, Toy Story\n2, "Heat  2"\n')
     assert rm.Interactions.of(path).item_ids.tolist() == ["Heat  2", "Toy Story"]
@@ -182,7 +182,7 @@ def test_unnamed_columns_may_repeat(tmp_path) -> None:
     assert rows(rm.Interactions.of(path)) == TEST
 
 
-def test_judgements_of_beir(tmp_path) -> None:
+def test_beir_judgements(tmp_path) -> None:
     path = tmp_path / "test.tsv"
     path.write_text("query-id\tcorpus-id\tscore\n1\td1\t1\n1\td3\t2\n")
     with warnings.catch_warnings():
@@ -191,14 +191,14 @@ def test_judgements_of_beir(tmp_path) -> None:
     assert rows(data) == {1: {"d1": 1, "d3": 2}}
 
 
-def test_plain_text_with_a_name_of_compressed_text(tmp_path) -> None:
+def test_plain_text_named_like_a_compressed_file(tmp_path) -> None:
     path = tmp_path / "ratings.csv.gz"  # some browsers unpack downloads but keep the name
     path.write_bytes(TABLE)
     assert rows(rm.Interactions.of(path)) == TEST
 
 
 @pytest.mark.parametrize("make", [os.fsdecode, lambda name: pathlib.Path(os.fsdecode(name))])
-def test_names_of_files_that_are_not_utf_8(tmp_path, make) -> None:
+def test_file_names_that_are_not_utf8(tmp_path, make) -> None:
     folder = os.fsencode(tmp_path) + b"/"
     frame = pl.DataFrame({"user_id": [1, 2], "item_id": [20, 30], "rating": [3, 4]})
     with open(folder + b"\xff.parquet", "wb") as file:

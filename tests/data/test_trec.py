@@ -1,4 +1,4 @@
-"""TREC run files and qrels are read like trec_eval reads them."""
+"""TREC run files and qrels are read as trec_eval reads them."""
 
 import gzip
 
@@ -41,7 +41,7 @@ def test_qrels(qrels):
     assert data.values.tolist() == [1.0, 0.0, 2.0]
 
 
-def test_ratings_with_times_are_not_taken_for_qrels(tmp_path):
+def test_ratings_with_times_are_not_mistaken_for_qrels(tmp_path):
     path = tmp_path / "u.data"
     path.write_text("196\t242\t3\t881250949\n")
     with pytest.raises(rm.FileError, match="extension that is not read"):
@@ -54,7 +54,7 @@ def test_run_is_ranked_by_score(run, qrels):
     assert result.user_ids.tolist() == ["301", "302"]
 
 
-def test_equal_scores_as_trec_eval_has_them(run, qrels):
+def test_equal_scores_are_ordered_as_in_trec_eval(run, qrels):
     # Equal scores are ordered by descending document id, so D-3 is before D-1.
     result = rm.evaluate(rm.Lists(run), qrels, metrics="rr", ties="item_desc")
     assert result["rr"].tolist() == [1 / 3, 1.0]
@@ -74,7 +74,7 @@ def test_compressed(tmp_path, run, qrels):
     assert packed["rr"].tolist() == rm.evaluate(rm.Lists(run), qrels, metrics="rr")["rr"].tolist()
 
 
-def test_one_taken_for_the_other(run, qrels):
+def test_a_run_read_as_qrels_and_qrels_read_as_a_run(run, qrels):
     with pytest.raises(rm.FileError, match=r"TREC qrels.*as test"):
         rm.Lists(qrels)
     with pytest.raises(rm.FileError, match=r"TREC run.*rm\.Lists"):
@@ -95,20 +95,20 @@ def test_options_that_do_not_apply(run, qrels):
         ("301 Q0 D-9 1 2.5", "line 6.*expected topic Q0 document rank score run"),
     ],
 )
-def test_lines_that_do_not_belong_to_a_run(run, line, message):
+def test_invalid_lines_in_a_run(run, line, message):
     run.write_text(RUN + line)
     with pytest.raises(rm.FileError, match=message):
         rm.Lists(run)
 
 
 @pytest.mark.parametrize("line", ["301 0 D-9", "301 0 D-9 0.5", "301 0 D-9 1 more"])
-def test_lines_that_do_not_belong_to_qrels(qrels, line):
+def test_invalid_lines_in_qrels(qrels, line):
     qrels.write_text(QRELS + line)
     with pytest.raises(rm.FileError, match=r"line 5.*expected topic 0 document relevance"):
         rm.Interactions.of(qrels)
 
 
-def test_files_of_no_known_kind(tmp_path):
+def test_files_of_unknown_kind(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("this is a text of some length\n")
     for read in (rm.Lists, rm.Interactions.of):

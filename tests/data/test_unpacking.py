@@ -57,9 +57,9 @@ def test_a_parquet_file(a_megabyte, tmp_path):
 
 def nested(path, **columns):
     """Write two rows, the first of which contains lists of 300,000 entries."""
-    many = {name: [[value] * 300_000, [value]] for name, value in columns.items()}
+    lists = {name: [[value] * 300_000, [value]] for name, value in columns.items()}
     ids = {name: [1, 2] for name in ("user_id", "item_id") if name not in columns}
-    pl.DataFrame({**ids, **many}).write_parquet(path)
+    pl.DataFrame({**ids, **lists}).write_parquet(path)
     return path
 
 
@@ -78,7 +78,7 @@ def test_lists_in_a_parquet_file(read, a_megabyte, tmp_path):
         READERS[read](tmp_path / "nested.parquet")
 
 
-def test_lists_that_take_the_limit_to_the_byte(monkeypatch, tmp_path):
+def test_lists_that_take_exactly_the_limit_are_refused(monkeypatch, tmp_path):
     """A list is refused even if its 2**17 entries of 8 bytes take exactly the limit of 1 MiB."""
     path = tmp_path / "lists.parquet"
     pl.DataFrame({"user_id": [1], "item_id": [[7] * 2**17]}).write_parquet(path)
@@ -93,23 +93,23 @@ def test_footer_with_a_wrong_number_of_list_entries(a_megabyte, tmp_path):
     content = path.read_bytes()
     length = int.from_bytes(content[-8:-4], "little")
     footer = content[-8 - length : -8]
-    said, lie = (b"\x16" + varint(2 * n) for n in (300_001, 150_001))
-    assert said in footer
-    path.write_bytes(content[: -8 - length] + footer.replace(said, lie) + content[-8:])
+    true_length, lie = (b"\x16" + varint(2 * n) for n in (300_001, 150_001))
+    assert true_length in footer
+    path.write_bytes(content[: -8 - length] + footer.replace(true_length, lie) + content[-8:])
     with pytest.raises(FileError, match=REFUSED):
         rm.Lists(path)
 
 
 def varint(number):
     """Encode a number as Parquet does, with seven bits in each byte."""
-    found = b""
+    encoded = b""
     while number > 127:
-        found += bytes([number & 127 | 128])
+        encoded += bytes([number & 127 | 128])
         number >>= 7
-    return found + bytes([number])
+    return encoded + bytes([number])
 
 
-def test_lists_that_a_large_file_has_room_for_are_read(a_megabyte, tmp_path):
+def test_long_lists_in_a_file_of_matching_size_are_read(a_megabyte, tmp_path):
     path = tmp_path / "lists.parquet"
     rng = np.random.default_rng(0)
     lists = rng.integers(0, 2**40, (200, 1000))
@@ -155,7 +155,7 @@ def test_array_with_a_header_larger_than_its_data(tmp_path):
         rm.Factors.from_files(str(path))
 
 
-def test_headers_of_arrays_that_cannot_be(tmp_path):
+def test_impossible_array_headers_are_refused(tmp_path):
     path = tmp_path / "scores.npy"
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(

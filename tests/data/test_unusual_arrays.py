@@ -17,9 +17,9 @@ METRICS = "ndcg@2 rr roc_auc coverage@2"
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    found = array.copy()
-    found.setflags(write=False)
-    return found
+    copy = array.copy()
+    copy.setflags(write=False)
+    return copy
 
 
 LAYOUTS = {
@@ -33,28 +33,28 @@ LAYOUTS = {
 }  # fmt: skip
 
 
-def assert_same(found: rm.Evaluation, expected: rm.Evaluation) -> None:
-    assert found.mean() == expected.mean()
-    assert found.per_user().equals(expected.per_user())
+def assert_same(result: rm.Evaluation, expected: rm.Evaluation) -> None:
+    assert result.mean() == expected.mean()
+    assert result.per_user().equals(expected.per_user())
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 def test_memory_layout_does_not_change_results(layout) -> None:
-    given = {"metrics": METRICS, "catalogue": 4}
-    expected = rm.evaluate(rm.Factors(USERS, ITEMS), TEST, **given)
+    options = {"metrics": METRICS, "catalogue": 4}
+    expected = rm.evaluate(rm.Factors(USERS, ITEMS), TEST, **options)
     assert_same(
-        rm.evaluate(rm.Factors(layout(USERS), layout(ITEMS)), layout(TEST), **given), expected
+        rm.evaluate(rm.Factors(layout(USERS), layout(ITEMS)), layout(TEST), **options), expected
     )
     biases = {"user_bias": np.arange(len(USERS)) / 2, "item_bias": np.arange(len(ITEMS)) / 4}
     flat = {name: layout(bias[np.newaxis])[0] for name, bias in biases.items()}
-    expected = rm.evaluate(rm.Factors(USERS, ITEMS, **biases), TEST, **given)
-    assert_same(rm.evaluate(rm.Factors(USERS, ITEMS, **flat), TEST, **given), expected)
+    expected = rm.evaluate(rm.Factors(USERS, ITEMS, **biases), TEST, **options)
+    assert_same(rm.evaluate(rm.Factors(USERS, ITEMS, **flat), TEST, **options), expected)
     scores = USERS @ ITEMS.T
-    expected = rm.evaluate(rm.Scores(scores), TEST, **given)
-    assert_same(rm.evaluate(rm.Scores(layout(scores)), layout(TEST), **given), expected)
-    given["metrics"] = "ndcg@2 rr coverage@2"
-    expected = rm.evaluate(rm.Lists(LISTS), TEST, **given)
-    assert_same(rm.evaluate(rm.Lists(layout(LISTS)), TEST, **given), expected)
+    expected = rm.evaluate(rm.Scores(scores), TEST, **options)
+    assert_same(rm.evaluate(rm.Scores(layout(scores)), layout(TEST), **options), expected)
+    options["metrics"] = "ndcg@2 rr coverage@2"
+    expected = rm.evaluate(rm.Lists(LISTS), TEST, **options)
+    assert_same(rm.evaluate(rm.Lists(layout(LISTS)), TEST, **options), expected)
 
 
 def test_byte_order_does_not_change_results() -> None:
@@ -67,15 +67,15 @@ def test_byte_order_does_not_change_results() -> None:
 def test_arrays_with_entries_that_share_memory() -> None:
     """Broadcast arrays have strides of 0: several rows or entries share memory."""
     users, scores = np.broadcast_to(0.5, (3, 2)), np.broadcast_to(ITEMS[:, 0], (3, 4))
-    given = {"metrics": METRICS, "catalogue": 4}
-    expected = rm.evaluate(rm.Factors(users.copy(), ITEMS), TEST, **given)
-    assert_same(rm.evaluate(rm.Factors(users, ITEMS), TEST, **given), expected)
-    expected = rm.evaluate(rm.Scores(scores.copy()), TEST, **given)
-    assert_same(rm.evaluate(rm.Scores(scores), TEST, **given), expected)
+    options = {"metrics": METRICS, "catalogue": 4}
+    expected = rm.evaluate(rm.Factors(users.copy(), ITEMS), TEST, **options)
+    assert_same(rm.evaluate(rm.Factors(users, ITEMS), TEST, **options), expected)
+    expected = rm.evaluate(rm.Scores(scores.copy()), TEST, **options)
+    assert_same(rm.evaluate(rm.Scores(scores), TEST, **options), expected)
     lists = np.broadcast_to(np.array([2, 0]), (3, 2))
-    given["metrics"] = "ndcg@2 rr coverage@2"
-    expected = rm.evaluate(rm.Lists(lists.copy()), TEST, **given)
-    assert_same(rm.evaluate(rm.Lists(lists), TEST, **given), expected)
+    options["metrics"] = "ndcg@2 rr coverage@2"
+    expected = rm.evaluate(rm.Lists(lists.copy()), TEST, **options)
+    assert_same(rm.evaluate(rm.Lists(lists), TEST, **options), expected)
     matrix = sp.csr_array(TEST.astype(float))
     matrix.data = np.broadcast_to(1.0, matrix.nnz)
     expected = rm.evaluate(rm.Factors(USERS, ITEMS), TEST)

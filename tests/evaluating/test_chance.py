@@ -25,14 +25,14 @@ def result() -> rm.Evaluation:
 
 def test_chance_is_the_mean_over_all_orders(result: rm.Evaluation) -> None:
     orders = list(itertools.permutations(range(5)))
-    every = [
+    results_of_orders = [
         rm.evaluate(
             rm.Scores(np.tile(np.array(order, float), (12, 1))), TEST, train=TRAIN, metrics=METRICS
         )
         for order in orders
     ]
     for name in result.values:
-        expected = np.mean([one[name] for one in every], axis=0)
+        expected = np.mean([ranking[name] for ranking in results_of_orders], axis=0)
         np.testing.assert_allclose(result.chance[name], expected, atol=1e-12)
 
 
@@ -42,8 +42,8 @@ def test_chance_changes_no_value_and_covers_the_same_users(result: rm.Evaluation
         np.testing.assert_array_equal(result[name], plain[name])
     assert plain.chance == {}
     rows = {row.metric: row for row in result.summary()}
-    known = ~np.isnan(result["rr"])
-    assert rows["rr"].chance == pytest.approx(result.chance["rr"][known].mean())
+    defined = ~np.isnan(result["rr"])
+    assert rows["rr"].chance == pytest.approx(result.chance["rr"][defined].mean())
     assert rows["roc_auc"].chance == pytest.approx(0.5)
     assert "chance: the mean of all orders" in str(result)
     assert "chance" not in str(plain)
@@ -53,8 +53,8 @@ def test_candidates_without_negatives_are_no_better_than_chance() -> None:
     """If nearly all candidates are relevant, even a random order has a high value."""
     test = np.ones((30, 5))
     test[:, 0] = 0
-    found = rm.evaluate(rm.Scores(RNG.random((30, 5))), test, metrics="precision@3", chance=True)
-    assert found.summary()[0].chance == pytest.approx(0.8)
+    result = rm.evaluate(rm.Scores(RNG.random((30, 5))), test, metrics="precision@3", chance=True)
+    assert result.summary()[0].chance == pytest.approx(0.8)
 
 
 def test_chance_is_saved_and_selected_with_its_users(
@@ -64,29 +64,29 @@ def test_chance_is_saved_and_selected_with_its_users(
     loaded = rm.load(tmp_path / "result.parquet")
     for name in result.values:
         np.testing.assert_array_equal(loaded.chance[name], result.chance[name])
-    some = result.of_users([1, 3])
-    np.testing.assert_array_equal(some.chance["rr"], result.chance["rr"][[1, 3]])
+    selected = result.of_users([1, 3])
+    np.testing.assert_array_equal(selected.chance["rr"], result.chance["rr"][[1, 3]])
 
 
 def test_folds_are_pooled() -> None:
     frame = pl.DataFrame({"user_id": np.repeat(np.arange(10), 4), "item_id": [*range(4)] * 10})
     source = rm.Scores(RNG.random((10, 9)), user_ids=range(10), item_ids=range(9))
-    made = rm.split.folds(frame, rm.split.KFold(2))
-    found = rm.evaluate([source, source], made, metrics="rr", chance=True)
-    expected = np.mean([fold.chance["rr"] for fold in found.folds], axis=0)
-    np.testing.assert_allclose(found.chance["rr"], expected)
+    folds = rm.split.folds(frame, rm.split.KFold(2))
+    folded = rm.evaluate([source, source], folds, metrics="rr", chance=True)
+    expected = np.mean([fold.chance["rr"] for fold in folded.folds], axis=0)
+    np.testing.assert_allclose(folded.chance["rr"], expected)
 
 
 def test_models_are_compared_with_chance(result: rm.Evaluation) -> None:
-    other = rm.evaluate(rm.Scores(SCORES + TEST), TEST, train=TRAIN, metrics=METRICS)
-    found = rm.compare({"a": result, "b": other}, chance=True, baseline="chance")
-    row = found.row("rr", "b")
-    assert row.difference == pytest.approx(np.nanmean(other["rr"] - result.chance["rr"]))
-    assert found.standings[0].model == "b"
+    second = rm.evaluate(rm.Scores(SCORES + TEST), TEST, train=TRAIN, metrics=METRICS)
+    comparison = rm.compare({"a": result, "b": second}, chance=True, baseline="chance")
+    row = comparison.row("rr", "b")
+    assert row.difference == pytest.approx(np.nanmean(second["rr"] - result.chance["rr"]))
+    assert comparison.standings[0].model == "b"
     with pytest.raises(rm.InputError, match="which b does not"):
-        rm.compare({"b": other, "a": result}, chance=True)
+        rm.compare({"b": second, "a": result}, chance=True)
     with pytest.raises(rm.InputError, match="adds a model 'chance'"):
-        rm.compare({"chance": result, "b": other}, chance=True)
+        rm.compare({"chance": result, "b": second}, chance=True)
 
 
 @pytest.mark.parametrize(

@@ -37,30 +37,32 @@ def as_frame(cells):
 
 def matrix(cells):
     users, items = zip(*cells, strict=True)
-    found = sp.coo_array((list(cells.values()), (users, items)), shape=SCORES.shape).tocsr()
-    found.sort_indices()
-    return found
+    matrix_of_cells = sp.coo_array(
+        (list(cells.values()), (users, items)), shape=SCORES.shape
+    ).tocsr()
+    matrix_of_cells.sort_indices()
+    return matrix_of_cells
 
 
-def candidates(how):
+def candidates(form):
     """Return options of `evaluate` that restrict the candidates to CANDIDATES in some way."""
     sets = {user: np.flatnonzero(row).tolist() for user, row in enumerate(CANDIDATES)}
-    seen = {2: [1, 2, 3]}
+    seen_items = {2: [1, 2, 3]}
     return {
         "sets": {"candidates": sets},
-        "a list": {"candidates": [1, 2, 3, 4], "train": seen},
-        "exclude": {"exclude": [0], "train": seen},
-        "train": {"train": {user: [0, *seen.get(user, [])] for user in range(4)}},
-    }[how]
+        "a list": {"candidates": [1, 2, 3, 4], "train": seen_items},
+        "exclude": {"exclude": [0], "train": seen_items},
+        "train": {"train": {user: [0, *seen_items.get(user, [])] for user in range(4)}},
+    }[form]
 
 
 def with_ids(options):
-    def ids(given):
-        if isinstance(given, list):
-            return [ITEMS[item] for item in given]
-        return {USERS[user]: [ITEMS[item] for item in items] for user, items in given.items()}
+    def ids(id_values):
+        if isinstance(id_values, list):
+            return [ITEMS[item] for item in id_values]
+        return {USERS[user]: [ITEMS[item] for item in items] for user, items in id_values.items()}
 
-    return {name: ids(given) for name, given in options.items()}
+    return {name: ids(argument) for name, argument in options.items()}
 
 
 def frame(scores=SCORES):
@@ -104,12 +106,12 @@ MORE = {
 }
 
 
-@pytest.mark.parametrize("more", MORE.values(), ids=MORE.keys())
-@pytest.mark.parametrize("how", ["sets", "a list", "exclude", "train"])
+@pytest.mark.parametrize("extra_test", MORE.values(), ids=MORE.keys())
+@pytest.mark.parametrize("form", ["sets", "a list", "exclude", "train"])
 @pytest.mark.parametrize("kind", [*SOURCES, "stream"])
-def test_constant_scores_are_not_a_ranking(kind, how, more):
-    test, options = TEST | more, with_ids(candidates(how))
-    if how == "train":  # test items in train would be ignored
+def test_constant_scores_are_not_a_ranking(kind, form, extra_test):
+    test, options = TEST | extra_test, with_ids(candidates(form))
+    if form == "train":  # test items in train would be ignored
         test = {cell: value for cell, value in test.items() if cell != (1, 0)} | {(0, 4): 1.0}
         test = {cell: value for cell, value in test.items() if cell != (2, 0)} | {(2, 4): 1.0}
     if kind == "lists":

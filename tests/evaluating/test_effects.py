@@ -23,7 +23,7 @@ from recometer.metrics.conventions import OF_THE_CALL
 from recometer.protocol import Protocol
 
 NAN = math.nan
-NAMES = ("name", "version")  # not rules: the name of a set of rules, and its version
+NAMES = ("name", "version")  # these fields name a set of rules and its version
 
 # For each rule, a value other than its default. Rules that are missing here get one by their type.
 VALUES: dict[str, Any] = {
@@ -85,7 +85,7 @@ INFINITE = np.where(SCORES == 5, math.inf, SCORES)
 TRAIN = {0: [5], 1: [5], 2: [0], 4: [0, 1, 2, 3], 5: [5], 9: [0]}
 
 
-# For rules that only take effect together with another rule: this other rule and its value.
+# Rules that only take effect together with another rule, and a value of that other rule.
 COMPANY: dict[str, dict[str, Any]] = {
     "gamma": {"correction": "cv"},
     "defects": {"protocol": "evidently"},
@@ -122,36 +122,41 @@ def cases() -> dict[str, list[tuple[Any, dict[str, Any]]]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DataWarning)
         repeated = rm.Interactions.of(frame([*rows, (0, 1), (3, 9)], "user", "item"))
-    twice = {"test": repeated, "train": arguments["train"]}
-    some = {user: [0, 1, 2, 3] for user in range(6)}
+    repeated_rows = {"test": repeated, "train": arguments["train"]}
+    candidates = {user: [0, 1, 2, 3] for user in range(6)}
     factors = rm.Factors(SCORES, np.eye(6), **ids)
     finite = rm.Factors(np.nan_to_num(SCORES), np.eye(6), **ids)
     scores, clean = rm.Scores(SCORES, **ids), rm.Scores(np.nan_to_num(SCORES), **ids)
     return {
-        "Factors": [(finite, arguments), (factors, arguments), (finite, sampled), (finite, twice)],
+        "Factors": [
+            (finite, arguments),
+            (factors, arguments),
+            (finite, sampled),
+            (finite, repeated_rows),
+        ],
         "Scores": [
             (scores, arguments),
             (clean, sampled),
             (clean, arguments),
             (rm.Scores(INFINITE, **ids), arguments),
             (rm.Scores(CLOSE, **ids), arguments),
-            (clean, twice),
+            (clean, repeated_rows),
         ],
         "Lists": [
             (make_lists(), {**arguments, "catalogue": range(6)}),
             (rm.Lists({0: [1, 2]}), {**arguments, "catalogue": 6}),
             (make_lists(INFINITE), {**arguments, "catalogue": range(6)}),
             (make_lists(CLOSE), {**arguments, "catalogue": range(6)}),
-            (make_lists(), {**twice, "catalogue": range(6)}),
+            (make_lists(), {**repeated_rows, "catalogue": range(6)}),
         ],
         "Pairs": [
             (make_pairs(threshold=1), trained),
-            (make_pairs(threshold=1), {**trained, "candidates": some}),
+            (make_pairs(threshold=1), {**trained, "candidates": candidates}),
             (make_pairs(rating=False, relevance=False), arguments),
             (make_pairs(rating=False, relevance=False), sampled),
             (make_pairs(INFINITE, threshold=1), trained),
             (make_pairs(CLOSE, threshold=1), trained),
-            (make_pairs(rating=False, relevance=False), twice),
+            (make_pairs(rating=False, relevance=False), repeated_rows),
         ],
     }
 
@@ -168,7 +173,7 @@ def outcome_without_rule(
 
 
 class Outcome:
-    """The parts of a result to compare. Intervals are slow, so they are only computed if needed."""
+    """The parts of a result to compare. Intervals are only computed if needed: they are slow."""
 
     def __init__(self, result: rm.Evaluation) -> None:
         self._result = result
@@ -183,16 +188,16 @@ class Outcome:
         return {name: self._result.interval(name) for name in self._result.mean()}
 
 
-def outcome(source: Any, given: dict[str, Any], family: str, **rules: Any) -> Outcome:
+def outcome(source: Any, arguments: dict[str, Any], family: str, **rules: Any) -> Outcome:
     """Evaluate under the given rules."""
     metrics = METRICS[family]
     if rules.get("protocol") == "evidently":
         metrics = metrics.replace("recall@2 recall@9", "MAPKMetric@9")
-    return Outcome(rm.evaluate(source, metrics=metrics, seed=3, **given, **rules))
+    return Outcome(rm.evaluate(source, metrics=metrics, seed=3, **arguments, **rules))
 
 
-def differ(one: Any, other: Any) -> bool:
-    return json.dumps(one, default=vars) != json.dumps(other, default=vars)  # NaN equals NaN
+def differ(first: Any, second: Any) -> bool:
+    return json.dumps(first, default=vars) != json.dumps(second, default=vars)  # NaN equals NaN
 
 
 class Changed(Exception):
@@ -200,7 +205,7 @@ class Changed(Exception):
 
 
 def verdict(kind: str, number: int, family: str, rule: str, company: dict[str, Any]) -> Any:
-    """Return "refused" if a rule raises an error, "said" if it warns, otherwise both outcomes.
+    """Return "refused" if a rule raises an error, "warned" if it warns, otherwise both outcomes.
 
     Raises
     ------
@@ -217,9 +222,9 @@ def verdict(kind: str, number: int, family: str, rule: str, company: dict[str, A
             return "refused"
     if differ(after.numbers, was.numbers):
         raise Changed
-    said = [str(each.message) for each in caught if each.category is rm.DataWarning]
-    if any(text.startswith(f"The rule {rule}=") for text in said):
-        return "said"
+    messages = [str(warning.message) for warning in caught if warning.category is rm.DataWarning]
+    if any(text.startswith(f"The rule {rule}=") for text in messages):
+        return "warned"
     return after, was
 
 
@@ -227,15 +232,17 @@ def is_silent(kind: str, family: str, rule: str, company: dict[str, Any]) -> boo
     """Whether a rule changes no values in any case, and in some case neither raises nor warns."""
     try:
         # One case with changed values is enough. Otherwise, every case must raise an error or warn.
-        found = [
+        verdicts = [
             verdict(kind, number, family, rule, company)
-            for number, (_, given) in enumerate(CASES[kind])
-            if family != "ratings" or (kind == "Pairs" and "test" not in given)
+            for number, (_, arguments) in enumerate(CASES[kind])
+            if family != "ratings" or (kind == "Pairs" and "test" not in arguments)
         ]
     except Changed:
         return False
-    nothing = [pair for pair in found if not isinstance(pair, str)]
-    return bool(nothing) and not any(differ(one.intervals, two.intervals) for one, two in nothing)
+    unchanged = [pair for pair in verdicts if not isinstance(pair, str)]
+    return bool(unchanged) and not any(
+        differ(with_rule.intervals, two.intervals) for with_rule, two in unchanged
+    )
 
 
 RULES = [field.name for field in dataclasses.fields(Protocol) if field.name not in NAMES]
@@ -263,13 +270,13 @@ def test_no_rule_is_silently_ignored(rule: str) -> None:
 def test_rules_of_single_metrics_in_conventions_take_effect(rule: str) -> None:
     family = "all users" if rule == "percent" else "ranks"
 
-    def numbers(source: Any, given: dict[str, Any], *rules: tuple[str, Any]) -> Any:
-        asked = [
+    def numbers(source: Any, arguments: dict[str, Any], *rules: tuple[str, Any]) -> Any:
+        metrics = [
             dataclasses.replace(metric, rules=rules, label=str(metric))
             for metric in parse(METRICS[family])
         ]
-        return Outcome(rm.evaluate(source, metrics=asked, seed=3, **given)).numbers
+        return Outcome(rm.evaluate(source, metrics=metrics, seed=3, **arguments)).numbers
 
     cases = itertools.chain(CASES["Lists"], CASES["Factors"])
-    stated = rule, VALUES[rule]
-    assert any(differ(numbers(*case), numbers(*case, stated)) for case in cases)
+    changed_rule = rule, VALUES[rule]
+    assert any(differ(numbers(*case), numbers(*case, changed_rule)) for case in cases)

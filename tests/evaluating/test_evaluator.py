@@ -38,7 +38,7 @@ def to_dict(matrix, users=USERS, items=ITEMS):
 
 
 class Data:
-    """Test and train data, and a `source` method that creates a new model on each call."""
+    """Test and train data, with a method `source` that creates a new model on each call."""
 
     def __init__(self, seed=0):
         rng = np.random.default_rng(seed)
@@ -57,7 +57,9 @@ class Data:
         return self.rng.integers(0, 6, (N_USERS, N_ITEMS)).astype(float)
 
     def lists(self, k=6):
-        return {user: [ITEMS[at] for at in self.rng.permutation(N_ITEMS)[:k]] for user in USERS}
+        return {
+            user: [ITEMS[column] for column in self.rng.permutation(N_ITEMS)[:k]] for user in USERS
+        }
 
     def source(self, kind):
         """Create a model of the given kind."""
@@ -74,8 +76,8 @@ class Data:
         if kind == "fewer items":
             return rm.Factors(scores, np.eye(N_ITEMS)[:9], user_ids=USERS, item_ids=ITEMS[:9])
         if kind == "other users":
-            few = [*USERS[:7], "nobody"]
-            return rm.Scores(scores[:8], user_ids=few, item_ids=ITEMS)
+            known_users = [*USERS[:7], "nobody"]
+            return rm.Scores(scores[:8], user_ids=known_users, item_ids=ITEMS)
         if kind == "other order":
             return rm.Scores(scores, user_ids=USERS[::-1], item_ids=ITEMS[::-1])
         frame = pl.DataFrame({"user": np.repeat(USERS, N_ITEMS), "item": ITEMS * N_USERS})
@@ -89,13 +91,13 @@ KINDS = (
 )
 
 
-def equal_results(result, other):
+def equal_results(result, expected):
     """Whether two evaluations are equal to the last bit, except for their duration."""
     return not {
         field.name
         for field in dataclasses.fields(result)
         if field.name not in ("timings", "rated", "list_data", "inputs_kept", "_intervals")
-        and comparable(getattr(result, field.name)) != comparable(getattr(other, field.name))
+        and comparable(getattr(result, field.name)) != comparable(getattr(expected, field.name))
     }
 
 
@@ -110,7 +112,7 @@ def comparable(value):
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: comparable(getattr(value, field.name)) for field in fields_of(value)}
     if isinstance(value, dict) or hasattr(value, "items"):
-        return {name: comparable(one) for name, one in value.items()}
+        return {name: comparable(entry) for name, entry in value.items()}
     return repr(value) if isinstance(value, float) else value
 
 
@@ -189,7 +191,7 @@ def test_evaluator_under_rules_that_change_the_ranked_items(kind, options):
         assert equal_results(evaluator(source), rm.evaluate(source, test, **options))
 
 
-@pytest.mark.parametrize("convention", [one.name for one in rm.conventions()])
+@pytest.mark.parametrize("convention", [convention.name for convention in rm.conventions()])
 def test_evaluator_under_every_convention(convention):
     data = Data()
     test = to_dict(data.test)
@@ -237,11 +239,11 @@ def test_evaluator_sees_ids_that_change_in_place():
     items = np.arange(N_ITEMS)
     test = rm.Interactions.of(sp.csr_array(data.test), user_ids=range(N_USERS), item_ids=items)
     evaluator = rm.Evaluator(test, metrics="ndcg@3")
-    own = items.copy()
+    source_ids = items.copy()
     for _ in range(2):
-        source = rm.Scores(data.scores(), user_ids=range(N_USERS), item_ids=own)
+        source = rm.Scores(data.scores(), user_ids=range(N_USERS), item_ids=source_ids)
         assert equal_results(evaluator(source), rm.evaluate(source, test, metrics="ndcg@3"))
-        own[:] = own[::-1].copy()
+        source_ids[:] = source_ids[::-1].copy()
 
 
 def test_evaluator_on_several_threads():
@@ -261,7 +263,7 @@ def test_evaluator_on_several_threads():
             if repr(evaluator.mean(source)) != repr(expected[id(source)].mean()):
                 wrong.append(source)
 
-    threads = [threading.Thread(target=work, args=(sources[at::4],)) for at in range(4)]
+    threads = [threading.Thread(target=work, args=(sources[start::4],)) for start in range(4)]
     threads += [threading.Thread(target=work, args=(sources[::-1][:5],))]
     for thread in threads:
         thread.start()
@@ -293,11 +295,11 @@ def test_evaluator_raises_the_errors_of_evaluate():
     data = Data()
     test = to_dict(data.test)
     bad = rm.Scores(np.full((N_USERS, N_ITEMS), np.nan), user_ids=USERS, item_ids=ITEMS)
-    with pytest.raises(rm.InputError) as said:
+    with pytest.raises(rm.InputError) as error:
         rm.evaluate(bad, test)
-    with pytest.raises(rm.InputError) as again:
+    with pytest.raises(rm.InputError) as expected:
         rm.Evaluator(test)(bad)
-    assert str(said.value) == str(again.value)
+    assert str(error.value) == str(expected.value)
 
 
 def test_evaluator_calls_a_model_like_evaluate():
@@ -326,18 +328,18 @@ def test_evaluator_takes_train_from_a_split():
 
 
 @pytest.mark.parametrize(
-    "how", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))]
+    "duplicate", [copy.copy, copy.deepcopy, lambda evaluator: pickle.loads(pickle.dumps(evaluator))]
 )
-def test_evaluator_can_be_copied_and_pickled(how):
+def test_evaluator_can_be_copied_and_pickled(duplicate):
     data = Data()
     test = to_dict(data.test)
     evaluator = rm.Evaluator(test, train=to_dict(data.train), metrics=f"{RANKED} coverage@3")
     source = data.source("factors")
     expected = evaluator(source)
-    assert equal_results(how(evaluator)(source), expected)
+    assert equal_results(duplicate(evaluator)(source), expected)
 
 
-def test_evaluator_knows_its_size():
+def test_evaluator_reports_its_size():
     data = Data()
     rng = np.random.default_rng(0)
     test, train = (sp.random_array((300, 2000), density=0.05, rng=rng).tocsr() for _ in range(2))
@@ -346,11 +348,11 @@ def test_evaluator_knows_its_size():
     at_least = 12 * (test.nnz + train.nnz)
     assert at_least <= evaluator.nbytes < 2 * at_least
     evaluator.mean(rm.Factors(rng.random((300, 4)), rng.random((2000, 4))))
-    once = evaluator.nbytes
-    assert at_least <= once < 4 * at_least
+    size = evaluator.nbytes
+    assert at_least <= size < 4 * at_least
     for _ in range(3):
         evaluator(rm.Factors(rng.random((300, 4)), rng.random((2000, 4))))
-    assert evaluator.nbytes < once + 100_000  # allow for user profiles
+    assert evaluator.nbytes < size + 100_000  # allow for user profiles
     assert "300 users: ndcg@10 (" in repr(evaluator)
     assert repr(evaluator).endswith(" MB)>")
     assert repr(rm.Evaluator(to_dict(data.test))).endswith(" kB)>")
@@ -371,7 +373,9 @@ def test_models_with_other_items_do_not_accumulate():
 
 
 def test_evaluator_has_the_parameters_of_evaluate():
-    ours, theirs = (dict(inspect.signature(one).parameters) for one in (rm.Evaluator, rm.evaluate))
+    ours, theirs = (
+        dict(inspect.signature(function).parameters) for function in (rm.Evaluator, rm.evaluate)
+    )
     del theirs["source"]  # it is passed when the evaluator is called
     assert ours == theirs
 

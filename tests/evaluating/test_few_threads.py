@@ -1,4 +1,4 @@
-"""If the system cannot start more threads, the threads that did start do all the work."""
+"""If the system refuses to start more threads, the running threads do all the work."""
 
 import threading
 
@@ -38,17 +38,19 @@ def test_fewer_threads_give_the_same_values(n, limit, tmp_path):
         [f"u{row:04}" for row in range(N_USERS)],
         [f"i{row:03}" for row in range(N_ITEMS)],
     )
-    named = rm.Interactions.of(test, user_ids=users, item_ids=items)
+    test_with_ids = rm.Interactions.of(test, user_ids=users, item_ids=items)
     options = {"metrics": "ndcg@5 rr coverage@5", "threads": 4, "progress": False}
     sources = {
         "scores": lambda: rm.Scores(scores, user_ids=users, item_ids=items),
         "function": lambda: rm.Scores(lambda of: scores[of], user_ids=users, item_ids=items),
         "factors": lambda: rm.Factors(scores, np.eye(N_ITEMS), user_ids=users, item_ids=items),
     }
-    expected = {name: rm.evaluate(make(), named, **options) for name, make in sources.items()}
+    expected = {
+        name: rm.evaluate(make(), test_with_ids, **options) for name, make in sources.items()
+    }
     for name, make in sources.items():
         limit(n)
-        result = rm.evaluate(make(), named, **options)
+        result = rm.evaluate(make(), test_with_ids, **options)
         assert result.mean() == expected[name].mean()
         assert result.inputs == expected[name].inputs
     limit(n)

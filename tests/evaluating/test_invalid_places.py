@@ -1,4 +1,4 @@
-"""Places are invalid if the catalogue lacks their item, or if the list repeats it."""
+"""Places are invalid if their item is not in the catalogue, or occurs earlier in the list."""
 
 import itertools
 import warnings
@@ -32,11 +32,11 @@ def by_definition(row, removed, k):
     valid = sum(new and item in CATALOGUE for item, new in zip(row[:k], first, strict=False)) / k
     if not row:
         return valid, np.nan, np.nan
-    once = list(dict.fromkeys(row))[:k]
+    distinct = list(dict.fromkeys(row))[:k]
     return (
         valid,
         1 - sum(first[:k]) / len(row[:k]),
-        sum(item not in CATALOGUE for item in once) / len(once),
+        sum(item not in CATALOGUE for item in distinct) / len(distinct),
     )
 
 
@@ -50,9 +50,9 @@ def check(result, lists, train=None):
     for user, k in itertools.product(USERS, (1, 3, 6)):
         expected = by_definition(lists.get(user, []), (train or {}).get(user, []), k)
         place = result.user_ids.tolist().index(user)
-        found = [result[f"{name}@{k}"][place] for name in ("valid", "repeated_items")]
-        found.append(result[f"unknown_items@{k}"][place])
-        np.testing.assert_allclose(found, expected, err_msg=f"{user} {k}")
+        actual = [result[f"{name}@{k}"][place] for name in ("valid", "repeated_items")]
+        actual.append(result[f"unknown_items@{k}"][place])
+        np.testing.assert_allclose(actual, expected, err_msg=f"{user} {k}")
 
 
 def forms(lists, folder):
@@ -78,37 +78,39 @@ rows = st.lists(st.sampled_from(ITEMS), max_size=8)
 
 @given(st.lists(rows, min_size=4, max_size=4), st.lists(rows, min_size=4, max_size=4))
 @examples(2)
-def test_values_match_the_definition(listed, trained):
-    lists, train = (dict(zip(USERS, one, strict=True)) for one in (listed, trained))
-    if any(listed):
+def test_values_match_the_definition(rows_of_lists, trained):
+    lists, train = (
+        dict(zip(USERS, rows_of_users, strict=True)) for rows_of_users in (rows_of_lists, trained)
+    )
+    if any(rows_of_lists):
         source = rm.Lists(lists)
         check(evaluate(source), lists)
         check(evaluate(source, train=train), lists, train)
 
 
 @given(st.lists(rows, min_size=4, max_size=4), st.permutations(USERS), st.integers(1, 3))
-def test_a_stream_finds_the_same_values(listed, order, at):
+def test_a_stream_gives_the_same_values(rows_of_lists, order, n_in_first_stream):
     """Merging blocks of users does not change the values, to the last bit."""
-    lists = dict(zip(USERS, listed, strict=True))
-    if not any(listed):
+    lists = dict(zip(USERS, rows_of_lists, strict=True))
+    if not any(rows_of_lists):
         return
-    whole = evaluate(rm.Lists(lists))
+    expected = evaluate(rm.Lists(lists))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         evaluator = rm.Evaluator(TEST, metrics=METRICS, catalogue=CATALOGUE)
         streams = evaluator.stream(), evaluator.stream()
         for number, user in enumerate(order):
             if lists[user]:
-                streams[number >= at].update({user: lists[user]})
+                streams[number >= n_in_first_stream].update({user: lists[user]})
         if streams[0].n_users:
             streams[1].merge(streams[0])
-        found = streams[1].compute()
+        merged = streams[1].compute()
     for metric in METRICS:
-        np.testing.assert_array_equal(found[metric], whole[metric])
+        np.testing.assert_array_equal(merged[metric], expected[metric])
 
 
 def test_repeats_among_equal_scores():
-    """Tied items are in the order of their ids, and a repeat comes directly after its item."""
+    """Tied items are ordered by id, and a repeated item directly follows its first occurrence."""
     frame = pd.DataFrame({"user": ["ann"] * 4, "item": list("yxyw"), "score": [1.0, 1, 1, 0]})
     for ties in ("item", "expected", "random", "item_desc"):
         result = evaluate(rm.Lists(frame), {"ann": ["x"]}, ties=ties)
@@ -121,7 +123,7 @@ def test_repeats_among_equal_scores():
     "cut", [lambda lists: rm.Lists(lists, depth=2), lambda lists: Cut(rm.Lists(lists), 2)]
 )
 def test_a_cut_list_ends_at_its_last_item(cut, ties):
-    """The depth counts distinct items, and repeats after the last of them do not matter."""
+    """The depth counts distinct items; repeats after the last distinct item do not matter."""
     lists = {"ann": list("xxxyyxz"), "bob": ["x", "y", "x"], "cat": ["x"], "dan": ["x", "u", "z"]}
     result = evaluate(cut(lists), {user: ["y"] for user in USERS}, ties=ties)
     assert result["repeated_items@6"].tolist() == [2 / 4, 0, 0, 0]
@@ -143,7 +145,7 @@ def test_an_empty_list_has_no_valid_place_and_counts_in_the_mean():
     assert result.mean()["repeated_items@3"] == pytest.approx((1 / 3 + 1 / 2) / 3)
 
 
-def test_other_sources_repeat_nothing():
+def test_other_sources_have_no_repeated_items():
     scores = rm.Scores(np.eye(4), user_ids=USERS, item_ids=CATALOGUE)
     result = evaluate(scores)
     assert set(result["valid@3"]) == {1.0}
@@ -172,7 +174,9 @@ def test_intervals_groups_comparisons_and_gates():
             )
             for name, share in (("bad", 0.6), ("good", 0.1))
         }
-    row = next(one for one in results["good"].summary() if one.metric == "valid@5")
+    row = next(
+        summary_row for summary_row in results["good"].summary() if summary_row.metric == "valid@5"
+    )
     assert row.low < row.mean < row.high
     by = results["good"].by({user: user[1] for user in users})
     assert by.frame()["metric"].unique().sort().to_list() == ["repeated_items@5", "valid@5"]

@@ -110,7 +110,7 @@ def test_users_do_not_depend_on_each_other(ties, problem, data):
         metrics=ASKED,
         ties=ties,
     )
-    alone = rm.evaluate(
+    separate = rm.evaluate(
         rm.Factors(scores[chosen], np.eye(scores.shape[1]), user_ids=chosen),
         rm.Interactions.of(test[chosen], user_ids=chosen),
         train=rm.Interactions.of(train, user_ids=range(n_users)),
@@ -118,7 +118,9 @@ def test_users_do_not_depend_on_each_other(ties, problem, data):
         ties=ties,
     )
     for name in together.values:
-        np.testing.assert_array_equal(alone[name], together[name][alone.user_ids], err_msg=name)
+        np.testing.assert_array_equal(
+            separate[name], together[name][separate.user_ids], err_msg=name
+        )
 
 
 @given(problem=problems())
@@ -145,8 +147,8 @@ def test_few_users_with_ties_have_the_same_values_alone(ties, seed, graded, last
     rng = np.random.default_rng(seed)
     shape, tied = (40, 9), rng.choice(40, int(rng.integers(1, 7)), replace=False)
     scores = np.argsort(rng.random(shape), axis=1).astype(np.float64)
-    # Items are tied in groups of three, or at the end of the ranking, which some metrics do not
-    # read.
+    # Items are tied in groups of three, or tied at the end of the ranking, which some metrics
+    # ignore.
     scores[tied] = scores[tied] // 3 if last is None else np.maximum(scores[tied], last)
     test = np.where(rng.random(shape) < 0.4, rng.integers(1, 4 if graded else 2, shape), 0)
     test[:, 0] = 1
@@ -158,6 +160,6 @@ def test_few_users_with_ties_have_the_same_values_alone(ties, seed, graded, last
         return values(source, judged, train, ties)
 
     together = measured(slice(None))
-    others = np.setdiff1d(np.arange(40), tied)
+    untied = np.setdiff1d(np.arange(40), tied)
     np.testing.assert_array_equal(together[np.sort(tied)], measured(np.sort(tied)))
-    np.testing.assert_array_equal(together[others], measured(others))
+    np.testing.assert_array_equal(together[untied], measured(untied))

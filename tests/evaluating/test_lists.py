@@ -21,12 +21,12 @@ def data():
     rng = np.random.default_rng(3)
     scores = rng.normal(size=(40, 25)) + rng.normal(size=25)
     trained = rng.random((40, 25)) < 0.1
-    tested = (rng.random((40, 25)) < 0.15) & ~trained
-    named = {"user_ids": USERS, "item_ids": ITEMS}
+    tested_cells = (rng.random((40, 25)) < 0.15) & ~trained
+    ids = {"user_ids": USERS, "item_ids": ITEMS}
 
     def interactions(matrix):
         users, items = np.nonzero(matrix)
-        return {u: [ITEMS[i] for i in items[users == at]] for at, u in enumerate(USERS)}
+        return {u: [ITEMS[i] for i in items[users == row]] for row, u in enumerate(USERS)}
 
     frame = pl.DataFrame(
         {
@@ -36,9 +36,9 @@ def data():
         }
     )
     return {
-        "source": rm.Scores(scores, **named),
-        "other": rm.Scores(scores + rng.normal(size=scores.shape), **named),
-        "test": interactions(tested),
+        "source": rm.Scores(scores, **ids),
+        "other": rm.Scores(scores + rng.normal(size=scores.shape), **ids),
+        "test": interactions(tested_cells),
         "train": interactions(trained),
         "catalogue": rm.Catalogue(frame, features="vector", propensity=np.full(25, 0.5)),
         "scores": scores,
@@ -75,7 +75,7 @@ LISTS = [name for name, definition in METRICS.items() if definition.record == "l
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_missing_side_data_is_named(data, name):
+def test_missing_side_data_is_reported(data, name):
     """A metric needs all of its side data; otherwise an error names the missing arguments."""
     result = evaluate(data, f"{name}@5")
     assert np.isfinite(result.mean()[f"{name}@5"])
@@ -98,7 +98,7 @@ def test_number_of_items_is_not_categories(data):
         evaluate(data, "category_entropy@5", catalogue=ITEMS)
 
 
-def test_lists_do_not_know_the_catalogue():
+def test_coverage_of_lists_needs_a_catalogue():
     lists = rm.Lists({"ann": ["a", "b"], "bob": ["b", "c"]})
     test = {"ann": ["a"], "bob": ["d"]}
     with pytest.raises(rm.InputError, match=r"'coverage@2' needs .* catalogue="):
@@ -112,19 +112,19 @@ def test_lists_do_not_know_the_catalogue():
 class Spy(rm.Scores):
     """A source that counts the requests it receives."""
 
-    asked: list
+    requests: list
 
     def rank(self, request):
-        self.asked.append("rank")
+        self.requests.append("rank")
         return super().rank(request)
 
     def top(self, request, k):
-        self.asked.append(f"top {k}")
+        self.requests.append(f"top {k}")
         return super().top(request, k)
 
 
 @pytest.mark.parametrize(
-    ("metrics", "asked"),
+    ("metrics", "expected_requests"),
     [
         ("ndcg@3", ["rank"]),
         ("coverage@3 coverage@7", ["top 7"]),
@@ -132,15 +132,15 @@ class Spy(rm.Scores):
         ("ndcg@9 coverage@3", ["rank", "top 3"]),
     ],
 )
-def test_source_gets_only_needed_requests(data, metrics, asked):
+def test_source_gets_only_needed_requests(data, metrics, expected_requests):
     spy = Spy(data["scores"], user_ids=USERS, item_ids=ITEMS)
-    spy.asked = []
+    spy.requests = []
     result = rm.evaluate(spy, data["test"], train=data["train"], metrics=metrics)
-    assert spy.asked == asked
-    whole = rm.evaluate(spy, data["test"], train=data["train"], metrics="ndcg@3")
-    np.testing.assert_array_equal(result.n_relevant, whole.n_relevant)
-    np.testing.assert_array_equal(result.flags, whole.flags)
-    if "rank" not in asked:
+    assert spy.requests == expected_requests
+    with_ranks = rm.evaluate(spy, data["test"], train=data["train"], metrics="ndcg@3")
+    np.testing.assert_array_equal(result.n_relevant, with_ranks.n_relevant)
+    np.testing.assert_array_equal(result.flags, with_ranks.flags)
+    if "rank" not in expected_requests:
         assert (result.n_candidates == -1).all()
         assert (result.n_excluded == -1).all()
 
@@ -150,26 +150,26 @@ def test_evaluation_as_the_baseline(data):
     result = rm.evaluate(
         data["other"], data["test"], train=data["train"], metrics="overlap@5", baseline=earlier
     )
-    again = rm.evaluate(
+    recomputed = rm.evaluate(
         data["other"],
         data["test"],
         train=data["train"],
         metrics="overlap@5",
         baseline=data["source"],
     )
-    np.testing.assert_array_equal(result["overlap@5"], again["overlap@5"])
+    np.testing.assert_array_equal(result["overlap@5"], recomputed["overlap@5"])
     assert result.inputs["baseline"]["description"].startswith("Scores")
     # The baseline may contain more users than the evaluation.
-    few = {user: data["test"][user] for user in USERS[5:20]}
+    small_test = {user: data["test"][user] for user in USERS[5:20]}
     part = rm.evaluate(
-        data["other"], few, train=data["train"], metrics="overlap@5", baseline=earlier
+        data["other"], small_test, train=data["train"], metrics="overlap@5", baseline=earlier
     )
     np.testing.assert_array_equal(part["overlap@5"], result["overlap@5"][5:20])
 
 
 def test_baseline_with_other_items(data):
-    strangers = rm.Lists({user: ["i03", "new", "i05"] for user in USERS[:-1]})
-    result = evaluate(data, "unexpectedness@5", baseline=strangers)
+    lists_of_unknown_items = rm.Lists({user: ["i03", "new", "i05"] for user in USERS[:-1]})
+    result = evaluate(data, "unexpectedness@5", baseline=lists_of_unknown_items)
     lists = expected_lists(data, 5)
     expected = 1 - np.isin(lists, (3, 5)).mean(axis=1)
     np.testing.assert_allclose(result["unexpectedness@5"][:-1], expected[:-1])
@@ -189,7 +189,7 @@ def test_baseline_with_other_items(data):
 def test_invalid_baselines(data, baseline, error, message):
     plain = rm.Scores(data["scores"])
     matrix = np.ones((40, 25), int)
-    given = {
+    baselines = {
         "popular": "popular",
         "without": evaluate(data, "ndcg@5"),
         "short": evaluate(data, "coverage@3"),
@@ -197,7 +197,7 @@ def test_invalid_baselines(data, baseline, error, message):
         "nobody": rm.Lists({"nobody": ["i01"]}),
     }[baseline]
     with pytest.raises(error, match=message):
-        evaluate(data, "overlap@5", baseline=given)
+        evaluate(data, "overlap@5", baseline=baselines)
 
 
 def test_one_value_for_all_users(data, tmp_path):
@@ -231,8 +231,8 @@ def test_one_value_for_all_users(data, tmp_path):
 def test_groups_of_users_have_separate_values(data):
     result = evaluate(data, "coverage@5 ndcg@5")
     lists = expected_lists(data, 5)
-    some = result.of_users([3, 8, 9])
-    assert some.mean()["coverage@5"] == pytest.approx(len(np.unique(lists[[3, 8, 9]])) / 25)
+    selected = result.of_users([3, 8, 9])
+    assert selected.mean()["coverage@5"] == pytest.approx(len(np.unique(lists[[3, 8, 9]])) / 25)
     groups = result.by(["old" if u < 10 else "new" for u in range(40)])
     values = {row.group: row.mean for row in groups.rows if row.metric == "coverage@5"}
     assert values["old"] == pytest.approx(len(np.unique(lists[:10])) / 25)
@@ -242,33 +242,35 @@ def test_interval_resamples_users(data):
     """The half width of the interval follows from resamples that the test draws by hand."""
     result = evaluate(data, "coverage@5")
     lists, rng = expected_lists(data, 5), np.random.default_rng(9)
-    found = [len(np.unique(lists[rng.integers(40, size=40)])) / 25 for _ in range(2000)]
+    resampled_coverage = [
+        len(np.unique(lists[rng.integers(40, size=40)])) / 25 for _ in range(2000)
+    ]
     low, high = result.interval("coverage@5")
-    assert (high - low) / 2 == pytest.approx(1.96 * np.std(found), rel=0.15)
+    assert (high - low) / 2 == pytest.approx(1.96 * np.std(resampled_coverage), rel=0.15)
     assert (high + low) / 2 == pytest.approx(result.mean()["coverage@5"])
 
 
-@pytest.mark.parametrize(("percent", "most"), [(False, 1), (True, 100)])
-def test_interval_of_a_share_can_reach_1(percent, most):
+@pytest.mark.parametrize(("percent", "highest"), [(False, 1), (True, 100)])
+def test_interval_of_a_share_can_reach_1(percent, highest):
     """All users' lists cover all 4 items, but the lists of resampled users cover fewer."""
     lists = rm.Lists({"ann": ["a", "b"], "bob": ["b", "c"], "eve": ["d", "a"]})
     test = {"ann": ["a"], "bob": ["d"], "eve": ["d"]}
     result = rm.evaluate(lists, test, metrics="coverage@2", catalogue=4, percent=percent)
-    assert result.mean()["coverage@2"] == most
+    assert result.mean()["coverage@2"] == highest
     low, high = result.interval("coverage@2")
-    assert 0.5 * most < low < 0.9 * most
-    assert high == most
+    assert 0.5 * highest < low < 0.9 * highest
+    assert high == highest
 
 
 def test_intervals_of_resampled_means_match_the_standard_error():
     rng = np.random.default_rng(1)
     values = rng.normal(size=300)
-    found = resampled(
+    intervals = resampled(
         lambda weights: {"mean": float((weights * values).sum() / weights.sum())},
         {"mean": float(values.mean())},
         300,
     )
-    half = (found["mean"][1] - found["mean"][0]) / 2
+    half = (intervals["mean"][1] - intervals["mean"][0]) / 2
     assert half == pytest.approx(1.96 * values.std(ddof=1) / np.sqrt(300), rel=0.15)
     assert np.isnan(resampled(lambda w: {"a": 1.0}, {"a": 1.0}, 1)["a"]).all()
 
@@ -283,10 +285,10 @@ def test_ids_and_positions_do_not_mix(data):
 
 def test_items_that_the_source_does_not_know(data):
     """A user's history also contains items of train and test that the source does not know."""
-    few = rm.Scores(data["scores"][:, :20], user_ids=USERS, item_ids=ITEMS[:20])
+    small_source = rm.Scores(data["scores"][:, :20], user_ids=USERS, item_ids=ITEMS[:20])
     side = {name: data[name] for name in ("train", "catalogue")}
     result = rm.evaluate(
-        few, data["test"], metrics="miscalibration@5 subtopic_recall@5 novelty@5", **side
+        small_source, data["test"], metrics="miscalibration@5 subtopic_recall@5 novelty@5", **side
     )
     assert np.isfinite(list(result.mean().values())).all()
     assert result.lists.n_items == 20
@@ -295,15 +297,15 @@ def test_items_that_the_source_does_not_know(data):
 def test_order_of_items_in_a_source_does_not_matter(data):
     """It also does not matter which items of train, test and the catalogue the source knows."""
     names = " ".join(f"{name}@3" for name in LISTS)
-    found = []
+    evaluations = []
     for order in (np.arange(20), np.random.default_rng(5).permutation(20)):
         ids = [ITEMS[item] for item in order]
         source = rm.Scores(data["scores"][:, order], user_ids=USERS, item_ids=ids)
-        found.append(evaluate({**data, "source": source}, names))
-    one, other = found
-    for name, values in one.values.items():
-        np.testing.assert_allclose(other[name], values, rtol=1e-12, err_msg=name)
-    assert other.mean() == pytest.approx(one.mean())
+        evaluations.append(evaluate({**data, "source": source}, names))
+    first, second = evaluations
+    for name, values in first.values.items():
+        np.testing.assert_allclose(second[name], values, rtol=1e-12, err_msg=name)
+    assert second.mean() == pytest.approx(first.mean())
 
 
 def test_nan_and_infinite_scores(data):
@@ -329,15 +331,15 @@ def test_tie_rules_and_seeds(data, ties):
     scores = np.round(data["scores"])
     source = rm.Scores(scores, user_ids=USERS, item_ids=ITEMS)
     options = {"metrics": "coverage@5 ndcg@5 epc@5", "train": data["train"], "ties": ties}
-    one, same, other = (
+    first, repeated, other = (
         rm.evaluate(source, data["test"], **options, seed=seed, threads=threads)
         for seed, threads in ((1, 1), (1, 2), (2, 1))
     )
-    np.testing.assert_array_equal(one.lists.items, same.lists.items)
-    changed = (one.lists.items != other.lists.items).any()
+    np.testing.assert_array_equal(first.lists.items, repeated.lists.items)
+    changed = (first.lists.items != other.lists.items).any()
     assert changed == (ties == "random")
-    assert one.counts["cut_in_ties"] > 0
-    assert "cut among equal scores" in str(one)
+    assert first.counts["cut_in_ties"] > 0
+    assert "cut among equal scores" in str(first)
 
 
 def test_cutoff_beyond_every_list(data):
@@ -377,8 +379,8 @@ def test_propensities_of_ranks(data):
     names = "ips_recall@5 snips_recall@5 ips_recall@5(propensity=given)"
     result = evaluate(data, "recall@5 " + names)
     # All propensities are 1/2, so the weights are 2.
-    given = result["ips_recall@5(propensity=given)"]
-    np.testing.assert_allclose(given, 2 * result["recall@5"])
+    with_given_propensities = result["ips_recall@5(propensity=given)"]
+    np.testing.assert_allclose(with_given_propensities, 2 * result["recall@5"])
     with pytest.raises(rm.InputError, match=r"'ips_recall@5' needs .* train="):
         evaluate(data, "ips_recall@5", train=None)
     with pytest.raises(
@@ -390,12 +392,12 @@ def test_propensities_of_ranks(data):
     users = np.maximum(data["trained"].sum(axis=0), 1)
     weight = (users / users.max()) ** -0.5
     for u, user in enumerate(USERS):
-        wanted = {ITEMS.index(item) for item in data["test"][user]}
-        hits = sum(weight[i] for i in lists[u] if i in wanted)
-        if wanted:
-            assert result["ips_recall@5"][u] == pytest.approx(hits / len(wanted))
-            every = sum(weight[i] for i in wanted)
-            assert result["snips_recall@5"][u] == pytest.approx(hits / every)
+        relevant = {ITEMS.index(item) for item in data["test"][user]}
+        hits = sum(weight[i] for i in lists[u] if i in relevant)
+        if relevant:
+            assert result["ips_recall@5"][u] == pytest.approx(hits / len(relevant))
+            total_weight = sum(weight[i] for i in relevant)
+            assert result["snips_recall@5"][u] == pytest.approx(hits / total_weight)
 
 
 def test_list_metrics_give_no_warnings(data):
@@ -408,25 +410,25 @@ def test_list_metrics_give_no_warnings(data):
 def test_candidates_per_user_define_the_catalogue(kind):
     """The catalogue is the same for one list of candidates and for equal lists of each user."""
     items, users = list("abcdef"), ["ann", "bob"]
-    scores, named = np.arange(12.0).reshape(2, 6), {"user_ids": users, "item_ids": items}
+    scores, ids = np.arange(12.0).reshape(2, 6), {"user_ids": users, "item_ids": items}
     frame = pl.DataFrame({"user": np.repeat(users, 6), "item": items * 2, "score": scores.ravel()})
     source = {
-        "scores": lambda: rm.Scores(scores, **named),
-        "factors": lambda: rm.Factors(np.eye(2), scores.T.copy(), **named),
+        "scores": lambda: rm.Scores(scores, **ids),
+        "factors": lambda: rm.Factors(np.eye(2), scores.T.copy(), **ids),
         "lists": lambda: rm.Lists(frame),
         "pairs": lambda: rm.Pairs(frame, relevance=False, rating=False),
     }[kind]()
     data = {"metrics": "coverage@2 gini@2", "catalogue": items, "exclude": ["c"]}
     test, train = {"ann": ["a"], "bob": ["b"]}, {"ann": ["b"]}
-    once = rm.evaluate(source, test, train=train, candidates=list("abcd"), **data)
+    shared = rm.evaluate(source, test, train=train, candidates=list("abcd"), **data)
     sets = {user: list("abcd") for user in users}
-    each = rm.evaluate(source, test, train=train, candidates=sets, **data)
-    assert once.lists.n_catalogue == each.lists.n_catalogue == 3
-    assert once.mean() == each.mean()
+    per_user = rm.evaluate(source, test, train=train, candidates=sets, **data)
+    assert shared.lists.n_catalogue == per_user.lists.n_catalogue == 3
+    assert shared.mean() == per_user.mean()
     sets = {"ann": ["a", "d"], "bob": ["d", "e"], "eve": ["f"]}
-    some = rm.evaluate(source, test, train=train, candidates=sets, **data)
-    assert some.lists.n_catalogue == 3
-    assert some.mean()["coverage@2"] == 1
+    restricted = rm.evaluate(source, test, train=train, candidates=sets, **data)
+    assert restricted.lists.n_catalogue == 3
+    assert restricted.mean()["coverage@2"] == 1
 
 
 def test_unused_propensities_are_reported():
@@ -447,8 +449,8 @@ def test_propensities_of_unknown_items():
     metrics = "snips_recall@1(power=1) snips_recall@1(propensity=given)"
     data = {"train": train, "catalogue": catalogue, "metrics": metrics}
     scores = np.array([[3.0, 2.0, 1.0, 0.0], [0.0, 1.0, 2.0, 3.0]])
-    named = {"user_ids": ["ann", "bob"], "item_ids": list("aczy")}
-    result = rm.evaluate(rm.Scores(scores, **named), test, **data)
+    ids = {"user_ids": ["ann", "bob"], "item_ids": list("aczy")}
+    result = rm.evaluate(rm.Scores(scores, **ids), test, **data)
     # In train, 1 user has a, 4 have b and 1 has c, so their weights are 4, 1 and 4. Ann's first
     # item is a, one of the relevant items a and b. Bob's first item is y, which is irrelevant.
     np.testing.assert_allclose(result["snips_recall@1(power=1)"], [4 / 5, 0])
@@ -476,15 +478,15 @@ def test_kept_train_items_stay_in_lists_and_test():
     np.testing.assert_allclose(shares["relevant"], [1 / 3, 2 / 3])
 
 
-def test_users_with_all_relevant_items_in_train_have_none():
-    scores, named = np.eye(2, 4), {"user_ids": ["ann", "bob"], "item_ids": list("abcd")}
+def test_users_with_all_relevant_items_in_train_have_no_relevant_items():
+    scores, ids = np.eye(2, 4), {"user_ids": ["ann", "bob"], "item_ids": list("abcd")}
     test, train = {"ann": ["a"], "bob": ["b", "c"]}, {"ann": ["a"], "bob": ["b"]}
     result = rm.evaluate(
-        rm.Scores(scores, **named), test, train=train, metrics="popularity@2 recall@2",
+        rm.Scores(scores, **ids), test, train=train, metrics="popularity@2 recall@2",
         users="relevant", constant_scores="ties",
     )  # fmt: skip
-    counted = {row.metric: row.counted for row in result.summary()}
-    assert counted == {"popularity@2": 1, "recall@2": 1}
+    counted_users = {row.metric: row.counted for row in result.summary()}
+    assert counted_users == {"popularity@2": 1, "recall@2": 1}
 
 
 def test_resamples_without_a_value_are_left_out():
@@ -500,14 +502,14 @@ def test_resamples_without_a_value_are_left_out():
 def test_excluding_items_outside_the_catalogue_changes_nothing():
     lists, test = rm.Lists({"ann": ["a", "b"], "bob": ["b"]}), {"ann": ["a", "z"], "bob": ["b"]}
     data = {"metrics": "coverage@2 ndcg@1", "catalogue": list("abcd")}
-    whole = rm.evaluate(lists, test, **data)
-    less = rm.evaluate(lists, test, exclude=["z"], **data)
-    assert less.lists.n_catalogue == whole.lists.n_catalogue == 4
-    assert less.n_candidates.tolist() == whole.n_candidates.tolist() == [4, 4]
+    unrestricted = rm.evaluate(lists, test, **data)
+    restricted = rm.evaluate(lists, test, exclude=["z"], **data)
+    assert restricted.lists.n_catalogue == unrestricted.lists.n_catalogue == 4
+    assert restricted.n_candidates.tolist() == unrestricted.n_candidates.tolist() == [4, 4]
     assert rm.evaluate(lists, test, exclude=["d"], **data).n_candidates.tolist() == [3, 3]
 
 
-def test_metrics_without_any_lists():
+def test_lists_without_rows_are_refused():
     empty = pl.DataFrame(schema={"user_id": pl.String, "item_id": pl.String})
     with pytest.raises(rm.InputError, match=r"There is no list"):
         rm.Lists(empty)
@@ -530,18 +532,18 @@ def test_repeat_consumption(kind):
     train = {"ann": ["a", "c"], "bob": ["d"], "eve": ["a"]}
     names = "recall@1 recall@2 repeated_hits@2 new_hits@2 novelty@1"
     result = rm.evaluate(source, test, train=train, metrics=names, seen="kept", catalogue=items)
-    without = rm.evaluate(source, test, metrics="recall@1 recall@2", catalogue=items)
+    without_train = rm.evaluate(source, test, metrics="recall@1 recall@2", catalogue=items)
     for name in ("recall@1", "recall@2"):
-        np.testing.assert_array_equal(result[name], without[name])
+        np.testing.assert_array_equal(result[name], without_train[name])
     assert result["repeated_hits@2"].tolist() == [0.5, 1.0]
     assert result["new_hits@2"].tolist() == [0.5, 0.0]
     np.testing.assert_allclose(result["novelty@1"], [np.log2(3 / 2), np.log2(3)])
     assert result.by({"ann": "x", "bob": "y"}).groups == ("x", "y")
     assert result.activity.tolist() == [2, 1]
     # By default, a user's train items are neither ranked nor relevant.
-    usual = rm.evaluate(source, test, train=train, metrics=names, catalogue=items)
-    np.testing.assert_array_equal(usual["new_hits@2"], [1.0, np.nan])
-    assert usual.n_relevant.tolist() == [1, 1]
+    with_train_removed = rm.evaluate(source, test, train=train, metrics=names, catalogue=items)
+    np.testing.assert_array_equal(with_train_removed["new_hits@2"], [1.0, np.nan])
+    assert with_train_removed.n_relevant.tolist() == [1, 1]
 
 
 def test_users_without_training_items_with_kept_train_items():
@@ -559,8 +561,8 @@ def test_keeping_train_items_without_train_is_reported():
     with pytest.warns(rm.DataWarning, match="seen='kept' changes nothing here: there is no train"):
         rm.evaluate(scores, test, metrics="rr", seen="kept")
     with pytest.warns(rm.DataWarning, match="seen='kept_in_lists' changes nothing.*not lists"):
-        kept = rm.evaluate(scores, test, train=train, metrics="rr", seen="kept_in_lists")
-    assert kept["rr"].tolist() == [1.0]  # item in train left out despite its top score
+        result = rm.evaluate(scores, test, train=train, metrics="rr", seen="kept_in_lists")
+    assert result["rr"].tolist() == [1.0]  # item in train left out despite its top score
 
 
 def test_padding_of_short_lists_is_not_an_item_of_the_catalogue():
@@ -575,8 +577,8 @@ def test_items_missing_from_test_are_not_judged():
     class Other(rm.Lists):
         def rank(self, request):
             ranks = super().rank(request)
-            twice = ranks.rows(np.zeros(2, np.int64))
-            return dataclasses.replace(twice, item=np.full(2, -1))
+            first_row_twice = ranks.rows(np.zeros(2, np.int64))
+            return dataclasses.replace(first_row_twice, item=np.full(2, -1))
 
     with pytest.raises(rm.InternalError, match=r"Ranks\.item is -1 for other items"):
         rm.evaluate(Other({"ann": ["a"]}), {"ann": ["a"]}, train={"ann": ["b"]}, metrics="hit@1")
@@ -589,13 +591,13 @@ def test_r_precision_reports_short_lists() -> None:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             result = rm.evaluate(lists, test, metrics=metric)
-        texts = [str(one.message) for one in caught]
+        texts = [str(warning.message) for warning in caught]
         assert any("the lists of 1 of 2 users are shorter" in text for text in texts) is mentioned
         assert result.counts.get("users_below_relevant", 0) == n
         assert ("users whose list ends before place R" in str(result)) is mentioned
     assert rm.evaluate(lists, test, metrics="ap").counts == {}
-    whole = rm.evaluate(rm.Lists({"b": ["x", "y"]}), {"b": ["y"]}, metrics="rprecision")
-    assert whole.counts == {}
+    full_list = rm.evaluate(rm.Lists({"b": ["x", "y"]}), {"b": ["y"]}, metrics="rprecision")
+    assert full_list.counts == {}
 
 
 INVENTED = {"a": ["x", "i1", "i2"], "b": ["z", "i3", "x"], "c": ["q1", "q2"], "d": []}
@@ -607,7 +609,7 @@ def test_invented_items_do_not_enlarge_the_catalogue():
     result = rm.evaluate(rm.Lists(INVENTED), INVENTED_TEST, metrics=names, catalogue=list("wxyz"))
     mean = result.mean()
     assert mean["coverage@3"] == mean["coverage@1"] == 2 / 4  # x and z
-    assert mean["gini@3"] == pytest.approx(7 / 12)  # the counts are 0, 0, 1 and 2
+    assert mean["gini@3"] == pytest.approx(7 / 12)  # the four items occur 0, 0, 1 and 2 times
     assert mean["entropy@3(divisor=largest)"] == pytest.approx((np.log2(3) - 2 / 3) / 2)
     np.testing.assert_array_equal(result["unknown_items@1"], [0, 0, 1, np.nan])
     np.testing.assert_array_equal(result["unknown_items@3"], [2 / 3, 1 / 3, 1, np.nan])

@@ -55,7 +55,7 @@ BY_RULE, BY_NUMBER, BY_MEAN = "is relevant (the rule", "relevant from 3", "each 
 
 
 @pytest.mark.parametrize(
-    ("options", "rules", "told", "relevant"),
+    ("options", "rules", "expected_source", "relevant"),
     [
         ({}, {}, BY_RULE, 2),
         ({}, {"relevant_from": 3}, None, 1),
@@ -63,16 +63,16 @@ BY_RULE, BY_NUMBER, BY_MEAN = "is relevant (the rule", "relevant from 3", "each 
         ({"threshold": "user_mean"}, {}, BY_MEAN, 1),
     ],
 )
-def test_reading_line_agrees_with_the_threshold_of_pairs(options, rules, told, relevant):
+def test_reading_line_agrees_with_the_threshold_of_pairs(options, rules, expected_source, relevant):
     pairs = rm.Pairs(TRUTH, **options)
     stream = rm.Evaluator(metrics="rr", **rules).stream()
     stream.update(pairs)
     for result in (rm.evaluate(pairs, metrics="rr", **rules), stream.compute()):
         assert result.n_relevant.tolist() == [relevant]
-        said = " ".join(str(result).split())
-        assert [text for text in (BY_RULE, BY_NUMBER, BY_MEAN) if text in said] == [told][
-            : bool(told)
-        ]
+        printed = " ".join(str(result).split())
+        assert [text for text in (BY_RULE, BY_NUMBER, BY_MEAN) if text in printed] == [
+            expected_source
+        ][: bool(expected_source)]
 
 
 def test_default_threshold_of_predictions_is_not_stated_next_to_another():

@@ -38,11 +38,13 @@ def test_movielens_1m():
         assert result.mean()[name] == pytest.approx(value, abs=5e-9)
         assert not np.isnan(result[name]).any()
     # Hits counted in the lists agree with the precision, which is computed from ranks.
-    listed = rm.evaluate(
+    listed_items = rm.evaluate(
         rm.Factors(users, items), test, train=train, metrics="coverage@50 user_coverage@50"
     ).lists.items
     hits = np.asarray(
-        sp.csr_array(test, dtype=float)[np.arange(len(listed))[:, np.newaxis], listed].todense()
+        sp.csr_array(test, dtype=float)[
+            np.arange(len(listed_items))[:, np.newaxis], listed_items
+        ].todense()
     )
     for k in (10, 20, 50):
         np.testing.assert_array_equal(hits[:, :k].sum(axis=1) / k, result[f"precision@{k}"])
@@ -72,7 +74,7 @@ def test_movielens_100k_lists():
         assert result.mean()[name] == pytest.approx(value, abs=5e-7)
 
 
-# trec_eval's measures and our names; suffixed numbers are cut-offs.
+# recometer's names of trec_eval's measures; numbers at the end are cut-offs.
 TREC_EVAL = {
     "map": "ap",
     "ndcg": "ndcg",
@@ -96,7 +98,7 @@ TREC_EVAL_RUNS = {
 
 
 def name_of(measure):
-    """Return our name for a trec_eval measure, or None if we lack it."""
+    """Return recometer's name for a trec_eval measure, or None if there is none."""
     stem = measure.rstrip("0123456789")
     return TREC_EVAL[stem] + measure[len(stem) :] if stem in TREC_EVAL else None
 
@@ -127,8 +129,8 @@ def test_trec_eval(output, by_own_name):
     user = {topic: position for position, topic in enumerate(result.user_ids)}
     assert len(expected) == 4 * 54
     for topic, name, value in expected:
-        found = result.mean()[name] if topic == "all" else result[name][user[topic]]
-        assert found == pytest.approx(value, abs=5.001e-5), (topic, name)
+        actual = result.mean()[name] if topic == "all" else result[name][user[topic]]
+        assert actual == pytest.approx(value, abs=5.001e-5), (topic, name)
 
 
 # Values published with the data: recall@3 of object 4, and the means of recall@4 and precision@4.
@@ -160,7 +162,7 @@ def test_knowledge_recall(scores):
 def test_audit_of_movielens_100k():
     folder = SHARED / "data" / "ml100k_sar"
     train, test = (pl.read_parquet(folder / f"{side}.parquet") for side in ("train", "test"))
-    found = rm.audit(train, test, relevant_from=4)
+    report = rm.audit(train, test, relevant_from=4)
     newest = train.group_by("userID").agg(pl.col("timestamp").max().alias("newest"))
     joined = test.join(newest, on="userID")
     cold = test.join(train, on="itemID", how="anti")
@@ -174,10 +176,10 @@ def test_audit_of_movielens_100k():
         "unreachable": cold.filter(pl.col("rating") >= 4).height,
         "users_without_relevant": idle.height,
     }
-    assert {name: found[name].count for name in expected} == expected
+    assert {name: report[name].count for name in expected} == expected
     assert expected["older_than_own_training"] == 24_450  # as expected in a random split
     # The split held out random items, but the same share of the items of each user.
     for name, times in (("popularity_shift", 1.0), ("activity_shift", 0.1)):
-        statistics = found[name].statistics
+        statistics = report[name].statistics
         ratio = statistics["total_variation"] / statistics["expected_total_variation"]
         assert ratio == pytest.approx(times, abs=0.05)

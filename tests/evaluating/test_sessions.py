@@ -34,17 +34,17 @@ def write_table(frame: pl.DataFrame, folder: pathlib.Path, name: str) -> str:
 
 @pytest.mark.parametrize("form", ["polars", "lazy", "pandas", "arrow", "csv", "parquet"])
 def test_sessions_in_every_form_of_test_and_lists(form: str, tmp_path: pathlib.Path) -> None:
-    def made(frame: pl.DataFrame) -> Any:
+    def in_form(frame: pl.DataFrame) -> Any:
         if form in ("csv", "parquet"):
             return write_table(frame, tmp_path, f"{len(frame.columns)}.{form}")
-        ways = {"pandas": frame.to_pandas, "arrow": frame.to_arrow, "lazy": frame.lazy}
-        return ways.get(form, lambda: frame)()
+        conversions = {"pandas": frame.to_pandas, "arrow": frame.to_arrow, "lazy": frame.lazy}
+        return conversions.get(form, lambda: frame)()
 
-    test = rm.Interactions.of(made(TEST), user=BOTH)
+    test = rm.Interactions.of(in_form(TEST), user=BOTH)
     assert test.user_ids is not None
     assert test.user_ids.tolist() == SESSIONS
     assert repr(test).startswith("Interactions(4 sessions (str and int ids of column 'user, sess")
-    lists = rm.Lists(made(RUN), user=BOTH)
+    lists = rm.Lists(in_form(RUN), user=BOTH)
     result = rm.evaluate(lists, test, metrics="rr")
     assert result["rr"].tolist() == [1, 1, 0, 1]
     assert result.per_user().columns == ["user", "session", "rr"]
@@ -62,7 +62,7 @@ def test_sessions_with_rows_in_any_order_and_pairs() -> None:
     assert rm.evaluate(shuffled, test, metrics="rr")["rr"].tolist() == [1, 1, 0, 1]
 
 
-def test_data_of_users_applies_to_all_of_their_sessions() -> None:
+def test_train_data_of_users_apply_to_all_of_their_sessions() -> None:
     test = rm.Interactions.of(TEST, user=BOTH)
     lists = rm.Lists({"ann": ["q", "z"], "bob": ["x"]})
     assert rm.evaluate(lists, test, metrics="rr")["rr"].tolist() == [0, 0.5, 1, 0]
@@ -78,8 +78,10 @@ def test_data_of_users_applies_to_all_of_their_sessions() -> None:
     )
     assert rm.evaluate(factors, test, metrics="rr")["rr"].tolist() == [0.5, 1, 1, 1 / 3]
     # If train has sessions too, it only applies to the same sessions in test.
-    own = rm.Interactions.of({("ann", 2): ["q"]})
-    by_session = rm.evaluate(rm.Lists({("ann", 2): ["q", "z"]}), test, train=own, metrics="rr")
+    train_of_session = rm.Interactions.of({("ann", 2): ["q"]})
+    by_session = rm.evaluate(
+        rm.Lists({("ann", 2): ["q", "z"]}), test, train=train_of_session, metrics="rr"
+    )
     assert by_session["rr"].tolist() == [0, 1, 0, 0]
 
 
@@ -87,15 +89,17 @@ def test_data_of_users_applies_to_all_of_their_sessions() -> None:
 def test_intervals_of_means_are_over_users(interval: str) -> None:
     """Eight identical sessions of each user do not make the interval narrower."""
     rng = np.random.default_rng(1)
-    once = {user: [f"i{rng.integers(5)}"] for user in range(60)}
-    copies = {(user, number): items for user, items in once.items() for number in range(8)}
-    lists = rm.Lists({user: [f"i{place}" for place in rng.permutation(5)] for user in once})
+    test_of_users = {user: [f"i{rng.integers(5)}"] for user in range(60)}
+    copies = {(user, number): items for user, items in test_of_users.items() for number in range(8)}
+    lists = rm.Lists(
+        {user: [f"i{place}" for place in rng.permutation(5)] for user in test_of_users}
+    )
     rules = {"metrics": "rr coverage@1", "interval": interval, "catalogue": 5}
-    alone = rm.evaluate(lists, once, **rules)
+    users_alone = rm.evaluate(lists, test_of_users, **rules)
     sessions = rm.evaluate(lists, copies, **rules)
-    assert sessions.mean() == pytest.approx(alone.mean())
-    assert sessions.interval("rr")[:2] == pytest.approx(alone.interval("rr")[:2])
-    assert sessions.interval("coverage@1") == alone.interval("coverage@1")
+    assert sessions.mean() == pytest.approx(users_alone.mean())
+    assert sessions.interval("rr")[:2] == pytest.approx(users_alone.interval("rr")[:2])
+    assert sessions.interval("coverage@1") == users_alone.interval("coverage@1")
     assert "480 sessions of 60 users" in str(sessions)
 
 
@@ -111,14 +115,14 @@ def test_differences_are_clustered_by_user_by_default() -> None:
     by_users = rm.compare(models)
     mapping = {session: session[0] for session in users}
     assert by_users.rows[0].interval == rm.compare(models, cluster=mapping).rows[0].interval
-    apart = rm.compare(models, cluster=False)
-    assert np.diff(apart.rows[0].interval[:2]) < 0.7 * np.diff(by_users.rows[0].interval[:2])
+    unclustered = rm.compare(models, cluster=False)
+    assert np.diff(unclustered.rows[0].interval[:2]) < 0.7 * np.diff(by_users.rows[0].interval[:2])
     assert "over the 40 clusters" in str(by_users)
-    assert "treated as independent" in str(apart)
+    assert "treated as independent" in str(unclustered)
     assert by_users.per_user("rr").columns == ["user", "session", "one", "two"]
 
 
-def test_groups_are_named_by_user() -> None:
+def test_groups_of_users_apply_to_their_sessions() -> None:
     test = rm.Interactions.of(TEST, user=BOTH)
     groups = rm.evaluate(rm.Lists(RUN, user=BOTH), test, metrics="rr").by({"ann": 1, "bob": 2})
     assert [(row.group, row.users, row.mean) for row in groups.rows] == [("1", 2, 1), ("2", 2, 0.5)]
@@ -133,11 +137,11 @@ def test_sessions_are_saved_and_loaded(
 ) -> None:
     result = rm.evaluate(rm.Lists({(user, session): ["x"]}), {(user, session): ["x"]}, metrics="rr")
     result.save(tmp_path / "saved.parquet")
-    found = rm.load(tmp_path / "saved.parquet").user_ids
-    assert found is not None
-    assert found.tolist() == [(user, session)]
+    session_ids = rm.load(tmp_path / "saved.parquet").user_ids
+    assert session_ids is not None
+    assert session_ids.tolist() == [(user, session)]
     assert result.user_ids is not None
-    assert list(map(type, found[0])) == list(map(type, result.user_ids[0]))
+    assert list(map(type, session_ids[0])) == list(map(type, result.user_ids[0]))
 
 
 def test_invalid_sessions() -> None:
@@ -165,7 +169,7 @@ def test_split_by_sessions(tmp_path: pathlib.Path) -> None:
         write_table(frame, tmp_path, "a.csv"),
         write_table(frame, tmp_path, "b.parquet"),
     ):
-        made = rm.split(data, rm.split.Last(1), user=BOTH)
-        train = made.train.lazy().collect()
+        split = rm.split(data, rm.split.Last(1), user=BOTH)
+        train = split.train.lazy().collect()
         assert train.columns == frame.columns
         assert train.rows() == [("ann", 1, "x", 0)]

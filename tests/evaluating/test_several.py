@@ -20,24 +20,26 @@ SOURCES = {
 }
 
 
-def test_models_have_the_same_values_as_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_have_the_same_values_as_if_evaluated_separately(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     options = {"metrics": "ndcg@5 recall@5 coverage@5", "ties": "random", "catalogue": 20}
     options["train"] = TRAIN
-    alone = {str(name): rm.evaluate(one, TEST, **options) for name, one in SOURCES.items()}
-    made, original = [], Preparation.__init__
+    separate = {str(name): rm.evaluate(source, TEST, **options) for name, source in SOURCES.items()}
+    preparations, original = [], Preparation.__init__
     monkeypatch.setattr(
-        Preparation, "__init__", lambda *a, **o: (made.append(0), original(*a, **o))[1]
+        Preparation, "__init__", lambda *a, **o: (preparations.append(0), original(*a, **o))[1]
     )
-    found = rm.evaluate(SOURCES, TEST, **options)
-    assert len(made) == 1  # data are prepared once
-    assert list(found) == ["scores", "factors", "7"]
-    for name, result in found.items():
-        assert result.mean() == alone[name].mean()
-        assert result.inputs == alone[name].inputs
+    together = rm.evaluate(SOURCES, TEST, **options)
+    assert len(preparations) == 1  # data are prepared once
+    assert list(together) == ["scores", "factors", "7"]
+    for name, result in together.items():
+        assert result.mean() == separate[name].mean()
+        assert result.inputs == separate[name].inputs
         for metric, values in result.values.items():
-            np.testing.assert_array_equal(values, alone[name].values[metric])
-    assert list(rm.Leaderboard(found).results) == list(found)
-    comparison = rm.compare(found, baseline="7", metrics="ndcg@5")
+            np.testing.assert_array_equal(values, separate[name].values[metric])
+    assert list(rm.Leaderboard(together).results) == list(together)
+    comparison = rm.compare(together, baseline="7", metrics="ndcg@5")
     assert [row.model for row in comparison.rows] == ["scores", "factors"]
 
 
@@ -47,20 +49,25 @@ def test_sources_can_contain_the_labels() -> None:
         name: rm.Pairs(frame.with_columns(relevance=pl.Series(truth)))
         for name, truth in {"a": [0, 1, 0, 1], "b": [1, 0, 1, 0]}.items()
     }
-    found = rm.evaluate(pairs, metrics="rr")
-    assert {name: result.mean()["rr"] for name, result in found.items()} == {"a": 1.0, "b": 0.5}
+    results_of_pairs = rm.evaluate(pairs, metrics="rr")
+    assert {name: result.mean()["rr"] for name, result in results_of_pairs.items()} == {
+        "a": 1.0,
+        "b": 0.5,
+    }
 
 
 def test_several_models_on_splits_and_folds() -> None:
     pairs = [(user, item) for user in range(30) for item in RNG.choice(12, 6, replace=False)]
     rows = {"user": [u for u, _ in pairs], "item": [i for _, i in pairs], "time": range(len(pairs))}
-    made = rm.split(pl.DataFrame(rows), rm.split.Last(1))
+    split = rm.split(pl.DataFrame(rows), rm.split.Last(1))
     models = {"pop": rm.baselines.most_popular, "knn": rm.baselines.item_knn}
-    fitted = {name: model(made.train) for name, model in models.items()}
-    on_split = rm.evaluate(fitted, made, metrics="rr")
-    assert on_split["pop"].mean() == rm.evaluate(fitted["pop"], made, metrics="rr").mean()
+    fitted = {name: model(split.train) for name, model in models.items()}
+    on_split = rm.evaluate(fitted, split, metrics="rr")
+    assert on_split["pop"].mean() == rm.evaluate(fitted["pop"], split, metrics="rr").mean()
     folds = rm.split.folds(pl.DataFrame(rows), rm.split.KFold(2))
-    functions = {name: lambda one, model=model: model(one.train) for name, model in models.items()}
+    functions = {
+        name: lambda fold, model=model: model(fold.train) for name, model in models.items()
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DataWarning)
         on_folds = rm.evaluate(functions, folds, metrics="rr")

@@ -59,13 +59,13 @@ class Case:
         self.test[0, 0] = 1
         self.train = np.where(kind > 0.8, 1.0, np.nan)
         self.train[0] = np.nan
-        named = {"int": lambda n, w: 3 * n, "str": lambda n, w: f"{w} {n}", "none": None}[ids]
+        make_id = {"int": lambda n, w: 3 * n, "str": lambda n, w: f"{w} {n}", "none": None}[ids]
         self.users, self.items = np.arange(self.n_users), np.arange(self.n_items)
-        if named is not None:
+        if make_id is not None:
             # The ids are in random order. Test also has a user and an item that the model does not
             # know.
-            self.users = np.array([named(n, "u") for n in rng.permutation(self.n_users)], object)
-            self.items = np.array([named(n, "i") for n in rng.permutation(self.n_items)], object)
+            self.users = np.array([make_id(n, "u") for n in rng.permutation(self.n_users)], object)
+            self.items = np.array([make_id(n, "i") for n in rng.permutation(self.n_items)], object)
 
     @property
     def source_ids(self) -> dict[str, object]:
@@ -74,14 +74,14 @@ class Case:
             return {}
         return {"user_ids": list(self.users), "item_ids": list(self.items)}
 
-    def interactions(self, values: np.ndarray, strangers: bool = False) -> rm.Interactions:
+    def interactions(self, values: np.ndarray, with_unknown: bool = False) -> rm.Interactions:
         users, items = np.nonzero(~np.isnan(values))
         columns = {"user": self.users[users].tolist(), "item": self.items[items].tolist()}
         columns["value"] = values[users, items].tolist()
-        if strangers and self.ids != "none":
-            more = ("u stranger", "i stranger") if self.ids == "str" else (998, 998)
-            columns["user"] += [self.users[0], more[0]]
-            columns["item"] += [more[1], self.items[0]]
+        if with_unknown and self.ids != "none":
+            unknown_ids = ("u stranger", "i stranger") if self.ids == "str" else (998, 998)
+            columns["user"] += [self.users[0], unknown_ids[0]]
+            columns["item"] += [unknown_ids[1], self.items[0]]
             columns["value"] += [1.0, 2.0]
         shape = {"n_users": self.n_users, "n_items": self.n_items} if self.ids == "none" else {}
         return rm.Interactions.of(pl.DataFrame(columns), **shape)
@@ -107,39 +107,43 @@ def cases(draw, ids=("int", "str", "none")):
     return Case(np.random.default_rng(draw(st.integers(0, 2**32))), draw(st.sampled_from(ids)))
 
 
-def check(one: rm.Evaluation, other: rm.Evaluation) -> None:
+def assert_equal(left: rm.Evaluation, right: rm.Evaluation) -> None:
     """Check that evaluations are equal, with lists compared by ids, since positions may differ."""
-    plain = [dataclasses.replace(each, lists=None, list_data=None) for each in (one, other)]
+    plain = [
+        dataclasses.replace(evaluation, lists=None, list_data=None) for evaluation in (left, right)
+    ]
     assert_same(*plain)
-    assert_same(*(each.summary() for each in (one, other)))
-    if one.lists is not None:
-        assert_same(*(named_items(each.lists) for each in (one, other)))
+    assert_same(*(evaluation.summary() for evaluation in (left, right)))
+    if left.lists is not None:
+        assert_same(*(ids_of_lists(evaluation.lists) for evaluation in (left, right)))
 
 
-def named_items(lists: rm.TopLists) -> list[list[object]]:
+def ids_of_lists(lists: rm.TopLists) -> list[list[object]]:
     assert lists.items.min(initial=-1) == -1  # pads shorter lists
     names = range(lists.n_items) if lists.item_ids is None else lists.item_ids.tolist()
     return [[names[item] if item >= 0 else None for item in row] for row in lists.items]
 
 
-def either(whole, parts):
-    """Return the result if both calls give the same, or None if both raise the same error."""
+def check_same_outcome(at_once, parts):
+    """Return the result if both calls agree, or None if both raise the same error."""
     try:
-        expected = whole()
+        expected = at_once()
     except InputError as error:
         with pytest.raises(type(error)):
             parts()
         return None
-    check(expected, parts())
+    assert_equal(expected, parts())
     return expected
 
 
 def halves(stream, evaluator, add, batches, **options):
     """Fill two streams, pickle the state of one of them, and merge it into the other."""
-    other = evaluator.stream(**options)
+    second_stream = evaluator.stream(**options)
     for n, rows in enumerate(batches):
-        add(other if n % 2 else stream, rows)
-    stream.merge(_plain.loads(pickle.dumps(other.state())))  # without classes of recometer
+        add(second_stream if n % 2 else stream, rows)
+    stream.merge(
+        _plain.loads(pickle.dumps(second_stream.state()))
+    )  # restores no classes of recometer
     return stream.compute()
 
 
@@ -176,12 +180,12 @@ def test_scores(case, ties, rules, metrics, limits):
             add(stream, rows)
         return stream.compute()
 
-    whole = functools.partial(evaluator, rm.Scores(case.scores, **case.source_ids))
-    expected = either(whole, streamed)
+    at_once = functools.partial(evaluator, rm.Scores(case.scores, **case.source_ids))
+    expected = check_same_outcome(at_once, streamed)
     if expected is not None:
         stream = evaluator.stream(item_ids=item_ids)
         merged = halves(stream, evaluator, add, case.batches(), item_ids=item_ids)
-        check(expected, merged)
+        assert_equal(expected, merged)
 
 
 @examples(0.6)
@@ -192,10 +196,10 @@ def test_scores(case, ties, rules, metrics, limits):
     ties=st.sampled_from(TIES),
     rules=st.sampled_from(RULES + OF_LISTS),
     metrics=st.sampled_from([TOP, f"{TOP} coverage@2 gini@3", "novelty@2"]),
-    known=st.booleans(),
+    with_catalogue=st.booleans(),
     limits=st.sampled_from(["", "items", "exclude"]),
 )
-def test_lists(case, kind, ties, rules, metrics, known, limits):
+def test_lists(case, kind, ties, rules, metrics, with_catalogue, limits):
     lists = np.argsort(case.rng.random(case.scores.shape), axis=1)[:, :4]
     lists[case.rng.random(lists.shape) < 0.2] = -1
     if "duplicates" in rules:
@@ -204,7 +208,7 @@ def test_lists(case, kind, ties, rules, metrics, known, limits):
     if kind != "array" and case.ids == "none":
         kind = "array"  # tables name users
     options = {"train": case.interactions(case.train), "metrics": metrics, "seed": 3}
-    if known or "novelty" in metrics or "coverage" in metrics:
+    if with_catalogue or "novelty" in metrics or "coverage" in metrics:
         number = case.ids == "none" or "duplicates" in rules
         options["catalogue"] = case.n_items + 1 if number else case.items.tolist()
     if limits in ("items", "exclude"):
@@ -214,10 +218,10 @@ def test_lists(case, kind, ties, rules, metrics, known, limits):
     )
     item_ids = case.source_ids.get("item_ids")
 
-    def read(rows):
+    def lists_of(rows):
         if kind == "array":
-            named = {"user_ids": case.users[rows].tolist()} if case.source_ids else {}
-            return rm.Lists(lists[rows], **named, item_ids=item_ids)
+            ids = {"user_ids": case.users[rows].tolist()} if case.source_ids else {}
+            return rm.Lists(lists[rows], **ids, item_ids=item_ids)
         return rm.Lists(case.frame(rows, lists, kind == "scores"))
 
     def add(stream, rows):
@@ -232,11 +236,11 @@ def test_lists(case, kind, ties, rules, metrics, known, limits):
             add(stream, rows)
         return stream.compute()
 
-    expected = either(lambda: evaluator(read(np.arange(case.n_users))), streamed)
+    expected = check_same_outcome(lambda: evaluator(lists_of(np.arange(case.n_users))), streamed)
     if expected is not None:
         stream = evaluator.stream(item_ids=item_ids)
         merged = halves(stream, evaluator, add, case.batches(), item_ids=item_ids)
-        check(expected, merged)
+        assert_equal(expected, merged)
 
 
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
@@ -246,27 +250,35 @@ def test_lists(case, kind, ties, rules, metrics, known, limits):
     rules=st.sampled_from(RULES[:3] + RULES[5:7]),
     flat=st.booleans(),
 )
-def test_candidates_with_the_truth(case, ties, rules, flat):
+def test_labelled_candidates_give_the_values_of_pairs(case, ties, rules, flat):
     """Padded rows of labelled candidates, in batches or flat, give the same results as `Pairs`."""
     relevance = np.where(np.isnan(case.test), 0.0, case.test)
     relevance[case.rng.random(relevance.shape) < 0.2] = np.nan
     relevance[:, -1] = -1  # padding
     users = case.users if case.ids != "none" else np.arange(case.n_users) + 5
-    there = np.ones(relevance.shape, bool)
-    there[:, -1] = False
+    not_padding = np.ones(relevance.shape, bool)
+    not_padding[:, -1] = False
     evaluator = rm.Evaluator(metrics="ndcg@2 ap rr roc_auc bpref", ties=ties, seed=4, **rules)
 
     def add(stream, rows):
-        mask, named = there[rows], users[rows].tolist()
+        mask, named = not_padding[rows], users[rows].tolist()
         if flat:
-            given = case.scores[rows][mask], relevance[rows][mask]
-            stream.update(*given, users=[user for user in named for _ in range(case.n_items - 1)])
+            flat_rows = case.scores[rows][mask], relevance[rows][mask]
+            stream.update(
+                *flat_rows, users=[user for user in named for _ in range(case.n_items - 1)]
+            )
         else:
             stream.update(case.scores[rows], relevance[rows], users=named, padding=-1)
 
-    def whole():
-        whose = np.repeat(users, case.n_items).reshape(there.shape)
-        return evaluator(rm.Pairs.of(relevance[there], case.scores[there], whose[there].tolist()))
+    def at_once():
+        users_of_cells = np.repeat(users, case.n_items).reshape(not_padding.shape)
+        return evaluator(
+            rm.Pairs.of(
+                relevance[not_padding],
+                case.scores[not_padding],
+                users_of_cells[not_padding].tolist(),
+            )
+        )
 
     def streamed():
         stream = evaluator.stream()
@@ -274,7 +286,7 @@ def test_candidates_with_the_truth(case, ties, rules, flat):
             add(stream, rows)
         return stream.compute()
 
-    either(whole, streamed)
+    check_same_outcome(at_once, streamed)
 
 
 PAIRS = [("a", "x", 3.0, 5.0), ("a", "y", 2.0, 1.0), ("a", "z", 1.0, 0.0)]
@@ -282,8 +294,8 @@ TEST = rm.Interactions.of(np.array([[0, 1, 2, 3], [3, 0, 1, 2]]), n_users=4, n_i
 SCORES = np.random.default_rng(0).permutation(20).reshape(4, 5).astype(np.float32)
 
 
-def stream_of(*, named=False, **options):
-    names = {"user_ids": list("abcd"), "item_ids": list("vwxyz")} if named else {}
+def stream_of(*, with_ids=False, **options):
+    names = {"user_ids": list("abcd"), "item_ids": list("vwxyz")} if with_ids else {}
     test = rm.Interactions.of(TEST.to_csr(), **names)
     return rm.Evaluator(test, metrics="rr ndcg@2").stream(**options)
 
@@ -336,25 +348,27 @@ def test_waiting_batches_are_ranked_first(form) -> None:
     for metrics in ("ndcg@3", "coverage@2", "ndcg@3 coverage@2"):
         evaluator = rm.Evaluator(rm.Interactions.of(test, **ids), metrics=metrics, catalogue=12)
         stream = evaluator.stream()
-        for some in batches:
+        for batch in batches:
             if form == "scores":
-                stream.update(scores[some], users=some)
+                stream.update(scores[batch], users=batch)
             elif form == "positions":
-                stream.update(items=lists[some], users=some)
+                stream.update(items=lists[batch], users=batch)
             else:
-                stream.update({user: lists[user].tolist() for user in some.tolist()})
+                stream.update({user: lists[user].tolist() for user in batch.tolist()})
         sizes[metrics] = stream.nbytes
         description = stream.compute().inputs["source"]["description"]
         assert form == "scores" or description == f"Lists, streamed: {n_users} lists"
         assert stream.nbytes == sizes[metrics]
-    ranked, listed, both = sizes.values()
-    common = ranked + listed - both  # a flag per user, and an id if the batches are lists
+    ranked, listed_size, both_sizes = sizes.values()
+    common = (
+        ranked + listed_size - both_sizes
+    )  # a flag per user, and an id if the batches are lists
     assert common == n_users * (1 if form == "scores" else 9)
-    assert min(ranked, listed) > common
+    assert min(ranked, listed_size) > common
 
 
 @pytest.mark.parametrize("metrics", ["rr", "rmse"])
-def test_nbytes_counts_everything_kept_of_candidates(metrics) -> None:
+def test_nbytes_counts_all_data_kept_about_candidates(metrics) -> None:
     scores, sizes = np.random.default_rng(4).random((200, 5)), []
     for users in (None, np.arange(200)):
         stream = rm.Evaluator(metrics=metrics).stream()
@@ -366,17 +380,17 @@ def test_nbytes_counts_everything_kept_of_candidates(metrics) -> None:
 def test_small_batches_take_as_much_memory_as_a_large_one() -> None:
     rng = np.random.default_rng(0)
     scores, relevance = rng.random((130, 20)), rng.integers(0, 2, (130, 20))
-    sizes, found = [], []
+    sizes, values = [], []
     for size in (1, 130):
         stream = rm.Evaluator(metrics="ndcg@5").stream()
         for row in range(0, 130, size):
             rows = np.arange(row, row + size)
             stream.update(scores[rows], relevance[rows], users=rows)
         sizes.append(stream.nbytes)
-        found.append(stream.compute()["ndcg@5"].tolist())
+        values.append(stream.compute()["ndcg@5"].tolist())
         with pytest.raises(InputError, match="user 70 came in a batch before"):
             stream.update(scores[:2], relevance[:2], users=[200, 70])
-    assert found[0] == found[1]
+    assert values[0] == values[1]
     assert sizes[0] < 1.7 * sizes[1]
     assert sizes[1] < 130 * 20 * 6  # above, tied, before, gain, relevance, item
 
@@ -387,10 +401,10 @@ def test_users_without_ids_are_numbered_in_order() -> None:
     stream = rm.Evaluator(metrics="rr").stream()
     for rows in (slice(0, 2), slice(2, 6)):
         stream.update(scores[rows], relevance[rows])
-    whole = rm.Evaluator(metrics="rr")(
+    expected = rm.Evaluator(metrics="rr")(
         rm.Pairs.of(relevance.ravel(), scores.ravel(), np.repeat(np.arange(6), 4))
     )
-    np.testing.assert_array_equal(stream.compute()["rr"], whole["rr"])
+    np.testing.assert_array_equal(stream.compute()["rr"], expected["rr"])
     assert stream.compute().user_ids is None
     stream.reset()
     assert stream.n_users == stream.nbytes == 0
@@ -399,20 +413,20 @@ def test_users_without_ids_are_numbered_in_order() -> None:
 def test_streams_of_users_without_ids_are_merged() -> None:
     rng = np.random.default_rng(0)
     scores, relevance = rng.random((6, 4)), np.eye(6, 4)
-    whole, *streams = (rm.Evaluator(metrics="rr").stream() for _ in range(3))
-    whole.update(scores, relevance)
+    unmerged, *streams = (rm.Evaluator(metrics="rr").stream() for _ in range(3))
+    unmerged.update(scores, relevance)
     for stream, rows in zip(streams, (slice(0, 2), slice(2, 6)), strict=True):
         stream.update(scores[rows], relevance[rows])
     streams[0].merge(streams[1])
-    np.testing.assert_array_equal(streams[0].compute()["rr"], whole.compute()["rr"])
-    named = rm.Evaluator(metrics="rr").stream()
-    named.update(scores, relevance, users=range(6))
-    for one, other in ((named, whole), (whole, named)):
+    np.testing.assert_array_equal(streams[0].compute()["rr"], unmerged.compute()["rr"])
+    with_ids = rm.Evaluator(metrics="rr").stream()
+    with_ids.update(scores, relevance, users=range(6))
+    for first, second in ((with_ids, unmerged), (unmerged, with_ids)):
         with pytest.raises(InputError, match="of one stream have ids, those of the"):
-            one.merge(other)
+            first.merge(second)
 
 
-def test_users_in_no_batch_follow_the_rule() -> None:
+def test_users_in_no_batch_follow_the_rule_for_users() -> None:
     evaluator = rm.Evaluator(TEST, metrics="rr", no_list="undefined")
     stream = evaluator.stream()
     stream.update(SCORES[:2], users=[0, 1])
@@ -426,9 +440,9 @@ def test_repeated_users_are_rejected_or_left_out() -> None:
     stream.update(SCORES, users=np.arange(4))
     expected = stream.compute()
     stream.update(SCORES[::-1], users=np.arange(4))
-    other = stream_of()
-    other.update(SCORES[::-1][:2], users=[0, 1])
-    stream.merge(other)
+    second_stream = stream_of()
+    second_stream.update(SCORES[::-1][:2], users=[0, 1])
+    stream.merge(second_stream)
     np.testing.assert_array_equal(stream.compute()["rr"], expected["rr"])
     assert "6 came again" in repr(stream)
     pairs = rm.Evaluator(metrics="rr").stream(repeated="first")
@@ -448,22 +462,22 @@ def test_streams_are_merged_if_their_evaluators_have_equal_data():
         baseline = rm.Scores(Model(), n_users=len(SCORES), n_items=SCORES.shape[1])
         return rm.Evaluator(SCORES > 9, metrics="rr overlap@2", baseline=baseline).stream()
 
-    one, other = stream(), stream()
-    one.update(SCORES[:2], users=[0, 1])
-    other.update(SCORES[2:], users=np.arange(2, len(SCORES)))
-    one.merge(other)
-    assert one.n_users == len(SCORES)
+    first, second = stream(), stream()
+    first.update(SCORES[:2], users=[0, 1])
+    second.update(SCORES[2:], users=np.arange(2, len(SCORES)))
+    first.merge(second)
+    assert first.n_users == len(SCORES)
 
 
 @pytest.mark.parametrize(
-    ("kind", "described"),
+    ("kind", "expected_start"),
     [
         ("scores", "Scores, streamed: 3 users x 5 items"),
         ("lists", "Lists, streamed: 3 lists"),
         ("pairs", "Pairs, streamed: 15 rows, 3 users"),
     ],
 )
-def test_merged_streams_are_described_as_one(kind, described):
+def test_merged_streams_are_described_as_one(kind, expected_start):
     evaluator = rm.Evaluator(None if kind == "pairs" else SCORES > 9, metrics="rr")
     streams = evaluator.stream(), evaluator.stream()
     for stream, users in zip(streams, ([0, 1], [3]), strict=True):
@@ -474,24 +488,24 @@ def test_merged_streams_are_described_as_one(kind, described):
             stream.update(SCORES[users], *truth, users=users)
     streams[0].merge(streams[1])
     description = streams[0].compute().inputs["source"]["description"]
-    assert description.startswith(described)
+    assert description.startswith(expected_start)
 
 
-def update(*given, to=stream_of, before=None, **options):
+def update(*arguments, to=stream_of, before=None, **options):
     def call():
         stream = to()
         if before is not None:
             before(stream)
-        stream.update(*given, **options)
+        stream.update(*arguments, **options)
 
     return call
 
 
-def named() -> object:
-    return stream_of(named=True, item_ids=list("vwxyz"))
+def stream_with_ids() -> object:
+    return stream_of(with_ids=True, item_ids=list("vwxyz"))
 
 
-def untold() -> object:
+def stream_without_test() -> object:
     return rm.Evaluator(metrics="rr").stream()
 
 
@@ -500,10 +514,10 @@ def test_merging_a_stream_with_repeated_items():
     repeating, plain = {"ann": ["a", "a", "b"]}, {"bob": ["c", "b", "a"], "cid": ["a", "b", "c"]}
     test = {"ann": ["a", "b"], "bob": ["b", "c"], "cid": ["c"]}
     evaluator = rm.Evaluator(test, metrics="recall@2 ap@3", duplicates="first")
-    stream, other = evaluator.stream(), evaluator.stream()
+    stream, second_stream = evaluator.stream(), evaluator.stream()
     stream.update(rm.Lists(repeating))
-    other.update(rm.Lists(plain))
-    stream.merge(other)
+    second_stream.update(rm.Lists(plain))
+    stream.merge(second_stream)
     with pytest.raises(InputError, match="came in a batch before"):
         stream.update(rm.Lists({"bob": ["a"]}))
     # Hits: ann's 1st and 3rd items (the 2nd repeats the 1st), bob's 1st and 2nd, cid's 3rd.
@@ -522,7 +536,7 @@ def test_streams_with_lists_of_other_lengths_are_merged():
         for stream, user in zip(streams, users, strict=True):
             stream.update({user: lists[user]})
         streams[0].merge(streams[1])
-        check(expected, streams[0].compute())
+        assert_equal(expected, streams[0].compute())
 
 
 @pytest.mark.parametrize("test", [{"ann": ["b"], "bob": ["a"]}, {"ann": ["b"]}])
@@ -535,8 +549,8 @@ def test_repeated_items_of_users_outside_test_are_counted_once(test):
     streams = [evaluator.stream() for _ in range(4)]
     for stream, (user, items) in zip(streams, lists.items(), strict=True):
         stream.update(rm.Lists({user: items}))
-    for other in streams[1:]:
-        streams[0].merge(other)
+    for later in streams[1:]:
+        streams[0].merge(later)
     assert streams[0].compute().counts == expected
 
 
@@ -566,20 +580,26 @@ def test_repeated_items_of_users_outside_test_are_counted_once(test):
             update(SCORES[:1], users=[1], before=lambda s: s.update(SCORES[:2], users=[0, 1])),
             "user 1 came in a batch before",
         ),
-        (update(SCORES, users=range(4), to=named), "of type int"),
-        (update(SCORES, users=list("abcd"), to=lambda: stream_of(named=True)), "item_ids=..."),
-        (update({"a": ["v"]}, users=["a"], to=named), "names the users itself"),
-        (update(SCORES, to=untold), "There is no truth"),
-        (update(SCORES, SCORES[:2], to=untold), "shape (4, 5) and relevance of shape (2, 5)"),
-        (update(SCORES, SCORES, padding=SCORES, to=untold), "expected bool (4, 5)"),
-        (update(SCORES, SCORES, users=[1, 1, 2, 3], to=untold), "user 1 came in two rows"),
-        (update(SCORES, "abc", to=untold), "relevance"),
-        (update(items=[[1]], users=[1], to=untold), "needs a test"),
+        (update(SCORES, users=range(4), to=stream_with_ids), "of type int"),
+        (update(SCORES, users=list("abcd"), to=lambda: stream_of(with_ids=True)), "item_ids=..."),
+        (update({"a": ["v"]}, users=["a"], to=stream_with_ids), "names the users itself"),
+        (update(SCORES, to=stream_without_test), "There is no truth"),
+        (
+            update(SCORES, SCORES[:2], to=stream_without_test),
+            "shape (4, 5) and relevance of shape (2, 5)",
+        ),
+        (update(SCORES, SCORES, padding=SCORES, to=stream_without_test), "expected bool (4, 5)"),
+        (
+            update(SCORES, SCORES, users=[1, 1, 2, 3], to=stream_without_test),
+            "user 1 came in two rows",
+        ),
+        (update(SCORES, "abc", to=stream_without_test), "relevance"),
+        (update(items=[[1]], users=[1], to=stream_without_test), "needs a test"),
         (
             update(
                 SCORES,
                 SCORES > 3,
-                to=untold,
+                to=stream_without_test,
                 before=lambda s: s.update(SCORES, SCORES > 3, users=range(4)),
             ),
             "Some batches name their users",
@@ -589,7 +609,7 @@ def test_repeated_items_of_users_outside_test_are_counted_once(test):
                 SCORES,
                 SCORES > 3,
                 users=list("abcd"),
-                to=untold,
+                to=stream_without_test,
                 before=lambda s: s.update(SCORES, SCORES > 3, users=range(4)),
             ),
             "of type str",
@@ -599,10 +619,13 @@ def test_repeated_items_of_users_outside_test_are_counted_once(test):
             lambda: trained(PAIRS),
             "The largest truth, 5, is that of rows that are in train",
         ),
-        (lambda: untold().compute(), "No batch was added yet"),
+        (lambda: stream_without_test().compute(), "No batch was added yet"),
         (lambda: stream_of(repeated="last"), "'error' or 'first'"),
         (lambda: stream_of().merge(3), "found int"),
-        (lambda: stream_of().merge(untold()), "they differ in test, which is given here only"),
+        (
+            lambda: stream_of().merge(stream_without_test()),
+            "they differ in test, which is given here only",
+        ),
         (
             lambda: (
                 rm.Evaluator(TEST, metrics="rr@3", candidates=rm.SampledCandidates(2))
@@ -620,27 +643,27 @@ def test_messages(call, message) -> None:
 
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
 @pytest.mark.parametrize("metrics", ["rr", "coverage@1", "rr coverage@1"])
-@pytest.mark.parametrize("stranger", ["first", "last", "nobody"])
-def test_lists_of_positions_of_all_users_and_an_unknown_user(metrics, stranger) -> None:
+@pytest.mark.parametrize("unknown_user", ["first", "last", "nobody"])
+def test_lists_of_positions_of_all_users_and_an_unknown_user(metrics, unknown_user) -> None:
     users, lists = np.array([5, 6, 7, 9]), np.array([[0, 1], [1, 2], [0, 2], [2, 0]])
     test = rm.Interactions.of(np.eye(3), user_ids=users[:3])
     evaluator = rm.Evaluator(test, metrics=metrics, catalogue=3)
-    n_lists = 3 if stranger == "nobody" else 4
+    n_lists = 3 if unknown_user == "nobody" else 4
     expected = evaluator(rm.Lists(lists[:n_lists], user_ids=users[:n_lists]))
     stream = evaluator.stream()
-    if stranger == "first":
+    if unknown_user == "first":
         stream.update(rm.Lists(lists[3:], user_ids=users[3:]))
     stream.update(items=lists[:3], users=users[:3])
-    if stranger == "last":
+    if unknown_user == "last":
         assert stream.compute().counts.get("list_users_ignored", 0) == 0
         stream.update(rm.Lists(lists[3:], user_ids=users[3:]))
-    found = stream.compute()
-    check(expected, found)
-    assert found.inputs["source"]["description"] == f"Lists, streamed: {n_lists} lists"
+    result = stream.compute()
+    assert_equal(expected, result)
+    assert result.inputs["source"]["description"] == f"Lists, streamed: {n_lists} lists"
 
 
 @pytest.mark.parametrize("batches", [["ann eve", "bob"], ["ann", "bob", "eve"], ["eve", "bob ann"]])
-def test_listed_users_outside_test_follow_the_rule(batches) -> None:
+def test_listed_users_outside_test_follow_the_rule_for_users(batches) -> None:
     lists = {"ann": ["x", "y"], "bob": ["z", "x"], "eve": ["y", "z"]}
     test = {"ann": ["y"], "bob": ["x"]}
     evaluator = rm.Evaluator(
@@ -649,9 +672,9 @@ def test_listed_users_outside_test_follow_the_rule(batches) -> None:
     stream = evaluator.stream()
     for users in batches:
         stream.update({user: lists[user] for user in users.split()})
-    found = stream.compute()
-    check(evaluator(rm.Lists(lists)), found)
-    assert found.user_ids.tolist() == ["ann", "bob", "eve"]
+    result = stream.compute()
+    assert_equal(evaluator(rm.Lists(lists)), result)
+    assert result.user_ids.tolist() == ["ann", "bob", "eve"]
 
 
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
@@ -663,25 +686,25 @@ def test_items_outside_the_first_places_are_known() -> None:
     stream = evaluator.stream()
     for user, items in lists.items():
         stream.update({user: items})
-    for found in (evaluator(rm.Lists(lists)), stream.compute()):
-        assert found.lists.item_ids.tolist() == list("uvwxyz")
+    for result in (evaluator(rm.Lists(lists)), stream.compute()):
+        assert result.lists.item_ids.tolist() == list("uvwxyz")
 
 
-def test_merging_keeps_the_lists_of_the_first_stream() -> None:
+def test_merging_keeps_a_users_list_from_the_first_stream() -> None:
     lists = {"ann": ["x", "y"], "bob": ["y", "x"], "cid": ["x", "y"]}
     evaluator = rm.Evaluator({user: ["x"] for user in lists}, metrics="rr")
-    stream, other = (evaluator.stream(repeated="first") for _ in range(2))
+    stream, second_stream = (evaluator.stream(repeated="first") for _ in range(2))
     for user in ("ann", "bob"):  # the second batch waits to be ranked
         stream.update({user: lists[user]})
-    other.update({user: items[::-1] for user, items in lists.items()})
-    stream.merge(other)
-    found = stream.compute()
-    assert found["rr"].tolist() == [1, 1 / 2, 1 / 2]
-    assert found.inputs["source"]["description"] == "Lists, streamed: 3 lists"
+    second_stream.update({user: items[::-1] for user, items in lists.items()})
+    stream.merge(second_stream)
+    result = stream.compute()
+    assert result["rr"].tolist() == [1, 1 / 2, 1 / 2]
+    assert result.inputs["source"]["description"] == "Lists, streamed: 3 lists"
 
 
 @pytest.mark.parametrize("train", [None, {1: ["x"], 2: ["y"]}])
-def test_merging_keeps_the_rows_of_the_first_stream(train) -> None:
+def test_merging_keeps_a_users_rows_from_the_first_stream(train) -> None:
     columns = {"user": [1, 1, 2, 2, 3], "item": list("xyxyz"), "score": [1.0, 2, 4, 3, 5]}
     frame = pl.DataFrame(columns).with_columns(relevance=1)
     evaluator = rm.Evaluator(metrics="rr", train=train)
@@ -689,10 +712,10 @@ def test_merging_keeps_the_rows_of_the_first_stream(train) -> None:
     streams[0].update(frame[:2])
     streams[1].update(frame)
     streams[0].merge(streams[1])
-    found = streams[0].compute()
-    assert found.n_users == 3
-    described = found.inputs["source"]["description"]
-    assert described.startswith("Pairs, streamed: 5 rows, 3 users")
+    result = streams[0].compute()
+    assert result.n_users == 3
+    description = result.inputs["source"]["description"]
+    assert description.startswith("Pairs, streamed: 5 rows, 3 users")
 
 
 def test_fingerprints_of_lists_depend_on_ties() -> None:
@@ -723,10 +746,10 @@ def test_items_that_are_not_in_the_catalogue(metrics, ids) -> None:
         else:
             stream.update(items=np.array([items]), users=np.array([user]))
     rows = lists if ids else np.array([[0, 4, -1], [5, 4, 1], [1, 0, -1], [-1, -1, -1]])
-    whole = evaluator(rm.Lists(rows))
-    check(whole, stream.compute())
-    assert whole.counts["list_items_uncatalogued"] == 3
-    assert whole.counts["relevant_unranked"] == 2
+    expected = evaluator(rm.Lists(rows))
+    assert_equal(expected, stream.compute())
+    assert expected.counts["list_items_uncatalogued"] == 3
+    assert expected.counts["relevant_unranked"] == 2
 
 
 def test_batches_of_lists_show_no_progress(capsys) -> None:
@@ -766,7 +789,7 @@ def test_waiting_lists_with_one_place_or_only_padding() -> None:
         stream = evaluator.stream()
         for users in parts:
             stream.update(items=lists[users], users=np.array(users))
-        check(expected, stream.compute())
+        assert_equal(expected, stream.compute())
     test = rm.Interactions.of(np.eye(3), user_ids=[5, 6, 7])
     evaluator = rm.Evaluator(test, metrics="rr", catalogue=3)
     stream = evaluator.stream()
@@ -781,7 +804,9 @@ def test_lists_with_padding_and_ids_wait_for_others() -> None:
     stream = evaluator.stream(item_ids=["z", "y", "x"])
     for user in range(4):
         stream.update(items=lists[user : user + 1], users=users[user : user + 1])
-    check(evaluator(rm.Lists(lists, user_ids=users, item_ids=["z", "y", "x"])), stream.compute())
+    assert_equal(
+        evaluator(rm.Lists(lists, user_ids=users, item_ids=["z", "y", "x"])), stream.compute()
+    )
 
 
 def test_streams_of_ratings_are_merged() -> None:
@@ -795,10 +820,10 @@ def test_streams_of_ratings_are_merged() -> None:
     streams[1].update(frame.filter(pl.col("user") >= 2))
     assert streams[0].nbytes > 0
     streams[0].merge(streams[1])
-    whole, found = evaluator(rm.Pairs(frame)), streams[0].compute()
-    for name, values in whole.values.items():
-        np.testing.assert_array_equal(found.values[name], values)
-    assert found.mean() == whole.mean()
+    expected, result = evaluator(rm.Pairs(frame)), streams[0].compute()
+    for name, values in expected.values.items():
+        np.testing.assert_array_equal(result.values[name], values)
+    assert result.mean() == expected.mean()
 
 
 def test_largest_label_in_train_is_noticed_after_merging() -> None:
@@ -819,10 +844,10 @@ def test_rejected_batches_are_not_counted() -> None:
     with pytest.raises(InputError, match="position 7"):
         stream.update(items=[[1, 7], [2, 3]], users=[1, 2])
     stream.update(items=[[1, 0], [2, 3], [0, 4]], users=[1, 2, 3])
-    whole = rm.Evaluator(TEST, metrics="ndcg@2")(
+    expected = rm.Evaluator(TEST, metrics="ndcg@2")(
         rm.Lists(np.array([[1, 2], [1, 0], [2, 3], [0, 4]]))
     )
-    np.testing.assert_array_equal(stream.compute()["ndcg@2"], whole["ndcg@2"])
+    np.testing.assert_array_equal(stream.compute()["ndcg@2"], expected["ndcg@2"])
 
 
 def test_only_rejected_lists_are_lost_among_waiting_lists() -> None:
@@ -834,11 +859,11 @@ def test_only_rejected_lists_are_lost_among_waiting_lists() -> None:
         stream.update({user: items})
     with pytest.raises(InputError, match="In a batch that came before: catalogue= leaves 3 items"):
         stream.compute()
-    check(
+    assert_equal(
         evaluator(rm.Lists({user: lists[user] for user in ("ann", "bob", "joe")})), stream.compute()
     )
     stream.update({"eve": ["x"]})
-    check(evaluator(rm.Lists(lists | {"eve": ["x"]})), stream.compute())
+    assert_equal(evaluator(rm.Lists(lists | {"eve": ["x"]})), stream.compute())
 
 
 def test_users_of_waiting_lists_are_counted() -> None:
@@ -850,46 +875,50 @@ def test_users_of_waiting_lists_are_counted() -> None:
         stream.update({"c": ["y"]})
 
 
-@pytest.mark.parametrize("most", [20, 2**18])
-@pytest.mark.parametrize("named", [False, True])
-def test_waiting_lists_of_positions(monkeypatch, most, named) -> None:
+@pytest.mark.parametrize("max_pending", [20, 2**18])
+@pytest.mark.parametrize("with_ids", [False, True])
+def test_waiting_lists_of_positions(monkeypatch, max_pending, with_ids) -> None:
     """Lists that wait to be ranked may come in batches of different lengths and dtypes."""
-    monkeypatch.setattr("recometer.sources.streams.PENDING_ENTRIES", most)
-    rng = np.random.default_rng(most)
+    monkeypatch.setattr("recometer.sources.streams.PENDING_ENTRIES", max_pending)
+    rng = np.random.default_rng(max_pending)
     lists = np.argsort(rng.random((30, 12)), axis=1)[:, :5]
     lists[rng.random(30) < 0.3, 3:] = -1
-    test = rm.Interactions.of(rng.random((30, 12)) < 0.3, user_ids=range(9, 39) if named else None)
-    train = rm.Interactions.of(rng.random((30, 12)) < 0.1, user_ids=range(9, 39) if named else None)
+    test = rm.Interactions.of(
+        rng.random((30, 12)) < 0.3, user_ids=range(9, 39) if with_ids else None
+    )
+    train = rm.Interactions.of(
+        rng.random((30, 12)) < 0.1, user_ids=range(9, 39) if with_ids else None
+    )
     evaluator = rm.Evaluator(test, train=train, metrics="ndcg@3 ap rr coverage@2", catalogue=12)
     for n_users in (30, 25):
         rows = rng.permutation(30)[:n_users]
         stream = evaluator.stream()
-        for number, some in enumerate(np.array_split(rows, 7)):
-            items = lists[some].astype([np.int64, np.int32, np.int16][number % 3])
-            users = some + 9 if named else some.copy()
+        for number, batch in enumerate(np.array_split(rows, 7)):
+            items = lists[batch].astype([np.int64, np.int32, np.int16][number % 3])
+            users = batch + 9 if with_ids else batch.copy()
             if number % 2:
                 items = np.asfortranarray(np.pad(items, [(0, 0), (0, 2)], constant_values=-1))
             stream.update(items=items, users=users)
             items[:], users[:] = 0, 0  # the stream must have copied them
-        whole = np.full_like(lists, -1)
-        whole[rows] = lists[rows]
-        expected = evaluator(rm.Lists(whole, user_ids=test.user_ids))
-        check(expected, stream.compute())
-        check(expected, stream.compute())
+        all_lists = np.full_like(lists, -1)
+        all_lists[rows] = lists[rows]
+        expected = evaluator(rm.Lists(all_lists, user_ids=test.user_ids))
+        assert_equal(expected, stream.compute())
+        assert_equal(expected, stream.compute())
 
 
-@pytest.mark.parametrize("most", [6, 2**18])
-def test_lists_of_positions_in_any_order(monkeypatch, most) -> None:
+@pytest.mark.parametrize("max_pending", [6, 2**18])
+def test_lists_of_positions_in_any_order(monkeypatch, max_pending) -> None:
     """Users may come in any order, whether the buffer can hold all of their lists or only some."""
-    monkeypatch.setattr("recometer.sources.streams.PENDING_ENTRIES", most)
+    monkeypatch.setattr("recometer.sources.streams.PENDING_ENTRIES", max_pending)
     lists = np.array([[0, 1], [1, 2], [2, 3], [3, 0]])
     evaluator = rm.Evaluator(np.eye(4), metrics="rr coverage@1", catalogue=4)
     expected = evaluator(rm.Lists(lists))
     for rows in itertools.permutations(range(4)):
         stream = evaluator.stream()
-        for some in (list(rows[:2]), list(rows[2:])):
-            stream.update(items=lists[some], users=np.array(some))
-        check(expected, stream.compute())
+        for batch in (list(rows[:2]), list(rows[2:])):
+            stream.update(items=lists[batch], users=np.array(batch))
+        assert_equal(expected, stream.compute())
 
 
 def test_only_rejected_positions_are_lost_among_waiting_positions() -> None:
@@ -902,12 +931,12 @@ def test_only_rejected_positions_are_lost_among_waiting_positions() -> None:
         stream.compute()
     expected = lists.copy()
     expected[2] = -1
-    check(evaluator(rm.Lists(expected)), stream.compute())
+    assert_equal(evaluator(rm.Lists(expected)), stream.compute())
     stream.update(items=lists[1:2], users=np.array([2]))
     with pytest.raises(InputError, match="user 3 came in a batch before"):
         stream.update(items=lists[:1], users=np.array([3]))
     expected[2] = lists[1]
-    check(evaluator(rm.Lists(expected)), stream.compute())
+    assert_equal(evaluator(rm.Lists(expected)), stream.compute())
 
 
 @pytest.mark.parametrize(
@@ -934,7 +963,7 @@ def test_only_rejected_positions_are_lost_among_waiting_positions() -> None:
 def test_later_batches_are_checked_like_the_first(items, users) -> None:
     """A stream accepts or rejects a later batch exactly as if it were the first batch."""
     evaluator = rm.Evaluator(np.ones((4, 3)), metrics="rr", catalogue=3)
-    found = []
+    errors = []
     for lists in ([], [[1, 2]]):
         stream = evaluator.stream()
         for item in lists:
@@ -942,15 +971,15 @@ def test_later_batches_are_checked_like_the_first(items, users) -> None:
         try:
             stream.update(items=np.asanyarray(items), users=np.asanyarray(users))
         except RecometerError as error:
-            found.append((type(error), str(error)))
+            errors.append((type(error), str(error)))
         else:
             stream.update(items=np.array([[2, 0]]), users=np.array([0 if not lists else 1]))
-            found.append(stream.compute()["rr"][2])
-    np.testing.assert_equal(*found)
+            errors.append(stream.compute()["rr"][2])
+    np.testing.assert_equal(*errors)
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("arguments", "message"),
     [
         ({"catalogue": ["a", "b"]}, "the catalogue has item ids"),
         ({"catalogue": [-1, 2]}, "the catalogue has item ids"),
@@ -982,9 +1011,9 @@ def test_later_batches_are_checked_like_the_first(items, users) -> None:
         ),
     ],
 )
-def test_unusable_arguments_are_reported_with_the_first_batch(given, message) -> None:
+def test_unusable_arguments_are_reported_with_the_first_batch(arguments, message) -> None:
     """Unusable arguments raise an error with the first batch, even if its lists could wait."""
-    options = {"test": np.eye(4), "catalogue": 4} | given
+    options = {"test": np.eye(4), "catalogue": 4} | arguments
     stream = rm.Evaluator(metrics="rr", **options).stream()
     with pytest.raises(RecometerError, match="^" + message):
         stream.update(items=np.array([[2, 3]]), users=np.array([0]))
@@ -1000,7 +1029,7 @@ def test_sessions_of_users() -> None:
     stream = evaluator.stream(item_ids=["x", "y"])
     for row in (2, 0, 1):
         stream.update(scores[row : row + 1], users=users[row : row + 1])
-    whole = evaluator(rm.Scores(scores, user_ids=users, item_ids=["x", "y"]))
-    check(whole, stream.compute())
+    expected = evaluator(rm.Scores(scores, user_ids=users, item_ids=["x", "y"]))
+    assert_equal(expected, stream.compute())
     with pytest.raises(InputTypeError, match="takes pairs"):
         stream.update(scores[:1], users=["a"])

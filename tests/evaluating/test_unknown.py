@@ -65,8 +65,8 @@ def streams(evaluator, users, items, n=7):
         rows = slice(begin, begin + n)
         of_scores.update(SCORES[rows], users=users[rows])
         of_lists.update(items=BEST[rows], users=users[rows])
-        named = dict(zip(users[rows].tolist(), items[BEST[rows]], strict=True))
-        of_frames.update(named)
+        items_of_users = dict(zip(users[rows].tolist(), items[BEST[rows]], strict=True))
+        of_frames.update(items_of_users)
     return {"scores": of_scores, "arrays": of_lists, "dicts": of_frames}
 
 
@@ -106,15 +106,15 @@ def test_positions_are_not_mistaken_for_ids_starting_at_one(kind):
 )
 def test_few_train_items_with_another_spelling(train):
     lists, test = rm.Lists({"u": ["1", "2", "a"], "v": ["2", "a", "b"]}), {"u": ["a"], "v": ["b"]}
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         rm.evaluate(lists, test, train=train, metrics="rr")
-        messages = [str(one.message) for one in said]
-        said.clear()
+        messages = [str(warning.message) for warning in caught]
+        caught.clear()
         rm.evaluate(lists, test, train={"u": ["c"], "v": ["1"]}, metrics="rr")
     (message,) = messages
     assert "Lists have none of some items of train, but have them in another spelling: '" in message
-    assert not said
+    assert not caught
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
@@ -127,16 +127,16 @@ def test_single_item_is_too_few_to_suggest_positions(n):
 
 def test_rule_accepts_shifted_ids():
     for name, source in sources(*POSITIONS).items():
-        kept = rm.evaluate(source, TEST, shifted_ids="kept")
-        assert kept.counts["users_unknown"] == 1, name
+        result = rm.evaluate(source, TEST, shifted_ids="kept")
+        assert result.counts["users_unknown"] == 1, name
         # The protocol of a result with shifted_ids="kept" can be reused.
-        assert rm.evaluate(source, TEST, protocol=kept.protocol).mean() == kept.mean()
-        again = {"source": source, "test": TEST}
-        assert rm.explain(kept, "ndcg@10", protocol="trec_eval", **again).right
+        assert rm.evaluate(source, TEST, protocol=result.protocol).mean() == result.mean()
+        data = {"source": source, "test": TEST}
+        assert rm.explain(result, "ndcg@10", protocol="trec_eval", **data).right
     for stream in streams(rm.Evaluator(TEST, shifted_ids="kept"), *POSITIONS).values():
         assert stream.compute().counts["users_unknown"] == 1
-    usual = rm.evaluate(sources(*FROM_ONE)["Scores"], TEST)
-    assert rm.compare({"kept": kept, "usual": usual}, allow="candidates")
+    expected = rm.evaluate(sources(*FROM_ONE)["Scores"], TEST)
+    assert rm.compare({"kept": result, "usual": expected}, allow="candidates")
 
 
 def test_shifted_ids_rule_without_effect_warns():
@@ -158,13 +158,13 @@ def test_ids_from_zero_with_gaps_in_test_are_accepted():
         ]
         assert values[1:] == values[:-1]
     # Test lacks item 0, but train has it. One user of test is unknown.
-    stranger = pl.DataFrame({"user": [N_USERS], "item": [3]})
-    later = pl.concat([from_zero.filter(pl.col("user") > 0), stranger], how="vertical_relaxed")
+    unknown_user = pl.DataFrame({"user": [N_USERS], "item": [3]})
+    later = pl.concat([from_zero.filter(pl.col("user") > 0), unknown_user], how="vertical_relaxed")
     train = from_zero.filter(pl.col("user") < 2)
     assert rm.evaluate(sources(*POSITIONS)["Scores"], later, train=train).counts["users_unknown"]
 
 
-def test_train_counts_like_test():
+def test_ids_of_train_are_checked_like_those_of_test():
     test, train = TEST.filter(pl.col("user") < 30), TEST.filter(pl.col("user") >= 30)
     source = sources(POSITIONS[0], FROM_ONE[1])["Scores"]
     assert rm.evaluate(source, test).mean()  # there is no user 40
@@ -181,17 +181,21 @@ def test_item_nodes_begin_at_the_number_of_users():
     scores = SCORES[:n_users]
     nodes = pl.DataFrame({"user": range(n_users), "item": BEST[:n_users, 0] + n_users})
     nodes = nodes.filter(pl.col("item") != n_items)  # no item has this id
-    every = pl.DataFrame({"user": [0, 1], "item": [n_users, n_users + n_items - 1]})
+    first_and_last_nodes = pl.DataFrame({"user": [0, 1], "item": [n_users, n_users + n_items - 1]})
     source = rm.Scores(scores, user_ids=range(n_users), item_ids=range(n_items))
     with pytest.raises(rm.InputError, match=r"begin at 20, .* item_offset=n_users for nodes"):
-        rm.evaluate(source, nodes, train=every)
+        rm.evaluate(source, nodes, train=first_and_last_nodes)
     with pytest.raises(rm.InputError, match="item_offset"):
-        rm.evaluate(rm.Lists(dict(enumerate(BEST[:n_users].tolist()))), nodes, train=every)
-    named = rm.Scores(scores, user_ids=range(n_users), item_ids=np.arange(n_items) + n_users)
-    assert rm.evaluate(named, nodes, metrics="hit@1").mean() == {"hit@1": 1}
-    # A small test set can begin with this item by chance.
-    few = pl.DataFrame({"user": [3, 4], "item": [n_users, n_users + 1]})
-    assert rm.evaluate(source, few, metrics="rr").mean()
+        rm.evaluate(
+            rm.Lists(dict(enumerate(BEST[:n_users].tolist()))), nodes, train=first_and_last_nodes
+        )
+    with_node_ids = rm.Scores(
+        scores, user_ids=range(n_users), item_ids=np.arange(n_items) + n_users
+    )
+    assert rm.evaluate(with_node_ids, nodes, metrics="hit@1").mean() == {"hit@1": 1}
+    # The lowest item of a small test set can be this one by chance.
+    small_test = pl.DataFrame({"user": [3, 4], "item": [n_users, n_users + 1]})
+    assert rm.evaluate(source, small_test, metrics="rr").mean()
 
 
 SPELLINGS = {
@@ -213,24 +217,29 @@ def text_ids(name, n):
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", SPELLINGS)
 @pytest.mark.parametrize("kind", ["user", "item"])
-def test_ids_with_another_spelling_are_named(name, kind):
+def test_ids_with_another_spelling_are_reported(name, kind):
     users, items = text_ids(name, N_USERS), text_ids(name, N_ITEMS)
     changed = {"user": users, "item": items}[kind]
-    other = [SPELLINGS[name](one) if place % 3 == 0 else one for place, one in enumerate(changed)]
-    own = {"user_ids": users, "item_ids": items, f"{kind}_ids": other}
+    respelled = [
+        SPELLINGS[name](identifier) if place % 3 == 0 else identifier
+        for place, identifier in enumerate(changed)
+    ]
+    source_ids = {"user_ids": users, "item_ids": items, f"{kind}_ids": respelled}
     test = pl.DataFrame({"user": users * 2, "item": (items * 4)[: 2 * N_USERS]})
-    example = changed[0], other[0]
-    lists = dict(zip(own["user_ids"], np.array(own["item_ids"])[BEST].tolist(), strict=True))
+    example = changed[0], respelled[0]
+    lists = dict(
+        zip(source_ids["user_ids"], np.array(source_ids["item_ids"])[BEST].tolist(), strict=True)
+    )
     calls = [
-        lambda: rm.evaluate(rm.Scores(SCORES, **own), test, metrics="rr"),
-        lambda: rm.evaluate(rm.Factors(USERS, ITEMS, **own), test, metrics="coverage@2"),
-        lambda: rm.Evaluator(test, metrics="rr").mean(rm.Scores(SCORES, **own)),
+        lambda: rm.evaluate(rm.Scores(SCORES, **source_ids), test, metrics="rr"),
+        lambda: rm.evaluate(rm.Factors(USERS, ITEMS, **source_ids), test, metrics="coverage@2"),
+        lambda: rm.Evaluator(test, metrics="rr").mean(rm.Scores(SCORES, **source_ids)),
         lambda: rm.evaluate(rm.Lists(lists), test, metrics="rr"),
     ]
     if kind == "item":
         calls.pop(1)  # list metrics read no relevant rows
-    stream = rm.Evaluator(test, metrics="rr").stream(item_ids=own["item_ids"])
-    stream.update(SCORES, users=own["user_ids"])
+    stream = rm.Evaluator(test, metrics="rr").stream(item_ids=source_ids["item_ids"])
+    stream.update(SCORES, users=source_ids["user_ids"])
     calls.append(stream.compute)
     calls.append(pickle.loads(pickle.dumps(stream)).compute)
     for number, call in enumerate(calls):
@@ -239,9 +248,9 @@ def test_ids_with_another_spelling_are_named(name, kind):
         text = " ".join(str(warning.message) for warning in caught)
         assert name in text, number
         assert f"{example[0]!r} may be {example[1]!r}" in text, number
-    found = rm.check(rm.Lists(lists), test)[f"test_{kind}s_unknown"]
-    assert found.count == len(changed[::3])
-    assert f"{example[0]!r} may be {example[1]!r}" in found.sentence
+    finding = rm.check(rm.Lists(lists), test)[f"test_{kind}s_unknown"]
+    assert finding.count == len(changed[::3])
+    assert f"{example[0]!r} may be {example[1]!r}" in finding.sentence
 
 
 def scores_without_some_users(share):
@@ -265,12 +274,14 @@ def test_a_tenth_of_users_can_be_unknown():
 
 
 @pytest.mark.filterwarnings("error")
-def test_relevant_rows_with_unknown_items_are_named():
-    few = rm.Scores(SCORES[:, :20], user_ids=FROM_ONE[0], item_ids=FROM_ONE[1][:20])
-    lost = int((TEST["item"] > 20).sum())
-    message = rf"{lost} of {len(TEST)} relevant rows of test .* such as 21, 22, 23, and are misses"
+def test_relevant_rows_with_unknown_items_are_reported():
+    source_of_few_items = rm.Scores(SCORES[:, :20], user_ids=FROM_ONE[0], item_ids=FROM_ONE[1][:20])
+    n_unknown = int((TEST["item"] > 20).sum())
+    message = (
+        rf"{n_unknown} of {len(TEST)} relevant rows of test .* such as 21, 22, 23, and are misses"
+    )
     with pytest.warns(rm.DataWarning, match=message):
-        rm.evaluate(few, TEST)
+        rm.evaluate(source_of_few_items, TEST)
     # Lists do not show which items the model knows, so missing items cause no warning.
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -299,41 +310,48 @@ def test_check_reads_the_ids_of_lists():
     odd = pl.DataFrame({"user": range(9), "item": range(1, 19, 2)})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = rm.check(rm.Lists(lists), odd)
-    assert (found["test_items_unknown"].count, found["test_items_unknown"].level) == (9, "problem")
-    assert found["source_items_untested"].count == 50
+        report = rm.check(rm.Lists(lists), odd)
+    assert (report["test_items_unknown"].count, report["test_items_unknown"].level) == (
+        9,
+        "problem",
+    )
+    assert report["source_items_untested"].count == 50
     users = rm.check(rm.Lists({10: [1], 30: [2]}), {10: [1], 20: [2]})
     assert users["test_users_unknown"].examples == (20,)
     assert users["source_users_untested"].examples == (30,)
 
 
 @pytest.mark.filterwarnings("ignore::recometer.DataWarning")
-@pytest.mark.parametrize("written", [int, str])
-def test_positions_in_data_are_not_mistaken_for_ids_starting_at_one(written):
-    def named(numbers):
-        return np.array([written(number) for number in numbers], object if written is str else None)
+@pytest.mark.parametrize("type_of_ids", [int, str])
+def test_positions_in_data_are_not_mistaken_for_ids_starting_at_one(type_of_ids):
+    def model_with_ids(numbers):
+        return np.array(
+            [type_of_ids(number) for number in numbers], object if type_of_ids is str else None
+        )
 
-    type_of = pl.String if written is str else pl.Int64
+    type_of = pl.String if type_of_ids is str else pl.Int64
     positions = TEST.with_columns((pl.col("user", "item") - 1).cast(type_of))
     for kind, users, items in (
         ("user", FROM_ONE[0], POSITIONS[1]),
         ("item", POSITIONS[0], FROM_ONE[1]),
     ):
-        model = sources(named(users), named(items))
+        model = sources(model_with_ids(users), model_with_ids(items))
         n = N_USERS if kind == "user" else N_ITEMS
         for source in (model["Factors"], model["Lists of a dict"], model["Pairs"]):
             message = f"{kind}s of test and train are 0 to {n - 1}, but .* 1 to {n}: {WORDS}"
             with pytest.raises(rm.InputError, match=message):
                 rm.evaluate(source, positions)
-            kept = rm.evaluate(source, positions, shifted_ids="kept")
-            assert kept.protocol.shifted_ids == "kept"
-    right = rm.Factors(USERS, ITEMS, user_ids=named(POSITIONS[0]), item_ids=named(POSITIONS[1]))
-    wrong = sources(named(POSITIONS[0]), named(FROM_ONE[1]))["Scores"]
+            result = rm.evaluate(source, positions, shifted_ids="kept")
+            assert result.protocol.shifted_ids == "kept"
+    right = rm.Factors(
+        USERS, ITEMS, user_ids=model_with_ids(POSITIONS[0]), item_ids=model_with_ids(POSITIONS[1])
+    )
+    wrong = sources(model_with_ids(POSITIONS[0]), model_with_ids(FROM_ONE[1]))["Scores"]
     from_one = TEST.with_columns(pl.col("user", "item").cast(type_of))
     with pytest.raises(rm.InputError, match=f"have no user 0, and have user {N_USERS}: {WORDS}"):
         rm.evaluate(wrong, from_one)
     # Positions are not suspected if the model knows the item that is missing from test and train.
-    assert rm.evaluate(right, positions.filter(pl.col("item") != written(0))).mean()
+    assert rm.evaluate(right, positions.filter(pl.col("item") != type_of_ids(0))).mean()
 
 
 @pytest.mark.filterwarnings("ignore::recometer.DataWarning")

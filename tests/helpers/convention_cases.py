@@ -33,8 +33,8 @@ def number(value: Any) -> float | None:
         return None
     if isinstance(value, int | float):
         return float(value)
-    known = {"NaN": np.nan, "Infinity": np.inf, "-Infinity": -np.inf}
-    return known.get(value)
+    special = {"NaN": np.nan, "Infinity": np.inf, "-Infinity": -np.inf}
+    return special.get(value)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Cases:
         kind, _, minus = kind.partition(" without ")
         text = kind.endswith(" as text")
         kind = kind.removesuffix(" as text")
-        found = {}
+        rows_of_users = {}
         binary = kind.endswith("binary")
         kind = kind.removesuffix("binary").strip() or "judged"
         for user, facts in self.users.items():
@@ -101,24 +101,24 @@ class Cases:
                 rows = {item: g for item, g in rows.items() if g > 0}
             if user in minus.split() or (not rows and kind in ("judged", "positive")):
                 continue
-            found[user] = {
+            rows_of_users[user] = {
                 str(item) if text else item: min(g, 1.0) if binary else g
                 for item, g in rows.items()
             }
-        return found
+        return rows_of_users
 
     def lists(self, kind: str) -> dict[str, dict[Any, float]]:
         text = kind.endswith(" as text")
         depth = 10 if kind.startswith("top10") else None
-        found = {}
+        lists_of_users = {}
         for user, facts in self.users.items():
             ranking = facts["ranking"][:depth]
             if ranking:
-                found[user] = {
+                lists_of_users[user] = {
                     str(item) if text else item: (20 - place) / 20
                     for place, item in enumerate(ranking)
                 }
-        return found
+        return lists_of_users
 
     def scores(self, kind: str) -> rm.Scores:
         matrix = np.array([facts["score_row"] for facts in self.users.values()])
@@ -241,9 +241,9 @@ TORCHMETRICS = re.compile(r"(\w+)(?:\(top_k, empty_target_action=(\w+)\))?")
 def _torchmetrics(record: Record) -> Ask | None:
     name, action = record["impl"], "neg"
     if "empty_target_action" in name:
-        found = TORCHMETRICS.fullmatch(name)
-        assert found
-        name, action = found[1], found[2]
+        match = TORCHMETRICS.fullmatch(name)
+        assert match
+        name, action = match[1], match[2]
     empty = {"neg": 0.0, "pos": 1.0, "skip": "undefined"}[action]
     rules: tuple[tuple[str, Any], ...] = () if action == "neg" else (("no_relevant", empty),)
     # Its empty_target_action only affects users without irrelevant items, which do not occur here.
@@ -303,14 +303,14 @@ def _cornac(record: Record) -> Ask | None:
         )
     if name.startswith("ranking_eval"):
         words = name.split()
-        without = words[1] == "WITHOUT"
-        metric = words[3] if without else words[1]
+        excluded = words[1] == "WITHOUT"
+        metric = words[3] if excluded else words[1]
         padded = "exclude_unknowns=False" in name
         return Ask(
             "cornac",
             metric,
             "matrix padded" if padded else "matrix unseen",
-            "positive without u4" if without else "positive",
+            "positive without u4" if excluded else "positive",
             (("unknown_items", "misses"),) if padded else (),
         )
     return None
@@ -330,8 +330,8 @@ def _rexmex(record: Record) -> Ask | None:
     name = record["impl"].split()[0]
     if name.startswith("normalized"):
         user = record["impl"].split()[1]  # the name of the only user in the call
-        others = " ".join(f"u{n}" for n in range(9) if f"u{n}" != user)
-        return Ask("rexmex", name, "matrix", f"judged without {others}")
+        other_users = " ".join(f"u{n}" for n in range(9) if f"u{n}" != user)
+        return Ask("rexmex", name, "matrix", f"judged without {other_users}")
     if name == "mean_reciprocal_rank":
         return Ask("rexmex", name, record["source"])
     return Ask("rexmex", _at(name, record), record["source"])
@@ -404,10 +404,10 @@ def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
         return _padded_with_minus_one()
     if name not in cases.mini and name != "equal_ranks":
         return None
-    asked = _mini_ask(record)
-    if asked is None:
+    call = _mini_ask(record)
+    if call is None:
         return None
-    protocol, metric, rules = asked
+    protocol, metric, rules = call
     if name == "equal_ranks":
         return _equal_ranks(protocol, metric)
     case = cases.mini[name]
@@ -416,7 +416,7 @@ def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
     if name == "graded_order":
         truth = {str(item): gain for item, gain in case["rel_order"]}
     if name == "dup_truth":
-        return _repeated_truth(case, *asked)
+        return _repeated_truth(case, *call)
     test: dict[Any, float] = {int(item): float(gain) for item, gain in truth.items()}
     if record["relevance"] == "binary" and name == "neg_rel" and record["library"] != "lenskit":
         test = {item: 1.0 for item, gain in test.items() if gain > 0}
@@ -595,11 +595,13 @@ def _tied(case: Mapping[str, Any], record: Record) -> tuple[Any, str] | None:
     impl = record["impl"]
     if impl.startswith("PrecisionTopK"):
         return _all_relevant(case)
-    known = RANKS.get((record["library"], impl.replace("un", "").replace(", input reversed", "")))
-    if known is None:
+    ranks_and_rule = RANKS.get(
+        (record["library"], impl.replace("un", "").replace(", input reversed", ""))
+    )
+    if ranks_and_rule is None:
         return None
     reverse = "reversed" in impl or "unsorted" in impl
-    protocol, metric, place_of = known
+    protocol, metric, place_of = ranks_and_rule
     n = len(case["items"])
     metric = metric.format(last=n - 1, all=n)
     text = protocol in ("trec_eval", "ir_measures")

@@ -33,62 +33,64 @@ def rules_of(convention: str | rm.Protocol) -> rm.Protocol:
     """Return the rules of a convention."""
     if isinstance(convention, rm.Protocol):
         return convention
-    found = find(convention)
-    assert found is not None
-    return found.protocol
+    known_convention = find(convention)
+    assert known_convention is not None
+    return known_convention.protocol
 
 
 def evaluate(convention: str | rm.Protocol, case: str, metric: str) -> rm.Evaluation:
     """Evaluate a case of the file, where "binary" and "all items" are variants of "lists"."""
-    given: dict[str, Any] = CASES["lists" if case in ("binary", "all items") else case]
-    asked: dict[str, Any] = {"metrics": metric, "protocol": convention}
+    content: dict[str, Any] = CASES["lists" if case in ("binary", "all items") else case]
+    arguments: dict[str, Any] = {"metrics": metric, "protocol": convention}
     if case in ("ratings", "labels"):
-        frame = pl.DataFrame({name: given[name] for name in ("user", "item", "rating", "score")})
+        frame = pl.DataFrame({name: content[name] for name in ("user", "item", "rating", "score")})
         # Some conventions have a fixed threshold, and then accept no other one.
-        said = isinstance(rules_of(convention).relevant_from, float)
-        threshold = None if said else given["threshold"]
+        has_own_threshold = isinstance(rules_of(convention).relevant_from, float)
+        threshold = None if has_own_threshold else content["threshold"]
         pairs = rm.Pairs(frame, rating="rating", score="score", threshold=threshold)
-        return rm.evaluate(pairs, **asked)
+        return rm.evaluate(pairs, **arguments)
     if case == "repeated":
-        rows = [("user", item) for item in given["test"]]
+        rows = [("user", item) for item in content["test"]]
         frame = pl.DataFrame(rows, ["user", "item"], orient="row")
-        return rm.evaluate(rm.Lists({"user": given["list"]}), frame, **asked)
+        return rm.evaluate(rm.Lists({"user": content["list"]}), frame, **arguments)
     if case in ("scores", "queries"):
-        return rm.evaluate(rm.Scores(np.array(given["scores"])), np.array(given["test"]), **asked)
+        return rm.evaluate(
+            rm.Scores(np.array(content["scores"])), np.array(content["test"]), **arguments
+        )
     if case == "matrix":
-        scores, train, test = (np.array(given[name]) for name in ("scores", "train", "test"))
-        kinds = np.array(given["kinds"], bool)
-        asked["catalogue"] = rm.Catalogue(len(kinds), categories=kinds)
-        return rm.evaluate(rm.Scores(scores), test, train=train, **asked)
+        scores, train, test = (np.array(content[name]) for name in ("scores", "train", "test"))
+        kinds = np.array(content["kinds"], bool)
+        arguments["catalogue"] = rm.Catalogue(len(kinds), categories=kinds)
+        return rm.evaluate(rm.Scores(scores), test, train=train, **arguments)
     if case == "factors":
-        source = rm.Factors(np.array(given["users"]), np.array(given["items"]))
-        train, test = (np.array(given[name]) for name in ("train", "test"))
-        return rm.evaluate(source, test, train=train, **asked)
+        source = rm.Factors(np.array(content["users"]), np.array(content["items"]))
+        train, test = (np.array(content[name]) for name in ("train", "test"))
+        return rm.evaluate(source, test, train=train, **arguments)
     if case == "negative":
-        return rm.evaluate(rm.Lists(given["lists"]), given["test"], **asked)
-    test = given["test"]
+        return rm.evaluate(rm.Lists(content["lists"]), content["test"], **arguments)
+    test = content["test"]
     if case == "binary":
         test = {user: [item for item, gain in of.items() if gain] for user, of in test.items()}
-    source: Any = rm.Lists(given["lists"])
+    source: Any = rm.Lists(content["lists"])
     if case == "all items":
-        items, users = given["catalogue"]["item"], list(given["lists"])
-        scores = [[given["lists"][user].get(item, 0.1) for item in items] for user in users]
+        items, users = content["catalogue"]["item"], list(content["lists"])
+        scores = [[content["lists"][user].get(item, 0.1) for item in items] for user in users]
         source = rm.Scores(np.array(scores), user_ids=users, item_ids=items)
     return rm.evaluate(
         source,
         test,
-        train=given["train"],
-        baseline=rm.Lists(given["baseline"]),
+        train=content["train"],
+        baseline=rm.Lists(content["baseline"]),
         catalogue=rm.Catalogue(
-            pl.DataFrame(given["catalogue"]), categories="categories", features="size"
+            pl.DataFrame(content["catalogue"]), categories="categories", features="size"
         ),
-        **asked,
+        **arguments,
     )
 
 
-def our_value(result: rm.Evaluation, metric: str, which: str) -> float:
+def our_value(result: rm.Evaluation, metric: str, user: str) -> float:
     """Return recometer's value for a user, or over all users."""
-    if which == "mean":
+    if user == "mean":
         return result.mean()[metric]
     users = range(len(result)) if result.user_ids is None else result.user_ids.tolist()
-    return float(result[metric][[str(user) for user in users].index(which)])
+    return float(result[metric][[str(user) for user in users].index(user)])

@@ -22,7 +22,7 @@ ORDER_FREE = (
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """One order of a user's candidates, best first, with everything that metrics need."""
+    """One order of a user's candidates, best first, with all facts that metrics need."""
 
     rel: Sequence[int]  # 1 for each relevant candidate, otherwise 0
     gains: Sequence[float]  # the gain of each candidate; 0 if not judged
@@ -81,7 +81,7 @@ def by_definition(
         cut-off and no candidate is beyond it. Other rules for undefined values are ignored.
     """
     relevant = {item for item, gain in gains.items() if is_relevant(gain, relevant_from)}
-    one = Order(
+    ranking = Order(
         rel=[int(item in relevant) for item in order],
         gains=[gains.get(item, 0.0) for item in order],
         judged=[item in gains for item in order],
@@ -95,15 +95,17 @@ def by_definition(
     )
     if not relevant or not order:
         return math.nan
-    if metric.name in ORDER_FREE and (metric.cutoff is None or one.n <= metric.cutoff):
+    if metric.name in ORDER_FREE and (metric.cutoff is None or ranking.n <= metric.cutoff):
         return math.nan
-    if all(one.rel) and metric.name != "ndcg":
+    if all(ranking.rel) and metric.name != "ndcg":
         return math.nan
-    parameters = {name: one.default for name, one in METRICS[metric.name].parameters.items()}
+    parameters = {
+        name: parameter.default for name, parameter in METRICS[metric.name].parameters.items()
+    }
     parameters |= dict(metric.parameters)
     # Without a cut-off, metrics read all candidates and the unranked items after them.
-    k = one.n + len(gains) if metric.cutoff is None else metric.cutoff
-    return float(DEFINITIONS[metric.name](one, k, **parameters))
+    k = ranking.n + len(gains) if metric.cutoff is None else metric.cutoff
+    return float(DEFINITIONS[metric.name](ranking, k, **parameters))
 
 
 def judged_gains(case: RankingCase, user: int) -> dict[int, float]:
@@ -146,95 +148,103 @@ def _ratio(numerator: float, denominator: float) -> float:
     return numerator / denominator if denominator > 0 else 0.0
 
 
-def _precision(one: Order, k: int, denominator: str) -> float:
-    of = {"k": k, "list": min(k, one.n), "min": min(k, one.n_relevant)}
+def _precision(ranking: Order, k: int, denominator: str) -> float:
+    of = {"k": k, "list": min(k, ranking.n), "min": min(k, ranking.n_relevant)}
     of["least"] = min(of["list"], of["min"])
-    return one.hits(k) / of[denominator]
+    return ranking.hits(k) / of[denominator]
 
 
-def _recall(one: Order, k: int, denominator: str, weighted: bool) -> float:
-    positive = sorted((gain for gain in one.relevant_gains if gain > 0), reverse=True)
-    listed = [gain for gain, rel in zip(one.gains, one.rel, strict=True) if rel and gain > 0]
+def _recall(ranking: Order, k: int, denominator: str, weighted: bool) -> float:
+    positive = sorted((gain for gain in ranking.relevant_gains if gain > 0), reverse=True)
+    ranked_gains = [
+        gain for gain, rel in zip(ranking.gains, ranking.rel, strict=True) if rel and gain > 0
+    ]
     if weighted and not positive:
         return math.nan
-    if "gains" in denominator and not any(gain > 0 for gain in one.all_gains):
+    if "gains" in denominator and not any(gain > 0 for gain in ranking.all_gains):
         return math.nan
-    found = [gain for gain, rel in zip(one.gains[:k], one.rel, strict=False) if rel and gain > 0]
+    gains_of_hits = [
+        gain for gain, rel in zip(ranking.gains[:k], ranking.rel, strict=False) if rel and gain > 0
+    ]
     if weighted:
-        best = {"min": positive[:k], "list": listed}.get(denominator, positive)
-        return _ratio(sum(found), sum(best))
+        best = {"min": positive[:k], "list": ranked_gains}.get(denominator, positive)
+        return _ratio(sum(gains_of_hits), sum(best))
     if "gains" in denominator:
-        ranked, judged = _gains(one, "linear")
+        ranked, judged = _gains(ranking, "linear")
         total = sum(judged)
         if denominator == "min_gains":
-            total = min(total, one.n if one.whole else k)
+            total = min(total, ranking.n if ranking.whole else k)
         return sum(gain != 0 for gain in ranked[:k]) / total if total else 0.0
     of = {
-        "relevant": one.n_relevant,
-        "min": min(k, one.n_relevant),
-        "list": sum(one.rel),
+        "relevant": ranking.n_relevant,
+        "min": min(k, ranking.n_relevant),
+        "list": sum(ranking.rel),
     }
-    return _ratio(one.hits(k), of[denominator])
+    return _ratio(ranking.hits(k), of[denominator])
 
 
-def _f(one: Order, k: int, beta: float, denominator: str, empty: str) -> float:
-    places = min(k, one.n) if denominator == "list" else k
-    precision, recall = one.hits(k) / places, one.hits(k) / one.n_relevant
-    if not one.hits(k) and empty == "undefined":
+def _f(ranking: Order, k: int, beta: float, denominator: str, empty: str) -> float:
+    places = min(k, ranking.n) if denominator == "list" else k
+    precision, recall = ranking.hits(k) / places, ranking.hits(k) / ranking.n_relevant
+    if not ranking.hits(k) and empty == "undefined":
         return math.nan
     return _ratio((1 + beta**2) * precision * recall, beta**2 * precision + recall)
 
 
-def _rr(one: Order, k: int, all: bool, graded: bool) -> float:
+def _rr(ranking: Order, k: int, all: bool, graded: bool) -> float:
     if graded:
-        if not any(gain > 0 for gain in one.relevant_gains):
+        if not any(gain > 0 for gain in ranking.relevant_gains):
             return math.nan
-        gains = [(rank, one.gains[rank - 1]) for rank in one.ranks() if rank <= k]
+        gains = [(rank, ranking.gains[rank - 1]) for rank in ranking.ranks() if rank <= k]
         return max((1 / (rank * gain) for rank, gain in gains if gain > 0), default=0.0)
-    within = [1 / rank for rank in one.ranks() if rank <= k]
+    within = [1 / rank for rank in ranking.ranks() if rank <= k]
     if all:
-        return sum(within) / one.n_relevant
+        return sum(within) / ranking.n_relevant
     return max(within, default=0.0)
 
 
-def _precision_sum(one: Order, k: int) -> float:
-    return sum(one.hits(rank) / rank for rank in one.ranks() if rank <= k)
+def _precision_sum(ranking: Order, k: int) -> float:
+    return sum(ranking.hits(rank) / rank for rank in ranking.ranks() if rank <= k)
 
 
-def _missing(one: Order, k: int) -> int:
+def _missing(ranking: Order, k: int) -> int:
     """Return by how many places the ranking is shorter than k."""
-    return 0 if one.whole else max(k - one.n, 0)
+    return 0 if ranking.whole else max(k - ranking.n, 0)
 
 
-def _ap(one: Order, k: int, denominator: str, repeat_last: bool, by_place: bool) -> float:
+def _ap(ranking: Order, k: int, denominator: str, repeat_last: bool, by_place: bool) -> float:
     # `by_place` makes no difference here: in a single order, no two items share a place.
     of = {
-        "relevant": one.n_relevant,
-        "min": min(k, one.n_relevant),
-        "k": one.n if one.whole else k,
-        "hits": one.hits(k),
-        "list": min(one.n_relevant, k, one.n),
-        "listed": sum(one.rel),
+        "relevant": ranking.n_relevant,
+        "min": min(k, ranking.n_relevant),
+        "k": ranking.n if ranking.whole else k,
+        "hits": ranking.hits(k),
+        "list": min(ranking.n_relevant, k, ranking.n),
+        "listed": sum(ranking.rel),
     }
-    again = _missing(one, k) * one.rel[-1] * one.hits(one.n) / one.n if repeat_last else 0.0
-    return _ratio(_precision_sum(one, k) + again, of[denominator])
+    repeated = (
+        _missing(ranking, k) * ranking.rel[-1] * ranking.hits(ranking.n) / ranking.n
+        if repeat_last
+        else 0.0
+    )
+    return _ratio(_precision_sum(ranking, k) + repeated, of[denominator])
 
 
-def _roc_auc(one: Order, k: int, domain: str, negatives: str, one_kind: str) -> float:
+def _roc_auc(ranking: Order, k: int, domain: str, negatives: str, one_kind: str) -> float:
     if domain == "list":
-        rel = one.rel[:k]
+        rel = ranking.rel[:k]
         pairs = sum(rel) * (len(rel) - sum(rel))
-        without = {"share": float(sum(rel) > 0), "zero": 0.0, "undefined": math.nan}
-        return _pairs(rel) / pairs if pairs else without[one_kind]
+        without_pairs = {"share": float(sum(rel) > 0), "zero": 0.0, "undefined": math.nan}
+        return _pairs(rel) / pairs if pairs else without_pairs[one_kind]
     # Training items follow after all ranked items.
-    extra = {"candidates": 0, "all": one.n_excluded, "padded": 1}[negatives]
+    extra = {"candidates": 0, "all": ranking.n_excluded, "padded": 1}[negatives]
     if domain == "extended":
-        known = [*one.rel, *[0] * extra][:k]
-        beyond = one.n + extra - sum(one.rel) - known.count(0)
-        right = _pairs(known) + (sum(known) + one.n_relevant) / 2 * beyond
-        return _ratio(right, one.n_relevant * (one.n - sum(one.rel) + extra))
-    right = _pairs([*one.rel, *[0] * extra])
-    return _ratio(right, one.n_relevant * (one.n - sum(one.rel) + extra))
+        padded = [*ranking.rel, *[0] * extra][:k]
+        beyond = ranking.n + extra - sum(ranking.rel) - padded.count(0)
+        right = _pairs(padded) + (sum(padded) + ranking.n_relevant) / 2 * beyond
+        return _ratio(right, ranking.n_relevant * (ranking.n - sum(ranking.rel) + extra))
+    right = _pairs([*ranking.rel, *[0] * extra])
+    return _ratio(right, ranking.n_relevant * (ranking.n - sum(ranking.rel) + extra))
 
 
 def _pairs(rel: Sequence[int]) -> int:
@@ -242,107 +252,117 @@ def _pairs(rel: Sequence[int]) -> int:
     return sum(rel[above] > rel[below] for above in range(n) for below in range(above + 1, n))
 
 
-def _pr_auc(one: Order, k: int, rule: str) -> float:
+def _pr_auc(ranking: Order, k: int, rule: str) -> float:
     if rule != "trapezoid":
-        return _precision_sum(one, one.n) / one.n_relevant
+        return _precision_sum(ranking, ranking.n) / ranking.n_relevant
     area = 0.0
-    for rank in one.ranks():
-        before = one.hits(rank - 1) / (rank - 1) if rank > 1 else 1.0
-        area += (before + one.hits(rank) / rank) / 2 / one.n_relevant
+    for rank in ranking.ranks():
+        before = ranking.hits(rank - 1) / (rank - 1) if rank > 1 else 1.0
+        area += (before + ranking.hits(rank) / rank) / 2 / ranking.n_relevant
     return area
 
 
-def _partial_auc(one: Order, k: int, denominator: str, negatives: str) -> float:
-    others = [rank for rank, hit in enumerate(one.rel, 1) if not hit][:k]
+def _partial_auc(ranking: Order, k: int, denominator: str, negatives: str) -> float:
+    negative_ranks = [rank for rank, hit in enumerate(ranking.rel, 1) if not hit][:k]
     if negatives == "k":
-        others += [one.n + 1] * (k - len(others))
-    paired = min(k, one.n_relevant) if denominator == "min" else one.n_relevant
-    right = sum(rank < other for rank in one.ranks()[:paired] for other in others)
-    return right / (paired * len(others))
+        negative_ranks += [ranking.n + 1] * (k - len(negative_ranks))
+    paired = min(k, ranking.n_relevant) if denominator == "min" else ranking.n_relevant
+    right = sum(
+        rank < negative_rank
+        for rank in ranking.ranks()[:paired]
+        for negative_rank in negative_ranks
+    )
+    return right / (paired * len(negative_ranks))
 
 
-def _mean_precision(one: Order, k: int, stop: str) -> float:
+def _mean_precision(ranking: Order, k: int, stop: str) -> float:
     if stop == "last":
-        k = max((rank for rank in one.ranks() if rank <= k), default=0)
-    return _ratio(sum(one.hits(j) / j for j in range(1, k + 1)), k)
+        k = max((rank for rank in ranking.ranks() if rank <= k), default=0)
+    return _ratio(sum(ranking.hits(j) / j for j in range(1, k + 1)), k)
 
 
-def _mean_recall(one: Order, k: int, over: str, repeat_last: bool) -> float:
+def _mean_recall(ranking: Order, k: int, over: str, repeat_last: bool) -> float:
     if over == "places":
-        return sum(one.hits(j) for j in range(1, k + 1)) / (k * one.n_relevant)
-    found = sum(one.hits(rank) for rank in one.ranks() if rank <= k)
-    again = _missing(one, k) * one.rel[-1] * one.hits(one.n) if repeat_last else 0
-    counted = min(k, one.n_relevant) if over == "first" else one.n_relevant
-    return (found + again) / (one.n_relevant * counted)
+        return sum(ranking.hits(j) for j in range(1, k + 1)) / (k * ranking.n_relevant)
+    total_hits = sum(ranking.hits(rank) for rank in ranking.ranks() if rank <= k)
+    repeated = (
+        _missing(ranking, k) * ranking.rel[-1] * ranking.hits(ranking.n) if repeat_last else 0
+    )
+    n_counted = min(k, ranking.n_relevant) if over == "first" else ranking.n_relevant
+    return (total_hits + repeated) / (ranking.n_relevant * n_counted)
 
 
-def _ncrr(one: Order, k: int) -> float:
-    best = sum(1 / j for j in range(1, min(k, one.n_relevant) + 1))
-    return sum(1 / rank for rank in one.ranks() if rank <= k) / best
+def _ncrr(ranking: Order, k: int) -> float:
+    best = sum(1 / j for j in range(1, min(k, ranking.n_relevant) + 1))
+    return sum(1 / rank for rank in ranking.ranks() if rank <= k) / best
 
 
-def _mean_rank(one: Order, k: int) -> float:
-    missing = range(one.n + 1, one.n + one.n_relevant - sum(one.rel) + 1)
-    return sum([*one.ranks(), *missing]) / one.n_relevant
+def _mean_rank(ranking: Order, k: int) -> float:
+    missing = range(ranking.n + 1, ranking.n + ranking.n_relevant - sum(ranking.rel) + 1)
+    return sum([*ranking.ranks(), *missing]) / ranking.n_relevant
 
 
-def _percentile_rank(one: Order, k: int, weighted: bool) -> float:
+def _percentile_rank(ranking: Order, k: int, weighted: bool) -> float:
     if not weighted:
-        places = [(rank - 1) / (one.n - 1) for rank in one.ranks()]
-        return (sum(places) + one.n_relevant - len(places)) / one.n_relevant
-    weights = [gain for gain in one.relevant_gains if gain > 0]
+        places = [(rank - 1) / (ranking.n - 1) for rank in ranking.ranks()]
+        return (sum(places) + ranking.n_relevant - len(places)) / ranking.n_relevant
+    weights = [gain for gain in ranking.relevant_gains if gain > 0]
     if not weights:
         return math.nan
-    ranked = [(rank, one.gains[rank - 1]) for rank in one.ranks() if one.gains[rank - 1] > 0]
-    places = [gain * (rank - 1) / (one.n - 1) for rank, gain in ranked]
+    ranked = [
+        (rank, ranking.gains[rank - 1]) for rank in ranking.ranks() if ranking.gains[rank - 1] > 0
+    ]
+    places = [gain * (rank - 1) / (ranking.n - 1) for rank, gain in ranked]
     missing = sum(weights) - sum(gain for _, gain in ranked)
     return (sum(places) + missing) / sum(weights)
 
 
-def _bpref(one: Order, k: int, negatives: str) -> float:
+def _bpref(ranking: Order, k: int, negatives: str) -> float:
     least = 0.0 if negatives == "unjudged" else -math.inf
-    others = list(one.all_gains)
-    for gain in one.relevant_gains:
-        others.remove(gain)
-    limit = min(one.n_relevant, sum(gain >= least for gain in others))
+    other_gains = list(ranking.all_gains)
+    for gain in ranking.relevant_gains:
+        other_gains.remove(gain)
+    limit = min(ranking.n_relevant, sum(gain >= least for gain in other_gains))
     value = 0.0
-    for rank in one.ranks():
+    for rank in ranking.ranks():
         above = range(rank - 1)
-        wrong = sum(one.judged[j] and not one.rel[j] and one.gains[j] >= least for j in above)
-        value += 1 - (min(wrong, one.n_relevant) / limit if wrong else 0)
-    return value / one.n_relevant
+        wrong = sum(
+            ranking.judged[j] and not ranking.rel[j] and ranking.gains[j] >= least for j in above
+        )
+        value += 1 - (min(wrong, ranking.n_relevant) / limit if wrong else 0)
+    return value / ranking.n_relevant
 
 
-def _table(one: Order, k: int, unbounded: bool = False) -> tuple[int, int, int, int]:
+def _table(ranking: Order, k: int, unbounded: bool = False) -> tuple[int, int, int, int]:
     """Count true positives, false positives, false negatives, true negatives."""
-    found = one.hits(k)
-    missed = (one.n_relevant if unbounded else sum(one.rel)) - found
-    return found, k - found, missed, one.n - k - missed
+    hits = ranking.hits(k)
+    missed = (ranking.n_relevant if unbounded else sum(ranking.rel)) - hits
+    return hits, k - hits, missed, ranking.n - k - missed
 
 
-def _fallout(one: Order, k: int) -> float:
-    _, wrong, _, right = _table(one, k)
+def _fallout(ranking: Order, k: int) -> float:
+    _, wrong, _, right = _table(ranking, k)
     return wrong / (wrong + right)
 
 
-def _accuracy(one: Order, k: int, unbounded: bool) -> float:
-    hits, _, _, rejections = _table(one, k, unbounded)
-    return (hits + rejections) / one.n
+def _accuracy(ranking: Order, k: int, unbounded: bool) -> float:
+    hits, _, _, rejections = _table(ranking, k, unbounded)
+    return (hits + rejections) / ranking.n
 
 
-def _mcc(one: Order, k: int, unbounded: bool) -> float:
-    tp, fp, fn, tn = _table(one, k, unbounded)
+def _mcc(ranking: Order, k: int, unbounded: bool) -> float:
+    tp, fp, fn, tn = _table(ranking, k, unbounded)
     square = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
     return _ratio(tp * tn - fp * fn, math.sqrt(square)) if square >= 0 else math.nan
 
 
-def _gain(one: Order, kind: str, value: float, relevant: bool) -> float:
+def _gain(ranking: Order, kind: str, value: float, relevant: bool) -> float:
     if kind == "binary":
         return float(relevant)
     if kind == "shifted":
-        threshold = one.relevant_from if isinstance(one.relevant_from, float) else 1
+        threshold = ranking.relevant_from if isinstance(ranking.relevant_from, float) else 1
         return 2 ** (value - threshold + 1) - 1 if relevant else 0.0
-    if kind == "positive" or one.negative_gains == "zero":
+    if kind == "positive" or ranking.negative_gains == "zero":
         value = max(value, 0.0)
     return two_to_less_one(value) if kind == "exponential" else value
 
@@ -367,60 +387,63 @@ def _log2(value: float) -> float:
     return -math.inf if value == 0 else math.nan
 
 
-def _gains(one: Order, kind: str) -> tuple[list[float], list[float]]:
+def _gains(ranking: Order, kind: str) -> tuple[list[float], list[float]]:
     """Return the gains in the order of the ranking, and the gains of all judged items."""
     ranked = [
-        _gain(one, kind, value, bool(rel)) if judged else 0.0
-        for value, rel, judged in zip(one.gains, one.rel, one.judged, strict=True)
+        _gain(ranking, kind, value, bool(rel)) if judged else 0.0
+        for value, rel, judged in zip(ranking.gains, ranking.rel, ranking.judged, strict=True)
     ]
     judged = [
-        _gain(one, kind, value, is_relevant(value, one.relevant_from)) for value in one.all_gains
+        _gain(ranking, kind, value, is_relevant(value, ranking.relevant_from))
+        for value in ranking.all_gains
     ]
     return ranked, judged
 
 
-def _dcg(one: Order, k: int, gain: str, discount: str) -> float:
-    ranked, judged = _gains(one, gain)
+def _dcg(ranking: Order, k: int, gain: str, discount: str) -> float:
+    ranked, judged = _gains(ranking, gain)
     if not any(value > 0 for value in judged):
         return math.nan
     return _discounted(ranked[:k], discount)
 
 
-def _ndcg(one: Order, k: int, gain: str, discount: str, ideal: str, within: str) -> float:
+def _ndcg(ranking: Order, k: int, gain: str, discount: str, ideal: str, within: str) -> float:
     if within != "k":
-        k = min(k, one.n_relevant if within == "possible" else one.n)
-    ranked, judged = _gains(one, gain)
+        k = min(k, ranking.n_relevant if within == "possible" else ranking.n)
+    ranked, judged = _gains(ranking, gain)
     best = sorted((value for value in judged if value > 0), reverse=True)
     if not best:
         return math.nan
     if ideal == "k":
         best = best[:1] * k
     elif ideal == "sum":
-        n = min(int(sum(judged)), one.n if one.whole else k)
+        n = min(int(sum(judged)), ranking.n if ranking.whole else k)
         best = [1.0] * max(k + 1 + n if n < 0 else n, 1)
     elif ideal == "signed":
         best = sorted(judged, reverse=True)
     elif ideal == "list":
         best = sorted((value for value in ranked if value > 0), reverse=True)
-    most = _discounted(best[:k], discount)
-    return most if math.isnan(most) else _ratio(_discounted(ranked[:k], discount), most)
+    ideal_dcg = _discounted(best[:k], discount)
+    return (
+        ideal_dcg if math.isnan(ideal_dcg) else _ratio(_discounted(ranked[:k], discount), ideal_dcg)
+    )
 
 
-def _rbp(one: Order, k: int, p: float, graded: bool, max_gain: float | None) -> float:
-    rates: Sequence[float] = one.rel
+def _rbp(ranking: Order, k: int, p: float, graded: bool, max_gain: float | None) -> float:
+    rates: Sequence[float] = ranking.rel
     if graded:
-        if not any(gain > 0 for gain in one.all_gains):
+        if not any(gain > 0 for gain in ranking.all_gains):
             return math.nan
-        largest = max(one.all_gains) if max_gain is None else max_gain
-        rates = [min(max(gain, 0), largest) / largest for gain in one.gains]
+        largest = max(ranking.all_gains) if max_gain is None else max_gain
+        rates = [min(max(gain, 0), largest) / largest for gain in ranking.gains]
     return (1 - p) * sum(rate * p ** (j - 1) for j, rate in enumerate(rates[:k], 1))
 
 
-def _err(one: Order, k: int, max_gain: float) -> float:
-    if not any(gain > 0 for gain in one.all_gains):
+def _err(ranking: Order, k: int, max_gain: float) -> float:
+    if not any(gain > 0 for gain in ranking.all_gains):
         return math.nan
     value, unsatisfied = 0.0, 1.0
-    for rank, gain in enumerate(one.gains[:k], 1):
+    for rank, gain in enumerate(ranking.gains[:k], 1):
         content = (2 ** min(max(gain, 0), max_gain) - 1) / 2**max_gain
         value += unsatisfied * content / rank
         unsatisfied *= 1 - content
@@ -433,31 +456,33 @@ def _weights(gains: Iterable[float], propensity: str, power: float | None) -> li
     return [(1 + abs(gain)) ** exponent for gain in gains]
 
 
-def _ips(one: Order, k: int, discount: bool, **given: Any) -> float:
-    hits = zip(one.rel[:k], _weights(one.gains, **given), strict=False)
+def _ips(ranking: Order, k: int, discount: bool, **parameters: Any) -> float:
+    hits = zip(ranking.rel[:k], _weights(ranking.gains, **parameters), strict=False)
     return sum(
         rel * weight / (math.log2(j + 1) if discount else 1)
         for j, (rel, weight) in enumerate(hits, 1)
     )
 
 
-def _snips(one: Order, k: int, discount: bool, **given: Any) -> float:
-    return _ips(one, k, discount, **given) / sum(_weights(one.relevant_gains, **given))
+def _snips(ranking: Order, k: int, discount: bool, **parameters: Any) -> float:
+    return _ips(ranking, k, discount, **parameters) / sum(
+        _weights(ranking.relevant_gains, **parameters)
+    )
 
 
 DEFINITIONS: dict[str, Callable[..., float]] = {
     "precision": _precision,
-    "tprecision": lambda one, k: one.hits(k) / min(k, one.n_relevant),
+    "tprecision": lambda ranking, k: ranking.hits(k) / min(k, ranking.n_relevant),
     "recall": _recall,
     "f": _f,
-    "hit": lambda one, k: float(one.hits(k) > 0),
-    "hits": lambda one, k: float(one.hits(k)),
+    "hit": lambda ranking, k: float(ranking.hits(k) > 0),
+    "hits": lambda ranking, k: float(ranking.hits(k)),
     "rr": _rr,
     "ap": _ap,
-    "tap": lambda one, k: _precision_sum(one, k) / min(k, one.n_relevant),
+    "tap": lambda ranking, k: _precision_sum(ranking, k) / min(k, ranking.n_relevant),
     "mean_precision": _mean_precision,
     "mean_recall": _mean_recall,
-    "rprecision": lambda one, k: one.hits(min(k, one.n_relevant)) / one.n_relevant,
+    "rprecision": lambda ranking, k: ranking.hits(min(k, ranking.n_relevant)) / ranking.n_relevant,
     "ncrr": _ncrr,
     "dcg": _dcg,
     "ndcg": _ndcg,
@@ -472,8 +497,10 @@ DEFINITIONS: dict[str, Callable[..., float]] = {
     "roc_auc": _roc_auc,
     "partial_auc": _partial_auc,
     "pr_auc": _pr_auc,
-    "ips_recall": lambda one, k, **given: _ips(one, k, False, **given) / one.n_relevant,
-    "ips_dcg": lambda one, k, **given: _ips(one, k, True, **given),
-    "snips_recall": lambda one, k, **given: _snips(one, k, False, **given),
-    "snips_dcg": lambda one, k, **given: _snips(one, k, True, **given),
+    "ips_recall": lambda ranking, k, **parameters: (
+        _ips(ranking, k, False, **parameters) / ranking.n_relevant
+    ),
+    "ips_dcg": lambda ranking, k, **parameters: _ips(ranking, k, True, **parameters),
+    "snips_recall": lambda ranking, k, **parameters: _snips(ranking, k, False, **parameters),
+    "snips_dcg": lambda ranking, k, **parameters: _snips(ranking, k, True, **parameters),
 }

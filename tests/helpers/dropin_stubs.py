@@ -19,8 +19,8 @@ FOLDER = Path(recometer.compat.__path__[0])
 
 def names() -> list[str]:
     """Return the names of the drop-ins that make their functions from tables."""
-    found = sorted(FOLDER.glob("[!_]*.py"))
-    return [path.stem for path in found if "_rows import" in path.read_text(encoding="utf-8")]
+    paths = sorted(FOLDER.glob("[!_]*.py"))
+    return [path.stem for path in paths if "_rows import" in path.read_text(encoding="utf-8")]
 
 
 def stub_of(name: str) -> str:
@@ -28,7 +28,7 @@ def stub_of(name: str) -> str:
     module = importlib.import_module(f"recometer.compat.{name}")
     tree = ast.parse(inspect.getsource(module))
     functions = [_shown(tree, public, getattr(module, public)) for public in module.__all__]
-    used = {one.id for part in functions for one in ast.walk(part) if isinstance(one, ast.Name)}
+    used = {node.id for part in functions for node in ast.walk(part) if isinstance(node, ast.Name)}
     aliases = [
         node
         for node in tree.body
@@ -36,7 +36,7 @@ def stub_of(name: str) -> str:
         and isinstance(node.target, ast.Name)
         and node.target.id in used
     ]
-    used |= {one.id for part in aliases for one in ast.walk(part) if isinstance(one, ast.Name)}
+    used |= {node.id for part in aliases for node in ast.walk(part) if isinstance(node, ast.Name)}
     imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
     for node in imports:
         node.names = [alias for alias in node.names if alias.name in used]
@@ -47,20 +47,20 @@ def stub_of(name: str) -> str:
 def _shown(tree: ast.Module, name: str, function: Any) -> ast.FunctionDef:
     """Return the definition of a public function, with its own name, defaults and docstring."""
     line = function.__code__.co_firstlineno
-    shown = next(
+    definition = next(
         node
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef)
-        and line in (node.lineno, *(one.lineno for one in node.decorator_list))
+        and line in (node.lineno, *(decorator.lineno for decorator in node.decorator_list))
     )
     # Copy the definition, since several functions share it.
-    shown = ast.parse(textwrap.dedent(ast.unparse(shown))).body[0]
-    assert isinstance(shown, ast.FunctionDef)
-    shown.name, shown.decorator_list = name, []
-    shown.args.defaults = [ast.Constant(default) for default in function.__defaults__ or ()]
+    definition = ast.parse(textwrap.dedent(ast.unparse(definition))).body[0]
+    assert isinstance(definition, ast.FunctionDef)
+    definition.name, definition.decorator_list = name, []
+    definition.args.defaults = [ast.Constant(default) for default in function.__defaults__ or ()]
     doc = textwrap.indent(inspect.cleandoc(function.__doc__), "    ").lstrip()
-    shown.body = [ast.Expr(ast.Constant(doc + "\n    " * ("\n" in doc)))]
-    return shown
+    definition.body = [ast.Expr(ast.Constant(doc + "\n    " * ("\n" in doc)))]
+    return definition
 
 
 if __name__ == "__main__":

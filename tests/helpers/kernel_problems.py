@@ -59,45 +59,68 @@ def of_vectors(
     users, items = (draw(-4, 4, n, n_factors).astype(dtype) for n in (n_users, n_items))
     if number % 4 > 1:  # gives every user scores that are not finite
         items[draw(0, n_items - 1, 3), 0] = np.nan, np.inf, -np.inf
-    own: dict[str, Any] = {"users": users, "items": items, "bias": None, "rows": None}
+    factors: dict[str, Any] = {"users": users, "items": items, "bias": None, "rows": None}
     if number % 2:
-        own |= {"bias": draw(-4, 4, n_items).astype(dtype), "rows": draw.order(n_items)}
+        factors |= {"bias": draw(-4, 4, n_items).astype(dtype), "rows": draw.order(n_items)}
     picked = draw.order(n_users, n_items)[:, :4].astype(np.int32)  # 2 excluded, 2 judged
     excluded, judged = (np.sort(part, axis=1).ravel() for part in (picked[:, :2], picked[:, 2:]))
     indptr = np.arange(0, 2 * n_users + 1, 2)
     common = {"excluded_indptr": indptr, "excluded": excluded, "nan_rule": rule}
     scores = np.zeros(2 * n_users, dtype)
-    yield "score_items", {**own, "indptr": indptr, "listed": judged, "scores": scores}
+    yield "score_items", {**factors, "indptr": indptr, "listed": judged, "scores": scores}
 
     scores = scores.copy()
-    kernel_twin.score_items(**own, indptr=indptr, listed=judged, scores=scores)
+    kernel_twin.score_items(**factors, indptr=indptr, listed=judged, scores=scores)
     if rule != NanRule.UNDEFINED:
         scores[np.isnan(scores)] = np.inf if rule == NanRule.FIRST else -np.inf
-    counted = {"judged_indptr": indptr, "judged": judged, "judged_scores": scores, "limit": None}
-    counted |= {name: np.zeros(2 * n_users, np.int64) for name in ("above", "tied", "before")}
-    listed = {"order": order, "keys": draw(0, 2**62, n_users).astype(np.uint64)}
-    listed |= {"top_scores": np.zeros((n_users, 5), dtype), "n": np.zeros(n_users, np.int64)}
-    listed |= {"top_items": np.full((n_users, 5), -1, np.int32), "left": np.zeros(n_users, int)}
+    judged_arrays = {
+        "judged_indptr": indptr,
+        "judged": judged,
+        "judged_scores": scores,
+        "limit": None,
+    }
+    judged_arrays |= {name: np.zeros(2 * n_users, np.int64) for name in ("above", "tied", "before")}
+    list_arrays = {"order": order, "keys": draw(0, 2**62, n_users).astype(np.uint64)}
+    list_arrays |= {"top_scores": np.zeros((n_users, 5), dtype), "n": np.zeros(n_users, np.int64)}
+    list_arrays |= {
+        "top_items": np.full((n_users, 5), -1, np.int32),
+        "left": np.zeros(n_users, int),
+    }
     common["flags"] = np.zeros(n_users, np.uint32)
-    whole = {"first": 0, "last": n_items, "check": True, "finished": np.zeros(n_users, np.uint8)}
-    yield "rank_factors", {**own, **OWN_ORDER, **common, **counted, **whole}
+    all_items = {
+        "first": 0,
+        "last": n_items,
+        "check": True,
+        "finished": np.zeros(n_users, np.uint8),
+    }
+    yield "rank_factors", {**factors, **OWN_ORDER, **common, **judged_arrays, **all_items}
 
     infinite = np.full(n_items, np.inf), np.full(n_users, np.inf)
     yield (
         "top_factors",
-        {**own, **in_order(draw.order(n_items), *infinite), **common, **listed, **whole},
+        {
+            **factors,
+            **in_order(draw.order(n_items), *infinite),
+            **common,
+            **list_arrays,
+            **all_items,
+        },
     )
 
     columns = draw.order(n_items) if number % 2 else None
-    given = draw(-4, 4, n_users, n_items).astype(dtype)
+    distinct_scores = draw(-4, 4, n_users, n_items).astype(dtype)
     cells = np.repeat(np.arange(n_users), 2), judged if columns is None else columns[judged]
-    scores = given[cells]
+    scores = distinct_scores[cells]
     for value in (np.nan, np.inf, -np.inf):
-        given[draw(0, 19, n_users, n_items) == 0] = value
-    given[cells] = scores
-    common |= {"scores": given, "columns": columns, "no_candidates": np.zeros(n_users, np.int64)}
-    yield "rank_scores", {**common, **counted, "judged_scores": scores}
-    yield "top_scores", {**common, **listed}
+        distinct_scores[draw(0, 19, n_users, n_items) == 0] = value
+    distinct_scores[cells] = scores
+    common |= {
+        "scores": distinct_scores,
+        "columns": columns,
+        "no_candidates": np.zeros(n_users, np.int64),
+    }
+    yield "rank_scores", {**common, **judged_arrays, "judged_scores": scores}
+    yield "top_scores", {**common, **list_arrays}
 
 
 def of_rows(draw: Draws) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -106,23 +129,23 @@ def of_rows(draw: Draws) -> Iterator[tuple[str, dict[str, Any]]]:
     indptr, judged = np.arange(0, n + 1, n // n_users), draw(-1, n_items - 1, n_users)
     scores = draw(0, 4, n).astype(float)
     scores[draw(0, 9, n) == 0] = np.nan
-    for given, rule, order in zip((scores, scores, None), NanRule, TieOrder, strict=True):
-        written = {name: np.zeros(n_users, int) for name in ("above", "tied", "before", "left")}
+    for list_scores, rule, order in zip((scores, scores, None), NanRule, TieOrder, strict=True):
+        outputs = {name: np.zeros(n_users, int) for name in ("above", "tied", "before", "left")}
         for name in ("given", "listed", "removed", "repeated"):
-            written[name] = np.zeros(n_users, np.int64)
-        rows = {"items": draw(-1, n_items - 1, n).astype(np.int32), "scores": given}
+            outputs[name] = np.zeros(n_users, np.int64)
+        rows = {"items": draw(-1, n_items - 1, n).astype(np.int32), "scores": list_scores}
         rows |= {"begin": indptr[:-1], "end": indptr[1:], "n_items": n_items, "order": order}
-        rows |= {"excluded_indptr": np.arange(n_users + 1), "input_order": given is None}
+        rows |= {"excluded_indptr": np.arange(n_users + 1), "input_order": list_scores is None}
         rows |= {"excluded": draw(0, n_items - 1, n_users).astype(np.int32), "nan_rule": rule}
         rows |= {"judged_indptr": np.arange(n_users + 1), "judged": judged.astype(np.int32)}
         rows |= {"keys": draw(0, 2**62, n_users).astype(np.uint64)}
         rows |= {"flags": np.zeros(n_users, np.uint32), "top": np.full((n_users, 4), -1, np.int32)}
-        yield "rank_lists", {**rows, **written}
+        yield "rank_lists", {**rows, **outputs}
     table = {"indptr": indptr, "above": draw(-1, 3, n), "before": draw(0, 2, n)}
     yield "best_first", {**table, "order": np.zeros(n, np.int64)}
     lengths = np.append(draw(0, 99, n) / 4, np.inf)
-    written = {"order": np.zeros(n + 1, np.int32), "bounds": np.zeros(n + 1)}
-    yield "longest_first", {"lengths": lengths, **written}
+    outputs = {"order": np.zeros(n + 1, np.int32), "bounds": np.zeros(n + 1)}
+    yield "longest_first", {"lengths": lengths, **outputs}
     place = np.sort(draw(0, 30, n_users, n // n_users)).ravel()
     sums = {"indptr": indptr, "place": place, "cutoffs": np.array([1, 5, 40])}
     sums["sums"] = np.zeros((3, n_users))
@@ -136,18 +159,20 @@ def of_rows(draw: Draws) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def solved() -> Iterator[Call]:
     """Yield the problems, and their arrays after a call of the twin."""
-    for name, given in problems():
-        after = {key: value.copy() for key, value in given.items() if isinstance(value, np.ndarray)}
+    for name, arguments in problems():
+        after = {
+            key: value.copy() for key, value in arguments.items() if isinstance(value, np.ndarray)
+        }
         with np.errstate(invalid="ignore"):
-            getattr(kernel_twin, name)(**{**given, **after})
-        yield name, given, after
+            getattr(kernel_twin, name)(**{**arguments, **after})
+        yield name, arguments, after
 
 
 def content() -> bytes:
     """Return the uncompressed contents of the file: all calls, with equal arrays stored once."""
     arrays: dict[str, int] = {}
 
-    def named(value: object) -> object:
+    def with_array_names(value: object) -> object:
         if isinstance(value, enum.Enum):
             return f"{type(value).__name__}.{value.name}"
         if not isinstance(value, np.ndarray):
@@ -156,7 +181,7 @@ def content() -> bytes:
         return f"array.{arrays.setdefault(array, len(arrays))}"
 
     calls = [
-        [name, *({key: named(value) for key, value in part.items()} for part in parts)]
+        [name, *({key: with_array_names(value) for key, value in part.items()} for part in parts)]
         for name, *parts in solved()
     ]
     return json.dumps({"calls": calls, "arrays": list(map(json.loads, arrays))}).encode()

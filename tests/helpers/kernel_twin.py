@@ -214,7 +214,7 @@ def rank_lists(
     for user in range(len(begin)):
         train = set(excluded[excluded_indptr[user] : excluded_indptr[user + 1]].tolist())
         # For each item, its best score and the entry of the list with this score.
-        kept: dict[int, tuple[float, int]] = {}
+        entries: dict[int, tuple[float, int]] = {}
         given[user] = removed[user] = repeated[user] = 0
         for entry in range(begin[user], end[user]):
             item = int(items[entry])
@@ -234,40 +234,46 @@ def rank_lists(
                     flags[user] |= ScoreFlag.NAN_SCORE
                     continue
                 score = np.inf if nan_rule == NanRule.FIRST else -np.inf
-            repeated[user] += item in kept
-            if item not in kept or score > kept[item][0]:
-                kept[item] = (score, entry)
-        listed[user] = len(kept)
-        found = list(kept)
-        best = np.array([kept[item][0] for item in found])
+            repeated[user] += item in entries
+            if item not in entries or score > entries[item][0]:
+                entries[item] = (score, entry)
+        listed[user] = len(entries)
+        distinct_items = list(entries)
+        best = np.array([entries[item][0] for item in distinct_items])
         if input_order:
-            names, order = np.array([kept[item][1] for item in found]), TieOrder.ITEM
+            names, order = np.array([entries[item][1] for item in distinct_items]), TieOrder.ITEM
         else:
-            names = np.array(found)
+            names = np.array(distinct_items)
         place = np.lexsort((_tie_break(names, order, keys[user]), -best))
         k = top.shape[1]
-        top[user, : len(place[:k])] = np.array(found, np.int32)[place[:k]]
+        top[user, : len(place[:k])] = np.array(distinct_items, np.int32)[place[:k]]
         if 0 < k < len(place):
             left[user] = (best[place[k:]] == best[place[k - 1]]).sum()
         for j in range(judged_indptr[user], judged_indptr[user + 1]):
             item, equal = int(judged[j]), {}
             above[j] = -1
-            if item in kept:
-                score, entry = kept[item]
-                above[j] = sum(other > score for other, _ in kept.values())
-                equal = {i: at for i, (other, at) in kept.items() if other == score and i != item}
+            if item in entries:
+                score, entry = entries[item]
+                above[j] = sum(other_score > score for other_score, _ in entries.values())
+                equal = {
+                    i: position
+                    for i, (other_score, position) in entries.items()
+                    if other_score == score and i != item
+                }
             if tied is not None and before is not None:
                 tied[j] = len(equal)
-                before[j] = sum(at < entry if input_order else i < item for i, at in equal.items())
+                before[j] = sum(
+                    position < entry if input_order else i < item for i, position in equal.items()
+                )
 
 
 def _all_scores(users: Array, items: Array, bias: Array | None, rows: Int64 | None) -> Array:
-    chosen = items if rows is None else items[rows]
-    scores = np.zeros((len(users), len(chosen)), users.dtype)
+    factors = items if rows is None else items[rows]
+    scores = np.zeros((len(users), len(factors)), users.dtype)
     if bias is not None:
         scores += bias if rows is None else bias[rows]
     for factor in range(users.shape[1]):
-        scores += users[:, factor, None] * chosen[:, factor]
+        scores += users[:, factor, None] * factors[:, factor]
     return scores
 
 
@@ -305,9 +311,9 @@ def _keep_best(
 ) -> None:
     """Merge all candidates that have a score into a user's list, and keep the best of them."""
     k = top_scores.shape[1]
-    more = np.flatnonzero(candidate & ~np.isnan(scores))
-    items = np.concatenate([top_items[user, : n[user]], more])
-    values = np.concatenate([top_scores[user, : n[user]], scores[more]])
+    candidates = np.flatnonzero(candidate & ~np.isnan(scores))
+    items = np.concatenate([top_items[user, : n[user]], candidates])
+    values = np.concatenate([top_scores[user, : n[user]], scores[candidates]])
     place = np.lexsort((_tie_break(items, order, keys[user]), -values))
     last = top_scores[user, k - 1] if n[user] == k else np.nan
     n[user] = min(k, len(place))
@@ -357,9 +363,9 @@ def count_rows(list: Int32, counts: Int64) -> bool:
 
 def group_rows(list: Int32, values: Array, next: Int64, grouped: Array) -> None:
     """Write a column of rows into the lists that they belong to, in input order."""
-    for at, value in zip(list, values, strict=True):
-        grouped[next[at]] = value
-        next[at] += 1
+    for list_number, value in zip(list, values, strict=True):
+        grouped[next[list_number]] = value
+        next[list_number] += 1
 
 
 def place_rows(
@@ -387,8 +393,8 @@ def take_lists(
     if not len(items) or taken[where].shape != items.shape or len(users) != len(items):
         return False
     inside = ((items >= -1) & (items < n_items)).all()
-    known = ((users >= 0) & (users < len(came))).all()
-    if not (inside and known and len(set(users.tolist())) == len(users)) or came[users].any():
+    users_exist = ((users >= 0) & (users < len(came))).all()
+    if not (inside and users_exist and len(set(users.tolist())) == len(users)) or came[users].any():
         return False
     taken[where], taken_users[where] = items, users
     came[users] = True
@@ -415,9 +421,13 @@ def find_rows(
 ) -> None:
     """Find the rows of one table in another; see `cpp/tables.hpp`."""
     for user, (begin, end) in enumerate(itertools.pairwise(indptr)):
-        at = user if users is None else users[user]
-        there = slice(0, 0) if at < 0 else slice(other_indptr[at], other_indptr[at + 1])
-        places = {int(item): there.start + i for i, item in enumerate(other_items[there])}
+        other_user = user if users is None else users[user]
+        other_rows = (
+            slice(0, 0)
+            if other_user < 0
+            else slice(other_indptr[other_user], other_indptr[other_user + 1])
+        )
+        places = {int(item): other_rows.start + i for i, item in enumerate(other_items[other_rows])}
         found[begin:end] = [places.get(int(item), -1) for item in items[begin:end]]
 
 
@@ -434,16 +444,19 @@ def count_items(
     """Count the rows of each item, and assign bands; see `cpp/popularity.hpp`."""
     counts[:] = np.bincount(items, minlength=len(counts))
     for user in range(len(sums)):
-        at = user if users is None else users[user]
-        sums[user] = 0 if at < 0 else counts[items[indptr[at] : indptr[at + 1]]].sum()
+        row = user if users is None else users[user]
+        sums[user] = 0 if row < 0 else counts[items[indptr[row] : indptr[row + 1]]].sum()
     last, total = len(ranges) - 1, counts.sum()
     for number in set(counts.tolist()):
         share = (last + 1) * counts[counts > number].sum() // max(total, 1)
         band[counts == number] = last if number == 0 else min(share, last)
-    for one, numbers in enumerate(ranges):
-        mine = counts[band == one]
-        numbers[:] = mine.min(initial=np.iinfo(np.int64).max), mine.max(initial=0)
-        if one == last or not len(mine):
+    for part, numbers in enumerate(ranges):
+        counts_of_band = counts[band == part]
+        numbers[:] = (
+            counts_of_band.min(initial=np.iinfo(np.int64).max),
+            counts_of_band.max(initial=0),
+        )
+        if part == last or not len(counts_of_band):
             numbers[0] = 0
 
 
@@ -476,34 +489,38 @@ PRIMES = (
 
 
 def _xxh64(data: bytes) -> int:
-    one, two, three, four, five = PRIMES
-    at, hashed = 0, five
+    prime_1, two, three, four, five = PRIMES
+    position, hashed = 0, five
     if len(data) >= 32:
-        lanes = [one + two, two, 0, -one]
-        while len(data) - at >= 32:
+        lanes = [prime_1 + two, two, 0, -prime_1]
+        while len(data) - position >= 32:
             for lane in range(4):
-                lanes[lane] = _round(lanes[lane], _little(data[at : at + 8]))
-                at += 8
+                lanes[lane] = _round(lanes[lane], _little(data[position : position + 8]))
+                position += 8
         hashed = sum(_rotate(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True))
         for lane in lanes:
-            hashed = (hashed ^ _round(0, lane)) * one + four
+            hashed = (hashed ^ _round(0, lane)) * prime_1 + four
     hashed += len(data)
-    while len(data) - at >= 8:
-        hashed = _rotate(hashed ^ _round(0, _little(data[at : at + 8])), 27) * one + four
-        at += 8
-    if len(data) - at >= 4:
-        hashed = _rotate(hashed ^ (_little(data[at : at + 4]) * one), 23) * two + three
-        at += 4
-    for byte in data[at:]:
-        hashed = _rotate(hashed ^ (byte * five), 11) * one
+    while len(data) - position >= 8:
+        hashed = (
+            _rotate(hashed ^ _round(0, _little(data[position : position + 8])), 27) * prime_1 + four
+        )
+        position += 8
+    if len(data) - position >= 4:
+        hashed = (
+            _rotate(hashed ^ (_little(data[position : position + 4]) * prime_1), 23) * two + three
+        )
+        position += 4
+    for byte in data[position:]:
+        hashed = _rotate(hashed ^ (byte * five), 11) * prime_1
     for bits, prime in ((33, two), (29, three), (32, 1)):
         hashed %= 2**64
         hashed = (hashed ^ (hashed >> bits)) * prime
     return hashed % 2**64
 
 
-def _round(lane: int, given: int) -> int:
-    return _rotate(lane + given * PRIMES[1], 31) * PRIMES[0] % 2**64
+def _round(lane: int, word: int) -> int:
+    return _rotate(lane + word * PRIMES[1], 31) * PRIMES[0] % 2**64
 
 
 def _rotate(number: int, bits: int) -> int:

@@ -29,7 +29,9 @@ def list_by_definition(metric: Metric, case: ListCase, user: int | None = None) 
     float
         NaN if the metric is undefined.
     """
-    parameters = {name: one.default for name, one in METRICS[metric.name].parameters.items()}
+    parameters = {
+        name: parameter.default for name, parameter in METRICS[metric.name].parameters.items()
+    }
     parameters |= dict(metric.parameters)
     k = metric.cutoff or 0
     if user is None:
@@ -52,60 +54,60 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _coverage(case: ListCase, k: int, numerator: str, denominator: str, users: str) -> float:
-    counted = [u for u in range(case.n_users) if users == "all" or relevant_items(case, u)]
-    found = {item for user in counted for item in case.lists[user][:k]}
+    counted_users = [u for u in range(case.n_users) if users == "all" or relevant_items(case, u)]
+    listed_items = {item for user in counted_users for item in case.lists[user][:k]}
     in_train = {item for item in range(case.n_items) if case.count(item)}
     if numerator == "trained":
-        found &= in_train
-    found = set(_catalogued(case, dict.fromkeys(found, 1.0), denominator))
+        listed_items &= in_train
+    listed_items = set(_catalogued(case, dict.fromkeys(listed_items, 1.0), denominator))
     of = {
         "catalogue": case.n_catalogue,
         "padded": case.n_catalogue + 1,
         "train": len(in_train),
         "one": 1,
     }[denominator]
-    return len(found) / of if of else math.nan
+    return len(listed_items) / of if of else math.nan
 
 
 def _user_coverage(case: ListCase, k: int, least: str) -> float:
-    wanted = k if least == "full" else 1
-    return _mean([float(len(row[:k]) >= wanted) for row in case.lists])
+    least_length = k if least == "full" else 1
+    return _mean([float(len(row[:k]) >= least_length) for row in case.lists])
 
 
-def _catalogued(case: ListCase, found: dict[int, float], of: str) -> dict[int, float]:
+def _catalogued(case: ListCase, exposures: dict[int, float], of: str) -> dict[int, float]:
     """Return the counts of items in the catalogue; "padded" adds the other items up as item -1."""
     if of not in ("catalogue", "padded"):
-        return found
-    inside = {item: x for item, x in found.items() if item not in case.uncatalogued}
-    if of == "padded" and len(inside) < len(found):
-        inside[-1] = math.fsum(x for item, x in found.items() if item not in inside)
+        return exposures
+    inside = {item: x for item, x in exposures.items() if item not in case.uncatalogued}
+    if of == "padded" and len(inside) < len(exposures):
+        inside[-1] = math.fsum(x for item, x in exposures.items() if item not in inside)
     return inside
 
 
 def _exposures(
     case: ListCase, k: int, patience: float | None = None, of: str = "all"
 ) -> list[float]:
-    found: Counter[int] = Counter()
+    exposures: Counter[int] = Counter()
     for row in case.lists:
         for place, item in enumerate(row[:k]):
-            found[item] += 1 if patience is None else patience**place  # type: ignore[assignment]
-    return list(_catalogued(case, dict(found), of).values())
+            exposures[item] += 1 if patience is None else patience**place  # type: ignore[assignment]
+    return list(_catalogued(case, dict(exposures), of).values())
 
 
 def _gini(
     case: ListCase, k: int, support: str, divisor: str, complement: bool, patience: float | None
 ) -> float:
-    found = _exposures(case, k, patience, support)
+    exposures = _exposures(case, k, patience, support)
     if support != "listed":
-        found += [0.0] * (case.n_catalogue + (support == "padded") - len(found))
-    n, total = len(found), math.fsum(found)
+        exposures += [0.0] * (case.n_catalogue + (support == "padded") - len(exposures))
+    n, total = len(exposures), math.fsum(exposures)
     if not total:
         return math.nan
     # Half of the mean absolute difference between the counts of two items, divided by the mean
     # count.
-    apart = math.fsum(abs(x - y) for x in found for y in found)
+    differences = math.fsum(abs(x - y) for x in exposures for y in exposures)
     below = max(n - 1, 1) if divisor == "others" else n
-    index = apart / (2 * below * total)
+    index = differences / (2 * below * total)
     return 1 - index if complement else index
 
 
@@ -114,14 +116,14 @@ def _shannon(shares: Sequence[float]) -> float:
 
 
 def _entropy(case: ListCase, k: int, unit: str, divisor: str) -> float:
-    found = _exposures(case, k, of="catalogue" if divisor == "largest" else "all")
-    if not found:
+    exposures = _exposures(case, k, of="catalogue" if divisor == "largest" else "all")
+    if not exposures:
         return math.nan
-    bits = _shannon([x / sum(found) for x in found])
+    bits = _shannon([x / sum(exposures) for x in exposures])
     if divisor == "largest":
         return bits / math.log2(case.n_catalogue) if case.n_catalogue > 1 else bits
     value = bits * math.log(2) if unit == "nats" else bits
-    return value / len(found) if divisor == "listed" else value
+    return value / len(exposures) if divisor == "listed" else value
 
 
 def _personalization(case: ListCase, k: int, overlap: str) -> float:
@@ -129,16 +131,16 @@ def _personalization(case: ListCase, k: int, overlap: str) -> float:
     if len(rows) < 2:
         return math.nan
 
-    def similarity(one: set[int], other: set[int]) -> float:
+    def similarity(left: set[int], right: set[int]) -> float:
         if overlap == "cosine":
-            return len(one & other) / math.sqrt(len(one) * len(other))
-        return len(one & other) / k
+            return len(left & right) / math.sqrt(len(left) * len(right))
+        return len(left & right) / k
 
     if overlap == "matrix":
         n = len(rows)
-        every = math.fsum(similarity(one, other) for one in rows for other in rows)
-        return 1 - (every - n) / (n * (n - 1))
-    return 1 - _mean([similarity(one, other) for one, other in itertools.combinations(rows, 2)])
+        similarities = math.fsum(similarity(left, right) for left in rows for right in rows)
+        return 1 - (similarities - n) / (n * (n - 1))
+    return 1 - _mean([similarity(left, right) for left, right in itertools.combinations(rows, 2)])
 
 
 # Metrics per user, or over the rows of all users
@@ -152,11 +154,11 @@ def _over(
     divisor: str,
 ) -> float:
     rows = case.lists if user is None else [case.lists[user]]
-    found = [value(item) for row in rows for item in row[:k]]
-    counted = [each for each in found if each is not None]
+    item_values = [value(item) for row in rows for item in row[:k]]
+    defined = [value_of_item for value_of_item in item_values if value_of_item is not None]
     if divisor == "cutoff":
-        return math.fsum(counted) / k if counted else math.nan
-    return _mean(counted)
+        return math.fsum(defined) / k if defined else math.nan
+    return _mean(defined)
 
 
 def _novelty(
@@ -186,8 +188,8 @@ def _novelty(
         bits = math.log2(total / count)
         return bits / math.log2(users) if normalised and users > 1 else bits
 
-    found = _over(case, user, k, value, divisor)
-    return max(found, 0.0) if not math.isnan(found) else found
+    mean_value = _over(case, user, k, value, divisor)
+    return max(mean_value, 0.0) if not math.isnan(mean_value) else mean_value
 
 
 def _epc(
@@ -224,8 +226,8 @@ def _popularity(
         if not count and unseen == "dropped":
             return None
         if scale == "percentile":
-            less, same = sum(n < count for n in counts), sum(n == count for n in counts)
-            return (less + (same + 1) / 2) / len(counts) if count else 0.0
+            rarer, equal = sum(n < count for n in counts), sum(n == count for n in counts)
+            return (rarer + (equal + 1) / 2) / len(counts) if count else 0.0
         return (
             count
             / {
@@ -255,8 +257,8 @@ def _tail_share(
     return _over(case, user, k, lambda item: float(item in in_tail), divisor)
 
 
-def _distance(case: ListCase, one: int, other: int, kind: str) -> float:
-    x, y = case.features[one], case.features[other]
+def _distance(case: ListCase, item: int, other_item: int, kind: str) -> float:
+    x, y = case.features[item], case.features[other_item]
     pairs = list(zip(x, y, strict=True))
     if kind == "cosine":
         lengths = math.hypot(*x) * math.hypot(*y)
@@ -269,7 +271,7 @@ def _distance(case: ListCase, one: int, other: int, kind: str) -> float:
     if kind == "jaccard":
         has = [({i for i, a in enumerate(row) if a}) for row in (x, y)]
     else:
-        has = [set(case.categories[one]), set(case.categories[other])]
+        has = [set(case.categories[item]), set(case.categories[other_item])]
     either = len(has[0] | has[1])
     return 1 - len(has[0] & has[1]) / either if either else 0.0
 
@@ -285,25 +287,27 @@ def _ild(
         return math.nan
     if len(row) < 2 and single == "undefined":
         return math.nan
-    apart = [_distance(case, *pair, distance) for pair in itertools.combinations(row, 2)]
+    distances = [_distance(case, *pair, distance) for pair in itertools.combinations(row, 2)]
     if len(row) < 2:
         value = 0.0
     elif average == "items":
-        value = math.fsum(apart) / len(row)
+        value = math.fsum(distances) / len(row)
     elif average == "cutoff":
-        value = 1 - math.fsum(1 - each for each in apart) / (k * (k - 1) / 2)
+        value = 1 - math.fsum(1 - distance_of_pair for distance_of_pair in distances) / (
+            k * (k - 1) / 2
+        )
     else:
-        value = _mean(apart)
+        value = _mean(distances)
     return 1 - value if similarity else value
 
 
 def _shares(case: ListCase, items: Sequence[int]) -> dict[int, float]:
-    found: dict[int, float] = {}
+    shares: dict[int, float] = {}
     for item in items:
         for name in case.categories[item]:
-            found[name] = found.get(name, 0.0) + 1 / len(case.categories[item])
-    total = math.fsum(found.values())
-    return {name: part / total for name, part in found.items()}
+            shares[name] = shares.get(name, 0.0) + 1 / len(case.categories[item])
+    total = math.fsum(shares.values())
+    return {name: part / total for name, part in shares.items()}
 
 
 def _category_entropy(case: ListCase, user: int, k: int, unit: str, normalised: bool) -> float:
@@ -317,35 +321,41 @@ def _category_entropy(case: ListCase, user: int, k: int, unit: str, normalised: 
 
 
 def _share(case: ListCase, user: int, k: int) -> float:
-    listed = case.lists[user][:k]
-    return sum(bool(case.categories[item]) for item in listed) / len(listed)
+    listed_items = case.lists[user][:k]
+    return sum(bool(case.categories[item]) for item in listed_items) / len(listed_items)
 
 
 def _subtopic_recall(case: ListCase, user: int, k: int, denominator: str, relevant: bool) -> float:
-    listed = case.lists[user][:k]
+    listed_items = case.lists[user][:k]
     if relevant:
         if not relevant_items(case, user):
             return math.nan
-        listed = [item for item in listed if item in relevant_items(case, user)]
-    found = {name for item in listed for name in case.categories[item]}
+        listed_items = [item for item in listed_items if item in relevant_items(case, user)]
+    listed_categories = {name for item in listed_items for name in case.categories[item]}
     if denominator != "relevant":
-        return len(found) / (k if denominator == "cutoff" else case.n_categories)
-    wanted = {name for item in relevant_items(case, user) for name in case.categories[item]}
-    return len(found & wanted) / len(wanted) if wanted else math.nan
+        return len(listed_categories) / (k if denominator == "cutoff" else case.n_categories)
+    relevant_categories = {
+        name for item in relevant_items(case, user) for name in case.categories[item]
+    }
+    return (
+        len(listed_categories & relevant_categories) / len(relevant_categories)
+        if relevant_categories
+        else math.nan
+    )
 
 
 def _alpha_dcg(case: ListCase, order: Sequence[int], relevant: set[int], alpha: float) -> float:
-    seen: Counter[int] = Counter()
+    category_counts: Counter[int] = Counter()
     total = 0.0
     for place, item in enumerate(order, 1):
         if item in relevant:
-            total += _alpha_gain(case, item, seen, alpha) / math.log2(place + 1)
-            seen.update(case.categories[item])
+            total += _alpha_gain(case, item, category_counts, alpha) / math.log2(place + 1)
+            category_counts.update(case.categories[item])
     return total
 
 
-def _alpha_gain(case: ListCase, item: int, seen: Counter[int], alpha: float) -> float:
-    return math.fsum((1 - alpha) ** seen[name] for name in case.categories[item])
+def _alpha_gain(case: ListCase, item: int, category_counts: Counter[int], alpha: float) -> float:
+    return math.fsum((1 - alpha) ** category_counts[name] for name in case.categories[item])
 
 
 def _alpha_ndcg(case: ListCase, user: int, k: int, alpha: float) -> float:
@@ -354,12 +364,12 @@ def _alpha_ndcg(case: ListCase, user: int, k: int, alpha: float) -> float:
     if not left:
         return math.nan
     best: list[int] = []
-    seen: Counter[int] = Counter()
+    category_counts: Counter[int] = Counter()
     while left and len(best) < k:
-        item = max(left, key=lambda item: _alpha_gain(case, item, seen, alpha))
+        item = max(left, key=lambda item: _alpha_gain(case, item, category_counts, alpha))
         left.remove(item)
         best.append(item)
-        seen.update(case.categories[item])
+        category_counts.update(case.categories[item])
     value = _alpha_dcg(case, case.lists[user][:k], relevant, alpha)
     return min(value / _alpha_dcg(case, best, relevant, alpha), 1.0)
 
@@ -371,8 +381,8 @@ def _miscalibration(
     if not p or not q:
         return math.nan
 
-    def divergence_of(one: dict[int, float], other: dict[int, float]) -> float:
-        return math.fsum(x * math.log2(x / other[name]) for name, x in one.items())
+    def divergence_of(p: dict[int, float], q: dict[int, float]) -> float:
+        return math.fsum(x * math.log2(x / q[name]) for name, x in p.items())
 
     if divergence == "kl":
         bits = divergence_of(
@@ -385,21 +395,25 @@ def _miscalibration(
 
 
 def _overlap(case: ListCase, user: int, k: int, denominator: str) -> float:
-    one, other = set(case.lists[user][:k]), set(case.baseline[user][:k])
-    if not other:
+    recommended, baseline = set(case.lists[user][:k]), set(case.baseline[user][:k])
+    if not baseline:
         return math.nan
-    of = {"cutoff": k, "shorter": min(len(one), len(other)), "union": len(one | other)}
-    return len(one & other) / of[denominator]
+    of = {
+        "cutoff": k,
+        "shorter": min(len(recommended), len(baseline)),
+        "union": len(recommended | baseline),
+    }
+    return len(recommended & baseline) / of[denominator]
 
 
 def _rbo(case: ListCase, user: int, k: int, p: float, rest: str) -> float:
-    one, other = case.lists[user][:k], case.baseline[user][:k]
-    if not other:
+    recommended, baseline = case.lists[user][:k], case.baseline[user][:k]
+    if not baseline:
         return math.nan
-    s, n = sorted([len(one), len(other)])
+    s, n = sorted([len(recommended), len(baseline)])
 
     def common(depth: int) -> int:
-        return len(set(one[:depth]) & set(other[:depth]))
+        return len(set(recommended[:depth]) & set(baseline[:depth]))
 
     if rest == "nothing":
         return (1 - p) * math.fsum(p ** (d - 1) * common(d) / d for d in range(1, n + 1))
@@ -413,8 +427,10 @@ def _unexpectedness(case: ListCase, user: int, k: int, expected: str, divisor: s
     if expected == "baseline" and not case.baseline[user]:
         return math.nan
     row = case.lists[user][:k]
-    known = set(case.baseline[user][:k]) if expected == "baseline" else set(case.train[user])
-    common = len(known.intersection(row))
+    expected_items = (
+        set(case.baseline[user][:k]) if expected == "baseline" else set(case.train[user])
+    )
+    common = len(expected_items.intersection(row))
     return 1 - common / (k if divisor == "cutoff" else len(row))
 
 
@@ -425,10 +441,12 @@ def _expectedness(case: ListCase, user: int, k: int, place: int, expected: str) 
     if expected == "popularity":
         return case.count(item) / case.n_train_users
     if expected == "similarity":
-        known = [
+        known_items = [
             x for x in case.train[user] if not math.isnan(case.features[x][0])
         ]  # items without features have distance 1 to all items
-        similarities = [1 - _distance(case, item, other, "cosine") for other in known]
+        similarities = [
+            1 - _distance(case, item, known_item, "cosine") for known_item in known_items
+        ]
         return math.fsum(similarities) / len(case.train[user])
     n = case.n_catalogue
     distinct = sorted({n for n in map(case.count, range(case.n_items)) if n}, reverse=True)
@@ -447,19 +465,21 @@ def _serendipity(
         not case.train[user] or math.isnan(sum(case.features[item][0] for item in row))
     ):
         return math.nan
-    counted = [place for place, item in enumerate(row, 1) if any or item in relevant]
-    e = [_expectedness(case, user, k, place, expected) for place in counted]
+    places = [place for place, item in enumerate(row, 1) if any or item in relevant]
+    e = [_expectedness(case, user, k, place, expected) for place in places]
     if combine == "complement":
         hits = [item for item in row if item in relevant]
         return 1 - math.fsum(e) if hits else math.nan
-    return math.fsum(1 - each for each in e) / (k if combine == "cutoff" else len(row))
+    return math.fsum(1 - expectedness for expectedness in e) / (
+        k if combine == "cutoff" else len(row)
+    )
 
 
 def _hits_of(case: ListCase, user: int, k: int, repeated: bool) -> float:
     """Return the share of hits that are in the user's train items (repeated) or not (new)."""
     hits = [item for item in case.lists[user][:k] if item in relevant_items(case, user)]
-    known = [item for item in hits if (item in case.train[user]) == repeated]
-    return len(known) / len(hits) if hits else math.nan
+    hits_of_kind = [item for item in hits if (item in case.train[user]) == repeated]
+    return len(hits_of_kind) / len(hits) if hits else math.nan
 
 
 def _unknown_items(case: ListCase, user: int, k: int) -> float:
@@ -482,8 +502,8 @@ OVER_USERS: dict[str, Callable[..., float]] = {
     "gini": _gini,
     "entropy": _entropy,
     "personalization": _personalization,
-    "novelty": lambda case, k, **given: _novelty(case, None, k, **given),
-    "popularity": lambda case, k, **given: _popularity(case, None, k, **given),
+    "novelty": lambda case, k, **parameters: _novelty(case, None, k, **parameters),
+    "popularity": lambda case, k, **parameters: _popularity(case, None, k, **parameters),
 }
 PER_USER: dict[str, Callable[..., Any]] = {
     "novelty": _novelty,

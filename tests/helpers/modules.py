@@ -40,21 +40,21 @@ def tree_of(path: pathlib.Path) -> ast.Module:
 @functools.cache
 def nodes_of(path: pathlib.Path) -> tuple[ast.AST, ...]:
     """Return all nodes of the tree, like `ast.walk` but twice as fast."""
-    found: list[ast.AST] = [tree_of(path)]
-    for node in found:
+    nodes: list[ast.AST] = [tree_of(path)]
+    for node in nodes:
         for value in vars(node).values():
             if isinstance(value, ast.AST):
-                found.append(value)
+                nodes.append(value)
             elif isinstance(value, list):
-                found += [one for one in value if isinstance(one, ast.AST)]
-    return tuple(found)
+                nodes += [child for child in value if isinstance(child, ast.AST)]
+    return tuple(nodes)
 
 
 @functools.cache
 def statements_of(path: pathlib.Path) -> tuple[ast.stmt, ...]:
     """Return all statements of a file, which are only a tenth of its nodes."""
-    found: list[ast.AST] = [tree_of(path)]
-    for node in found:
+    statements: list[ast.AST] = [tree_of(path)]
+    for node in statements:
         for name in ("body", "orelse", "finalbody", "handlers", "cases"):
-            found += getattr(node, name, ())
-    return tuple(node for node in found if isinstance(node, ast.stmt))
+            statements += getattr(node, name, ())
+    return tuple(node for node in statements if isinstance(node, ast.stmt))

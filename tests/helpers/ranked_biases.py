@@ -24,19 +24,19 @@ def tables(excluded, judged, judged_scores):
     }
 
 
-def rank_biases(instruction_set, scores, judged, own, counts, *, check=False, limit=None):
+def rank_biases(instruction_set, scores, judged, judged_scores, counts, *, check=False, limit=None):
     """Rank for one user without factors, so that the biases are the scores."""
-    nothing = np.zeros((len(scores), 0), scores.dtype)
+    no_factors = np.zeros((len(scores), 0), scores.dtype)
     return _kernel.rank_factors(
         instruction_set=instruction_set,
-        users=nothing[:1],
-        items=nothing,
+        users=no_factors[:1],
+        items=no_factors,
         bias=scores,
         rows=None,
         **OWN_ORDER,
         first=0,
         last=len(scores),
-        **tables(NOTHING, (np.array([0, len(own)]), judged), own),
+        **tables(NOTHING, (np.array([0, len(judged_scores)]), judged), judged_scores),
         **counts,
         limit=limit,
         check=check,

@@ -97,8 +97,12 @@ def _explained_variance(rows: Sequence[Row], first: Sequence[Row]) -> float:
 
 
 def _fcp(rows: Sequence[Row], first: Sequence[Row]) -> float:
-    pairs = [(one, two) for one, two in itertools.permutations(rows, 2) if one.actual < two.actual]
-    right = sum(one.predicted < two.predicted for one, two in pairs)
+    pairs = [
+        (lower, higher)
+        for lower, higher in itertools.permutations(rows, 2)
+        if lower.actual < higher.actual
+    ]
+    right = sum(lower.predicted < higher.predicted for lower, higher in pairs)
     return right / len(pairs) if pairs else math.nan
 
 
@@ -111,10 +115,14 @@ def _log_loss(rows: Sequence[Row], first: Sequence[Row]) -> float:
 
 def _rated_roc_auc(rows: Sequence[Row], first: Sequence[Row]) -> float:
     pairs = [
-        (one.predicted, two.predicted) for one in rows if one.relevant for two in rows
-        if not two.relevant
+        (row.predicted, other.predicted) for row in rows if row.relevant for other in rows
+        if not other.relevant
     ]  # fmt: skip
-    return _mean([(one > two) + (one == two) / 2 for one, two in pairs]) if pairs else math.nan
+    return (
+        _mean([(above > below) + (above == below) / 2 for above, below in pairs])
+        if pairs
+        else math.nan
+    )
 
 
 def _rated_precision(rows: Sequence[Row], first: Sequence[Row]) -> float:

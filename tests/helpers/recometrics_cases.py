@@ -109,14 +109,14 @@ def random_metrics(rng):
     """Draw requested metrics, avoiding requests that make recometrics read uninitialised memory."""
     if rng.random() < 0.3:
         return {"all_metrics": True}
-    wanted = {name: bool(rng.random() < 0.4) for name in METRICS}
-    if not any(wanted[name] for name in (*TOP, "ndcg")):
-        wanted[str(rng.choice(["precision", "average_precision", "ndcg"]))] = True
+    requested = {name: bool(rng.random() < 0.4) for name in METRICS}
+    if not any(requested[name] for name in (*TOP, "ndcg")):
+        requested[str(rng.choice(["precision", "average_precision", "ndcg"]))] = True
     # recometrics rejects requests without any of these metrics as empty, even if they name others.
-    if not any(wanted[name] for name in ("precision", "average_precision", "ndcg", "roc_auc")):
-        wanted["roc_auc"] = True
-    wanted["roc_auc"] |= wanted["pr_auc"]
-    return wanted
+    if not any(requested[name] for name in ("precision", "average_precision", "ndcg", "roc_auc")):
+        requested["roc_auc"] = True
+    requested["roc_auc"] |= requested["pr_auc"]
+    return requested
 
 
 def spoil_some_scores(rng, users, items, noise):

@@ -1,4 +1,4 @@
-"""Evaluations that tests build from given values."""
+"""Build evaluations from values per user, and compare results."""
 
 from __future__ import annotations
 
@@ -38,30 +38,30 @@ def evaluation(values: dict[str, list[float]], **changes: object) -> Evaluation:
     return Evaluation(**(fields | changes))  # type: ignore[arg-type]
 
 
-# Fields that depend on the form of the source, the elapsed time or the kept inputs, and caches.
+# Caches, and fields that depend on the form of the source, the elapsed time or the kept inputs.
 OF_THE_CALL = ("inputs", "inputs_kept", "timings", "_intervals")
 
 
-def assert_same(one: object, other: object, where: str = "result") -> None:
-    """Check that two results are equal to the last bit, except for what depends on the call."""
-    if dataclasses.is_dataclass(one):
-        assert type(one) is type(other), where
-        for field in dataclasses.fields(one):
+def assert_same(left: object, right: object, where: str = "result") -> None:
+    """Check that two results are equal to the last bit, except for the fields OF_THE_CALL."""
+    if dataclasses.is_dataclass(left):
+        assert type(left) is type(right), where
+        for field in dataclasses.fields(left):
             if field.name not in OF_THE_CALL:
-                pair = getattr(one, field.name), getattr(other, field.name)
+                pair = getattr(left, field.name), getattr(right, field.name)
                 assert_same(*pair, f"{where}.{field.name}")
-    elif isinstance(one, dict):
-        assert list(one) == list(other), f"{where}: {one} and {other}"  # type: ignore[call-overload]
-        for key, value in one.items():
-            assert_same(value, other[key], f"{where}[{key!r}]")  # type: ignore[index]
-    elif isinstance(one, list | tuple):
-        assert len(one) == len(other), where  # type: ignore[arg-type]
-        for number, value in enumerate(one):
-            assert_same(value, other[number], f"{where}[{number}]")  # type: ignore[index]
-    elif isinstance(one, np.ndarray):
-        np.testing.assert_array_equal(one, other, err_msg=where)
-        assert one.dtype == other.dtype, where  # type: ignore[attr-defined]
-    elif hasattr(one, "tocoo"):  # a sparse array
-        assert_same(one.toarray(), other.toarray(), where)  # type: ignore[attr-defined]
+    elif isinstance(left, dict):
+        assert list(left) == list(right), f"{where}: {left} and {right}"  # type: ignore[call-overload]
+        for key, value in left.items():
+            assert_same(value, right[key], f"{where}[{key!r}]")  # type: ignore[index]
+    elif isinstance(left, list | tuple):
+        assert len(left) == len(right), where  # type: ignore[arg-type]
+        for number, value in enumerate(left):
+            assert_same(value, right[number], f"{where}[{number}]")  # type: ignore[index]
+    elif isinstance(left, np.ndarray):
+        np.testing.assert_array_equal(left, right, err_msg=where)
+        assert left.dtype == right.dtype, where  # type: ignore[attr-defined]
+    elif hasattr(left, "tocoo"):  # a sparse array
+        assert_same(left.toarray(), right.toarray(), where)  # type: ignore[attr-defined]
     else:
-        assert one == other or (one != one and other != other), f"{where}: {one} and {other}"
+        assert left == right or (left != left and right != right), f"{where}: {left} and {right}"

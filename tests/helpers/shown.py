@@ -1,4 +1,4 @@
-"""Lists of items with groups, and the attention that each place in a list gets."""
+"""Lists of items with groups, and the attention that each place in a list receives."""
 
 from __future__ import annotations
 

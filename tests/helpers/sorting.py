@@ -1,4 +1,4 @@
-"""A source that ranks by comparing all scores of a user, to test what comes after ranking."""
+"""A source that compares all scores of a user, for tests of the steps after ranking."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recometer.tasks import run_tasks
 
 
 class Sorting(Source):
-    """Scores [n_users, n_items] by position, ranked by comparing all of them."""
+    """Scores [n_users, n_items] by position, each compared with all others."""
 
     def __init__(self, scores: object, pause: float = 0.0) -> None:
         self.scores = np.asarray(scores, dtype=float)
@@ -38,10 +38,10 @@ class Sorting(Source):
         judged = [np.array(rows, dtype=float).reshape(-1, 6) for rows, _ in users]
         facts = np.array([facts for _, facts in users])
         table = np.concatenate(judged)
-        whole = table[:, :4].astype(np.int64)
+        columns = table[:, :4].astype(np.int64)
         return Ranks(
             np.concatenate([[0], np.cumsum([len(rows) for rows in judged])]),
-            *whole.T,
+            *columns.T,
             gain=table[:, 4],
             relevant=table[:, 5] != 0,
             n_relevant=facts[:, 0],
@@ -62,14 +62,16 @@ class Sorting(Source):
         test, train = request.test, request.train
         rows = range(test.indptr[user], test.indptr[user + 1])
         values = {int(test.items[r]): 1.0 if test.values is None else test.values[r] for r in rows}
-        seen = set() if train is None else set(train.items[slice(*train.indptr[user : user + 2])])
-        overlap = len(seen & set(values))
-        values = {item: value for item, value in values.items() if item not in seen}
-        flags = UserFlag.TRAINED if seen else UserFlag(0)
+        train_items = (
+            set() if train is None else set(train.items[slice(*train.indptr[user : user + 2])])
+        )
+        overlap = len(train_items & set(values))
+        values = {item: value for item, value in values.items() if item not in train_items}
+        flags = UserFlag.TRAINED if train_items else UserFlag(0)
         candidates: dict[int, float] = {}
         if user < len(self.scores):
             flags |= UserFlag.KNOWN
-            candidates = {i: s for i, s in enumerate(self.scores[user]) if i not in seen}
+            candidates = {i: s for i, s in enumerate(self.scores[user]) if i not in train_items}
             scores = np.array(list(candidates.values()))
             if np.isnan(scores).any():
                 flags |= UserFlag.NAN_SCORE
@@ -77,11 +79,15 @@ class Sorting(Source):
                 flags |= UserFlag.INFINITE_SCORE
             if len(set(scores)) == 1:
                 flags |= UserFlag.CONSTANT_SCORES
-        found = []
+        ranked = []
         for item, value in values.items():
             above = sum(score > candidates[item] for score in candidates.values())
-            same = [i for i, score in candidates.items() if score == candidates[item] and i != item]
-            found.append((item, above, len(same), sum(i < item for i in same), value, value != 0))
-        found.sort(key=lambda row: (row[1], row[3]))
+            tied_items = [
+                i for i, score in candidates.items() if score == candidates[item] and i != item
+            ]
+            ranked.append(
+                (item, above, len(tied_items), sum(i < item for i in tied_items), value, value != 0)
+            )
+        ranked.sort(key=lambda row: (row[1], row[3]))
         n_relevant = sum(value != 0 for value in values.values())
-        return found, [n_relevant, len(candidates), len(seen), int(flags), overlap]
+        return ranked, [n_relevant, len(candidates), len(train_items), int(flags), overlap]

@@ -44,35 +44,35 @@ def schema_of(ids):
 
 def assert_same(result, expected, *, mean=1e-12):
     """Assert that values are equal to the last bit, and so are means, counts and reasons."""
-    found = result.collect()
-    assert list(found.values) == list(expected.values)
-    assert found.user_ids.tolist() == expected.user_ids.tolist()
+    local = result.collect()
+    assert list(local.values) == list(expected.values)
+    assert local.user_ids.tolist() == expected.user_ids.tolist()
     for name, values in expected.values.items():
-        np.testing.assert_array_equal(found.values[name], values, err_msg=name)
-        np.testing.assert_array_equal(found.reasons[name], expected.reasons[name], err_msg=name)
+        np.testing.assert_array_equal(local.values[name], values, err_msg=name)
+        np.testing.assert_array_equal(local.reasons[name], expected.reasons[name], err_msg=name)
     for name in ("n_relevant", "n_candidates", "n_excluded", "depth", "flags"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
+        np.testing.assert_array_equal(getattr(local, name), getattr(expected, name), err_msg=name)
     assert {k: n for k, n in result.counts.items() if n} == {
         k: n for k, n in expected.counts.items() if n
     }
-    for row, other in zip(result.summary(), expected.summary(), strict=True):
-        assert row.metric == other.metric
+    for row, expected_row in zip(result.summary(), expected.summary(), strict=True):
+        assert row.metric == expected_row.metric
         assert (row.counted, row.skipped, dict(row.reasons)) == (
-            other.counted,
-            other.skipped,
-            dict(other.reasons),
+            expected_row.counted,
+            expected_row.skipped,
+            dict(expected_row.reasons),
         )
-        assert row.mean == pytest.approx(other.mean, abs=mean, rel=mean, nan_ok=True)
-        ends = [other.low, other.high, other.chance]
+        assert row.mean == pytest.approx(expected_row.mean, abs=mean, rel=mean, nan_ok=True)
+        ends = [expected_row.low, expected_row.high, expected_row.chance]
         assert [row.low, row.high, row.chance] == pytest.approx(ends, abs=1e-9, nan_ok=True)
-        assert (row.method, row.note) == (other.method, other.note)
+        assert (row.method, row.note) == (expected_row.method, expected_row.note)
 
 
-def assert_same_interval(found, expected):
+def assert_same_interval(actual, expected):
     """Assert that an interval over resampled users equals the one from a single machine."""
     ends = pytest.approx([expected.low, expected.high], rel=1e-9, abs=1e-12, nan_ok=True)
-    assert [found.low, found.high] == ends
-    assert (found.method, found.n, found.note) == (expected.method, expected.n, expected.note)
+    assert [actual.low, actual.high] == ends
+    assert (actual.method, actual.n, actual.note) == (expected.method, expected.n, expected.note)
 
 
 def factors(rng, dtype, users, items):
@@ -81,13 +81,15 @@ def factors(rng, dtype, users, items):
     return [array.astype(dtype) for array in shape]
 
 
-def both_factors(table, rng, dtype, users, items, known=slice(None)):
+def both_factors(table, rng, dtype, users, items, known_users=slice(None)):
     """Return factors of the `known` users, as a source on Spark and as a local source."""
     of_users, of_items = factors(rng, dtype, users, items)
     number = {"float32": "float", "float64": "double"}[dtype]
     kind = f"id {'string' if isinstance(users[0], str) else 'bigint'}, features array<{number}>"
     source = rs.Factors(
-        table({"id": users[known], "features": of_users[known]}, kind),
+        table({"id": users[known_users], "features": of_users[known_users]}, kind),
         table({"id": items, "features": of_items}, kind),
     )
-    return source, rm.Factors(of_users[known], of_items, user_ids=users[known], item_ids=items)
+    return source, rm.Factors(
+        of_users[known_users], of_items, user_ids=users[known_users], item_ids=items
+    )

@@ -53,9 +53,9 @@ def session(address, **settings):
     builder = SparkSession.builder.master(address)
     for name, value in {**SETTINGS, **settings}.items():
         builder = builder.config(name, value)
-    found = builder.getOrCreate()
-    found.sparkContext.setLogLevel("OFF")
-    return found
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
 
 
 def _start(stack, log, environment, name, *options):
@@ -64,10 +64,14 @@ def _start(stack, log, environment, name, *options):
     home = pathlib.Path(pyspark.__file__).parent
     command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}"]
     command += ["--host", HOST, "--webui-port", "0", *options]
-    more = {"SPARK_LOCAL_IP": HOST, "SPARK_DAEMON_MEMORY": "512m", "PYSPARK_PYTHON": sys.executable}
-    more["SPARK_DAEMON_JAVA_OPTS"] = JAVA
+    settings = {
+        "SPARK_LOCAL_IP": HOST,
+        "SPARK_DAEMON_MEMORY": "512m",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    settings["SPARK_DAEMON_JAVA_OPTS"] = JAVA
     file = stack.enter_context(log.open("wb"))
-    env = {**os.environ, **more, **environment, "SPARK_HOME": str(home)}
+    env = {**os.environ, **settings, **environment, "SPARK_HOME": str(home)}
     process = stack.enter_context(
         subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, env=env)
     )
@@ -77,8 +81,8 @@ def _start(stack, log, environment, name, *options):
 def _waited_for(log, pattern, seconds=300):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        found = re.search(pattern, log.read_text())
-        if found is not None:
-            return found[1]
+        match = re.search(pattern, log.read_text())
+        if match is not None:
+            return match[1]
         time.sleep(0.2)
     raise TimeoutError(f"{pattern} is not in {log.name}: {log.read_text()[-2000:]}")

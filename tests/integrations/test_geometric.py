@@ -51,8 +51,8 @@ def test_users_from_a_loader(torch, embeddings, evaluator):
     stream = evaluator.stream()
     for rows in torch.utils.data.DataLoader(range(N_USERS), batch_size=7, shuffle=True):
         stream.update(users[rows] @ items.T, users=rows)
-    whole = evaluator(rm.Scores(users @ items.T))
-    np.testing.assert_allclose(stream.compute()["roc_auc"], whole["roc_auc"], atol=1e-9)
+    expected = evaluator(rm.Scores(users @ items.T))
+    np.testing.assert_allclose(stream.compute()["roc_auc"], expected["roc_auc"], atol=1e-9)
 
 
 def test_lists_of_a_neighbour_search(torch, geometric, graph, embeddings, evaluator):
@@ -61,7 +61,7 @@ def test_lists_of_a_neighbour_search(torch, geometric, graph, embeddings, evalua
     scores = users @ items.T
     train = graph[0] - torch.tensor([[0], [N_USERS]])
     scores[train[0], train[1]] = -torch.inf
-    found = scores.topk(5).indices
+    items_found = scores.topk(5).indices
     lists = rm.Evaluator(
         evaluator.sides.given, train=evaluator.arguments.train, metrics="ndcg@5 recall@5"
     )
@@ -69,11 +69,11 @@ def test_lists_of_a_neighbour_search(torch, geometric, graph, embeddings, evalua
     theirs = geometric.metrics.LinkPredNDCG(5)
     edges = graph[1] - torch.tensor([[0], [N_USERS]])
     for rows in torch.arange(N_USERS).split(9):
-        stream.update(items=found[rows], users=rows)
+        stream.update(items=items_found[rows], users=rows)
         inside = (edges[0] >= rows[0]) & (edges[0] <= rows[-1])
-        theirs.update(found[rows], edges[:, inside] - torch.tensor([[int(rows[0])], [0]]))
+        theirs.update(items_found[rows], edges[:, inside] - torch.tensor([[int(rows[0])], [0]]))
     result = stream.compute()
-    np.testing.assert_array_equal(result["ndcg@5"], lists(rm.Lists(found))["ndcg@5"])
+    np.testing.assert_array_equal(result["ndcg@5"], lists(rm.Lists(items_found))["ndcg@5"])
     assert result.mean()["ndcg@5"] == pytest.approx(float(theirs.compute()), abs=1e-6)
 
 
@@ -87,11 +87,11 @@ def test_a_labelled_batch_of_edges(torch, geometric, embeddings):
     data = geometric.data.Data(edge_label_index=edges, edge_label=labels)
     stream = rm.Evaluator(metrics="ndcg@3 roc_auc").stream()
     scores = (embeddings[edges[0]] * embeddings[edges[1]]).sum(1)
-    for chosen in torch.arange(N_USERS).split(10):
-        rows = torch.isin(data.edge_label_index[0], chosen)
+    for batch_users in torch.arange(N_USERS).split(10):
+        rows = torch.isin(data.edge_label_index[0], batch_users)
         stream.update(scores[rows], data.edge_label[rows], users=data.edge_label_index[0][rows])
-    whole = rm.evaluate(rm.Pairs.of(labels, scores, users), metrics="ndcg@3 roc_auc")
-    np.testing.assert_array_equal(stream.compute()["roc_auc"], whole["roc_auc"])
+    expected = rm.evaluate(rm.Pairs.of(labels, scores, users), metrics="ndcg@3 roc_auc")
+    np.testing.assert_array_equal(stream.compute()["roc_auc"], expected["roc_auc"])
 
 
 def test_recommend(model, graph, evaluator):

@@ -52,8 +52,14 @@ def test_values_match_an_evaluation():
 
 
 def test_rules_can_be_changed():
-    (found,) = ForLightGBM("rr", protocol="recometer", ties="pessimistic")(SCORE, lightgbm_data())
-    assert found == ("rr", rm.evaluate(PAIRS, metrics="rr", ties="pessimistic").mean()["rr"], True)
+    (value_of_metric,) = ForLightGBM("rr", protocol="recometer", ties="pessimistic")(
+        SCORE, lightgbm_data()
+    )
+    assert value_of_metric == (
+        "rr",
+        rm.evaluate(PAIRS, metrics="rr", ties="pessimistic").mean()["rr"],
+        True,
+    )
 
 
 def test_weights_apply_to_queries():
@@ -95,8 +101,8 @@ def test_tables_of_gains_without_effect():
         ("map@3 rr", [0, 1, 5, 50]),
         ("ndcg(label_gain=label)@3", [0, 1, 2, 3]),
     ):
-        found = ForLightGBM(metrics)(SCORE, lightgbm_data(label_gain=table))
-        assert found == ForLightGBM(metrics)(SCORE, lightgbm_data())
+        values_of_metrics = ForLightGBM(metrics)(SCORE, lightgbm_data(label_gain=table))
+        assert values_of_metrics == ForLightGBM(metrics)(SCORE, lightgbm_data())
     ForLightGBM("ndcg@3", protocol="recometer")(SCORE, lightgbm_data(label_gain=[0, 1, 5, 50]))
 
 

@@ -37,7 +37,10 @@ WHEN_IMPORTED = ("keras", "lightning", "sentence-transformers", "torchmetrics")
 )
 def test_error_names_the_extra_to_install(library, call, monkeypatch):
     package = library.replace("-", "_")
-    for module in [package, *(one for one in sys.modules if one.startswith(f"{package}."))]:
+    for module in [
+        package,
+        *(module_name for module_name in sys.modules if module_name.startswith(f"{package}.")),
+    ]:
         monkeypatch.setitem(sys.modules, module, None)
     # Integrations that derive classes from the library's report it on import.
     if library in WHEN_IMPORTED:

@@ -65,18 +65,18 @@ def test_epochs_are_steps_without_artifacts(mlflow, store, result):
         for epoch in range(3):
             result.log_mlflow(prefix="valid/", step=epoch)
     history = store.get_metric_history(run.info.run_id, "valid/ndcg_at_2")
-    assert [(one.step, one.value) for one in history] == [
+    assert [(logged.step, logged.value) for logged in history] == [
         (epoch, result.mean()["ndcg@2"]) for epoch in range(3)
     ]
     assert store.list_artifacts(run.info.run_id) == []
 
 
 def test_result_can_be_logged_to_another_run(mlflow, store, result):
-    with mlflow.start_run() as other:
+    with mlflow.start_run() as other_run:
         pass
     with mlflow.start_run() as active:
-        result.log_mlflow(run_id=other.info.run_id, artifact=False)
-    assert store.get_run(other.info.run_id).data.metrics == result.flat()
+        result.log_mlflow(run_id=other_run.info.run_id, artifact=False)
+    assert store.get_run(other_run.info.run_id).data.metrics == result.flat()
     assert store.get_run(active.info.run_id).data.metrics == {}
 
 
@@ -94,15 +94,15 @@ def test_undefined_values_are_logged_as_nan(mlflow, store):
 
 def test_more_values_than_fit_into_a_request(mlflow, store, result):
     scores = np.random.default_rng(0).random((4, 300))
-    many = rm.evaluate(rm.Scores(scores), scores > 0.5, metrics="ndcg@1..250")
+    result_of_many_cutoffs = rm.evaluate(rm.Scores(scores), scores > 0.5, metrics="ndcg@1..250")
     with mlflow.start_run() as run:
-        many.log_mlflow(artifact=False)
+        result_of_many_cutoffs.log_mlflow(artifact=False)
     assert len(store.get_run(run.info.run_id).data.metrics) == 1250
 
 
 def test_a_comparison_and_a_leaderboard(mlflow, store, result):
-    other = rm.evaluate(rm.Pairs(ROWS.assign(score=ROWS["relevance"])), metrics=METRICS)
-    models = {"als": result, "best": other}
+    other_result = rm.evaluate(rm.Pairs(ROWS.assign(score=ROWS["relevance"])), metrics=METRICS)
+    models = {"als": result, "best": other_result}
     versus = rm.compare(models, baseline="als", allow="test")
     with mlflow.start_run() as run:
         versus.log_mlflow()
@@ -115,24 +115,24 @@ def test_a_comparison_and_a_leaderboard(mlflow, store, result):
     with mlflow.start_run() as run:
         rm.Leaderboard(models).log_mlflow(prefix="all/")
     data = store.get_run(run.info.run_id).data
-    assert data.metrics["all/rr_of_best"] == other.mean()["rr"]
-    saved = [one.path for one in store.list_artifacts(run.info.run_id, "recometer")]
+    assert data.metrics["all/rr_of_best"] == other_result.mean()["rr"]
+    saved = [artifact.path for artifact in store.list_artifacts(run.info.run_id, "recometer")]
     assert saved == ["recometer/all_als.parquet", "recometer/all_best.parquet"]
 
 
 def test_every_metric_has_a_valid_mlflow_name(mlflow, store):
     names = "ndcg@2 rbp(p=0.95) f@2(beta=0.5,empty=undefined) rr@2(all) dcg(gain=exponential)"
-    found = rm.evaluate(rm.Pairs(ROWS), metrics=names)
+    result_of_all_metrics = rm.evaluate(rm.Pairs(ROWS), metrics=names)
     with pytest.raises(mlflow.exceptions.MlflowException, match="Invalid"):
-        mlflow.log_metrics(found.mean())  # metrics are logged by these names
+        mlflow.log_metrics(result_of_all_metrics.mean())  # metrics are logged by these names
     with mlflow.start_run(nested=True) as run:
-        found.log_mlflow(artifact=False)
-    assert store.get_run(run.info.run_id).data.metrics.keys() == found.flat().keys()
+        result_of_all_metrics.log_mlflow(artifact=False)
+    assert store.get_run(run.info.run_id).data.metrics.keys() == result_of_all_metrics.flat().keys()
 
 
 def test_mlflow_evaluates_scored_pairs(mlflow, store, result):
     with mlflow.start_run() as run:
-        found = mlflow.models.evaluate(
+        mlflow_result = mlflow.models.evaluate(
             data=ROWS,
             targets="relevance",
             predictions="score",
@@ -140,7 +140,7 @@ def test_mlflow_evaluates_scored_pairs(mlflow, store, result):
             evaluators="recometer",
             evaluator_config={"metrics": METRICS},
         )
-    assert found.metrics == result.flat()
+    assert mlflow_result.metrics == result.flat()
     assert store.get_run(run.info.run_id).data.metrics == result.flat()
     assert store.list_artifacts(run.info.run_id, "recometer")[0].path.endswith("evaluation.parquet")
 
@@ -152,7 +152,7 @@ def test_mlflow_evaluates_a_model_of_pairs(mlflow, store, result):
         return [scores[row.user_id, row.item_id] for row in frame.itertuples()]
 
     with mlflow.start_run():
-        found = mlflow.models.evaluate(
+        mlflow_result = mlflow.models.evaluate(
             model,
             ROWS.drop(columns="score"),
             targets="relevance",
@@ -160,7 +160,7 @@ def test_mlflow_evaluates_a_model_of_pairs(mlflow, store, result):
             evaluators="recometer",
             evaluator_config={"metrics": METRICS},
         )
-    assert found.metrics == result.flat()
+    assert mlflow_result.metrics == result.flat()
 
 
 LISTS = pd.DataFrame(
@@ -176,7 +176,7 @@ LISTS = pd.DataFrame(
 def test_mlflow_evaluates_lists_of_items(mlflow, store, user):
     data = LISTS if user else LISTS.drop(columns="user").assign(question=["a", "b"])
     with mlflow.start_run():
-        found = mlflow.models.evaluate(
+        mlflow_result = mlflow.models.evaluate(
             data=data,
             targets="relevant",
             predictions="listed",
@@ -189,7 +189,7 @@ def test_mlflow_evaluates_lists_of_items(mlflow, store, user):
         metrics="recall@2 rr",
         catalogue=10,
     )
-    assert found.metrics == expected.flat()
+    assert mlflow_result.metrics == expected.flat()
 
 
 def test_mlflow_retriever_is_skipped_unless_metrics_are_named(mlflow, store):
@@ -200,16 +200,16 @@ def test_mlflow_retriever_is_skipped_unless_metrics_are_named(mlflow, store):
         "model_type": "retriever",
     }
     with mlflow.start_run():
-        alone = mlflow.models.evaluate(**arguments, evaluators="default")
-        both = mlflow.models.evaluate(
+        default_result = mlflow.models.evaluate(**arguments, evaluators="default")
+        named_result = mlflow.models.evaluate(
             **arguments,
             evaluators=["default", "recometer"],
             evaluator_config={"recometer": {"metrics": "precision@3"}},
         )
-        every = mlflow.models.evaluate(**arguments)
-    assert alone.metrics.keys() == every.metrics.keys()
-    assert both.metrics.keys() > alone.metrics.keys()
-    assert "precision_at_3" in both.metrics
+        result_of_all = mlflow.models.evaluate(**arguments)
+    assert default_result.metrics.keys() == result_of_all.metrics.keys()
+    assert named_result.metrics.keys() > default_result.metrics.keys()
+    assert "precision_at_3" in named_result.metrics
 
 
 @pytest.mark.parametrize(
@@ -232,24 +232,24 @@ def test_mismatched_columns_are_named(mlflow, store, changes, error, message):
     config = {"metrics": METRICS} | changes.pop("config", {}) if "config" in changes else {}
     if changes.get("extra_metrics"):
         changes["extra_metrics"] = [mlflow.metrics.mse()]
-    asked = {"targets": "relevance", "predictions": "score", "model": None} | changes
-    if asked["model"] is not None:
-        asked["predictions"] = None
+    arguments = {"targets": "relevance", "predictions": "score", "model": None} | changes
+    if arguments["model"] is not None:
+        arguments["predictions"] = None
     with mlflow.start_run(), pytest.raises(error, match=message):
         mlflow.models.evaluate(
             data=ROWS,
             model_type="ranker",
             evaluators="recometer",
             evaluator_config=config,
-            **asked,
+            **arguments,
         )
 
 
 def test_lists_and_numbers_cannot_be_mixed(mlflow, store):
-    twice = pd.concat([LISTS, LISTS])
+    repeated_lists = pd.concat([LISTS, LISTS])
     cases = [
         (LISTS.assign(listed=[1.0, 2.0]), {}, "but predictions are not"),
-        (twice, {}, "a user in several rows"),
+        (repeated_lists, {}, "a user in several rows"),
         (LISTS, {"item": "user"}, "item='user' is not read"),
         (LISTS, {"source": 1}, "evaluator_config has 'source', which the data are"),
         (LISTS.assign(listed=[["film"], "song"]), {}, "The list of user .* is of type str"),
@@ -271,7 +271,7 @@ def test_lists_and_numbers_cannot_be_mixed(mlflow, store):
 
 def test_saved_results_of_mlflow_have_the_same_values(mlflow, store, result, tmp_path):
     with mlflow.start_run():
-        found = mlflow.models.evaluate(
+        mlflow_result = mlflow.models.evaluate(
             data=ROWS,
             targets="relevance",
             predictions="score",
@@ -279,7 +279,7 @@ def test_saved_results_of_mlflow_have_the_same_values(mlflow, store, result, tmp
             evaluators="recometer",
             evaluator_config={"metrics": METRICS},
         )
-    found.save(tmp_path / "saved")
+    mlflow_result.save(tmp_path / "saved")
     assert json.loads((tmp_path / "saved" / "metrics.json").read_text()) == result.flat()
 
 
@@ -310,7 +310,7 @@ def test_models_with_similar_names_get_separate_files(mlflow, store, result):
         rm.Leaderboard(
             {"als 1": result, "als_1": result, "ALS-1": result, "b": result}
         ).log_mlflow()
-    files = {one.path for one in store.list_artifacts(run.info.run_id, "recometer")}
+    files = {artifact.path for artifact in store.list_artifacts(run.info.run_id, "recometer")}
     assert files == {f"recometer/{name}.parquet" for name in ("als_1", "als_1_2", "ALS_1_3", "b")}
 
 

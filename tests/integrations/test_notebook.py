@@ -47,8 +47,8 @@ def reply(client: Any, cell: str) -> dict[str, Any]:
     while True:
         message = client.get_shell_msg(timeout=PATIENCE)
         if message["parent_header"].get("msg_id") == cell:
-            found: dict[str, Any] = message["content"]
-            return found
+            content: dict[str, Any] = message["content"]
+            return content
 
 
 def wait_for(begun: pathlib.Path) -> None:
@@ -71,10 +71,10 @@ def test_evaluation_in_a_notebook_can_be_interrupted(
         cell = client.execute(LONG.format(str(begun)), stop_on_error=False)
         wait_for(begun)
         time.sleep(1)  # until ranking has started
-        asked = time.monotonic()
+        interrupted = time.monotonic()
         manager.interrupt_kernel()
         content = reply(client, cell)
-        waited = time.monotonic() - asked
+        waited = time.monotonic() - interrupted
         assert (content["status"], content.get("ename")) == ("error", "KeyboardInterrupt")
         assert waited < LATEST
     after = f"evaluated(100, 50, {str(tmp_path / 'after')!r}).mean()['mean_rank'] > 0"

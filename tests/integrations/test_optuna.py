@@ -1,4 +1,4 @@
-"""Optuna searches that optimise, and prune trials by the ends of confidence intervals."""
+"""Optuna searches optimise the end of a confidence interval, and prune trials by it."""
 
 from __future__ import annotations
 
@@ -53,20 +53,26 @@ def test_worse_end_is_reported_and_certainly_worse_trials_are_pruned(
     states = [trial.state.name for trial in study.trials]
     assert {"PRUNED", "COMPLETE"} == set(states)
     for trial in study.trials:
-        expected = [getattr(one.interval(metric), end) for one in results[trial.number]]
+        expected = [
+            getattr(evaluation_of_step.interval(metric), end)
+            for evaluation_of_step in results[trial.number]
+        ]
         assert list(trial.intermediate_values.values()) == expected
     best = max(study.trials, key=lambda trial: trial.params["quality"])
     assert study.best_trial.number == best.number
     for trial in study.trials:
         step = trial.last_step
-        found = results[trial.number][-1].interval(metric)
+        interval = results[trial.number][-1].interval(metric)
         before = [
-            results[other][step].interval(metric)
-            for other in range(trial.number)
-            if len(results[other]) > step
+            results[other_trial][step].interval(metric)
+            for other_trial in range(trial.number)
+            if len(results[other_trial]) > step
         ]
         higher = direction == "maximize"
-        worse = [found.high < one.low if higher else found.low > one.high for one in before]
+        worse = [
+            interval.high < other_interval.low if higher else interval.low > other_interval.high
+            for other_interval in before
+        ]
         assert any(worse) == (trial.state.name == "PRUNED")
         assert step >= 1
 
@@ -89,7 +95,7 @@ def test_all_trials_end_without_pruning(optuna):
     assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 3
 
 
-def test_study_with_the_wrong_direction_is_rejected(optuna):
+def test_a_study_with_the_wrong_direction_is_rejected(optuna):
     study = optuna.create_study(direction="minimize")
     with pytest.raises(InputError, match='direction="maximize"'):
         report(study.ask(), evaluate_epoch(0.5, 0), "ndcg@10", 0)
@@ -117,9 +123,9 @@ def test_a_trial_without_a_value_is_pruned(optuna):
 
 
 def test_mean_without_an_interval_has_a_reason(optuna):
-    one = evaluation({"ndcg@10": [0.5]}, protocol=rm.Protocol(interval="t"))
+    single_user = evaluation({"ndcg@10": [0.5]}, protocol=rm.Protocol(interval="t"))
     with pytest.raises(InputError, match="has no interval"):
-        cautious(one, "ndcg@10")
+        cautious(single_user, "ndcg@10")
 
 
 def test_invalid_trials_and_steps_are_rejected(optuna):

@@ -71,11 +71,11 @@ def test_values_match_the_evaluator_of_sentence_transformers(
     theirs = sentence_transformers.evaluation.InformationRetrievalEvaluator(
         queries, corpus, relevant, ndcg_at_k=[10], mrr_at_k=[10], precision_recall_at_k=[5]
     )(model)
-    found = evaluator_class(queries, corpus, relevant, metrics="ndcg@10 rr@10 recall@5")(model)
+    values = evaluator_class(queries, corpus, relevant, metrics="ndcg@10 rr@10 recall@5")(model)
     name = f"{similarity}_"
-    assert found["ndcg_at_10"] == pytest.approx(theirs[f"{name}ndcg@10"], abs=0.03)
-    assert found["rr_at_10"] == pytest.approx(theirs[f"{name}mrr@10"], abs=0.03)
-    assert found["recall_at_5"] == pytest.approx(theirs[f"{name}recall@5"], abs=0.03)
+    assert values["ndcg_at_10"] == pytest.approx(theirs[f"{name}ndcg@10"], abs=0.03)
+    assert values["rr_at_10"] == pytest.approx(theirs[f"{name}mrr@10"], abs=0.03)
+    assert values["recall_at_5"] == pytest.approx(theirs[f"{name}recall@5"], abs=0.03)
 
 
 def test_values_match_evaluate(model, texts, evaluator_class, tmp_path):
@@ -83,26 +83,26 @@ def test_values_match_evaluate(model, texts, evaluator_class, tmp_path):
     evaluator = evaluator_class(
         queries, corpus, relevant, metrics="ndcg@5 rr", primary_metric="rr", name="tiny"
     )
-    found, _ = (evaluator(model, str(tmp_path), epoch, 7) for epoch in (1, 2))
+    values, _ = (evaluator(model, str(tmp_path), epoch, 7) for epoch in (1, 2))
     assert evaluator.primary_metric == "tiny_rr"
-    assert evaluator.primary_metric in found
+    assert evaluator.primary_metric in values
     names = [query for query in queries if query in relevant]
     scores = np.array(
         model.similarity(
             model.encode([queries[name] for name in names]), model.encode(list(corpus.values()))
         )
     )
-    whole = rm.evaluate(
+    expected = rm.evaluate(
         rm.Scores(scores.astype(np.float64).round(6), user_ids=names, item_ids=list(corpus)),
         {query: sorted(docs) for query, docs in relevant.items()},
         metrics="ndcg@5 rr",
     )
-    assert found["tiny_rr"] == pytest.approx(whole.mean()["rr"], abs=0.02)
+    assert values["tiny_rr"] == pytest.approx(expected.mean()["rr"], abs=0.02)
     assert len(evaluator.result) == len(relevant)
     with open(tmp_path / "recometer_tiny.csv", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [row["epoch"] for row in rows] == ["1", "2"]
-    assert float(rows[0]["rr"]) == found["tiny_rr"]
+    assert float(rows[0]["rr"]) == values["tiny_rr"]
     assert "ndcg@5" in evaluator.get_config_dict()["metrics"]
 
 
@@ -140,7 +140,7 @@ class Encoder:
 
 
 @pytest.mark.parametrize(
-    ("given", "options", "error", "message"),
+    ("arguments", "options", "error", "message"),
     [
         (("x", CORPUS, RELEVANT), {}, rm.InputTypeError, "queries must be a dict"),
         ((QUERIES, {}, RELEVANT), {}, rm.InputTypeError, "corpus must be a dict"),
@@ -163,9 +163,9 @@ class Encoder:
         ),
     ],
 )
-def test_wrong_arguments_are_refused(evaluator_class, given, options, error, message):
+def test_wrong_arguments_are_refused(evaluator_class, arguments, options, error, message):
     with pytest.raises(error, match=re.escape(message)):
-        evaluator_class(*given, **options)
+        evaluator_class(*arguments, **options)
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def scores_by_hand(sklearn, model, metric, response="predict", truth=Y, **rules)
 
 def test_cross_validation_with_routed_groups(sklearn, routing):
     selection, model = sklearn.model_selection, sklearn.linear_model.Ridge()
-    found = selection.cross_val_score(
+    fold_scores = selection.cross_val_score(
         model,
         X,
         Y,
@@ -49,14 +49,14 @@ def test_cross_validation_with_routed_groups(sklearn, routing):
         params={"groups": QUERY},
         scoring=ranking_scorer("ndcg@5"),
     )
-    assert found.tolist() == scores_by_hand(sklearn, model, "ndcg@5")
+    assert fold_scores.tolist() == scores_by_hand(sklearn, model, "ndcg@5")
 
 
 def test_make_scorer_accepts_the_score(sklearn, routing):
     score = RankingScore("ndcg@5", protocol="sklearn")
     scorer = sklearn.metrics.make_scorer(score).set_score_request(groups=True)
     selection, model = sklearn.model_selection, sklearn.linear_model.Ridge()
-    found = selection.cross_validate(
+    fold_scores = selection.cross_validate(
         model,
         X,
         Y,
@@ -64,17 +64,17 @@ def test_make_scorer_accepts_the_score(sklearn, routing):
         params={"groups": QUERY},
         scoring={"ndcg": scorer},
     )["test_ndcg"]
-    assert found.tolist() == scores_by_hand(sklearn, model, "ndcg@5", protocol="sklearn")
+    assert fold_scores.tolist() == scores_by_hand(sklearn, model, "ndcg@5", protocol="sklearn")
 
 
 def test_ndcg_of_sklearn_agrees_for_each_query(sklearn):
     score = GENERATOR.normal(size=len(Y))
-    own = [
-        sklearn.metrics.ndcg_score([Y[one == QUERY]], [score[one == QUERY]], k=5)
-        for one in np.unique(QUERY)
+    ndcg_by_query = [
+        sklearn.metrics.ndcg_score([Y[query == QUERY]], [score[query == QUERY]], k=5)
+        for query in np.unique(QUERY)
     ]
     ours = RankingScore("ndcg_score@5", protocol="sklearn")(Y, score, groups=QUERY)
-    assert ours == pytest.approx(np.mean(own), abs=1e-12)
+    assert ours == pytest.approx(np.mean(ndcg_by_query), abs=1e-12)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -91,8 +91,10 @@ def test_grid_search_of_several_metrics(sklearn, routing, jobs):
     for place, alpha in enumerate([0.1, 1e4]):
         model = sklearn.linear_model.Ridge(alpha=alpha)
         for name, metric, sign in (("ndcg", "ndcg@5", 1), ("place", "mean_rank", -1)):
-            found = search.cv_results_[f"mean_test_{name}"][place]
-            assert found == pytest.approx(sign * np.mean(scores_by_hand(sklearn, model, metric)))
+            mean_score = search.cv_results_[f"mean_test_{name}"][place]
+            assert mean_score == pytest.approx(
+                sign * np.mean(scores_by_hand(sklearn, model, metric))
+            )
 
 
 @pytest.mark.parametrize("routed", [False, True])
@@ -104,10 +106,10 @@ def test_groups_from_a_column(sklearn, routed):
     passed = {"params": {"groups": QUERY}} if routed else {"groups": QUERY}
     scorer = ranking_scorer("ndcg@5", groups="query")
     with sklearn.config_context(enable_metadata_routing=routed):
-        found = selection.cross_val_score(
+        fold_scores = selection.cross_val_score(
             model, frame, Y, cv=selection.GroupKFold(3), scoring=scorer, **passed
         )
-    assert found.tolist() == scores_by_hand(sklearn, sklearn.linear_model.Ridge(), "ndcg@5")
+    assert fold_scores.tolist() == scores_by_hand(sklearn, sklearn.linear_model.Ridge(), "ndcg@5")
     with pytest.raises(InputError, match="no column 'query'"):
         scorer(model.fit(frame, Y), X, Y)
 
@@ -116,7 +118,7 @@ def test_groups_from_a_column(sklearn, routed):
 def test_classifiers_rank_by_their_confidence(sklearn, routing, method):
     model, selection = sklearn.linear_model.LogisticRegression(), sklearn.model_selection
     liked = (Y > 1).astype(int)
-    found = selection.cross_val_score(
+    fold_scores = selection.cross_val_score(
         model,
         X,
         liked,
@@ -124,7 +126,7 @@ def test_classifiers_rank_by_their_confidence(sklearn, routing, method):
         params={"groups": QUERY},
         scoring=ranking_scorer("rr", response=method),
     )
-    assert found.tolist() == scores_by_hand(sklearn, model, "rr", method, truth=liked)
+    assert fold_scores.tolist() == scores_by_hand(sklearn, model, "rr", method, truth=liked)
 
 
 def test_missing_arguments_are_reported(sklearn):

@@ -43,13 +43,13 @@ def test_batches_give_the_same_evaluation_as_one_call(torch, ranking_metrics, ca
     metric = ranking_metrics(evaluator)
     for rows in np.array_split(np.random.default_rng(0).permutation(N_USERS), 7):
         metric.update(torch.from_numpy(scores[rows]), users=torch.from_numpy(rows))
-    whole = evaluator(rm.Scores(scores))
-    found = metric.compute()
-    assert {name: float(value) for name, value in found.items()} == {
-        name.replace("@", "_at_"): mean for name, mean in whole.mean().items()
+    expected = evaluator(rm.Scores(scores))
+    values = metric.compute()
+    assert {name: float(value) for name, value in values.items()} == {
+        name.replace("@", "_at_"): mean for name, mean in expected.mean().items()
     }
-    assert set(found) < set(whole.flat())
-    np.testing.assert_array_equal(metric.evaluation()["rr"], whole["rr"])
+    assert set(values) < set(expected.flat())
+    np.testing.assert_array_equal(metric.evaluation()["rr"], expected["rr"])
 
 
 def test_labelled_candidates_in_a_collection(torch, torchmetrics, case):
@@ -69,11 +69,11 @@ def test_labelled_candidates_in_a_collection(torch, torchmetrics, case):
         prefix="val/",
     )
     for rows in torch.arange(N_USERS).split(9):
-        given = scores[rows].flatten(), torch.from_numpy(truth)[rows].flatten()
-        collection.update(*given, indexes=users[rows].flatten())
-    found = collection.compute()
-    assert set(found) == {"val/theirs", "val/rr", "val/ndcg_at_3"}
-    assert float(found["val/rr"]) == pytest.approx(float(found["val/theirs"]), abs=1e-6)
+        labelled = scores[rows].flatten(), torch.from_numpy(truth)[rows].flatten()
+        collection.update(*labelled, indexes=users[rows].flatten())
+    values = collection.compute()
+    assert set(values) == {"val/theirs", "val/rr", "val/ndcg_at_3"}
+    assert float(values["val/rr"]) == pytest.approx(float(values["val/theirs"]), abs=1e-6)
 
 
 def test_labels_of_padding_are_ignored(torch, ranking_metrics):
@@ -83,17 +83,19 @@ def test_labels_of_padding_are_ignored(torch, ranking_metrics):
     assert float(metric.compute()["rr"]) == 0.75
 
 
-def test_forward_returns_the_batch_and_keeps_all(torch, ranking_metrics, case):
+def test_forward_returns_the_values_of_the_batch_and_keeps_all_batches(
+    torch, ranking_metrics, case
+):
     scores, _, evaluator = case
     metric = ranking_metrics(evaluator)
-    whole = evaluator(rm.Scores(scores))["rr"]
+    expected = evaluator(rm.Scores(scores))["rr"]
     for rows in np.array_split(np.arange(N_USERS), 4):
         batch = metric(torch.from_numpy(scores[rows]), users=rows)
-        assert float(batch["rr"]) == pytest.approx(np.nanmean(whole[rows]), abs=1e-15)
-    assert float(metric.compute()["rr"]) == np.nanmean(whole)
+        assert float(batch["rr"]) == pytest.approx(np.nanmean(expected[rows]), abs=1e-15)
+    assert float(metric.compute()["rr"]) == np.nanmean(expected)
     metric.reset()
     metric.update(torch.from_numpy(scores), users=np.arange(N_USERS))
-    assert float(metric.compute()["rr"]) == np.nanmean(whole)
+    assert float(metric.compute()["rr"]) == np.nanmean(expected)
 
 
 def test_copies_and_states_keep_past_updates(torch, ranking_metrics, case):
@@ -104,20 +106,20 @@ def test_copies_and_states_keep_past_updates(torch, ranking_metrics, case):
     metric.persistent(True)
     loaded.persistent(True)
     loaded.load_state_dict(metric.state_dict())
-    others = [metric.clone(), copy.deepcopy(metric), pickle.loads(pickle.dumps(metric)), loaded]
-    for other in (metric, *others):
-        other.to("cpu").update(scores[20:], users=np.arange(20, N_USERS))
-        assert float(other.compute()["rr"]) == evaluator(rm.Scores(scores)).mean()["rr"]
+    copies = [metric.clone(), copy.deepcopy(metric), pickle.loads(pickle.dumps(metric)), loaded]
+    for copy_of_metric in (metric, *copies):
+        copy_of_metric.to("cpu").update(scores[20:], users=np.arange(20, N_USERS))
+        assert float(copy_of_metric.compute()["rr"]) == evaluator(rm.Scores(scores)).mean()["rr"]
     rest = ranking_metrics(evaluator)
     rest.update(scores[:20], users=np.arange(20))
-    more = ranking_metrics(evaluator)
-    more.update(scores[20:], users=np.arange(20, N_USERS))
-    rest.merge_state(more)
+    second = ranking_metrics(evaluator)
+    second.update(scores[20:], users=np.arange(20, N_USERS))
+    rest.merge_state(second)
     assert float(rest.compute()["rr"]) == evaluator(rm.Scores(scores)).mean()["rr"]
 
 
-def test_copies_in_one_collection_are_all_updated(torchmetrics, ranking_metrics, case):
-    """TorchMetrics merges metrics with equal states in compute groups, but must not merge ours."""
+def test_all_copies_in_a_collection_are_updated(torchmetrics, ranking_metrics, case):
+    """TorchMetrics merges metrics with equal states in compute groups, but not recometer's."""
     scores, _, evaluator = case
     metric = ranking_metrics(evaluator)
     collection = torchmetrics.MetricCollection({"one": metric, "two": metric.clone()})
@@ -188,13 +190,15 @@ def test_two_processes_give_the_values_of_one(case, torchmetrics, tmp_path):
         train=rm.Interactions.of(data["train"]),
         metrics=METRICS,
     )
-    whole = evaluator(rm.Scores(scores))
+    expected = evaluator(rm.Scores(scores))
     for rank in range(2):
-        found = np.load(tmp_path / f"found{rank}.npz")
-        assert found["metric"].tolist() == found["stream"].tolist() == list(whole.mean().values())
-        np.testing.assert_array_equal(found["rr"], whole["rr"])
-        assert found["local"] == N_USERS // 2 + rank
-    assert not np.isnan(found["empty"])
+        saved = np.load(tmp_path / f"found{rank}.npz")
+        assert (
+            saved["metric"].tolist() == saved["stream"].tolist() == list(expected.mean().values())
+        )
+        np.testing.assert_array_equal(saved["rr"], expected["rr"])
+        assert saved["local"] == N_USERS // 2 + rank
+    assert not np.isnan(saved["empty"])
 
 
 def test_mismatched_tensors_are_rejected(ranking_metrics, case):
@@ -209,9 +213,9 @@ def test_mismatched_tensors_are_rejected(ranking_metrics, case):
         ranking_metrics(evaluator, compute_on_cpu="yes")
 
 
-def load_state_into(ranking_metrics, evaluator, other, change=lambda state: state):
+def load_state_into(ranking_metrics, evaluator, other_evaluator, change=lambda state: state):
     """Save the state of a metric, and load it into a metric with another evaluator."""
-    metric, loaded = ranking_metrics(evaluator), ranking_metrics(other)
+    metric, loaded = ranking_metrics(evaluator), ranking_metrics(other_evaluator)
     metric.persistent(True)
     loaded.persistent(True)
     metric.update(np.tile(np.arange(N_ITEMS), (2, 1)), users=[0, 1])
@@ -246,8 +250,8 @@ def test_state_of_another_evaluator_is_rejected(ranking_metrics, case, changes, 
 def test_damaged_state_is_rejected(torch, ranking_metrics, case):
     _, _, evaluator = case
     damages = {
-        "is damaged (UnpicklingError": lambda state: [one[:-20] for one in state],
-        "is damaged (EOFError": lambda state: [torch.zeros_like(one) for one in state],
+        "is damaged (UnpicklingError": lambda state: [tensor[:-20] for tensor in state],
+        "is damaged (EOFError": lambda state: [torch.zeros_like(tensor) for tensor in state],
         "which no RankingMetrics wrote": lambda state: ["abc" for _ in state],
         "The state counted is None": lambda state: None,
         "The state counted is tensor(7)": lambda state: torch.tensor(7),

@@ -124,16 +124,16 @@ def test_lightning_logs_the_values_of_evaluate(
     assert len(watch.values) == 6
     assert len(set(watch.values)) > 1
     factors = [part.weight.detach() for part in (model.users, model.items)]
-    whole = evaluator(rm.Factors(*factors))
-    np.testing.assert_allclose(callback.result["ndcg@5"], whole["ndcg@5"], atol=1e-12)
-    assert watch.values[-1] == pytest.approx(whole.mean()["ndcg@5"], abs=1e-6)
+    expected = evaluator(rm.Factors(*factors))
+    np.testing.assert_allclose(callback.result["ndcg@5"], expected["ndcg@5"], atol=1e-12)
+    assert watch.values[-1] == pytest.approx(expected.mean()["ndcg@5"], abs=1e-6)
     assert float(best.best_model_score) == pytest.approx(max(watch.values))
     assert set(run.validate(model, loader, verbose=False)[0]) == {
         "val_ndcg_at_5",
         "val_recall_at_10",
     }
     assert run.test(model, loader, verbose=False)[0]["test_recall_at_10"] == pytest.approx(
-        whole.mean()["recall@10"], abs=1e-6
+        expected.mean()["recall@10"], abs=1e-6
     )
 
 
@@ -240,7 +240,7 @@ PROCESSES = """
 
 
 def test_lightning_in_two_processes(lightning, tmp_path):
-    """With 31 users in two processes, the sampler repeats one user, which must not matter."""
+    """With 31 users in two processes, the sampler repeats a user, who must count only once."""
     script = tmp_path / "train.py"  # Lightning runs this script again
     script.write_text(textwrap.dedent(PROCESSES), encoding="utf-8")
     subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, timeout=300)
@@ -270,9 +270,9 @@ def test_lightning_reports_errors_during_training(module, loader, trainer, evalu
     failing = RecometerCallback(evaluator, lambda module: module.nowhere)
     with pytest.raises(rm.ModelError, match="function source= raised AttributeError"):
         trainer(failing, epochs=1).fit(module(), loader, loader)
-    twice = [RecometerCallback(evaluator), RecometerCallback(evaluator)]
+    callbacks = [RecometerCallback(evaluator), RecometerCallback(evaluator)]
     with pytest.raises(rm.InputError, match="is logged twice"):
-        trainer(*twice, epochs=1).fit(module(), loader, loader)
+        trainer(*callbacks, epochs=1).fit(module(), loader, loader)
     with pytest.warns(rm.DataWarning, match="no epoch was due by every_n_epochs=3"):
         trainer(RecometerCallback(evaluator, every_n_epochs=3), epochs=1).fit(
             module(), loader, loader
@@ -349,20 +349,20 @@ def test_keras_reports_errors_during_training(keras, data, evaluator):
     from recometer.integrations.keras import RecometerCallback
 
     model, source = keras_model(keras)
-    given = [np.zeros(1, int), np.zeros(1, int)], np.ones(1)
+    arrays = [np.zeros(1, int), np.zeros(1, int)], np.ones(1)
 
     def fit(*callbacks):
-        return model.fit(*given, epochs=1, verbose=0, callbacks=list(callbacks)).history
+        return model.fit(*arrays, epochs=1, verbose=0, callbacks=list(callbacks)).history
 
     with pytest.raises(rm.ModelError, match="function source= raised ZeroDivisionError"):
         fit(RecometerCallback(evaluator, lambda model: 1 / 0))
     with pytest.raises(rm.InputError, match="'val_ndcg_at_5' is logged twice"):
         fit(RecometerCallback(evaluator, source), RecometerCallback(evaluator, source))
-    both = fit(
+    history = fit(
         RecometerCallback(evaluator, source), RecometerCallback(evaluator, source, prefix="again_")
     )
-    assert both["val_ndcg_at_5"] == both["again_ndcg_at_5"]
+    assert history["val_ndcg_at_5"] == history["again_ndcg_at_5"]
     with pytest.warns(rm.DataWarning, match="no epoch was due by every_n_epochs=2"):
         fit(RecometerCallback(evaluator, source, every_n_epochs=2))
     with pytest.warns(rm.DataWarning, match="has no effect in evaluate"):
-        model.evaluate(*given, verbose=0, callbacks=[RecometerCallback(evaluator, source)])
+        model.evaluate(*arrays, verbose=0, callbacks=[RecometerCallback(evaluator, source)])

@@ -1,4 +1,4 @@
-"""LightGBM and XGBoost train with our metrics, whose values match theirs."""
+"""LightGBM and XGBoost train with recometer's metrics, which match their own."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ LIGHTGBM = {"objective": "lambdarank", "verbose": -1, "num_threads": 1, "seed": 
 XGBOOST = {"objective": "rank:ndcg", "nthread": 1, "seed": 0}
 
 
-def dataset(lightgbm, weight=None, **more):
+def dataset(lightgbm, weight=None, **options):
     rows = None if weight is None else np.repeat(weight, SIZES)
-    return lightgbm.Dataset(FEATURES, LABEL, group=SIZES, weight=rows, free_raw_data=False, **more)
+    return lightgbm.Dataset(
+        FEATURES, LABEL, group=SIZES, weight=rows, free_raw_data=False, **options
+    )
 
 
 def matrix(xgboost, weight=None):
@@ -41,7 +43,7 @@ def matrix(xgboost, weight=None):
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["equal", "weighted"])
 def test_values_match_lightgbm(lightgbm, weight):
     metrics = ForLightGBM("ndcg@3,5 map@3,5 rr@5")
-    found = {}
+    recorded = {}
     data = dataset(lightgbm, weight)
     lightgbm.train(
         LIGHTGBM | {"metric": ["ndcg", "map"], "eval_at": [3, 5]},
@@ -50,31 +52,31 @@ def test_values_match_lightgbm(lightgbm, weight):
         valid_sets=[data],
         valid_names=["valid"],
         feval=metrics,
-        callbacks=[lightgbm.record_evaluation(found)],
+        callbacks=[lightgbm.record_evaluation(recorded)],
     )
     for name in ("ndcg@3", "ndcg@5", "map@3", "map@5"):
-        ours = found["valid"][f"recometer_{name}"]
-        assert ours == pytest.approx(found["valid"][name], abs=1e-12)
-    assert len(set(found["valid"]["rr@5"])) > 1
+        ours = recorded["valid"][f"recometer_{name}"]
+        assert ours == pytest.approx(recorded["valid"][name], abs=1e-12)
+    assert len(set(recorded["valid"]["rr@5"])) > 1
     assert all(higher for _, _, higher in metrics(np.ones(len(LABEL)), data))
 
 
-def test_lightgbm_stops_early_by_our_metric(lightgbm):
-    found = {}
+def test_lightgbm_stops_early_by_recometers_metric(lightgbm):
+    recorded = {}
     booster = lightgbm.train(
         LIGHTGBM | {"metric": "None"},
         dataset(lightgbm),
         num_boost_round=200,
         valid_sets=[dataset(lightgbm)],
         feval=ForLightGBM("rr@10", protocol="recometer"),
-        callbacks=[lightgbm.early_stopping(3), lightgbm.record_evaluation(found)],
+        callbacks=[lightgbm.early_stopping(3), lightgbm.record_evaluation(recorded)],
     )
-    values = found["valid_0"]["rr@10"]
+    values = recorded["valid_0"]["rr@10"]
     assert booster.best_iteration == int(np.argmax(values)) + 1 < 200
 
 
 def test_lightgbm_in_cross_validation(lightgbm):
-    found = lightgbm.cv(
+    history = lightgbm.cv(
         LIGHTGBM | {"metric": "ndcg", "eval_at": [5]},
         dataset(lightgbm),
         num_boost_round=3,
@@ -82,7 +84,7 @@ def test_lightgbm_in_cross_validation(lightgbm):
         stratified=False,
         feval=ForLightGBM("ndcg@5"),
     )
-    ours, theirs = found["valid recometer_ndcg@5-mean"], found["valid ndcg@5-mean"]
+    ours, theirs = history["valid recometer_ndcg@5-mean"], history["valid ndcg@5-mean"]
     assert ours == pytest.approx(theirs, abs=1e-12)
 
 
@@ -106,35 +108,37 @@ def test_ranker_of_lightgbm(lightgbm, weight):
     expected = rm.evaluate(
         pairs, metrics="hit@1 map@5", protocol="lightgbm", ties="pessimistic"
     ).mean(weight)
-    shown = {"hit@1": "hit@1", "map@5": "recometer_map@5"}
-    assert [values[shown[name]][-1] for name in expected] == pytest.approx(list(expected.values()))
+    names_in_library = {"hit@1": "hit@1", "map@5": "recometer_map@5"}
+    assert [values[names_in_library[name]][-1] for name in expected] == pytest.approx(
+        list(expected.values())
+    )
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["equal", "weighted"])
 def test_values_match_xgboost(xgboost, weight):
-    asked = ["ndcg@3", "ndcg@5", "ndcg@5-"]
-    metrics, found = ForXGBoost(f"{' '.join(asked)} rr@5"), {}
+    names = ["ndcg@3", "ndcg@5", "ndcg@5-"]
+    metrics, recorded = ForXGBoost(f"{' '.join(names)} rr@5"), {}
     data = matrix(xgboost, weight)
     xgboost.train(
-        XGBOOST | {"eval_metric": asked},
+        XGBOOST | {"eval_metric": names},
         data,
         num_boost_round=5,
         evals=[(data, "valid")],
         custom_metric=metrics,
-        evals_result=found,
+        evals_result=recorded,
         verbose_eval=False,
     )
-    for name in asked:
-        ours = found["valid"][f"recometer_{name}"]
-        assert ours == pytest.approx(found["valid"][name], abs=1e-6)
-    assert len(set(found["valid"]["rr@5"])) > 1
+    for name in names:
+        ours = recorded["valid"][f"recometer_{name}"]
+        assert ours == pytest.approx(recorded["valid"][name], abs=1e-6)
+    assert len(set(recorded["valid"]["rr@5"])) > 1
 
 
 def test_ranker_of_xgboost(xgboost):
     metrics = ForXGBoost("hit@1", ties="pessimistic", threads=1)
     model = xgboost.XGBRanker(n_estimators=3, n_jobs=1, eval_metric=metrics)
-    shown = {"eval_set": [(FEATURES, LABEL)], "eval_group": [SIZES], "verbose": False}
-    model.fit(FEATURES, LABEL, group=SIZES, **shown)
+    fit_options = {"eval_set": [(FEATURES, LABEL)], "eval_group": [SIZES], "verbose": False}
+    model.fit(FEATURES, LABEL, group=SIZES, **fit_options)
     pairs = rm.Pairs.of(LABEL, model.predict(FEATURES), QUERY)
     result = rm.evaluate(pairs, metrics="hit@1", protocol="xgboost", ties="pessimistic")
     values = model.evals_result()["validation_0"]["hit@1"]
@@ -144,7 +148,7 @@ def test_ranker_of_xgboost(xgboost):
 
 
 def test_xgboost_stops_early_in_the_right_direction(xgboost):
-    metrics, found = ForXGBoost("hit@1 rr@10 mean_rank", protocol="recometer"), {}
+    metrics, recorded = ForXGBoost("hit@1 rr@10 mean_rank", protocol="recometer"), {}
     data = matrix(xgboost)
     booster = xgboost.train(
         XGBOOST | {"disable_default_eval_metric": True},
@@ -153,10 +157,10 @@ def test_xgboost_stops_early_in_the_right_direction(xgboost):
         evals=[(data, "valid")],
         custom_metric=metrics,
         callbacks=[metrics.early_stopping(4, "rr@10")],
-        evals_result=found,
+        evals_result=recorded,
         verbose_eval=False,
     )
-    assert booster.best_iteration == int(np.argmax(found["valid"]["rr@10"])) < 60
+    assert booster.best_iteration == int(np.argmax(recorded["valid"]["rr@10"])) < 60
     assert metrics.early_stopping(4).maximize is True
     assert metrics.early_stopping(4, "mean_rank", save_best=True).maximize is False
     with pytest.raises(UnknownNameError, match="rr@10"):
@@ -165,7 +169,7 @@ def test_xgboost_stops_early_in_the_right_direction(xgboost):
 
 def test_xgboost_in_cross_validation(xgboost):
     data = xgboost.DMatrix(FEATURES, label=LABEL, qid=QUERY)
-    found = xgboost.cv(
+    history = xgboost.cv(
         XGBOOST | {"eval_metric": "ndcg@5"},
         data,
         num_boost_round=3,
@@ -173,7 +177,7 @@ def test_xgboost_in_cross_validation(xgboost):
         custom_metric=ForXGBoost("ndcg@5"),
         as_pandas=True,
     )
-    ours, theirs = found["test-recometer_ndcg@5-mean"], found["test-ndcg@5-mean"]
+    ours, theirs = history["test-recometer_ndcg@5-mean"], history["test-ndcg@5-mean"]
     assert ours.tolist() == pytest.approx(theirs.tolist(), abs=1e-6)
 
 

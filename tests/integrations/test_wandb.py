@@ -22,5 +22,5 @@ def test_values_are_logged_under_sortable_names(wandb, tmp_path):
     assert values == result.flat()
     assert all(re.fullmatch("[_a-zA-Z][_a-zA-Z0-9]*", name) for name in values)
     wandb.teardown()  # finishes all writing
-    (written,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
-    assert b"rbp_with_p_is_0_95_low" in written.read_bytes()
+    (run_file,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
+    assert b"rbp_with_p_is_0_95_low" in run_file.read_bytes()

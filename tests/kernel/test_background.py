@@ -19,10 +19,10 @@ BYTES = np.zeros(9, np.uint8)
 def hashing_arrays(rng, n_arrays=20):
     """Return arrays, empty arrays for their hashes, and the expected hashes."""
     arrays = [rng.integers(0, 256, n, dtype=np.uint8) for n in rng.integers(0, 100, n_arrays)]
-    rooms = [np.zeros(-(-len(one) // PIECE), np.uint64) for one in arrays]
+    rooms = [np.zeros(-(-len(array) // PIECE), np.uint64) for array in arrays]
     expected = [np.zeros_like(room) for room in rooms]
-    for one, room in zip(arrays, expected, strict=True):
-        kernel_twin.hash_pieces(one, PIECE, room)
+    for array, room in zip(arrays, expected, strict=True):
+        kernel_twin.hash_pieces(array, PIECE, room)
     return arrays, rooms, expected
 
 
@@ -38,12 +38,12 @@ def test_all_steps_run(threads):
     arrays, rooms, expected = hashing_arrays(rng)
     table, background = counting_arrays(), _kernel.Background()
     background.count_items(**table)
-    for one, room in zip(arrays, rooms, strict=True):
-        background.hash_pieces(one, PIECE, room)
+    for array, room in zip(arrays, rooms, strict=True):
+        background.hash_pieces(array, PIECE, room)
     background.start(threads)
     assert background.wait(SOON)
-    for room, other in zip(rooms, expected, strict=True):
-        np.testing.assert_array_equal(room, other)
+    for room, expected_hashes in zip(rooms, expected, strict=True):
+        np.testing.assert_array_equal(room, expected_hashes)
     items, users = table["items"], table["users"]
     np.testing.assert_array_equal(table["counts"], np.bincount(items, minlength=9))
     rows = [items[begin:end] for begin, end in itertools.pairwise(table["indptr"])]
@@ -86,37 +86,41 @@ def test_stopped_or_deleted_background_writes_only_its_arrays():
 
 def processors_of_threads():
     """Return which processors each thread of this process may use, in Linux's notation."""
-    found = {}
+    processors = {}
     for task in pathlib.Path("/proc/self/task").iterdir():
         try:
             lines = (task / "status").read_text().splitlines()
         except OSError:  # the thread has ended
             continue
-        found[task.name] = next(line for line in lines if line.startswith("Cpus_allowed:"))
-    return found
+        processors[task.name] = next(line for line in lines if line.startswith("Cpus_allowed:"))
+    return processors
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="Linux alone can tell")
-@pytest.mark.parametrize("few", [False, True], ids=["all processors", "one processor"])
-def test_threads_inherit_the_processor_affinity(few):
+@pytest.mark.parametrize("few_processors", [False, True], ids=["all processors", "one processor"])
+def test_threads_inherit_the_processor_affinity(few_processors):
     before = os.sched_getaffinity(0)
     try:
-        if few:
+        if few_processors:
             os.sched_setaffinity(0, {min(before)})
-        others, mine = processors_of_threads(), os.sched_getaffinity(0)
-        own = others[str(threading.get_native_id())]
-        data, seen = np.zeros(2**24, np.uint8), []
+        all_threads, of_process = processors_of_threads(), os.sched_getaffinity(0)
+        of_thread = all_threads[str(threading.get_native_id())]
+        data, of_background_threads = np.zeros(2**24, np.uint8), []
         for _ in range(20):  # repeat, since new threads may briefly be restricted
             background = _kernel.Background()
             for of_step in np.zeros((10, 2**4), np.uint64):
                 background.hash_pieces(data, 2**20, of_step)
             background.start(2)
             while not background.wait(0):
-                seen += [one for name, one in processors_of_threads().items() if name not in others]
-            if own in seen:
+                of_background_threads += [
+                    processors
+                    for name, processors in processors_of_threads().items()
+                    if name not in all_threads
+                ]
+            if of_thread in of_background_threads:
                 break
-        assert own in seen
-        assert os.sched_getaffinity(0) == mine
+        assert of_thread in of_background_threads
+        assert os.sched_getaffinity(0) == of_process
     finally:
         os.sched_setaffinity(0, before)
 
@@ -124,13 +128,22 @@ def test_threads_inherit_the_processor_affinity(few):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda one: one.hash_pieces(BYTES, 0, np.zeros(2, np.uint64)), "empty"),
-        (lambda one: one.hash_pieces(BYTES, 8, np.zeros(1, np.uint64)), "per piece"),
-        (lambda one: one.start(0), "no threads"),
-        (lambda one: (one.start(1), one.start(1)), "have begun"),
-        (lambda one: (one.start(1), one.count_items(**counting_with())), "have begun"),
-        (lambda one: one.count_items(**counting_with(users=np.array([99] * 12))), "no such users"),
-        (lambda one: one.count_items(**counting_with(indptr=np.zeros(0, int))), "not be empty"),
+        (lambda background: background.hash_pieces(BYTES, 0, np.zeros(2, np.uint64)), "empty"),
+        (lambda background: background.hash_pieces(BYTES, 8, np.zeros(1, np.uint64)), "per piece"),
+        (lambda background: background.start(0), "no threads"),
+        (lambda background: (background.start(1), background.start(1)), "have begun"),
+        (
+            lambda background: (background.start(1), background.count_items(**counting_with())),
+            "have begun",
+        ),
+        (
+            lambda background: background.count_items(**counting_with(users=np.array([99] * 12))),
+            "no such users",
+        ),
+        (
+            lambda background: background.count_items(**counting_with(indptr=np.zeros(0, int))),
+            "not be empty",
+        ),
     ],
 )
 def test_mismatched_arrays_are_rejected(call, message):

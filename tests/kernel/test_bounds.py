@@ -1,4 +1,4 @@
-"""The kernel checks positions when it uses them, since callers can change arrays at any time."""
+"""The kernel checks positions when it reads them, since callers can change arrays at any time."""
 
 import numpy as np
 import pytest
@@ -66,23 +66,23 @@ def counts():
 
 
 def judged(indptr, items):
-    own = {"judged_indptr": indptr, "judged": items, "judged_scores": zeros(dtype=float)}
-    return {**own, **counts(), "limit": None, **excluded(zeros(N_USERS + 1), ITEMS[:0])}
+    judged_arrays = {"judged_indptr": indptr, "judged": items, "judged_scores": zeros(dtype=float)}
+    return {**judged_arrays, **counts(), "limit": None, **excluded(zeros(N_USERS + 1), ITEMS[:0])}
 
 
 def excluded(indptr, items):
     return {"excluded_indptr": indptr, "excluded": items}
 
 
-def nothing_judged():
+def without_judged_items():
     none = judged(zeros(N_USERS + 1), ITEMS[:0])
-    return none | {name: zeros(0, one.dtype) for name, one in none.items() if name in NAMES}
+    return none | {name: zeros(0, array.dtype) for name, array in none.items() if name in NAMES}
 
 
 NAMES = ("judged_scores", "above", "tied", "before")
 
 
-def shelf():
+def list_arrays():
     return {
         "order": TieOrder.ITEM,
         "keys": zeros(N_USERS, np.uint64),
@@ -127,16 +127,18 @@ CALLS = {
         **factors(), **range_arguments(), **judged(*table)
     ),
     "rank_factors: excluded": excluded_from(
-        _kernel.rank_factors, **factors(), **range_arguments(), **nothing_judged()
+        _kernel.rank_factors, **factors(), **range_arguments(), **without_judged_items()
     ),
-    "top_factors": excluded_from(_kernel.top_factors, **factors(), **range_arguments(), **shelf()),
+    "top_factors": excluded_from(
+        _kernel.top_factors, **factors(), **range_arguments(), **list_arrays()
+    ),
     "rank_scores: judged": lambda *table: _kernel.rank_scores(
         **score_arguments(), **judged(*table)
     ),
     "rank_scores: excluded": excluded_from(
-        _kernel.rank_scores, **score_arguments(), **nothing_judged()
+        _kernel.rank_scores, **score_arguments(), **without_judged_items()
     ),
-    "top_scores": excluded_from(_kernel.top_scores, **score_arguments(), **shelf()),
+    "top_scores": excluded_from(_kernel.top_scores, **score_arguments(), **list_arrays()),
     "rank_lists: judged": lambda *table: lists(judged_table=table),
     "rank_lists: excluded": lambda *table: lists(excluded_table=table),
     "find_rows": lambda *table: _kernel.find_rows(

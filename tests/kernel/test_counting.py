@@ -25,14 +25,14 @@ SETS = _kernel.instruction_sets()
 NOT_FUSED = ("plain",)  # these round products before adding
 
 
-def ragged(rng, n_users, n_items, most, avoid=None):
+def ragged(rng, n_users, n_items, max_items, avoid=None):
     """Draw ascending items for each user, without the user's items in the table `avoid`."""
     rows = []
     for user in range(n_users):
         pool = np.arange(n_items)
         if avoid is not None:
             pool = np.setdiff1d(pool, avoid[1][avoid[0][user] : avoid[0][user + 1]])
-        size = min(int(rng.integers(0, most + 1)), len(pool))
+        size = min(int(rng.integers(0, max_items + 1)), len(pool))
         rows.append(np.sort(rng.choice(pool, size, replace=False)))
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     return indptr, np.concatenate([*rows, []]).astype(np.int32)
@@ -41,17 +41,30 @@ def ragged(rng, n_users, n_items, most, avoid=None):
 class Problem:
     """A generated rank_factors call."""
 
-    def __init__(self, seed, n_users, n_items, n_factors, dtype, high, most, most_excluded, how):
+    def __init__(
+        self,
+        seed,
+        n_users,
+        n_items,
+        n_factors,
+        dtype,
+        high,
+        most_judged,
+        most_excluded,
+        kind_of_bias,
+    ):
         rng = np.random.default_rng(seed)
         self.users = rng.integers(-high, high + 1, (n_users, n_factors)).astype(dtype)
         self.items = rng.integers(-high, high + 1, (n_items, n_factors)).astype(dtype)
-        self.bias = rng.integers(-high, high + 1, n_items).astype(dtype) if how % 2 else None
-        self.rows = rng.permutation(n_items) if how % 3 == 1 else None
-        if how % 3 == 2:
+        self.bias = (
+            rng.integers(-high, high + 1, n_items).astype(dtype) if kind_of_bias % 2 else None
+        )
+        self.rows = rng.permutation(n_items) if kind_of_bias % 3 == 1 else None
+        if kind_of_bias % 3 == 2:
             self.items = np.asfortranarray(self.items)
-        if how % 5 == 4 and n_factors:
+        if kind_of_bias % 5 == 4 and n_factors:
             self.items = np.repeat(self.items, 2, axis=0)[::2]
-        self.judged = ragged(rng, n_users, n_items, most)
+        self.judged = ragged(rng, n_users, n_items, most_judged)
         self.excluded = ragged(rng, n_users, n_items, most_excluded, avoid=self.judged)
 
     def longest_first(self):
@@ -59,9 +72,9 @@ class Problem:
         bias = np.zeros(len(self.items)) if self.bias is None else self.bias
         lengths = np.sqrt((self.items.astype(float) ** 2).sum(axis=1) + bias.astype(float) ** 2)
         lengths = lengths if self.rows is None else lengths[self.rows]
-        own = np.sqrt((self.users.astype(float) ** 2).sum(axis=1) + 1)
+        user_bounds = np.sqrt((self.users.astype(float) ** 2).sum(axis=1) + 1)
         order = np.argsort(-lengths)
-        return in_order(order, lengths[order] * (1 + 1e-9), own)
+        return in_order(order, lengths[order] * (1 + 1e-9), user_bounds)
 
     def shuffled(self):
         """Return kernel arguments for items in random order, without bounds on their scores."""
@@ -88,7 +101,7 @@ class Problem:
         counts = zero_counts(len(scores))
         flags, finished = np.zeros(len(self.users), np.uint32), np.zeros(len(self.users), np.uint8)
         for first, last in zip((0, *cuts), (*cuts, len(self.items)), strict=True):
-            lost = rank(
+            inaccurate_user = rank(
                 **factors,
                 **order,
                 first=first,
@@ -101,7 +114,7 @@ class Problem:
                 flags=flags,
                 finished=finished,
             )
-            assert lost == -1
+            assert inaccurate_user == -1
         return scores, *counts.values(), flags
 
     def native(self, instruction_set, **options):
@@ -129,9 +142,9 @@ FACTORS = [0, 1, 2, 3, 15, 16, 17, 64, 300]
     n_factors=st.sampled_from(FACTORS),
     dtype=st.sampled_from([np.float32, np.float64]),
     high=st.sampled_from([0, 1, 3, 100]),
-    most=st.sampled_from([0, 1, 2, 4, 10, 40]),
+    most_judged=st.sampled_from([0, 1, 2, 4, 10, 40]),
     most_excluded=st.sampled_from([0, 3, 60]),
-    how=st.integers(0, 29),
+    kind_of_bias=st.integers(0, 29),
     check=st.booleans(),
 )
 @examples(3)
@@ -140,42 +153,52 @@ def test_native_and_twin_agree(check, **problem):
     expected = problem.twin(check=check)
     cut, names = len(problem.items) // 3, ("scores", "above", "tied", "before", "flags")
     all_cuts = ((), (cut,), (cut, cut), (cut, 2 * cut))
-    for which, cuts, order in product(SETS, all_cuts, (OWN_ORDER, problem.shuffled())):
-        found = problem.native(which, cuts=cuts, order=order, check=check)
-        for name, mine, other in zip(names, found, expected, strict=True):
-            np.testing.assert_array_equal(mine, other, err_msg=f"{name} {which} {cuts}")
-    for other, mine in zip(expected, problem.twin(order=problem.shuffled()), strict=True):
-        np.testing.assert_array_equal(mine, other)
+    for instruction_set, cuts, order in product(SETS, all_cuts, (OWN_ORDER, problem.shuffled())):
+        results = problem.native(instruction_set, cuts=cuts, order=order, check=check)
+        for name, actual, expected_array in zip(names, results, expected, strict=True):
+            np.testing.assert_array_equal(
+                actual, expected_array, err_msg=f"{name} {instruction_set} {cuts}"
+            )
+    for expected_array, actual in zip(
+        expected, problem.twin(order=problem.shuffled()), strict=True
+    ):
+        np.testing.assert_array_equal(actual, expected_array)
 
 
 @pytest.mark.parametrize(("judged", "excluded"), [(3000, 0), (0, 3000), (1500, 1500)])
 def test_thousands_of_judged_and_excluded_items_agree(judged, excluded):
     for dtype, high in ((np.float32, 2), (np.float64, 50), (np.float32, 0)):
-        problem = Problem(7, 3, 4099, 5, dtype, high, judged, excluded, how=1)
+        problem = Problem(7, 3, 4099, 5, dtype, high, judged, excluded, kind_of_bias=1)
         expected = problem.twin()
         for instruction_set in SETS:
-            for mine, other in zip(problem.native(instruction_set), expected, strict=True):
-                np.testing.assert_array_equal(mine, other, err_msg=instruction_set)
+            for actual, expected_array in zip(
+                problem.native(instruction_set), expected, strict=True
+            ):
+                np.testing.assert_array_equal(actual, expected_array, err_msg=instruction_set)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_counters_are_kept_over_blocks_of_items(dtype):
+def test_counters_carry_over_between_blocks_of_items(dtype):
     """Narrow counters do not overflow, even with more chunks of items than fit before a flush."""
-    problem = Problem(3, 16, 9001, 600, dtype, 2, 40, 30, how=1)
+    problem = Problem(3, 16, 9001, 600, dtype, 2, 40, 30, kind_of_bias=1)
     expected = problem.twin()
     for instruction_set in SETS:
-        for mine, other in zip(problem.native(instruction_set), expected, strict=True):
-            np.testing.assert_array_equal(mine, other)
+        for actual, expected_array in zip(problem.native(instruction_set), expected, strict=True):
+            np.testing.assert_array_equal(actual, expected_array)
 
 
 @pytest.mark.parametrize("instruction_set", SETS)
-@given(seed=st.integers(0, 2**31), most=st.sampled_from([1, 2, 10]), how=st.integers(0, 29))
-def test_blocks_of_users_are_slices_of_the_tables(instruction_set, seed, most, how):
+@given(
+    seed=st.integers(0, 2**31),
+    max_judged=st.sampled_from([1, 2, 10]),
+    kind_of_bias=st.integers(0, 29),
+)
+def test_blocks_of_users_are_slices_of_the_tables(instruction_set, seed, max_judged, kind_of_bias):
     """A call for some users reads a slice of the tables, which may be empty for a user."""
-    problem = Problem(seed, 7, 50, 3, np.float32, 2, most, most, how)
+    problem = Problem(seed, 7, 50, 3, np.float32, 2, max_judged, max_judged, kind_of_bias)
     _, *counts, _ = problem.twin()
     judged, scores = problem.judged, np.empty(len(problem.judged[1]), np.float32)
-    mine = zero_counts(len(scores))
+    block_counts = zero_counts(len(scores))
     for user in range(7):
         block, offsets = slice(user, user + 1), slice(user, user + 2)
         factors = {
@@ -187,21 +210,21 @@ def test_blocks_of_users_are_slices_of_the_tables(instruction_set, seed, most, h
         }
         _kernel.score_items(**factors, indptr=judged[0][offsets], listed=judged[1], scores=scores)
         excluded = problem.excluded[0][offsets], problem.excluded[1]
-        lost = _kernel.rank_factors(
+        inaccurate_user = _kernel.rank_factors(
             **factors,
             **OWN_ORDER,
             first=0,
             last=50,
             **tables(excluded, (judged[0][offsets], judged[1]), scores),
-            **mine,
+            **block_counts,
             limit=None,
             check=False,
             nan_rule=NanRule.UNDEFINED,
             flags=np.zeros(1, np.uint32),
             finished=np.zeros(1, np.uint8),
         )
-        assert lost == -1
-    np.testing.assert_array_equal(list(mine.values()), counts)
+        assert inaccurate_user == -1
+    np.testing.assert_array_equal(list(block_counts.values()), counts)
 
 
 N_MANY = 150_000
@@ -218,16 +241,16 @@ def many_scores(constant):
 @pytest.mark.parametrize("instruction_set", SETS)
 @pytest.mark.parametrize("constant", [True, False])
 @pytest.mark.parametrize("given_scores", [True, False])
-def test_counts_beyond_the_capacity_of_the_planes(instruction_set, constant, given_scores):
+def test_counts_beyond_the_capacity_of_the_bit_planes(instruction_set, constant, given_scores):
     scores, judged = many_scores(constant)
-    own = np.ascontiguousarray(scores[judged])
-    counts = zero_counts(len(own))
+    judged_scores = np.ascontiguousarray(scores[judged])
+    counts = zero_counts(len(judged_scores))
     if given_scores:
-        lost = _kernel.rank_scores(
+        inaccurate_user = _kernel.rank_scores(
             instruction_set=instruction_set,
             scores=scores[None],
             columns=None,
-            **tables(NOTHING, (np.array([0, len(own)]), judged), own),
+            **tables(NOTHING, (np.array([0, len(judged_scores)]), judged), judged_scores),
             **counts,
             limit=None,
             nan_rule=NanRule.UNDEFINED,
@@ -235,11 +258,11 @@ def test_counts_beyond_the_capacity_of_the_planes(instruction_set, constant, giv
             no_candidates=np.zeros(1, np.int64),
         )
     else:
-        lost = rank_biases(instruction_set, scores, judged, own, counts)
-    assert lost == -1
-    np.testing.assert_array_equal(counts["above"], [(scores > s).sum() for s in own])
-    np.testing.assert_array_equal(counts["tied"], [(scores == s).sum() - 1 for s in own])
-    expected = [(scores[:i] == s).sum() for i, s in zip(judged, own, strict=True)]
+        inaccurate_user = rank_biases(instruction_set, scores, judged, judged_scores, counts)
+    assert inaccurate_user == -1
+    np.testing.assert_array_equal(counts["above"], [(scores > s).sum() for s in judged_scores])
+    np.testing.assert_array_equal(counts["tied"], [(scores == s).sum() - 1 for s in judged_scores])
+    expected = [(scores[:i] == s).sum() for i, s in zip(judged, judged_scores, strict=True)]
     np.testing.assert_array_equal(counts["before"], expected)
 
 
@@ -258,58 +281,63 @@ def test_signed_zeros_and_extreme_numbers(seed, n_judged, n_kinds, dtype, infini
     kinds = np.concatenate([sizes, -sizes, [np.inf, -np.inf] if infinite else []]).astype(dtype)
     scores = rng.choice(rng.choice(kinds, n_kinds), 600)
     judged = np.sort(rng.choice(len(scores), n_judged, replace=False)).astype(np.int32)
-    own = scores[judged]
-    for which, check in product(SETS, (True,) if infinite else (True, False)):
+    judged_scores = scores[judged]
+    for instruction_set, check in product(SETS, (True,) if infinite else (True, False)):
         counts = zero_counts(n_judged)
-        assert rank_biases(which, scores, judged, own, counts, check=check) == -1
-        message = f"{which} {check}"
-        above = [(scores > s).sum() for s in own]
-        tied = [(scores == s).sum() - 1 for s in own]
-        before = [(scores[:i] == s).sum() for i, s in zip(judged, own, strict=True)]
+        assert (
+            rank_biases(instruction_set, scores, judged, judged_scores, counts, check=check) == -1
+        )
+        message = f"{instruction_set} {check}"
+        above = [(scores > s).sum() for s in judged_scores]
+        tied = [(scores == s).sum() - 1 for s in judged_scores]
+        before = [(scores[:i] == s).sum() for i, s in zip(judged, judged_scores, strict=True)]
         np.testing.assert_array_equal(counts["above"], above, message)
         np.testing.assert_array_equal(counts["tied"], tied, message)
         np.testing.assert_array_equal(counts["before"], before, message)
 
 
 @pytest.mark.parametrize("instruction_set", SETS)
-def test_judged_item_that_misses_its_own_score_is_reported(instruction_set):
+def test_judged_item_whose_score_is_computed_differently_is_reported(instruction_set):
     scores, judged = many_scores(constant=False)
-    own = np.ascontiguousarray(scores[judged])
-    own[1] += 0.5
-    assert rank_biases(instruction_set, scores, judged, own, zero_counts(len(own))) == 1
+    judged_scores = np.ascontiguousarray(scores[judged])
+    judged_scores[1] += 0.5
+    assert (
+        rank_biases(instruction_set, scores, judged, judged_scores, zero_counts(len(judged_scores)))
+        == 1
+    )
 
 
 @given(
     seed=st.integers(0, 2**31),
     limit=st.integers(0, 30),
-    how=st.integers(0, 29),
+    kind_of_bias=st.integers(0, 29),
     # Many ties in a single block of packed items, or few ties in several blocks.
     shape=st.sampled_from([(2000, 3, 1), (2000, 3, 20), (1500, 200, 3)]),
 )
 @examples(1.5)
-def test_counts_within_a_limit_do_not_change(seed, limit, how, shape):
+def test_counts_within_a_limit_do_not_change(seed, limit, kind_of_bias, shape):
     n_items, n_factors, high = shape
-    problem = Problem(seed, 31, n_items, n_factors, np.float32, high, 12, 30, how)
+    problem = Problem(seed, 31, n_items, n_factors, np.float32, high, 12, 30, kind_of_bias)
     _, above, tied, before, _ = problem.twin()
     within = above < limit
     orders = (OWN_ORDER, problem.shuffled(), problem.longest_first())
     for instruction_set, cuts, order in product(SETS, ((), (700,)), orders):
-        mine = problem.native(instruction_set, cuts=cuts, limit=limit, order=order)
-        for counts, expected in zip(mine[1:4], (above, tied, before), strict=True):
+        results = problem.native(instruction_set, cuts=cuts, limit=limit, order=order)
+        for counts, expected in zip(results[1:4], (above, tied, before), strict=True):
             np.testing.assert_array_equal(counts[within], expected[within])
-        assert (mine[1][~within] >= limit).all()
+        assert (results[1][~within] >= limit).all()
 
 
 @pytest.mark.parametrize("limit", [None, 0, 1, 40, 1200])
 @pytest.mark.parametrize(("dtype", "high"), [(np.float32, 40), (np.float64, 40), (np.float64, 9)])
 def test_users_with_many_distinct_scores(dtype, high, limit):
     """Users with many distinct judged scores take another code path than users with few."""
-    problem = Problem(5, 6, 2100, 9, dtype, high, 1500, 60, how=1)
-    few = Problem(6, 3, 2100, 9, dtype, high, 12, 60, how=1).judged
+    problem = Problem(5, 6, 2100, 9, dtype, high, 1500, 60, kind_of_bias=1)
+    few_judged = Problem(6, 3, 2100, 9, dtype, high, 12, 60, kind_of_bias=1).judged
     problem.users = np.concatenate([problem.users, problem.users[:3]])
     problem.judged = (
-        np.concatenate([problem.judged[0], problem.judged[0][-1] + few[0][1:]]),
-        np.concatenate([problem.judged[1], few[1]]),
+        np.concatenate([problem.judged[0], problem.judged[0][-1] + few_judged[0][1:]]),
+        np.concatenate([problem.judged[1], few_judged[1]]),
     )
     none = np.full(3, problem.excluded[0][-1])
     problem.excluded = np.concatenate([problem.excluded[0], none]), problem.excluded[1]
@@ -317,9 +345,9 @@ def test_users_with_many_distinct_scores(dtype, high, limit):
     within = slice(None) if limit is None else expected[0] < limit
     orders = (OWN_ORDER, problem.shuffled(), problem.longest_first())
     for instruction_set, cuts, order in product(SETS, ((), (700,)), orders):
-        mine = problem.native(instruction_set, cuts=cuts, limit=limit, order=order)
-        for counts, other in zip(mine[1:4], expected, strict=True):
-            np.testing.assert_array_equal(counts[within], other[within])
+        results = problem.native(instruction_set, cuts=cuts, limit=limit, order=order)
+        for counts, expected_counts in zip(results[1:4], expected, strict=True):
+            np.testing.assert_array_equal(counts[within], expected_counts[within])
 
 
 @given(
@@ -329,7 +357,7 @@ def test_users_with_many_distinct_scores(dtype, high, limit):
 )
 @examples(2)
 def test_nan_and_infinite_scores(nan_rule, seed, dtype):
-    problem = Problem(seed, 9, 70, 3, dtype, 5, 8, 8, how=1)
+    problem = Problem(seed, 9, 70, 3, dtype, 5, 8, 8, kind_of_bias=1)
     rng = np.random.default_rng(seed)
     for value in (np.nan, np.inf, -np.inf):
         if rng.random() < 0.6:
@@ -337,10 +365,10 @@ def test_nan_and_infinite_scores(nan_rule, seed, dtype):
     with np.errstate(invalid="ignore"):
         expected = problem.twin(check=True, nan_rule=nan_rule)
     for instruction_set in SETS:
-        mine = problem.native(instruction_set, check=True, nan_rule=nan_rule)
-        np.testing.assert_array_equal(mine[4], expected[4])
-        for counts, other in zip(mine[1:4], expected[1:4], strict=True):
-            np.testing.assert_array_equal(counts, other)
+        results = problem.native(instruction_set, check=True, nan_rule=nan_rule)
+        np.testing.assert_array_equal(results[4], expected[4])
+        for counts, expected_counts in zip(results[1:4], expected[1:4], strict=True):
+            np.testing.assert_array_equal(counts, expected_counts)
 
 
 @given(
@@ -372,7 +400,7 @@ def test_given_scores(nan_rule, seed, n_items, dtype, permuted):
     def run(rank):
         counts = zero_counts(len(judged_scores))
         flags, gone = np.zeros(6, np.uint32), np.zeros(6, np.int64)
-        lost = rank(
+        inaccurate_user = rank(
             scores=scores,
             columns=columns,
             **tables(excluded, judged, judged_scores),
@@ -382,14 +410,14 @@ def test_given_scores(nan_rule, seed, n_items, dtype, permuted):
             flags=flags,
             no_candidates=gone,
         )
-        assert lost == -1
+        assert inaccurate_user == -1
         return *counts.values(), flags, gone
 
     expected = run(kernel_twin.rank_scores)
     for instruction_set in SETS:
-        mine = run(functools.partial(_kernel.rank_scores, instruction_set=instruction_set))
-        for one, other in zip(mine, expected, strict=True):
-            np.testing.assert_array_equal(one, other)
+        results = run(functools.partial(_kernel.rank_scores, instruction_set=instruction_set))
+        for actual, expected_array in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(actual, expected_array)
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 2)), max_size=6), max_size=5))
@@ -397,11 +425,11 @@ def test_best_first(users):
     indptr = np.concatenate([[0], np.cumsum([len(user) for user in users])]).astype(np.int64)
     table = np.array([row for user in users for row in user], np.int64).reshape(-1, 2)
     above, before = np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1])
-    mine, other = np.empty(len(table), np.int64), np.empty(len(table), np.int64)
+    native_order, twin_order = np.empty(len(table), np.int64), np.empty(len(table), np.int64)
     for ties in (before, None):
-        _kernel.best_first(indptr, above, ties, mine)
-        kernel_twin.best_first(indptr, above, ties, other)
-        np.testing.assert_array_equal(mine, other)
+        _kernel.best_first(indptr, above, ties, native_order)
+        kernel_twin.best_first(indptr, above, ties, twin_order)
+        np.testing.assert_array_equal(native_order, twin_order)
 
 
 @given(
@@ -418,25 +446,25 @@ def test_longest_first(seed, n, kind):
         lengths[rng.random(n) < rng.choice([0.01, 0.5, 1])] = np.inf
     elif kind in ("zero", "tiny"):
         lengths *= 0 if kind == "zero" else 1e-320
-    mine, other = ((np.empty(n, np.int32), np.empty(n)) for _ in range(2))
-    _kernel.longest_first(lengths, *mine)
-    kernel_twin.longest_first(lengths, *other)
-    for one, expected in zip(mine, other, strict=True):
-        np.testing.assert_array_equal(one, expected)
+    native_arrays, twin_arrays = ((np.empty(n, np.int32), np.empty(n)) for _ in range(2))
+    _kernel.longest_first(lengths, *native_arrays)
+    kernel_twin.longest_first(lengths, *twin_arrays)
+    for actual, expected in zip(native_arrays, twin_arrays, strict=True):
+        np.testing.assert_array_equal(actual, expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_fused_instruction_sets_give_the_same_bits(dtype):
     """Scores of random factors are rounded, but in the same way for every vector width."""
     rng = np.random.default_rng(3)
-    problem = Problem(3, 40, 3000, 37, dtype, 3, 30, 30, how=0)
+    problem = Problem(3, 40, 3000, 37, dtype, 3, 30, 30, kind_of_bias=0)
     problem.users = rng.standard_normal(problem.users.shape).astype(dtype)
     problem.items = rng.standard_normal(problem.items.shape).astype(dtype)
     fused = [name for name in SETS if name not in NOT_FUSED]
     results = [problem.native(name) for name in fused]
     for result in results[1:]:
-        for mine, other in zip(result, results[0], strict=True):
-            np.testing.assert_array_equal(mine, other)
+        for actual, first_result in zip(result, results[0], strict=True):
+            np.testing.assert_array_equal(actual, first_result)
 
 
 def test_instruction_set_can_be_chosen():

@@ -25,14 +25,14 @@ def zeros_of(size, dtype=np.int64):
     return np.zeros(size, dtype)
 
 
-def all_equal(function, twin, arguments, written):
+def all_equal(function, twin, arguments, make_outputs):
     """Call the kernel and its twin with outputs made by `written`, and compare the outputs."""
-    mine, other = written(), written()
-    function(**arguments, **mine)
-    twin(**arguments, **other)
-    for name in mine.keys() - {"finished"}:  # only the kernel writes it
-        array = mine[name]
-        np.testing.assert_array_equal(array, other[name], err_msg=name)
+    native_outputs, twin_outputs = make_outputs(), make_outputs()
+    function(**arguments, **native_outputs)
+    twin(**arguments, **twin_outputs)
+    for name in native_outputs.keys() - {"finished"}:  # only the kernel writes it
+        array = native_outputs[name]
+        np.testing.assert_array_equal(array, twin_outputs[name], err_msg=name)
 
 
 def factors(n_users, n_items, n_factors, dtype, bias, permuted):
@@ -45,46 +45,58 @@ def factors(n_users, n_items, n_factors, dtype, bias, permuted):
 
 
 def native(name, instruction_set):
-    return lambda **given: getattr(_kernel, name)(instruction_set=instruction_set, **given)
+    return lambda **arguments: getattr(_kernel, name)(instruction_set=instruction_set, **arguments)
 
 
 @pytest.mark.parametrize("instruction_set", SETS)
 @pytest.mark.parametrize("dtype", REALS)
-@pytest.mark.parametrize("given", [False, True])
-def test_factors(instruction_set, dtype, given):
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_factors(instruction_set, dtype, with_bias):
     for n_users, n_items, n_factors in SIZES:
-        own = factors(n_users, n_items, n_factors, dtype, bias=given, permuted=given)
+        factor_arguments = factors(
+            n_users, n_items, n_factors, dtype, bias=with_bias, permuted=with_bias
+        )
         order = OWN_ORDER
-        if given:
+        if with_bias:
             order = in_order(np.arange(n_items), zeros_of(n_items, float), zeros_of(n_users, float))
         table = {"indptr": zeros_of(n_users + 1), "listed": NO_ROWS}
         all_equal(
             native("score_items", instruction_set),
             kernel_twin.score_items,
-            {**own, **table},
+            {**factor_arguments, **table},
             lambda: {"scores": zeros_of(0, dtype)},
         )
-        common = {**own, **order, "first": 0, "last": n_items, "nan_rule": NanRule.LAST}
-        common |= {"excluded_indptr": zeros_of(n_users + 1), "excluded": NO_ROWS, "check": given}
+        common = {
+            **factor_arguments,
+            **order,
+            "first": 0,
+            "last": n_items,
+            "nan_rule": NanRule.LAST,
+        }
+        common |= {
+            "excluded_indptr": zeros_of(n_users + 1),
+            "excluded": NO_ROWS,
+            "check": with_bias,
+        }
 
         def per_user(n=n_users):
             return {"flags": zeros_of(n, np.uint32), "finished": zeros_of(n, np.uint8)}
 
-        counted = {"judged_indptr": zeros_of(n_users + 1), "judged": NO_ROWS}
-        counted |= {"judged_scores": zeros_of(0, dtype), "limit": 5 if given else None}
+        judged_arguments = {"judged_indptr": zeros_of(n_users + 1), "judged": NO_ROWS}
+        judged_arguments |= {"judged_scores": zeros_of(0, dtype), "limit": 5 if with_bias else None}
         all_equal(
             native("rank_factors", instruction_set),
             kernel_twin.rank_factors,
-            {**common, **counted},
+            {**common, **judged_arguments},
             lambda of=per_user: {**{n: zeros_of(0) for n in ("above", "tied", "before")}, **of()},
         )
 
         def lists(n=n_users, of=per_user):
-            listed = {
+            list_outputs = {
                 "top_scores": zeros_of((n, 3), dtype),
                 "top_items": zeros_of((n, 3), np.int32),
             }
-            return {**listed, "n": zeros_of(n), "left": zeros_of(n), **of()}
+            return {**list_outputs, "n": zeros_of(n), "left": zeros_of(n), **of()}
 
         ties = {"order": TieOrder.RANDOM, "keys": zeros_of(n_users, np.uint64)}
         top = native("top_factors", instruction_set), kernel_twin.top_factors
@@ -107,20 +119,20 @@ def test_scores(instruction_set, dtype, permuted):
         def per_user(n=n_users):
             return {"flags": zeros_of(n, np.uint32), "no_candidates": zeros_of(n)}
 
-        counted = {"judged_indptr": zeros_of(n_users + 1), "judged": NO_ROWS}
+        judged_arguments = {"judged_indptr": zeros_of(n_users + 1), "judged": NO_ROWS}
         all_equal(
             native("rank_scores", instruction_set),
             kernel_twin.rank_scores,
-            {**common, **counted, "judged_scores": zeros_of(0, dtype), "limit": None},
+            {**common, **judged_arguments, "judged_scores": zeros_of(0, dtype), "limit": None},
             lambda of=per_user: {**{n: zeros_of(0) for n in ("above", "tied", "before")}, **of()},
         )
 
         def lists(n=n_users, of=per_user):
-            listed = {
+            list_outputs = {
                 "top_scores": zeros_of((n, 2), dtype),
                 "top_items": zeros_of((n, 2), np.int32),
             }
-            return {**listed, "n": zeros_of(n), "left": zeros_of(n), **of()}
+            return {**list_outputs, "n": zeros_of(n), "left": zeros_of(n), **of()}
 
         ties = {"order": TieOrder.ITEM, "keys": zeros_of(n_users, np.uint64)}
         top = native("top_scores", instruction_set), kernel_twin.top_scores
@@ -147,13 +159,13 @@ def test_lists(n_users, k, scored):
         "keys": zeros_of(n_users, np.uint64),
     }
 
-    def written():
-        made = {name: zeros_of(0) for name in ("above", "tied", "before")}
-        made |= {name: zeros_of(n_users) for name in ("given", "listed", "removed", "repeated")}
-        made |= {"flags": zeros_of(n_users, np.uint32), "left": zeros_of(n_users)}
-        return {**made, "top": np.full((n_users, k), -1, np.int32)}
+    def make_outputs():
+        arrays = {name: zeros_of(0) for name in ("above", "tied", "before")}
+        arrays |= {name: zeros_of(n_users) for name in ("given", "listed", "removed", "repeated")}
+        arrays |= {"flags": zeros_of(n_users, np.uint32), "left": zeros_of(n_users)}
+        return {**arrays, "top": np.full((n_users, k), -1, np.int32)}
 
-    all_equal(_kernel.rank_lists, kernel_twin.rank_lists, arguments, written)
+    all_equal(_kernel.rank_lists, kernel_twin.rank_lists, arguments, make_outputs)
 
 
 NO_CODES, NO_DRAWS = zeros_of(0, np.uint32), zeros_of(0, np.uint64)
@@ -261,13 +273,13 @@ OTHERS = {"score_items", "rank_factors", "top_factors", "rank_scores", "top_scor
 def test_rows(name):
     arguments, outputs = ROWS[name]
 
-    def written():
-        made = outputs.items()
+    def make_outputs():
+        shapes = outputs.items()
         return {
-            n: zeros_of(*(shape if isinstance(shape, tuple) else (shape,))) for n, shape in made
+            n: zeros_of(*(shape if isinstance(shape, tuple) else (shape,))) for n, shape in shapes
         }
 
-    all_equal(getattr(_kernel, name), getattr(kernel_twin, name), arguments, written)
+    all_equal(getattr(_kernel, name), getattr(kernel_twin, name), arguments, make_outputs)
 
 
 def test_every_native_function_is_tested():

@@ -36,7 +36,7 @@ def test_pieces(data, piece):
     assert native == [hashes_of(_kernel.hash_pieces, part, len(part))[0] for part in cut]
 
 
-def test_wrong_sizes():
+def test_output_arrays_of_the_wrong_size_are_rejected():
     data = np.zeros(8, np.uint8)
     for piece, n in ((3, 2), (0, 1)):
         with pytest.raises(ValueError, match="piece"):

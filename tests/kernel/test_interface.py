@@ -20,10 +20,16 @@ NATIVE = {node.name: node.args for node in STUB.body if isinstance(node, ast.Fun
 def test_native_functions_and_twins_have_the_same_arguments(name):
     assert callable(getattr(_kernel, name))
     twin = inspect.signature(getattr(kernel_twin, name)).parameters.values()
-    by_name = [one.arg for one in NATIVE[name].kwonlyargs if one.arg != "instruction_set"]
-    assert by_name == [one.name for one in twin if one.kind == one.KEYWORD_ONLY]
-    in_any_way = [one.arg for one in NATIVE[name].args]
-    assert in_any_way == [one.name for one in twin if one.kind == one.POSITIONAL_OR_KEYWORD]
+    by_name = [
+        argument.arg for argument in NATIVE[name].kwonlyargs if argument.arg != "instruction_set"
+    ]
+    assert by_name == [
+        parameter.name for parameter in twin if parameter.kind == parameter.KEYWORD_ONLY
+    ]
+    in_any_way = [argument.arg for argument in NATIVE[name].args]
+    assert in_any_way == [
+        parameter.name for parameter in twin if parameter.kind == parameter.POSITIONAL_OR_KEYWORD
+    ]
 
 
 def test_score_flags_match_user_flags():
@@ -62,6 +68,8 @@ def test_invalid_enum_values_are_rejected(order):
 
 @pytest.mark.parametrize("name", ["AVX2", "sse9", "plain "])
 def test_unknown_instruction_set_is_rejected(name):
-    assert {best(instruction_set=one) for one in _kernel.instruction_sets()} == {1}
+    assert {
+        best(instruction_set=instruction_set) for instruction_set in _kernel.instruction_sets()
+    } == {1}
     with pytest.raises(ValueError, match=f"no instruction set {name}$"):
         best(instruction_set=name)

@@ -36,14 +36,16 @@ def thresholds(rng, n, kind):
     return single((values + center) * scale)
 
 
-def candidates(rng, own, dense):
+def candidates(rng, limits, dense):
     """Draw scores of items, some of them within a few steps of keys from the thresholds."""
-    width = np.float64(own.max()) - own.min()
-    near = rng.choice(own, N_ITEMS) + rng.normal(0, 1, N_ITEMS) * width / STEPS
-    far = rng.normal(own.mean(dtype=np.float64), width, N_ITEMS) * rng.choice([1, 1, 1e3, 1e12])
-    scores = np.where(rng.random(N_ITEMS) < dense, near, far)
-    some = rng.random(N_ITEMS) < 0.01
-    scores[some] = rng.choice(own, some.sum())
+    width = np.float64(limits.max()) - limits.min()
+    close_scores = rng.choice(limits, N_ITEMS) + rng.normal(0, 1, N_ITEMS) * width / STEPS
+    distant_scores = rng.normal(limits.mean(dtype=np.float64), width, N_ITEMS) * rng.choice(
+        [1, 1, 1e3, 1e12]
+    )
+    scores = np.where(rng.random(N_ITEMS) < dense, close_scores, distant_scores)
+    equal_to_limits = rng.random(N_ITEMS) < 0.01
+    scores[equal_to_limits] = rng.choice(limits, equal_to_limits.sum())
     return single(scores)
 
 
@@ -57,22 +59,24 @@ def candidates(rng, own, dense):
 @examples(4)
 def test_ranks_of_scores_with_the_same_key(seed, n_judged, kind, dense, limit):
     rng = np.random.default_rng(seed)
-    own = thresholds(rng, n_judged, kind)
-    scores = candidates(rng, own, dense)
+    judged_scores = thresholds(rng, n_judged, kind)
+    scores = candidates(rng, judged_scores, dense)
     judged = np.sort(rng.choice(N_ITEMS, n_judged, replace=False)).astype(np.int32)
-    rng.shuffle(own)
-    scores[judged] = own
+    rng.shuffle(judged_scores)
+    scores[judged] = judged_scores
     expected = [
-        [(scores > s).sum() for s in own],
-        [(scores == s).sum() - 1 for s in own],
-        [(scores[:i] == s).sum() for i, s in zip(judged, own, strict=True)],
+        [(scores > s).sum() for s in judged_scores],
+        [(scores == s).sum() - 1 for s in judged_scores],
+        [(scores[:i] == s).sum() for i, s in zip(judged, judged_scores, strict=True)],
     ]
     within = np.array(expected[0]) < (N_ITEMS if limit is None else limit)
-    for which in _kernel.instruction_sets():
+    for instruction_set in _kernel.instruction_sets():
         counts = zero_counts(n_judged)
-        assert rank_biases(which, scores, judged, own, counts, limit=limit) == -1
+        assert (
+            rank_biases(instruction_set, scores, judged, judged_scores, counts, limit=limit) == -1
+        )
         for name, values in zip(("above", "tied", "before"), expected, strict=True):
             np.testing.assert_array_equal(
-                counts[name][within], np.array(values)[within], f"{which} {name}"
+                counts[name][within], np.array(values)[within], f"{instruction_set} {name}"
             )
         assert (counts["above"][~within] >= (limit or 0)).all()

@@ -13,10 +13,12 @@ from recometer._kernel import NanRule, TieOrder
 SPECIAL = [np.nan, np.inf, -np.inf]
 
 
-def ragged(rng, n_users, n_items, most):
+def ragged(rng, n_users, n_items, max_items):
     """Draw distinct items for each user, in ascending order."""
     rows = [
-        np.sort(rng.choice(n_items, min(int(rng.integers(0, most + 1)), n_items), replace=False))
+        np.sort(
+            rng.choice(n_items, min(int(rng.integers(0, max_items + 1)), n_items), replace=False)
+        )
         for _ in range(n_users)
     ]
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
@@ -25,16 +27,16 @@ def ragged(rng, n_users, n_items, most):
 
 def run(rank_lists, problem, k, ties):
     n_users, n_judged = len(problem["begin"]), len(problem["judged"])
-    written = {"above": np.full(n_judged, -9, np.int64)}
+    outputs = {"above": np.full(n_judged, -9, np.int64)}
     for name in ("tied", "before"):
-        written[name] = np.full(n_judged, -9, np.int64) if ties else None
+        outputs[name] = np.full(n_judged, -9, np.int64) if ties else None
     for name in ("given", "listed", "removed", "repeated"):
-        written[name] = np.full(n_users, -9, np.int64)
-    written["flags"] = np.zeros(n_users, np.uint32)
-    written["top"] = np.full((n_users, k), -1, np.int32)
-    written["left"] = np.zeros(n_users, np.int64)
-    rank_lists(**problem, **written, keys=np.arange(n_users, dtype=np.uint64) * np.uint64(977))
-    return written
+        outputs[name] = np.full(n_users, -9, np.int64)
+    outputs["flags"] = np.zeros(n_users, np.uint32)
+    outputs["top"] = np.full((n_users, k), -1, np.int32)
+    outputs["left"] = np.zeros(n_users, np.int64)
+    rank_lists(**problem, **outputs, keys=np.arange(n_users, dtype=np.uint64) * np.uint64(977))
+    return outputs
 
 
 @given(
@@ -80,8 +82,8 @@ def test_rank_lists(seed, scored, input_order, nan_rule, k, order, ties):
     }
     ties = ties or scores is not None
     native, slow = (run(module.rank_lists, problem, k, ties) for module in (_kernel, kernel_twin))
-    for name, found in native.items():
-        np.testing.assert_array_equal(found, slow[name], err_msg=name)
+    for name, actual in native.items():
+        np.testing.assert_array_equal(actual, slow[name], err_msg=name)
 
 
 @given(
@@ -114,8 +116,8 @@ def test_many_judged_items_in_a_list_with_scores(seed, n_scores, input_order, k)
         "order": TieOrder.ITEM,
     }
     native, slow = (run(module.rank_lists, problem, k, True) for module in (_kernel, kernel_twin))
-    for name, found in native.items():
-        np.testing.assert_array_equal(found, slow[name], err_msg=name)
+    for name, actual in native.items():
+        np.testing.assert_array_equal(actual, slow[name], err_msg=name)
 
 
 @given(seed=st.integers(0, 2**32), dtype=st.sampled_from([np.int32, np.float64]))
@@ -131,8 +133,8 @@ def test_rows_are_counted_and_grouped(seed, dtype):
         next, grouped = np.cumsum(counts - 3) - (counts - 3), np.empty_like(values)
         module.group_rows(rows, values, next, grouped)
         results.append((counts, next, grouped))
-    for found, expected in zip(*results, strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for actual, expected in zip(*results, strict=True):
+        np.testing.assert_array_equal(actual, expected)
     np.testing.assert_array_equal(results[0][2], values[np.argsort(rows, kind="stable")])
 
 

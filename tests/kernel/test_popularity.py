@@ -1,4 +1,4 @@
-"""The native popularity counts agree with their NumPy twins, even if counted in the background."""
+"""The native popularity counts agree with their NumPy twins, even if run in the background."""
 
 import kernel_twin
 import numpy as np
@@ -33,20 +33,20 @@ def banded(rng, lengths, n_items=4, n_bands=3):
     }
 
 
-def all_equal(some, other):
-    for name, value in some.items():
-        np.testing.assert_array_equal(value, other[name])
+def all_equal(actual, expected):
+    for name, value in actual.items():
+        np.testing.assert_array_equal(value, expected[name])
 
 
 @given(
     seed=st.integers(0, 2**32),
     lengths=LENGTHS,
     n_bands=st.sampled_from([1, 2, 5]),
-    same=st.booleans(),
+    same_users=st.booleans(),
 )
-def test_count_items(seed, lengths, n_bands, same):
+def test_count_items(seed, lengths, n_bands, same_users):
     native, twin = (
-        counting(np.random.default_rng(seed), lengths, n_bands=n_bands, same_users=same)
+        counting(np.random.default_rng(seed), lengths, n_bands=n_bands, same_users=same_users)
         for _ in range(2)
     )
     _kernel.count_items(**native)
@@ -80,17 +80,17 @@ def test_background_assigns_bands_before_reading_them(threads):
     lengths = [5] * 200
     data, hashes = np.zeros(2**16, np.uint8), np.zeros(2**13, np.uint64)
     for seed in range(20):
-        apart = counting(np.random.default_rng(seed), lengths, n_items=4)
+        separate = counting(np.random.default_rng(seed), lengths, n_items=4)
         judged = banded(np.random.default_rng(seed), lengths, n_bands=5)
-        judged |= {"banded": np.arange(4), "band": apart["band"]}
+        judged |= {"banded": np.arange(4), "band": separate["band"]}
         background = _kernel.Background()
-        background.count_items(**apart)
+        background.count_items(**separate)
         background.hash_pieces(data, 8, hashes)
         background.count_in_bands(**judged)
         background.start(threads)
         assert background.wait(SOON)
-        written = {name: np.empty_like(judged[name]) for name in ("counts", "within")}
-        expected = judged | written
+        outputs = {name: np.empty_like(judged[name]) for name in ("counts", "within")}
+        expected = judged | outputs
         kernel_twin.count_in_bands(**expected)
         all_equal(judged, expected)
 

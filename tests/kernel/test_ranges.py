@@ -1,4 +1,4 @@
-"""Counts and lists that calls fill bit by bit agree with the kernel's twin, whatever the order.
+"""Counts and lists filled by several calls, in any order, agree with the kernel's twin.
 
 A Hypothesis state machine passes ranges of items in any order, each with its own instruction set.
 In between, it makes invalid calls, which must be rejected and change nothing.
@@ -58,9 +58,9 @@ class Ranges(RuleBasedStateMachine):
         if special and n_items:
             self.bias[rng.integers(n_items, size=3)] = [np.nan, np.inf, -np.inf]
         # A user's judged and excluded items are disjoint.
-        taken = [rng.permutation(n_items)[: rng.integers(0, 60)] for _ in range(n_users)]
+        items_of_users = [rng.permutation(n_items)[: rng.integers(0, 60)] for _ in range(n_users)]
         self.judged, self.excluded = (
-            self.table([one[part::2] for one in taken]) for part in (0, 1)
+            self.table([user_items[part::2] for user_items in items_of_users]) for part in (0, 1)
         )
         self.ties, self.check = order, special
         self.keys = rng.integers(0, 2**64, n_users, dtype=np.uint64)
@@ -86,8 +86,8 @@ class Ranges(RuleBasedStateMachine):
         return {"users": self.users, "items": self.items, "bias": self.bias, "rows": None}
 
     def scoring(self, scores):
-        indptr, listed = self.judged
-        return {**self.factors(), "indptr": indptr, "listed": listed, "scores": scores}
+        indptr, items = self.judged
+        return {**self.factors(), "indptr": indptr, "listed": items, "scores": scores}
 
     @staticmethod
     def call(name, instruction_set, arguments):
@@ -105,32 +105,39 @@ class Ranges(RuleBasedStateMachine):
             "nan_rule": NanRule.UNDEFINED,
         }
 
-    def ranking(self, written, first, last):
-        own = {"judged_indptr": self.judged[0], "judged": self.judged[1], "limit": None}
-        own |= {"judged_scores": self.scores, "flags": written.flags}
-        return {**self.common(first, last), **own, **written.counts, "finished": written.finished}
-
-    def listing(self, written, first, last):
-        own = {"order": self.ties, "keys": self.keys, "flags": written.list_flags}
+    def ranking(self, outputs, first, last):
+        arguments = {"judged_indptr": self.judged[0], "judged": self.judged[1], "limit": None}
+        arguments |= {"judged_scores": self.scores, "flags": outputs.flags}
         return {
             **self.common(first, last),
-            **own,
-            **written.lists,
-            "finished": written.list_finished,
+            **arguments,
+            **outputs.counts,
+            "finished": outputs.finished,
+        }
+
+    def listing(self, outputs, first, last):
+        arguments = {"order": self.ties, "keys": self.keys, "flags": outputs.list_flags}
+        return {
+            **self.common(first, last),
+            **arguments,
+            **outputs.lists,
+            "finished": outputs.list_finished,
         }
 
     @precondition(lambda self: self.left)
-    @rule(which=st.integers(0, 99), share=st.floats(0, 1), instruction_set=st.sampled_from(SETS))
-    def rank_a_range(self, which, share, instruction_set):
-        first, last = self.left.pop(which % len(self.left))
+    @rule(number=st.integers(0, 99), share=st.floats(0, 1), instruction_set=st.sampled_from(SETS))
+    def rank_a_range(self, number, share, instruction_set):
+        first, last = self.left.pop(number % len(self.left))
         middle = first + round(share * (last - first))
         if middle < last:
             self.left.append((middle, last))
         with np.errstate(invalid="ignore"):
             kernel_twin.rank_factors(**self.ranking(self.twins, first, middle))
             kernel_twin.top_factors(**self.listing(self.twins, first, middle))
-        found = self.call("rank_factors", instruction_set, self.ranking(self.mine, first, middle))
-        assert found == -1
+        inaccurate_user = self.call(
+            "rank_factors", instruction_set, self.ranking(self.mine, first, middle)
+        )
+        assert inaccurate_user == -1
         self.call("top_factors", instruction_set, self.listing(self.mine, first, middle))
 
     @rule(

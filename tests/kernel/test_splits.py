@@ -19,11 +19,11 @@ def problems(draw):
     """Draw rows of few users and items, so that pairs and times repeat."""
     n, n_users, n_items = draw(st.integers(0, 60)), draw(st.integers(1, 5)), draw(st.integers(1, 6))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    whole = rng.integers(-3, 4, n)
+    integers = rng.integers(-3, 4, n)
     times, is_float = {
         "none": (None, False),
-        "whole": (whole, False),
-        "float": ((whole / 2.0 * rng.choice([1.0, -0.0], n)).view(np.int64), True),
+        "whole": (integers, False),
+        "float": ((integers / 2.0 * rng.choice([1.0, -0.0], n)).view(np.int64), True),
     }[draw(st.sampled_from(["none", "whole", "float"]))]
     values = draw(st.sampled_from([None, rng.integers(-2, 3, n) / 2.0]))
     return {
@@ -67,7 +67,7 @@ def test_places(problem, order):
     np.testing.assert_array_equal(*places)
 
 
-def test_hold_first_reports_that_values_are_needed():
+def test_hold_first_reports_if_it_needs_more_values():
     def hold(times, values):
         return _kernel.hold_first(
             users=np.zeros(2, np.uint32),

@@ -46,16 +46,16 @@ def test_long_sums_are_computed_in_parts():
     rng = np.random.default_rng(0)
     indptr, place = draw_places(rng, [*MANY, 3, 0])
     terms = rng.normal(size=len(place))
-    whole = np.iinfo(np.int64).max
-    cutoffs = np.array([whole, 3000, 1, 2 * ROWS_WITHOUT_PARTS])
-    found = sums_within(_kernel, indptr, place, terms, cutoffs)
-    np.testing.assert_array_equal(found, sums_within(kernel_twin, indptr, place, terms, cutoffs))
+    no_limit = np.iinfo(np.int64).max
+    cutoffs = np.array([no_limit, 3000, 1, 2 * ROWS_WITHOUT_PARTS])
+    sums = sums_within(_kernel, indptr, place, terms, cutoffs)
+    np.testing.assert_array_equal(sums, sums_within(kernel_twin, indptr, place, terms, cutoffs))
     # The sum within a cut-off is the same as if there were no rows beyond the cut-off.
     user = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     for column, cutoff in enumerate(cutoffs):
         rows = place < cutoff
-        other = sum_by_user(user[rows], terms[rows], len(indptr) - 1)
-        np.testing.assert_array_equal(found[column], other)
+        expected = sum_by_user(user[rows], terms[rows], len(indptr) - 1)
+        np.testing.assert_array_equal(sums[column], expected)
 
 
 @with_cases
@@ -103,13 +103,13 @@ def compare_terms(indptr, place, gains, cutoffs):
     rows = indptr, place
     logarithms = np.log2(np.arange(place.max(initial=0) + 3) + 1)
     for module in (_kernel, kernel_twin):
-        found = np.full((3, len(cutoffs), len(indptr) - 1), -9.0)
-        module.add_hits(*rows, cutoffs, found[0])
-        module.add_precisions(*rows, cutoffs, found[1])
-        module.add_discounted(*rows, gains, logarithms, cutoffs, found[2])
+        sums = np.full((3, len(cutoffs), len(indptr) - 1), -9.0)
+        module.add_hits(*rows, cutoffs, sums[0])
+        module.add_precisions(*rows, cutoffs, sums[1])
+        module.add_discounted(*rows, gains, logarithms, cutoffs, sums[2])
         if module is _kernel:
-            expected = found
-    np.testing.assert_array_equal(found, expected)
+            expected = sums
+    np.testing.assert_array_equal(sums, expected)
 
 
 @pytest.mark.parametrize(
@@ -125,12 +125,12 @@ def compare_terms(indptr, place, gains, cutoffs):
     ],
 )
 def test_functions_of_terms_reject_mismatched_arrays(function, changes, message):
-    given = {"indptr": np.array([0, 2]), "place": np.array([3, 4]), "cutoffs": np.array([9])}
-    given["sums"] = np.zeros((1, 1))
+    arguments = {"indptr": np.array([0, 2]), "place": np.array([3, 4]), "cutoffs": np.array([9])}
+    arguments["sums"] = np.zeros((1, 1))
     if function == "add_discounted":
-        given |= {"gains": np.ones(2), "logarithms": np.ones(9)}
+        arguments |= {"gains": np.ones(2), "logarithms": np.ones(9)}
     with pytest.raises(ValueError, match=message):
-        getattr(_kernel, function)(**{**given, **changes})
+        getattr(_kernel, function)(**{**arguments, **changes})
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_functions_of_terms_reject_mismatched_arrays(function, changes, message)
     ],
 )
 def test_mismatched_arrays_are_rejected(changes, message):
-    given = {"indptr": np.array([0, 2]), "place": np.array([0, 1]), "terms": np.ones(2)}
-    given |= {"cutoffs": np.array([9]), "sums": np.zeros((1, 1))}
+    arguments = {"indptr": np.array([0, 2]), "place": np.array([0, 1]), "terms": np.ones(2)}
+    arguments |= {"cutoffs": np.array([9]), "sums": np.zeros((1, 1))}
     with pytest.raises(ValueError, match=message):
-        _kernel.add_within(**{**given, **changes})
+        _kernel.add_within(**{**arguments, **changes})

@@ -20,38 +20,40 @@ def table(rng, n_users, n_items, ascending=True):
     return indptr, np.concatenate([*rows, []]).astype(np.int32)
 
 
-def places(rng, n_users, n_there, who):
-    return {"same": None, "others": rng.integers(-1, n_there, n_users)}[who]
+def places(rng, n_users, n_there, kind):
+    return {"same": None, "others": rng.integers(-1, n_there, n_users)}[kind]
 
 
 @given(
     seed=st.integers(0, 2**32),
     n_items=st.sampled_from([1, 2, 3, 30, 2**31 - 1]),
-    who=st.sampled_from(["same", "others"]),
+    kind=st.sampled_from(["same", "others"]),
     ascending=st.booleans(),
 )
-def test_find_rows(seed, n_items, who, ascending):
+def test_find_rows(seed, n_items, kind, ascending):
     rng = np.random.default_rng(seed)
     n_users = int(rng.integers(0, 6))
     n_there = n_users + int(rng.integers(0, 3))
-    few = min(n_items, 30)
-    indptr, items = table(rng, n_users, few, ascending)
-    other_indptr, other_items = table(rng, n_there, few)
-    items, other_items = (part + np.int32(n_items - few) for part in (items, other_items))
+    n_items_of_table = min(n_items, 30)
+    indptr, items = table(rng, n_users, n_items_of_table, ascending)
+    other_indptr, other_items = table(rng, n_there, n_items_of_table)
+    items, other_items = (
+        part + np.int32(n_items - n_items_of_table) for part in (items, other_items)
+    )
     items[rng.random(len(items)) < 0.2] = -1  # not in the other table
-    found = np.full((2, len(items)), -9)
-    for module, out in zip((_kernel, kernel_twin), found, strict=True):
+    results = np.full((2, len(items)), -9)
+    for module, out in zip((_kernel, kernel_twin), results, strict=True):
         module.find_rows(
             indptr=indptr,
             items=items,
-            users=places(np.random.default_rng(seed), n_users, n_there, who),
+            users=places(np.random.default_rng(seed), n_users, n_there, kind),
             other_indptr=other_indptr,
             other_items=other_items,
             found=out,
         )
-    np.testing.assert_array_equal(*found)
-    hit = found[0] >= 0
-    np.testing.assert_array_equal(other_items[found[0][hit]], items[hit])
+    np.testing.assert_array_equal(*results)
+    hit = results[0] >= 0
+    np.testing.assert_array_equal(other_items[results[0][hit]], items[hit])
 
 
 def test_mismatched_arrays_are_rejected():

@@ -74,8 +74,8 @@ class Ranking:
 
     def rank(self, users):
         indptr = self.judged[0][users.start : users.stop + 1]
-        given = self.common(users)
-        factors = {name: given[name] for name in ("instruction_set", "users", "items")}
+        arguments = self.common(users)
+        factors = {name: arguments[name] for name in ("instruction_set", "users", "items")}
         _kernel.score_items(
             **factors,
             bias=None,
@@ -84,8 +84,8 @@ class Ranking:
             listed=self.judged[1],
             scores=self.scores,
         )
-        lost = _kernel.rank_factors(
-            **given,
+        inaccurate_user = _kernel.rank_factors(
+            **arguments,
             judged_indptr=indptr,
             judged=self.judged[1],
             judged_scores=self.scores,
@@ -93,7 +93,7 @@ class Ranking:
             limit=None,
             flags=self.flags[users],
         )
-        assert lost == -1
+        assert inaccurate_user == -1
 
     def top(self, users):
         n = users.stop - users.start
@@ -114,16 +114,16 @@ class Ranking:
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_blocks_of_users(instruction_set, dtype, shuffled):
     """Each thread reads a block of shared tables, and writes to a part of shared arrays."""
-    together, alone = (Ranking(instruction_set, dtype, shuffled) for _ in range(2))
+    together, sequential = (Ranking(instruction_set, dtype, shuffled) for _ in range(2))
     for method in ("rank", "top"):
         run_concurrently(getattr(together, method), BLOCKS)
         together.finished[:] = 0
-        getattr(alone, method)(slice(0, N_USERS))
-        alone.finished[:] = 0
+        getattr(sequential, method)(slice(0, N_USERS))
+        sequential.finished[:] = 0
     for name, counts in together.counts.items():
-        np.testing.assert_array_equal(counts, alone.counts[name])
-    np.testing.assert_array_equal(together.listed, alone.listed)
-    np.testing.assert_array_equal(together.flags, alone.flags)
+        np.testing.assert_array_equal(counts, sequential.counts[name])
+    np.testing.assert_array_equal(together.listed, sequential.listed)
+    np.testing.assert_array_equal(together.flags, sequential.flags)
 
 
 def test_concurrent_ranges_of_users_of_the_same_rows():
@@ -146,8 +146,8 @@ def test_concurrent_ranges_of_users_of_the_same_rows():
         part = counts[first:last]
         _kernel.hold_first(**rows, first=first, counts=part, sizes=part // 3, held=held)
 
-    together, alone = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
+    together, sequential = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
     run_concurrently(lambda first: hold(first, first + 8, together), range(0, n_users, 8))
-    hold(0, n_users, alone)
-    np.testing.assert_array_equal(together, alone)
+    hold(0, n_users, sequential)
+    np.testing.assert_array_equal(together, sequential)
     assert together.sum() == (counts // 3).sum()

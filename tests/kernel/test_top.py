@@ -20,9 +20,9 @@ from recometer._kernel import NanRule, TieOrder
 SETS = _kernel.instruction_sets()
 
 
-def ragged(rng, n_users, n_items, most):
+def ragged(rng, n_users, n_items, max_items):
     """Draw distinct items for each user, in ascending order."""
-    sizes = np.minimum(rng.integers(0, most + 1, n_users), n_items)
+    sizes = np.minimum(rng.integers(0, max_items + 1, n_users), n_items)
     rows = [np.sort(rng.choice(n_items, size, replace=False)) for size in sizes]
     indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     return indptr, np.concatenate([*rows, []]).astype(np.int32)
@@ -49,9 +49,11 @@ class Lists:
             "flags": self.flags,
         }
 
-    def agrees_with(self, other):
+    def agrees_with(self, expected):
         for name in ("items", "scores", "n", "left", "flags", "gone"):
-            np.testing.assert_array_equal(getattr(self, name), getattr(other, name), err_msg=name)
+            np.testing.assert_array_equal(
+                getattr(self, name), getattr(expected, name), err_msg=name
+            )
 
 
 @given(
@@ -70,13 +72,15 @@ class Lists:
 )
 @examples(2)
 def test_top_factors(seed, n_users, n_items, n_factors, dtype, high, k, **rules):
-    order, special, nan_rule, how = (rules[r] for r in ("order", "special", "nan_rule", "how"))
+    order, special, nan_rule, kind_of_bias = (
+        rules[r] for r in ("order", "special", "nan_rule", "how")
+    )
     rng = np.random.default_rng(seed)
     users = rng.integers(-high, high + 1, (n_users, n_factors)).astype(dtype)
     items = rng.integers(-high, high + 1, (n_items, n_factors)).astype(dtype)
-    bias = rng.integers(-high, high + 1, n_items).astype(dtype) if how % 2 else None
-    rows = rng.permutation(n_items) if how % 3 == 1 else None
-    items = np.asfortranarray(items) if how % 3 == 2 else items
+    bias = rng.integers(-high, high + 1, n_items).astype(dtype) if kind_of_bias % 2 else None
+    rows = rng.permutation(n_items) if kind_of_bias % 3 == 1 else None
+    items = np.asfortranarray(items) if kind_of_bias % 3 == 2 else items
     if special and n_factors:
         for value in (np.nan, np.inf, -np.inf):
             items[rng.integers(n_items), rng.integers(n_factors)] = value
@@ -87,11 +91,11 @@ def test_top_factors(seed, n_users, n_items, n_factors, dtype, high, k, **rules)
     lengths = np.sqrt((items.astype(float) ** 2).sum(axis=1) + (0 if bias is None else bias**2))
     lengths = np.where(np.isnan(lengths), np.inf, lengths if rows is None else lengths[rows])
     shuffled, longest_first = rng.permutation(n_items), np.argsort(-lengths)
-    own = np.sqrt((users.astype(float) ** 2).sum(axis=1) + 1)
+    user_bounds = np.sqrt((users.astype(float) ** 2).sum(axis=1) + 1)
     orders = (
         OWN_ORDER,
-        in_order(shuffled, np.full(n_items, np.inf), own),
-        in_order(longest_first, lengths[longest_first] * (1 + 1e-9), own),
+        in_order(shuffled, np.full(n_items, np.inf), user_bounds),
+        in_order(longest_first, lengths[longest_first] * (1 + 1e-9), user_bounds),
     )
 
     def run(function, lists, first, last, order_of_items=OWN_ORDER):
@@ -176,14 +180,14 @@ def test_long_catalogues(instruction_set, order, shape):
         "constant": np.zeros(n),
         "few": np.arange(n) % 3,
     }[shape].astype(np.float32)
-    nothing = np.zeros((n, 0), np.float32)
+    no_factors = np.zeros((n, 0), np.float32)
     results = []
     native = functools.partial(_kernel.top_factors, instruction_set=instruction_set)
     for function in (native, kernel_twin.top_factors):
         lists = Lists(1, k, np.float32)
         function(
-            users=nothing[:1],
-            items=nothing,
+            users=no_factors[:1],
+            items=no_factors,
             bias=scores,
             rows=None,
             **OWN_ORDER,

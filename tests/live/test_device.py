@@ -55,19 +55,19 @@ def test_memory_of_a_block_of_scores(torch, peak, monkeypatch, dtype, in_order):
     judged = np.tile(np.arange(n_judged, dtype=np.int32), n_users)
     excluded = np.tile(np.arange(20, 20 + n_excluded, dtype=np.int32), n_users)
     table = (scores, columns, np.arange(n_users + 1) * n_excluded, excluded)
-    who = np.repeat(np.arange(n_users), n_judged)
+    user_of_row = np.repeat(np.arange(n_users), n_judged)
 
     def rank():
-        _torch.rank_scores(*table, who, judged, NanRule.FIRST)
+        _torch.rank_scores(*table, user_of_row, judged, NanRule.FIRST)
 
     def top():
         shelf = Shelf.of(np.zeros(n_users, np.uint64), n_items, dtype)
-        found = np.zeros(n_users, np.uint32), np.zeros(n_users, np.int64)
-        _torch.top_scores(*table, TieOrder.ITEM_DESCENDING, shelf, NanRule.FIRST, *found)
+        outputs = np.zeros(n_users, np.uint32), np.zeros(n_users, np.int64)
+        _torch.top_scores(*table, TieOrder.ITEM_DESCENDING, shelf, NanRule.FIRST, *outputs)
 
     for function in (rank, top):
-        taken = peak(function) + scores.nbytes
-        assert scores.nbytes < taken < LIMIT / SMALLER
+        memory = peak(function) + scores.nbytes
+        assert scores.nbytes < memory < LIMIT / SMALLER
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -94,13 +94,13 @@ def test_size_of_a_block_is_bounded(torch, device, monkeypatch, dtype):
 
 @pytest.mark.parametrize("set_to", ["ieee", "tf32", "none"])
 def test_torch_multiplies_in_the_requested_precision(torch, set_to):
-    """PyTorch's global setting does not affect our products, and is restored after errors."""
+    """PyTorch's global setting does not affect recometer, and is restored even after errors."""
     places = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
-    before, seen = [place.fp32_precision for place in places], []
+    before, settings = [place.fp32_precision for place in places], []
 
-    def look(allow_tf32):
+    def record_settings(allow_tf32):
         with _torch.multiplying(torch.device("cpu"), allow_tf32=allow_tf32):
-            seen.append({place.fp32_precision for place in places})
+            settings.append({place.fp32_precision for place in places})
             raise KeyError
 
     for place in places:
@@ -108,12 +108,12 @@ def test_torch_multiplies_in_the_requested_precision(torch, set_to):
     try:
         for allow_tf32 in (False, True):
             with pytest.raises(KeyError):
-                look(allow_tf32)
+                record_settings(allow_tf32)
             assert [place.fp32_precision for place in places] == [set_to, set_to]
     finally:
         for place, precision in zip(places, before, strict=True):
             place.fp32_precision = precision
-    assert seen == [{"ieee"}, {"tf32"}]
+    assert settings == [{"ieee"}, {"tf32"}]
 
 
 def test_inherited_precision_stays_inherited(torch):
@@ -140,22 +140,22 @@ def test_older_torch_versions_use_the_older_setting(torch, monkeypatch):
 
 def test_concurrent_evaluations_wait_for_the_setting(torch):
     """The precision is set for the whole process, so concurrent evaluations take turns."""
-    matmul, entered, seen = torch.backends.cuda.matmul, threading.Event(), []
+    matmul, entered, settings = torch.backends.cuda.matmul, threading.Event(), []
 
-    def other():
+    def evaluate_concurrently():
         entered.set()
         with _torch.multiplying(torch.device("cpu"), allow_tf32=True):
-            seen.append(matmul.fp32_precision)
+            settings.append(matmul.fp32_precision)
 
-    thread = threading.Thread(target=other)
+    thread = threading.Thread(target=evaluate_concurrently)
     with _torch.multiplying(torch.device("cpu"), allow_tf32=False):
         thread.start()
         entered.wait()
         thread.join(0.05)
         assert matmul.fp32_precision == "ieee"
-        assert not seen
+        assert not settings
     thread.join()
-    assert seen == ["tf32"]
+    assert settings == ["tf32"]
 
 
 def test_autocast_does_not_affect_products(torch, device):
@@ -171,10 +171,10 @@ def test_autocast_does_not_affect_products(torch, device):
 @pytest.mark.parametrize("allow_tf32", [False, True])
 def test_factors_are_multiplied_in_the_requested_precision(torch, device, monkeypatch, allow_tf32):
     monkeypatch.setattr(_torch, "CUDA", device.type)
-    asked, multiplying = [], _torch.multiplying
+    requests, multiplying = [], _torch.multiplying
 
     def noted(device, *, allow_tf32):
-        asked.append(allow_tf32)
+        requests.append(allow_tf32)
         return multiplying(device, allow_tf32=allow_tf32)
 
     monkeypatch.setattr(_torch, "multiplying", noted)
@@ -183,7 +183,7 @@ def test_factors_are_multiplied_in_the_requested_precision(torch, device, monkey
     where = f"float32 on {users.device}"
     assert source.describe().endswith(f"{where}, TF32" if allow_tf32 else where)
     rm.evaluate(source, np.eye(3), metrics="ndcg@1 coverage@1", constant_scores="ties")
-    assert set(asked) == {allow_tf32}
+    assert set(requests) == {allow_tf32}
 
 
 def test_tf32_without_effect(torch, device):
@@ -198,15 +198,15 @@ def test_float64_on_a_device_without_float64(torch, device, monkeypatch):
     monkeypatch.setattr(_torch, "MPS", device.type)
     ones = torch.ones(3, 2, device=device)
     refused = f"which would be ranked in float64, but the device {ones.device} .* Hint: .* float32"
-    for other, kind in (
+    for item_factors, kind in (
         (ones.double(), "float64"),
         (ones.int(), "int32"),
         (np.ones((3, 2)), "float64"),
     ):
         with pytest.raises(InputTypeError, match=f"items of Factors is {kind}, {refused}"):
-            rm.Factors(ones, other)
+            rm.Factors(ones, item_factors)
         with pytest.raises(InputTypeError, match=f"users of Factors is {kind}, {refused}"):
-            rm.Factors(other, ones)
+            rm.Factors(item_factors, ones)
     scores = rm.Scores(torch.eye(3, device=device).double())
     with pytest.raises(InputTypeError, match=f"The matrix of Scores is float64, {refused}"):
         rm.evaluate(scores, np.eye(3))
@@ -221,13 +221,13 @@ def test_the_benchmark(torch):
     script = [sys.executable, str(Path(__file__).parents[2] / "benchmarks" / "gpu.py")]
     environment = os.environ | {"PYTHONPATH": ":".join(sys.path)}
     run = functools.partial(subprocess.run, env=environment, capture_output=True, text=True)
-    done = run([*script, "--quick"], check=False)
-    assert done.returncode == 0, done.stderr
-    parsed = json.loads(done.stdout)
+    process = run([*script, "--quick"], check=False)
+    assert process.returncode == 0, process.stderr
+    parsed = json.loads(process.stdout)
     assert set(parsed["seconds"]) == {"plain", "ranks", "evaluate", "topk"}
     assert parsed["share"] > 0
     assert parsed["topk / ranks"] > 0
     if not torch.cuda.is_available():
-        done = run(script, check=False)
-        assert done.returncode == 1
-        assert done.stderr.startswith("benchmarks/gpu.py needs a CUDA device")
+        process = run(script, check=False)
+        assert process.returncode == 1
+        assert process.stderr.startswith("benchmarks/gpu.py needs a CUDA device")

@@ -41,7 +41,7 @@ def test_all_guides_are_tested() -> None:
 def test_guide(guide: Path) -> None:
     names: dict[str, object] = {}
     exec(compile("".join(blocks_of(guide.name)), guide.name, "exec"), names)
-    result, made = names["result"], names["made"]
+    result, split = names["result"], names["made"]
     assert isinstance(result, rm.Evaluation)
-    assert set(result.user_ids.tolist()) == set(made.test["user_id"].to_list())  # type: ignore[attr-defined]
+    assert set(result.user_ids.tolist()) == set(split.test["user_id"].to_list())  # type: ignore[attr-defined]
     assert 0 < result.mean()["ndcg@10"] < 1

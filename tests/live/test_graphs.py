@@ -28,8 +28,8 @@ def graph(torch, geometric):
 def test_stores_and_graphs(graph, geometric):
     expected = LINKS.astype(float)
     expected[LINKS] = np.arange(LINKS.sum()) % 5 + 1
-    both = geometric.transforms.ToUndirected()(graph)
-    for data in (graph, graph[KIND], both, both[KIND]):
+    undirected = geometric.transforms.ToUndirected()(graph)
+    for data in (graph, graph[KIND], undirected, undirected[KIND]):
         np.testing.assert_array_equal(rm.Interactions.of(data).to_csr().toarray(), expected)
 
 
@@ -60,14 +60,14 @@ def test_sparse_tensors(torch):
 def test_model_that_recommends_nodes(torch, geometric, graph):
     """A custom class can have the same `recommend` method as LightGCN."""
     links = graph[KIND].edge_index + torch.tensor([[0], [N_USERS]])
-    both = torch.cat([links, links.flip(0)], dim=1)
+    edge_index = torch.cat([links, links.flip(0)], dim=1)
     torch.manual_seed(0)
     trained = geometric.nn.LightGCN(N_USERS + N_ITEMS, embedding_dim=8, num_layers=2)
 
     class Mine:
         recommend = staticmethod(trained.recommend)
 
-    sizes = {"edge_index": both, "n_users": N_USERS, "n_items": N_ITEMS}
+    sizes = {"edge_index": edge_index, "n_users": N_USERS, "n_items": N_ITEMS}
     lists = rm.from_model(Mine(), n=N_ITEMS, **sizes)
     result = rm.evaluate(lists, LINKS, metrics="ndcg@5 recall@10")
     expected = rm.evaluate(rm.from_model(trained, **sizes), LINKS, metrics="ndcg@5 recall@10")

@@ -1,4 +1,4 @@
-"""Other libraries give the same values as our metrics on random cases.
+"""Other libraries give the same values as recometer's metrics on random cases.
 
 If a library defines a metric differently, parameters in the name select its definition.
 """
@@ -113,7 +113,7 @@ def test_torchmetrics_of_lists(torch, torchmetrics, seed):
     rows = np.arange(len(best))[:, None]
     scores = torch.tensor(case.scores[rows, best])
     gains = torch.tensor(case.gains[rows, best]).clamp(min=0)
-    seen = (gains > 0).any(dim=1).numpy()  # TorchMetrics returns 0 for the other lists
+    has_relevant = (gains > 0).any(dim=1).numpy()  # TorchMetrics returns 0 for the other lists
     names = {
         "precision@{}(denominator=list)": ("precision", {"adaptive_k": True}),
         "recall@{}(denominator=list)": ("recall", {}),
@@ -128,10 +128,10 @@ def test_torchmetrics_of_lists(torch, torchmetrics, seed):
             target = gains if theirs == "normalized_dcg" else (gains > 0).long()
             pairs = zip(scores, target, strict=True)
             values = [float(function(*pair, top_k=k, **options)) for pair in pairs]
-            expected[ours.format(k)] = np.array(values)[seen]
+            expected[ours.format(k)] = np.array(values)[has_relevant]
     result = rm.evaluate(rm.Lists(best), case.test, metrics=list(expected))
     for name, values in expected.items():
-        np.testing.assert_allclose(result[name][seen], values, rtol=2e-6, err_msg=name)
+        np.testing.assert_allclose(result[name][has_relevant], values, rtol=2e-6, err_msg=name)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -174,15 +174,15 @@ def test_link_prediction(torch, link_prediction, seed):
         "scores": rm.Scores(torch.tensor(case.scores)),
         "lists": rm.Lists(best),
     }
-    for what, source in sources.items():
+    for kind, source in sources.items():
         result = rm.evaluate(source, case.test, metrics=metrics)
         for ours, (theirs, options) in LINK_PREDICTION.items():
             for k in CUTOFFS:
                 metric = getattr(link_prediction, f"LinkPred{theirs}")(k, **options)
-                given = {"edge_label_weight": weights} if options else {}
-                metric.update(best, edges, **given)
+                weight_options = {"edge_label_weight": weights} if options else {}
+                metric.update(best, edges, **weight_options)
                 mean, expected = result.mean()[ours.format(k)], float(metric.compute())
-                assert mean == pytest.approx(expected, rel=2e-6), (what, ours, k)
+                assert mean == pytest.approx(expected, rel=2e-6), (kind, ours, k)
 
 
 # ranx and pytrec_eval: dicts of ids
@@ -214,13 +214,15 @@ def test_ranx(ranx, seed):
     names = {ours.format(k): theirs.format(k) for ours, theirs in RANX.items() for k in CUTOFFS}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # from Numba
-        found = ranx.evaluate(
+        library_values = ranx.evaluate(
             ranx.Qrels(qrels), ranx.Run(run), list(names.values()), return_mean=False, threads=1
         )
-    # The RBP of ranx adds up grades. Ours first divides them by the largest gain.
-    shares = {theirs: 3 if theirs.startswith("rbp") else 1 for theirs in found}
+    # The RBP of ranx adds up grades. recometer's first divides them by the largest gain.
+    shares = {theirs: 3 if theirs.startswith("rbp") else 1 for theirs in library_values}
     result = rm.evaluate(rm.Lists(run), qrels, metrics=list(names))
-    compare(result, {ours: found[theirs] / shares[theirs] for ours, theirs in names.items()})
+    compare(
+        result, {ours: library_values[theirs] / shares[theirs] for ours, theirs in names.items()}
+    )
 
 
 PYTREC_EVAL = {
@@ -251,11 +253,13 @@ def test_pytrec_eval(pytrec_eval, seed, ties):
         name.replace("_{}", f".{cutoffs}") if "{}" in name else name
         for name in PYTREC_EVAL.values()
     }
-    found = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run)
+    library_values = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run)
     # pytrec_eval orders equal scores by descending id.
     names = {
         ours.format(k): theirs.format(k) for ours, theirs in PYTREC_EVAL.items() for k in CUTOFFS
     }
     result = rm.evaluate(rm.Lists(run), qrels, metrics=list(names), ties="item_desc")
-    values = {ours: [found[user][theirs] for user in qrels] for ours, theirs in names.items()}
+    values = {
+        ours: [library_values[user][theirs] for user in qrels] for ours, theirs in names.items()
+    }
     compare(result, values)

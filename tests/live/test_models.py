@@ -20,9 +20,9 @@ N_USERS, N_ITEMS, K = 60, 40, 5
 def data():
     """Return train and test sets in which users like items with nearby numbers."""
     rng = np.random.default_rng(0)
-    near = rng.normal(size=(N_USERS, 4)) @ rng.normal(size=(4, N_ITEMS))
-    kind = near + rng.normal(size=near.shape)
-    train = (kind > 1.5) & (rng.random(near.shape) < 0.7)
+    affinity = rng.normal(size=(N_USERS, 4)) @ rng.normal(size=(4, N_ITEMS))
+    kind = affinity + rng.normal(size=affinity.shape)
+    train = (kind > 1.5) & (rng.random(affinity.shape) < 0.7)
     test = (kind > 1.5) & ~train
     return sp.csr_matrix(train.astype(np.float32)), sp.csr_matrix(test.astype(np.float32))
 
@@ -74,8 +74,8 @@ def test_implicit_without_factors(implicit, data):
     lists, _ = model.recommend(np.arange(N_USERS), train, N=K, filter_already_liked_items=True)
     check(rm.evaluate(source, test, train=train, metrics=f"precision@{K}"), lists, test)
     # Also pass the model itself, and its lists from from_model.
-    for one in (model, rm.from_model(model, n=K, user_items=train)):
-        check(rm.evaluate(one, test, train=train, metrics=f"precision@{K}"), lists, test)
+    for evaluated in (model, rm.from_model(model, n=K, user_items=train)):
+        check(rm.evaluate(evaluated, test, train=train, metrics=f"precision@{K}"), lists, test)
 
 
 @pytest.mark.parametrize("features", [False, True])
@@ -130,7 +130,7 @@ def ratings(surprise):
     ],
 )
 def test_surprise(surprise, ratings, name, options):
-    trainset, held = ratings
+    trainset, held_out = ratings
     model = getattr(surprise, name)(**options)
     with pytest.raises(InputError, match="is not fitted"):
         rm.from_model(model)
@@ -142,7 +142,7 @@ def test_surprise(surprise, ratings, name, options):
     train = {user: [] for user in users}
     for user, item, _ in trainset.all_ratings():
         train[users[user]].append(items[item])
-    test = {user: [row[1] for row in held if row[0] == user and row[2] >= 4] for user in users}
+    test = {user: [row[1] for row in held_out if row[0] == user and row[2] >= 4] for user in users}
     result = rm.evaluate(source, test, train=train, metrics="rr")
     scores = [[model.predict(user, item, clip=False).est for item in items] for user in users]
     by_hand = rm.Scores(scores, user_ids=users, item_ids=items)
@@ -157,20 +157,23 @@ def test_lightgcn(torch, geometric, data):
     model = geometric.nn.LightGCN(N_USERS + N_ITEMS, embedding_dim=8, num_layers=2)
     user, item = (torch.tensor(side, dtype=torch.long) for side in train.nonzero())
     edges = torch.stack([user, item + N_USERS])
-    both = torch.cat([edges, edges.flip(0)], dim=1)
+    edge_index = torch.cat([edges, edges.flip(0)], dim=1)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
     for _ in range(20):
-        rank = model(both, edges), model(both, torch.stack([edges[0], edges[1].roll(1)]))
+        rank = (
+            model(edge_index, edges),
+            model(edge_index, torch.stack([edges[0], edges[1].roll(1)])),
+        )
         optimizer.zero_grad()
         model.recommendation_loss(*rank, node_id=edges.unique()).backward()
         optimizer.step()
 
-    source = rm.from_model(model, edge_index=both, n_users=N_USERS)
+    source = rm.from_model(model, edge_index=edge_index, n_users=N_USERS)
     assert model.training
     assert isinstance(source, rm.Factors)
     result = rm.evaluate(source, test, metrics=f"precision@{K}")
     items = torch.arange(N_USERS, N_USERS + N_ITEMS)
-    lists = model.recommend(both, src_index=torch.arange(N_USERS), dst_index=items, k=K)
+    lists = model.recommend(edge_index, src_index=torch.arange(N_USERS), dst_index=items, k=K)
     check(result, (lists - N_USERS).numpy(), test)
 
 

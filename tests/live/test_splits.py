@@ -1,4 +1,4 @@
-"""Our splits agree with splits of LensKit and RecTools that have the same definition."""
+"""recometer's splits agree with those of LensKit and RecTools that have the same definition."""
 
 import numpy as np
 import pandas as pd
@@ -74,12 +74,12 @@ def dataset(lenskit, data):
     return lenskit.data.from_interactions_df(renamed)
 
 
-def lenskit_pairs(made):
+def lenskit_pairs(split):
     test = pd.DataFrame(
-        [(key.user_id, item) for key, items in made.test for item in items.ids().tolist()],
+        [(key.user_id, item) for key, items in split.test for item in items.ids().tolist()],
         columns=["user_id", "item_id"],
     )
-    return pairs(made.train.interaction_table(format="pandas", original_ids=True)), pairs(test)
+    return pairs(split.train.interaction_table(format="pandas", original_ids=True)), pairs(test)
 
 
 def last_interactions(lenskit, data, n):
@@ -110,7 +110,7 @@ def test_global_time_as_in_lenskit(lenskit):
 def test_numbers_of_drawn_users_and_items_match_lenskit(lenskit):
     data = interactions()
     method = lenskit.splitting.SampleFrac(0.5)
-    made = lenskit.splitting.sample_users(dataset(lenskit, data), 12, method, rng=1)
-    _, test = lenskit_pairs(made)
+    lenskit_split = lenskit.splitting.sample_users(dataset(lenskit, data), 12, method, rng=1)
+    _, test = lenskit_pairs(lenskit_split)
     ours = split(data, Fraction(0.5), who=UsersNumber(12))
     assert len({user for user, _ in test}) == len(ours.users) == 12

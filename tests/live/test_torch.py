@@ -92,8 +92,8 @@ def draw_interactions(rng, n_users, n_items, likes=0.1, **ids):
 
 def assert_same_ranks(left, right):
     for name in COLUMNS:
-        found, expected = getattr(left, name), getattr(right, name)
-        np.testing.assert_array_equal(found, expected, err_msg=name)
+        actual, expected = getattr(left, name), getattr(right, name)
+        np.testing.assert_array_equal(actual, expected, err_msg=name)
 
 
 @pytest.mark.filterwarnings("ignore:.*were converted from:recometer.DataWarning")
@@ -128,14 +128,14 @@ def test_ranks_and_lists_match_the_cpu_on_exact_scores(torch, device, monkeypatc
     right = right.T.contiguous().T  # arbitrary strides
     if data.draw(st.booleans()):
         left = torch.stack([left, -left], dim=2)[:, :, 0]
-    there, here = rm.Factors(left, right, **options), rm.Factors(users, items, **options)
+    on_device, here = rm.Factors(left, right, **options), rm.Factors(users, items, **options)
     # Results must not depend on the number of users per block.
     monkeypatch.setattr(_torch, "BLOCK_BYTES", data.draw(st.sampled_from([1, 8 * 2000, 2**26])))
-    assert_same_ranks(there.rank(request), here.rank(request))
-    found, expected = (source.top(request, depth or 7) for source in (there, here))
-    np.testing.assert_array_equal(found.items, expected.items)
-    np.testing.assert_array_equal(found.cut_in_ties, expected.cut_in_ties)
-    np.testing.assert_array_equal(found.flags, expected.flags)
+    assert_same_ranks(on_device.rank(request), here.rank(request))
+    lists, expected = (source.top(request, depth or 7) for source in (on_device, here))
+    np.testing.assert_array_equal(lists.items, expected.items)
+    np.testing.assert_array_equal(lists.cut_in_ties, expected.cut_in_ties)
+    np.testing.assert_array_equal(lists.flags, expected.flags)
 
 
 def test_ranks_of_random_factors_against_double_precision(torch, device):
@@ -144,20 +144,26 @@ def test_ranks_of_random_factors_against_double_precision(torch, device):
     n_users, n_items = 40, 300
     users, items = (rng.normal(size=(n, 24)).astype(np.float32) for n in (n_users, n_items))
     test, train = draw_interactions(rng, n_users, n_items)
-    there = rm.Factors(*(torch.tensor(matrix, device=device) for matrix in (users, items)))
-    ranks = there.rank(Request(test, train))
+    on_device = rm.Factors(*(torch.tensor(matrix, device=device) for matrix in (users, items)))
+    ranks = on_device.rank(Request(test, train))
 
     scores = users.astype(np.float64) @ items.T.astype(np.float64)
     scores[train.to_csr().toarray() != 0] = np.nan
     error = 24 * 2.0**-23 * (np.abs(users).astype(float) @ np.abs(items.T).astype(float)).max()
-    who = users_of(ranks.indptr)
+    user_of_row = users_of(ranks.indptr)
     ranked = ranks.above >= 0
     assert ranked.sum() > 800
-    rows, own = scores[who[ranked]], scores[who[ranked], ranks.item[ranked]][:, np.newaxis]
-    fewest, most = (rows > own + error).sum(1), (rows > own - error).sum(1) - 1
+    rows, judged_scores = (
+        scores[user_of_row[ranked]],
+        scores[user_of_row[ranked], ranks.item[ranked]][:, np.newaxis],
+    )
+    fewest, most_above = (
+        (rows > judged_scores + error).sum(1),
+        (rows > judged_scores - error).sum(1) - 1,
+    )
     above, tied = ranks.above[ranked], ranks.tied[ranked]
-    assert ((fewest <= above) & (above + tied <= most)).all()
-    clear = fewest == most  # no other score is within the error bound
+    assert ((fewest <= above) & (above + tied <= most_above)).all()
+    clear = fewest == most_above  # no other score is within the error bound
     assert clear.mean() > 0.9
     np.testing.assert_array_equal(above[clear], fewest[clear])
     assert not tied[clear].any()
@@ -173,13 +179,15 @@ def test_lists_agree_with_ranks(torch, device, ties):
     source = rm.Factors(*(torch.tensor(matrix, device=device) for matrix in (users, items)))
     request = Request(test, train, rm.Protocol(ties=ties), seed=5)
     ranks, lists = source.rank(request), source.top(request, 20)
-    who = users_of(ranks.indptr)
+    user_of_row = users_of(ranks.indptr)
     place = ranks.above + (ranks.before if ties == "item" else ranks.tied - ranks.before)
-    seen = (ranks.above >= 0) & (place < 20)
+    is_listed = (ranks.above >= 0) & (place < 20)
     if ties == "random":
-        seen &= ranks.tied == 0
-    assert seen.sum() > 20
-    np.testing.assert_array_equal(lists.items[who[seen], place[seen]], ranks.item[seen])
+        is_listed &= ranks.tied == 0
+    assert is_listed.sum() > 20
+    np.testing.assert_array_equal(
+        lists.items[user_of_row[is_listed], place[is_listed]], ranks.item[is_listed]
+    )
 
 
 def test_rule_that_reads_scores(torch, device, case):
@@ -198,30 +206,30 @@ def test_read_only_arrays_with_tensors_on_a_device(torch, device, case):
     arrays = [array.copy() for array in (users, bias)]
     for array in arrays:
         array.flags.writeable = False
-    there = rm.Factors(arrays[0], torch.tensor(items, device=device), item_bias=arrays[1])
+    on_device = rm.Factors(arrays[0], torch.tensor(items, device=device), item_bias=arrays[1])
     expected = rm.evaluate(rm.Factors(users, items, item_bias=bias), test, train=train, metrics=ALL)
-    assert_same_values(rm.evaluate(there, test, train=train, metrics=ALL), expected)
+    assert_same_values(rm.evaluate(on_device, test, train=train, metrics=ALL), expected)
 
 
 def test_candidates_on_a_device(torch, device, case):
     users, items, test, train = case
-    chosen = np.random.default_rng(2).random((N_USERS, N_ITEMS)) < 0.5
+    is_candidate = np.random.default_rng(2).random((N_USERS, N_ITEMS)) < 0.5
     masked = np.where(np.arange(N_ITEMS) % 7, 0.0, -np.inf) + users @ items.T
     left, right, scores = (torch.tensor(matrix).to(device) for matrix in (users, items, masked))
     for options in (
         {"exclude": [3, 5, N_ITEMS - 1]},
         {"candidates": torch.arange(0, N_ITEMS, 2), "exclude": [4]},
-        {"candidates": chosen},
+        {"candidates": is_candidate},
         {"candidates": rm.SampledCandidates(20)},
         {"candidates": rm.SampledCandidates(20), "correction": "cv", "metrics": "rr ndcg@3"},
     ):
         options = {"train": train, "metrics": ALL} | options
-        for there, here in (
+        for on_device, here in (
             (rm.Factors(left, right), rm.Factors(users, items)),
             (rm.Scores(scores), rm.Scores(masked)),
         ):
             assert_same_values(
-                rm.evaluate(there, test, **options), rm.evaluate(here, test, **options)
+                rm.evaluate(on_device, test, **options), rm.evaluate(here, test, **options)
             )
 
 
@@ -302,25 +310,27 @@ def test_counts_match_the_kernel(torch, data):
     columns = rng.permutation(n_items) if data.draw(st.booleans()) else None
     kind = rng.random((n_users, n_items))
     excluded, judged = sp.csr_array(kind < 0.2), sp.csr_array(kind > 0.5)
-    who = np.repeat(np.arange(n_users), np.diff(judged.indptr))
+    user_of_row = np.repeat(np.arange(n_users), np.diff(judged.indptr))
     counts = _torch.rank_scores(
         torch.tensor(scores),
         columns,
         excluded.indptr.astype(np.int64),
         excluded.indices,
-        who,
+        user_of_row,
         judged.indices,
         nan_rule,
     )
 
-    own = scores[who, judged.indices if columns is None else columns[judged.indices]].copy()
-    lost = np.isneginf(own)
+    judged_scores = scores[
+        user_of_row, judged.indices if columns is None else columns[judged.indices]
+    ].copy()
+    without_score = np.isneginf(judged_scores)
     if nan_rule == NanRule.UNDEFINED:
-        lost |= np.isnan(own)
+        without_score |= np.isnan(judged_scores)
     else:
-        own[np.isnan(own)] = np.inf if nan_rule == NanRule.FIRST else -np.inf
-    own[lost] = np.nan
-    above, tied, before = (np.zeros(len(who), np.int64) for _ in range(3))
+        judged_scores[np.isnan(judged_scores)] = np.inf if nan_rule == NanRule.FIRST else -np.inf
+    judged_scores[without_score] = np.nan
+    above, tied, before = (np.zeros(len(user_of_row), np.int64) for _ in range(3))
     flags, no_candidates = np.zeros(n_users, np.uint32), np.zeros(n_users, np.int64)
     kernel_twin.rank_scores(
         scores=scores,
@@ -329,7 +339,7 @@ def test_counts_match_the_kernel(torch, data):
         excluded=excluded.indices,
         judged_indptr=judged.indptr,
         judged=judged.indices,
-        judged_scores=own,
+        judged_scores=judged_scores,
         above=above,
         tied=tied,
         before=before,
@@ -338,7 +348,7 @@ def test_counts_match_the_kernel(torch, data):
         flags=flags,
         no_candidates=no_candidates,
     )
-    above[lost] = -1
+    above[without_score] = -1
     by_item = scores if columns is None else scores[:, columns]
     stays = (by_item != -np.inf) & (kind >= 0.2)
     candidates = [row[of_user] for row, of_user in zip(by_item, stays, strict=True)]
@@ -353,8 +363,8 @@ def test_counts_match_the_kernel(torch, data):
 
 def test_interactions_from_tensors(torch, geometric):
     index = torch.tensor([[0, 1, 1], [3, 2, 3]])
-    read = rm.Interactions.of(index, n_users=2, n_items=2, item_offset=2)
-    assert read.to_csr().toarray().tolist() == [[0, 1], [1, 1]]
+    interactions = rm.Interactions.of(index, n_users=2, n_items=2, item_offset=2)
+    assert interactions.to_csr().toarray().tolist() == [[0, 1], [1, 1]]
     weighted = rm.Interactions.of(
         index, n_users=2, n_items=2, item_offset=2, value=torch.tensor([1.0, 2.0, 3.0])
     )
@@ -362,11 +372,11 @@ def test_interactions_from_tensors(torch, geometric):
     dense = rm.Interactions.of(torch.tensor([[0.0, 2.0]], requires_grad=True))
     assert dense.values.tolist() == [2.0]
     same_index = geometric.EdgeIndex(index, sparse_size=(2, 4))
-    again = rm.Interactions.of(same_index, n_users=2, n_items=2, item_offset=2)
-    assert again.to_csr().toarray().tolist() == [[0, 1], [1, 1]]
+    unchanged = rm.Interactions.of(same_index, n_users=2, n_items=2, item_offset=2)
+    assert unchanged.to_csr().toarray().tolist() == [[0, 1], [1, 1]]
 
 
-def test_mistakes(torch, device):
+def test_errors_on_a_device(torch, device):
     ones = torch.ones(3, 2, device=device)
     with pytest.raises(InputTypeError, match=r"users of Factors is a tensor of torch.complex64"):
         rm.Factors(ones.to(torch.complex64), ones)
@@ -385,7 +395,7 @@ def test_mistakes(torch, device):
         rm.evaluate(source, np.eye(2))
 
 
-def test_mistakes_on_the_cpu(torch):
+def test_errors_on_the_cpu(torch):
     ones = torch.ones(3, 2)
     with pytest.raises(InputTypeError, match=r"cannot be read as an array: .*to_dense"):
         rm.Factors(ones.to_sparse(), ones)
@@ -447,17 +457,17 @@ def request_of(case, ties, **options):
 @pytest.mark.parametrize("k", [1, 10, 299, 400])
 def test_lists_on_a_device(torch, device, case, monkeypatch, ties, k):
     users, items, *_ = case
-    there = [torch.as_tensor(array, device=device) for array in (users, items)]
+    on_device = [torch.as_tensor(array, device=device) for array in (users, items)]
     monkeypatch.setattr(_torch, "BLOCK_BYTES", 7 * 4 * N_ITEMS)
     scores = users @ items.T
     request = request_of(case, ties)
     expected = rm.Factors(users, items).top(request, k)
     assert expected.cut_in_ties.any() == (k == 1 or k == 10)
-    for source in (rm.Factors(*there), rm.Scores(torch.as_tensor(scores, device=device))):
-        found = source.top(request, k)
-        np.testing.assert_array_equal(found.items, expected.items)
-        np.testing.assert_array_equal(found.cut_in_ties, expected.cut_in_ties)
-        np.testing.assert_array_equal(found.flags, expected.flags)
+    for source in (rm.Factors(*on_device), rm.Scores(torch.as_tensor(scores, device=device))):
+        lists = source.top(request, k)
+        np.testing.assert_array_equal(lists.items, expected.items)
+        np.testing.assert_array_equal(lists.cut_in_ties, expected.cut_in_ties)
+        np.testing.assert_array_equal(lists.flags, expected.flags)
 
 
 @pytest.mark.parametrize("nan_scores", ["undefined", "first", "last"])
@@ -471,10 +481,10 @@ def test_lists_from_nan_and_infinite_scores_on_a_device(torch, device, case, nan
     scores[35] = 2  # constant
     request = request_of(case, ties, nan_scores=nan_scores)
     expected = rm.Scores(scores).top(request, 250)
-    found = rm.Scores(torch.as_tensor(scores, device=device)).top(request, 250)
-    np.testing.assert_array_equal(found.items, expected.items)
-    np.testing.assert_array_equal(found.cut_in_ties, expected.cut_in_ties)
-    np.testing.assert_array_equal(found.flags, expected.flags)
+    lists = rm.Scores(torch.as_tensor(scores, device=device)).top(request, 250)
+    np.testing.assert_array_equal(lists.items, expected.items)
+    np.testing.assert_array_equal(lists.cut_in_ties, expected.cut_in_ties)
+    np.testing.assert_array_equal(lists.flags, expected.flags)
 
 
 @pytest.mark.parametrize("metrics", ["ndcg@3 recall@3", ALL, "coverage@3 ndcg@3"])
@@ -485,13 +495,13 @@ def test_stream_counts_on_the_device(torch, device, case, metrics, ties):
     evaluator = rm.Evaluator(test, train=train, metrics=metrics, ties=ties)
     stream = evaluator.stream()
     for rows in np.array_split(np.random.default_rng(0).permutation(N_USERS), 5):
-        given = torch.from_numpy(scores[rows]).to(device)
-        before = given.clone()
-        stream.update(given, users=torch.from_numpy(rows).to(device))
-        assert torch.equal(given, before)
-    one, other = evaluator(rm.Scores(scores)), stream.compute()
-    assert_same_values(one, other)
-    assert one.over_users == other.over_users
+        batch = torch.from_numpy(scores[rows]).to(device)
+        before = batch.clone()
+        stream.update(batch, users=torch.from_numpy(rows).to(device))
+        assert torch.equal(batch, before)
+    at_once, streamed = evaluator(rm.Scores(scores)), stream.compute()
+    assert_same_values(at_once, streamed)
+    assert at_once.over_users == streamed.over_users
 
 
 def test_streams_of_candidates_and_lists_on_a_device(torch, device, case):
@@ -500,13 +510,13 @@ def test_streams_of_candidates_and_lists_on_a_device(torch, device, case):
     truth = test.toarray()
     stream = rm.Evaluator(metrics="ndcg@3 ap").stream()
     lists = rm.Evaluator(test, train=train, metrics="ndcg@3").stream()
-    found = torch.from_numpy(np.argsort(-scores, kind="stable")[:, :9].copy())
+    listed_items = torch.from_numpy(np.argsort(-scores, kind="stable")[:, :9].copy())
     for rows in np.array_split(np.arange(N_USERS), 3):
-        given = (torch.from_numpy(part[rows]).to(device) for part in (scores, truth))
-        stream.update(*given, users=torch.from_numpy(rows).to(device))
-        lists.update(items=found[rows].to(device), users=rows)
+        batch = (torch.from_numpy(part[rows]).to(device) for part in (scores, truth))
+        stream.update(*batch, users=torch.from_numpy(rows).to(device))
+        lists.update(items=listed_items[rows].to(device), users=rows)
     groups = np.repeat(np.arange(N_USERS), N_ITEMS)
     pairs = rm.Pairs.of(truth.ravel(), scores.ravel(), groups)
     assert_same_values(stream.compute(), rm.evaluate(pairs, metrics="ndcg@3 ap"))
-    whole = rm.evaluate(rm.Lists(found), test, train=train, metrics="ndcg@3")
-    np.testing.assert_array_equal(lists.compute()["ndcg@3"], whole["ndcg@3"])
+    expected = rm.evaluate(rm.Lists(listed_items), test, train=train, metrics="ndcg@3")
+    np.testing.assert_array_equal(lists.compute()["ndcg@3"], expected["ndcg@3"])

@@ -47,7 +47,7 @@ def binomial(n, m):
     """Return P(x | X) if m items are drawn with replacement, as in the paper."""
     p = np.arange(n + 1)[:, np.newaxis] / n
     x = np.arange(m + 1)
-    return np.array([comb(m, one) for one in x]) * p**x * (1 - p) ** (m - x)
+    return np.array([comb(m, hits) for hits in x]) * p**x * (1 - p) ** (m - x)
 
 
 def paper(conditional, f, gamma, head=1):
@@ -150,13 +150,13 @@ def test_unbiased_over_all_samples(ties):
     scores = rng.integers(0, 3 if ties else 1000, 9) * 1.0
     judged = {1: 3.0, 4: 1.0, 6: 0.0, 7: 2.0}  # item 6 is judged but not relevant
     test = rm.Interactions.of({0: judged}, n_users=1, n_items=9)
-    others = [item for item in range(9) if item not in judged]
+    other_items = [item for item in range(9) if item not in judged]
     options = {"metrics": "roc_auc", "constant_scores": "ties"}
     exact = rm.evaluate(rm.Scores(scores[np.newaxis]), test, **options)
     for correction, n in itertools.product(CORRECTIONS, (1, 2, 4)):
         values = []
-        for drawn in itertools.combinations(others, n):
-            among = rm.Interactions.of({0: [*judged, *drawn]}, n_users=1, n_items=9)
+        for drawn_items in itertools.combinations(other_items, n):
+            among = rm.Interactions.of({0: [*judged, *drawn_items]}, n_users=1, n_items=9)
             result = rm.evaluate(
                 rm.Scores(scores[np.newaxis]),
                 test,
@@ -172,14 +172,14 @@ def test_unbiased_estimates_of_ties_and_several_relevant_items():
     """The mean over all samples of 7 items is exact; over samples of 6 of the 7, nearly so."""
     scores = np.array([[3.0, 2, 2, 2, 1, 2, 3, 0, 1, 2, 2]])
     test = rm.Interactions.of({0: [1, 4, 6, 9]}, n_users=1, n_items=11)
-    others = [0, 2, 3, 5, 7, 8, 10]
+    other_items = [0, 2, 3, 5, 7, 8, 10]
     metrics = "ap@6 ndcg@4 recall@4 rr@5 hit@3 precision@2 tap@3 rprecision tprecision@2"
     exact = rm.evaluate(rm.Scores(scores), test, metrics=metrics)
     for n in (6, 7):  # all other items, or all but one
         means = dict.fromkeys(exact.values, 0.0)
-        samples = list(itertools.combinations(others, n))
-        for drawn in samples:
-            among = rm.Interactions.of({0: [1, 4, 6, 9, *drawn]}, n_users=1, n_items=11)
+        samples = list(itertools.combinations(other_items, n))
+        for drawn_items in samples:
+            among = rm.Interactions.of({0: [1, 4, 6, 9, *drawn_items]}, n_users=1, n_items=11)
             result = rm.evaluate(
                 rm.Scores(scores), test, candidates=among, metrics=metrics, correction="unbiased"
             )
@@ -195,9 +195,9 @@ def test_users_do_not_depend_on_each_other(correction):
     rng = np.random.default_rng(1)
     scores, ids = rng.normal(size=(40, 120)), np.arange(40) * 3
     kind = rng.random((40, 120))
-    known = np.linspace(0, 0.7, 40)[:, np.newaxis]  # makes numbers of candidates very different
+    density = np.linspace(0, 0.7, 40)[:, np.newaxis]  # makes numbers of candidates very different
     test, train = (
-        rm.Interactions.of(data * 1.0, user_ids=ids) for data in (kind > 0.95, kind < known)
+        rm.Interactions.of(data * 1.0, user_ids=ids) for data in (kind > 0.95, kind < density)
     )
     options = {
         "candidates": rm.SampledCandidates(30),
@@ -207,11 +207,11 @@ def test_users_do_not_depend_on_each_other(correction):
     }
     together = rm.evaluate(rm.Scores(scores, user_ids=ids), test, **options)
     for users in ([5], [2, 17, 30], range(0, 40, 2)):
-        alone = rm.evaluate(
+        single = rm.evaluate(
             rm.Scores(scores, user_ids=ids), test.select_users(list(users)), **options
         )
         for name in together.values:
-            np.testing.assert_array_equal(alone[name], together[name][list(users)], err_msg=name)
+            np.testing.assert_array_equal(single[name], together[name][list(users)], err_msg=name)
 
 
 def simulated():
@@ -231,7 +231,7 @@ def distances(source, test, train, n, metrics):
     """Return the distance of each corrected mean from the mean over the whole catalogue."""
     options = {"train": train, "metrics": metrics}
     exact = rm.evaluate(source, test, **options).mean()
-    found = {}
+    by_method = {}
     for rules in (
         {},
         {"correction": "plug_in"},
@@ -241,19 +241,21 @@ def distances(source, test, train, n, metrics):
         sample = rm.SampledCandidates(n, seed=3)
         means = rm.evaluate(source, test, candidates=sample, **rules, **options).mean()
         label = f"{rules.get('correction', 'none')} {rules.get('gamma', '')}".strip()
-        found[label] = {name: abs(means[name] - exact[name]) for name in exact}
-    return exact, found
+        by_method[label] = {name: abs(means[name] - exact[name]) for name in exact}
+    return exact, by_method
 
 
 def test_corrections_reduce_bias():
-    exact, found = distances(*simulated(), 100, "recall@10 ndcg@10 ap@10 rr@10 hit@10 roc_auc")
+    exact, by_correction = distances(
+        *simulated(), 100, "recall@10 ndcg@10 ap@10 rr@10 hit@10 roc_auc"
+    )
     for name in ("recall@10", "ndcg@10", "ap@10", "rr@10", "hit@10"):
-        naive = found["none"][name]
+        naive = by_correction["none"][name]
         assert naive > 0.15 * exact[name]  # uncorrected samples are far off
-        assert found["plug_in"][name] < 0.85 * naive
-        assert found["cv 0.1"][name] < 0.7 * naive
-        assert found["cv 0.01"][name] < 0.4 * naive
-    for correction in found.values():
+        assert by_correction["plug_in"][name] < 0.85 * naive
+        assert by_correction["cv 0.1"][name] < 0.7 * naive
+        assert by_correction["cv 0.01"][name] < 0.4 * naive
+    for correction in by_correction.values():
         assert correction["roc_auc"] < 0.002
 
 
@@ -294,7 +296,9 @@ def test_bias_and_spread_on_movielens_1m():
             error_of_auc += [abs(mean["roc_auc"] - exact["roc_auc"]) for mean in means]
             bias[label] = [abs(np.mean([mean[n] for mean in means]) - exact[n]) for n in names]
             spread[label] = [np.std([mean[n] for mean in means], ddof=1) for n in names]
-        bias, spread = ({k: np.array(v) for k, v in each.items()} for each in (bias, spread))
+        bias, spread = (
+            {k: np.array(v) for k, v in by_cutoff.items()} for by_cutoff in (bias, spread)
+        )
         assert (bias["none"] > [exact[name] for name in names]).all()  # more than twice the value
         assert (bias["plug_in"] < 0.8 * bias["none"]).all()
         assert (bias["cv 0.1"] < 0.3 * bias["none"]).all()
@@ -319,11 +323,11 @@ def test_undefined_values_over_the_whole_catalogue():
     assert np.isnan(result["recall@10"][1])
     reason = "no candidate but the items of test, so there is nothing to correct with"
     assert result.skipped("ndcg@10") == {reason: 1}
-    alone = rm.evaluate(  # the only other item was not sampled
+    single_candidate = rm.evaluate(  # the only other item was not sampled
         rm.Scores([[3.0, 2.0, 1.0]]), np.array([[1, 0, 1]]), candidates=np.array([[1, 0, 1]]),
         metrics="ndcg@1", correction="plug_in", all_relevant="computed",
     )  # fmt: skip
-    assert alone.skipped("ndcg@1") == {reason: 1}
+    assert single_candidate.skipped("ndcg@1") == {reason: 1}
 
 
 def test_messages():

@@ -34,8 +34,8 @@ def test_few_users_with_ties_among_many_without(ties: TieRule) -> None:
     together = rm.evaluate(source, test, metrics=METRICS, ties=ties)
     for number in (6, 7, 8, 9):
         user = USERS[number]
-        alone = rm.evaluate(source, {user: test[user]}, metrics=METRICS, ties=ties)
-        for metric, value in alone.values.items():
+        single = rm.evaluate(source, {user: test[user]}, metrics=METRICS, ties=ties)
+        for metric, value in single.values.items():
             np.testing.assert_array_equal(together[metric][number], value[0], err_msg=metric)
 
 
@@ -52,6 +52,6 @@ def test_ties_count_at_the_deepest_cutoff_and_in_corrections(metrics, options) -
     source = rm.Scores(scores, user_ids=USERS, item_ids=ITEMS)
     test = {user: ["a"] for user in USERS}
     together = rm.evaluate(source, test, metrics=metrics, **options)
-    alone = rm.evaluate(source, {USERS[7]: ["a"]}, metrics=metrics, **options)
-    for metric, value in alone.values.items():
+    single = rm.evaluate(source, {USERS[7]: ["a"]}, metrics=metrics, **options)
+    for metric, value in single.values.items():
         np.testing.assert_array_equal(together[metric][7], value[0], err_msg=metric)

@@ -41,10 +41,10 @@ def value(metric, protocol=None, **changes):
 
 def values(metric, protocol=None, **changes):
     data = dataclasses.replace(NOBODY, **changes).data()
-    (one,) = parse(metric)
-    if one.definition.over_users:
-        return [compute_for_all(ListedUsers(data), [one], protocol or Protocol())[metric]]
-    return compute(ListedUsers(data), [one], protocol or Protocol())[0][metric].tolist()
+    (metric_object,) = parse(metric)
+    if metric_object.definition.over_users:
+        return [compute_for_all(ListedUsers(data), [metric_object], protocol or Protocol())[metric]]
+    return compute(ListedUsers(data), [metric_object], protocol or Protocol())[0][metric].tolist()
 
 
 def why(metric, protocol=None, **changes):
@@ -59,9 +59,9 @@ TWO = {"lists": [[0, 1], [0, 2]], "baseline": [[], []], "train": [{}, {}], "test
 
 def test_ranking_and_list_metrics_keep_the_requested_order():
     lists, train = rm.Lists({"ann": ["film", "song"]}), {"ann": ["book"], "ben": ["film", "song"]}
-    asked = ["novelty@1", "rr", "novelty@2", "ap"]
-    result = rm.evaluate(lists, {"ann": ["song"]}, train=train, metrics=asked)
-    assert list(result.values) == list(result.reasons) == asked
+    metrics = ["novelty@1", "rr", "novelty@2", "ap"]
+    result = rm.evaluate(lists, {"ann": ["song"]}, train=train, metrics=metrics)
+    assert list(result.values) == list(result.reasons) == metrics
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_discovery_counts_rows_of_train():
 
 def test_items_missing_from_train_are_as_novel_as_the_rarest_item():
     discovery = "epc@1(novelty=discovery,any)"
-    some = {"lists": [[2]], "others": [[0, 1], [0, 1], [0]]}
-    assert value(discovery, **some) == pytest.approx(math.log2(5 / 2))
+    case = {"lists": [[2]], "others": [[0, 1], [0, 1], [0]]}
+    assert value(discovery, **case) == pytest.approx(math.log2(5 / 2))
     assert value(discovery, lists=[[2]], others=[[0], [0]]) == 0
     assert value(discovery, lists=[[3]], **KNOWN) == pytest.approx(math.log2(7))
 
@@ -199,37 +199,39 @@ def test_better_order_than_the_greedy_one_counts_as_1():
 def test_few_categories():
     two = {"categories": [frozenset({item % 2}) for item in range(6)], "n_categories": 2}
     assert value("category_entropy@2(normalised)", **two) == 1
-    one = {"categories": [frozenset({0})] * 6, "n_categories": 1}
-    assert value("category_entropy@2(normalised)", **one) == 0
-    assert value("subtopic_recall@2(denominator=all)", **one) == 1
+    same_category = {"categories": [frozenset({0})] * 6, "n_categories": 1}
+    assert value("category_entropy@2(normalised)", **same_category) == 0
+    assert value("subtopic_recall@2(denominator=all)", **same_category) == 1
 
 
 def test_explicit_zero_is_not_a_feature():
     features = scipy.sparse.csr_array([[1.0, 2.0], [0.0, 3.0], [4.0, 1.0]])
     features.data[[1, 3]] = 0
     catalogue = rm.Catalogue({"item": ["a", "b", "c"]}, features=features)
-    written = [f"ild@3(distance={name})" for name in ("hamming", "differing", "jaccard")]
+    metrics = [f"ild@3(distance={name})" for name in ("hamming", "differing", "jaccard")]
     lists = {"ann": ["a", "b", "c"]}
-    result = rm.evaluate(rm.Lists(lists), lists, metrics=written, catalogue=catalogue)
+    result = rm.evaluate(rm.Lists(lists), lists, metrics=metrics, catalogue=catalogue)
     # The distances between 1 0, 0 3 and 0 1.
-    np.testing.assert_allclose([result[name][0] for name in written], [5 / 6, 5 / 3, 2 / 3])
+    np.testing.assert_allclose([result[name][0] for name in metrics], [5 / 6, 5 / 3, 2 / 3])
 
 
 def test_miscalibration():
     # Steck 2018: equal shares are calibrated; p = (1, 0) against q = (0, 1) gives log2(1 / a).
     assert value("miscalibration@3", train=[{3: 1.0, 4: 1.0, 5: 1.0}]) == pytest.approx(0)
-    far = {"train": [{1: 1.0}], "lists": [[0, 3]]}
-    assert value("miscalibration@2", **far) == pytest.approx(math.log2(100))
-    assert value("miscalibration@2(divergence=js)", **far) == pytest.approx(1)
+    case = {"train": [{1: 1.0}], "lists": [[0, 3]]}
+    assert value("miscalibration@2", **case) == pytest.approx(math.log2(100))
+    assert value("miscalibration@2(divergence=js)", **case) == pytest.approx(1)
 
 
 def test_rank_biased_overlap():
     # Webber, Moffat & Zobel 2010, equation 32, for a b c d and a c e d with p = 0.5.
     lists, baseline = [[0, 1, 2, 3]], [[0, 2, 4, 3]]
-    seen = 1 * 0.5 + 1 / 2 * 0.25 + 2 / 3 * 0.125 + 3 / 4 * 0.0625
+    seen_overlap = 1 * 0.5 + 1 / 2 * 0.25 + 2 / 3 * 0.125 + 3 / 4 * 0.0625
     actual = value("rbo@4(p=0.5)", lists=lists, baseline=baseline)
-    assert actual == pytest.approx(seen + 3 / 4 * 0.0625)
-    assert value("rbo@4(p=0.5,rest=nothing)", lists=lists, baseline=baseline) == pytest.approx(seen)
+    assert actual == pytest.approx(seen_overlap + 3 / 4 * 0.0625)
+    assert value("rbo@4(p=0.5,rest=nothing)", lists=lists, baseline=baseline) == pytest.approx(
+        seen_overlap
+    )
     assert value("rbo@9") == pytest.approx(1)
     assert value("overlap@4", lists=lists, baseline=baseline) == 3 / 4
     assert value("overlap@1", lists=[[0]], baseline=[[0]]) == 1
@@ -304,9 +306,9 @@ def test_list_metrics_of_unranked_users(flag, reason):
     flags = np.array([UserFlag.KNOWN | flag, UserFlag.KNOWN], np.uint32)
     lists = TopLists(np.array([[0], [1]]), 2, np.ones(2, bool), np.zeros(2, bool), flags=flags)
     data = ListData(lists, n_catalogue=2, n_train_users=2, item_users=np.array([1, 1]))
-    found, reasons = compute(ListedUsers(data), parse("novelty@1"), Protocol())
+    values_of_metrics, reasons = compute(ListedUsers(data), parse("novelty@1"), Protocol())
     assert reasons["novelty@1"].tolist() == [reason, 0]
-    assert found["novelty@1"].tolist()[1] == 1
+    assert values_of_metrics["novelty@1"].tolist()[1] == 1
     # Metrics over all users leave out the same users.
     assert compute_for_all(ListedUsers(data), parse("coverage@1"), Protocol()) == {
         "coverage@1": 0.5
@@ -314,25 +316,25 @@ def test_list_metrics_of_unranked_users(flag, reason):
 
 
 def test_list_metrics_of_unknown_users():
-    known = np.array([False, True])
-    lists = TopLists(np.array([[-1], [1]]), 2, known, np.zeros(2, bool))
+    is_known = np.array([False, True])
+    lists = TopLists(np.array([[-1], [1]]), 2, is_known, np.zeros(2, bool))
     data = ListData(lists)
-    every = compute_for_all(ListedUsers(data), parse("user_coverage@1"), Protocol())
+    over_all_users = compute_for_all(ListedUsers(data), parse("user_coverage@1"), Protocol())
     only_known = compute_for_all(
         ListedUsers(data), parse("user_coverage@1"), Protocol(users="known")
     )
-    assert (every, only_known) == ({"user_coverage@1": 0.5}, {"user_coverage@1": 1.0})
+    assert (over_all_users, only_known) == ({"user_coverage@1": 0.5}, {"user_coverage@1": 1.0})
 
 
 def test_resampling_users_who_do_not_count_has_no_effect():
     """The value does not depend on how often a resample draws users who do not count."""
-    known = np.array([False, True, True])
-    lists = TopLists(np.array([[0], [1], [-1]]), 4, known, np.zeros(3, bool))
+    is_known = np.array([False, True, True])
+    lists = TopLists(np.array([[0], [1], [-1]]), 4, is_known, np.zeros(3, bool))
     users = ListedUsers(ListData(lists, n_catalogue=4))
     metrics = parse("coverage@1 user_coverage@1")
     for weights in ([5, 1, 1], [0, 1, 1]):
-        found = compute_for_all(users, metrics, Protocol(users="known"), np.array(weights))
-        assert found == {"coverage@1": 1 / 4, "user_coverage@1": 1 / 2}
+        coverage = compute_for_all(users, metrics, Protocol(users="known"), np.array(weights))
+        assert coverage == {"coverage@1": 1 / 4, "user_coverage@1": 1 / 2}
 
 
 @pytest.mark.parametrize(
@@ -343,8 +345,8 @@ def test_resampling_users_who_do_not_count_has_no_effect():
     ],
 )
 def test_users_count_as_often_as_they_are_resampled(name):
-    known = np.ones(3, bool)
-    lists = TopLists(np.array([[0, 1], [1, 2], [2, -1]]), 3, known, ~known)
+    is_known = np.ones(3, bool)
+    lists = TopLists(np.array([[0, 1], [1, 2], [2, -1]]), 3, is_known, ~is_known)
     data = ListData(lists, n_catalogue=3, n_train_users=4, item_users=np.array([4, 2, 0]))
     weights = np.array([0, 3, 2])
     repeated = ListedUsers(data.users(np.repeat(np.arange(3), weights)))
@@ -361,29 +363,29 @@ def test_many_users_are_processed_in_blocks(monkeypatch):
     monkeypatch.setattr("recometer.measuring.listed.BLOCK_PLACES", 8)
     rng = np.random.default_rng(0)
     rows = [rng.permutation(6)[: rng.integers(0, 5)].tolist() for _ in range(20)]
-    many = {
+    many_users = {
         "lists": rows, "baseline": rows[::-1], "train": [{0: 1.0}] * 20, "test": [{1: 1.0}] * 20
     }  # fmt: skip
     for name in ("ild@3(single=zero)", "novelty@3", "overlap@3", "alpha_ndcg@3", "epc@3"):
-        alone = [
-            value(name, lists=[row], baseline=[other], train=[{0: 1.0}], test=[{1: 1.0}],
+        one_by_one = [
+            value(name, lists=[row], baseline=[baseline_row], train=[{0: 1.0}], test=[{1: 1.0}],
                   others=[[0]] * 19)
-            for row, other in zip(rows, rows[::-1], strict=True)
+            for row, baseline_row in zip(rows, rows[::-1], strict=True)
         ]  # fmt: skip
-        np.testing.assert_array_equal(values(name, **many), alone)
+        np.testing.assert_array_equal(values(name, **many_users), one_by_one)
 
 
 def test_cached_results_belong_to_their_users():
     changes = TWO | {"lists": [[0], [1, 2]]}
     data = dataclasses.replace(NOBODY, **changes).data()
     metrics, weights = parse("coverage@2"), np.array([1])
-    found = [
+    values_of_users = [
         compute_for_all(
             ListedUsers(data.users(slice(user, user + 1))), metrics, Protocol(), weights
         )
         for user in (0, 1)
     ]
-    assert found == [{"coverage@2": 1 / 6}, {"coverage@2": 2 / 6}]
+    assert values_of_users == [{"coverage@2": 1 / 6}, {"coverage@2": 2 / 6}]
 
 
 def test_blocks_contain_each_user_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -419,13 +421,13 @@ def test_items_outside_a_single_item_catalogue_have_no_features() -> None:
 
 
 def test_columns_that_do_not_match_the_lists_are_rejected():
-    one = np.zeros(1, np.int64)
+    one_row = np.zeros(1, np.int64)
     with pytest.raises(rm.InternalError, match=r"Side\.items must have .* per row: 1 of 2"):
-        Side(np.array([0, 2]), one, np.ones(2))
+        Side(np.array([0, 2]), one_row, np.ones(2))
     with pytest.raises(rm.InternalError, match="item_users must have one entry per item: 1 of 6"):
-        dataclasses.replace(NOBODY.data(), item_users=one)
+        dataclasses.replace(NOBODY.data(), item_users=one_row)
     with pytest.raises(rm.InternalError, match=r"Judged\.n_relevant must have .* per user: 1 of 2"):
-        Judged(np.zeros(2, np.int64), one)
+        Judged(np.zeros(2, np.int64), one_row)
 
 
 def test_custom_metric_reads_propensities():

@@ -18,8 +18,10 @@ def test_reason_codes_match_saved_evaluations():
         *("NO_LIST", "ONE_ITEM", "NOTHING_SEEN", "NO_HISTORY", "NO_BASELINE", "NO_CATEGORY"),
         *("NO_HISTORY_CATEGORY", "NO_RELEVANT_CATEGORY", "NO_FEATURES", "NO_HIT"),
     ]
-    known = {0: of_rankings, 20: of_ratings, 30: of_lists}
+    names_by_first_code = {0: of_rankings, 20: of_ratings, 30: of_lists}
     expected = {
-        name: first + number for first, names in known.items() for number, name in enumerate(names)
+        name: first + number
+        for first, names in names_by_first_code.items()
+        for number, name in enumerate(names)
     }
     assert {name: reason.value for name, reason in Reason.__members__.items()} == expected

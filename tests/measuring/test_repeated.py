@@ -31,8 +31,8 @@ def values(test: pl.DataFrame, metric: str, rule: str, **options: Any) -> list[f
         result = rm.evaluate(
             source, test, metrics=metric, repeated_test=rule, no_relevant=0.0, **options
         )
-        found: list[float] = result[metric].tolist()
-        return found
+        column: list[float] = result[metric].tolist()
+        return column
 
 
 @pytest.mark.parametrize(
@@ -71,18 +71,20 @@ def test_recall_matches_its_formula(rows: list[tuple[int, int]], kind: str) -> N
         "Scores": rm.Scores(matrix, user_ids=range(3), item_ids=range(5)),
         "Factors": rm.Factors(matrix, np.eye(5), user_ids=range(3), item_ids=range(5)),
     }[kind]
-    found = {
+    by_rule = {
         rule: values(test, "recall@2", rule, source=source, train=train, all_relevant="computed",
                      deep_cutoffs="computed")
         for rule in ("counted", "joined")
     }  # fmt: skip
     for place, user in enumerate(sorted({user for user, _ in rows})):
-        items = [item for each, item in rows if each == user and item not in train.get(user, [])]
+        items = [
+            item for row_user, item in rows if row_user == user and item not in train.get(user, [])
+        ]
         top = [item for item in LIST if item not in train.get(user, [])][:2]
         hits = [item for item in items if item in top]
         if items:
-            assert found["joined"][place] == pytest.approx(len(hits) / len(items))
-            assert found["counted"][place] == pytest.approx(len(set(hits)) / len(items))
+            assert by_rule["joined"][place] == pytest.approx(len(hits) / len(items))
+            assert by_rule["counted"][place] == pytest.approx(len(set(hits)) / len(items))
 
 
 def test_number_of_relevant_items_counts_rows() -> None:
@@ -91,13 +93,13 @@ def test_number_of_relevant_items_counts_rows() -> None:
         test_data = rm.Interactions.of(test)
     lists = rm.Lists({0: LIST, 1: LIST})
     assert test_data.copies is not None
-    once, counted = (
+    joined, counted_rows = (
         rm.evaluate(lists, test_data, metrics="recall@2", repeated_test=rule)
         for rule in ("once", "counted")
     )
-    assert once.n_relevant.tolist() == [2, 1]
-    assert counted.n_relevant.tolist() == [3, 1]
-    assert counted.mean("pooled")["recall@2"] == pytest.approx(1 / 4)
+    assert joined.n_relevant.tolist() == [2, 1]
+    assert counted_rows.n_relevant.tolist() == [3, 1]
+    assert counted_rows.mean("pooled")["recall@2"] == pytest.approx(1 / 4)
 
 
 def test_repeated_rows_average_unless_they_count_once() -> None:
@@ -123,8 +125,8 @@ def test_rows_of_unknown_items_and_rows_in_train() -> None:
     actual = values(test, "recall@2", "counted", source=scores, train={0: [0]})
     assert actual == pytest.approx([1 / 3])
     # If train items are kept, item 0 is a hit, and item 9 counts twice although it is in train.
-    kept = values(test, "recall@2", "counted", source=scores, train={0: [9]}, seen="kept")
-    assert kept == pytest.approx([2 / 4])
+    result = values(test, "recall@2", "counted", source=scores, train={0: [9]}, seen="kept")
+    assert result == pytest.approx([2 / 4])
 
 
 def scores_of_one_user(scores: list[float]) -> rm.Scores:
@@ -138,8 +140,8 @@ def test_repeated_rows_of_tied_items_are_rejected() -> None:
         with pytest.raises(rm.InputError, match=r"rows of a pair .* ties='item' does"):
             values(frame([(0, 1), (0, 1)]), "rr", "joined", source=source, ties=ties)
         assert values(frame([(0, 3), (0, 3)]), "rr", "joined", source=source, ties=ties) == [1 / 4]
-        once = values(frame([(0, 1), (0, 2)]), "rr", "once", source=source, ties=ties)
-        assert values(frame([(0, 1), (0, 2)]), "rr", "joined", source=source, ties=ties) == once
+        joined = values(frame([(0, 1), (0, 2)]), "rr", "once", source=source, ties=ties)
+        assert values(frame([(0, 1), (0, 2)]), "rr", "joined", source=source, ties=ties) == joined
     for ties, place in (("item", 2), ("item_desc", 2), ("shared", 2)):
         actual = values(frame([(0, 1), (0, 1)]), "rr", "joined", source=source, ties=ties)
         assert actual == [1 / place]
@@ -179,10 +181,10 @@ def test_repeated_ratings_with_a_threshold_need_a_rule(tmp_path: Path) -> None:
     lists = rm.Lists({1: [7, 8, 9], 2: [8, 9]})
     message = r"1 of 4 rows of test repeat a pair .* relevant_from=4 .*'summed'.*'largest'.*one row"
     for test in as_files(tmp_path):
-        for asked in ("rr", "serendipity@2"):
+        for metric in ("rr", "serendipity@2"):
             with pytest.raises(rm.InputError, match=message):
                 rm.evaluate(
-                    lists, test, metrics=asked, relevant_from=4, train={1: [9]}, baseline=lists
+                    lists, test, metrics=metric, relevant_from=4, train={1: [9]}, baseline=lists
                 )
         for rule, n_relevant in (("summed", [2, 1]), ("largest", [1, 1])):
             options: dict[str, Any] = {"relevant_from": 4, "repeated_test": rule}
@@ -196,11 +198,11 @@ def test_repeated_ratings_with_a_threshold_need_a_rule(tmp_path: Path) -> None:
 
 def test_rejected_threshold_gives_no_warning_about_sums() -> None:
     lists = rm.Lists({1: [7, 8, 9], 2: [8, 9]})
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with pytest.raises(rm.InputError, match=r"\(the first: 1 and 7\), and relevant_from=4"):
             rm.evaluate(lists, RATINGS, metrics="rr", relevant_from=4)
-    assert not said
+    assert not caught
     with pytest.warns(rm.DataWarning, match="their values were summed"):
         rm.evaluate(lists, RATINGS, metrics="rr")
 

@@ -34,13 +34,13 @@ def test_same_users_count_in_means_of_ranking_and_list_metrics(users: str) -> No
 @pytest.mark.parametrize("users", ["relevant", "known_relevant"])
 def test_users_without_relevant_items_do_not_count(users: str) -> None:
     test = {"ann": {"film": 1.0}, "bob": {"book": 0.0}}
-    found = {
+    means = {
         rule: rm.evaluate(
             rm.Lists(LISTS), test, metrics="recall@1", users=rule, no_relevant=0.0
         ).mean()["recall@1"]
         for rule in ("test", users)
     }
-    assert found == {"test": 0.5, users: 1.0}
+    assert means == {"test": 0.5, users: 1.0}
 
 
 def test_users_without_test_rows_do_not_count_as_a_number() -> None:
@@ -122,10 +122,12 @@ def test_ratings_follow_the_rules_about_values() -> None:
 def test_metric_undefined_for_all_users_gets_the_number_of_the_rule() -> None:
     lists = rm.Lists({"ann": ["film"], "bob": ["song"]})
     arguments = {"catalogue": 9, "metrics": "personalization@1", "users": "known"}
-    alone = rm.evaluate(rm.Lists({"ann": ["film"]}), {"ann": ["film"]}, undefined=0.5, **arguments)
-    assert alone.mean() == {"personalization@1": 0.5}
-    both = rm.evaluate(lists, {"ann": ["film"], "bob": ["song"]}, undefined=0.5, **arguments)
-    assert both.mean() == {"personalization@1": 1.0}
+    single_user = rm.evaluate(
+        rm.Lists({"ann": ["film"]}), {"ann": ["film"]}, undefined=0.5, **arguments
+    )
+    assert single_user.mean() == {"personalization@1": 0.5}
+    two_users = rm.evaluate(lists, {"ann": ["film"], "bob": ["song"]}, undefined=0.5, **arguments)
+    assert two_users.mean() == {"personalization@1": 1.0}
 
 
 def test_memory_is_freed_after_the_values_are_computed() -> None:
@@ -160,7 +162,7 @@ def test_an_evaluation_leaves_nothing_behind() -> None:
     try:
         rm.evaluate(rm.Scores(scores), test, metrics="ndcg@1..5 recall@5 roc_auc")
         gc.collect()
-        left = [one for one in gc.garbage if isinstance(one, np.ndarray) and one.size >= 20]
+        left = [array for array in gc.garbage if isinstance(array, np.ndarray) and array.size >= 20]
         assert left == []
     finally:
         gc.set_debug(0)

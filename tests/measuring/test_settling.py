@@ -50,25 +50,25 @@ def make_evaluation(
     st.sampled_from(["once", "counted", "joined"]),
 )
 def test_duplicates_and_repeated_test_combine(
-    listed: list[list[int]], tested: list[list[int]], duplicates: str, rule: str
+    lists_of_users: list[list[int]], test_of_users: list[list[int]], duplicates: str, rule: str
 ) -> None:
     """Every value of `duplicates` works with every value of `repeated_test`."""
-    lists = dict(enumerate(listed))
-    test = {user: tested[user] for user in lists}
+    lists = dict(enumerate(lists_of_users))
+    test = {user: test_of_users[user] for user in lists}
     names = f"precision@{K} recall@{K}"
     result = make_evaluation(lists, test, names, duplicates=duplicates, repeated_test=rule)
     for place, user in enumerate(sorted(test)):
         times = Counter(
             {item: 1 if rule == "once" else n for item, n in Counter(test[user]).items()}
         )
-        once = list(dict.fromkeys(lists[user]))
-        top = (once if duplicates == "removed" else lists[user])[:K]
+        distinct = list(dict.fromkeys(lists[user]))
+        top = (distinct if duplicates == "removed" else lists[user])[:K]
         top = list(dict.fromkeys(top)) if duplicates == "first" else top
-        found = sum(times[item] if rule == "joined" else 1 for item in top if item in times)
-        entries = Counter(lists[user] if duplicates == "joined" else once)
+        n_hits = sum(times[item] if rule == "joined" else 1 for item in top if item in times)
+        entries = Counter(lists[user] if duplicates == "joined" else distinct)
         relevant = sum(n * max(entries[item], 1) for item, n in times.items())
         values = [result[f"{name}@{K}"][place] for name in ("precision", "recall")]
-        assert values == pytest.approx([found / K, found / relevant])
+        assert values == pytest.approx([n_hits / K, n_hits / relevant])
 
 
 def test_repeated_list_items_do_not_change_the_ideal_order() -> None:

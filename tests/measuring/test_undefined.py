@@ -190,8 +190,8 @@ def test_unknown_number_of_candidates_is_undefined():
 
 
 def test_the_first_reason_is_given():
-    nothing = rank([1], [NAN])
-    assert why(nothing, cold_start=False, min_positives=3) is Reason.NO_RELEVANT
+    without_relevant = rank([1], [NAN])
+    assert why(without_relevant, cold_start=False, min_positives=3) is Reason.NO_RELEVANT
     assert why(flagged(UserFlag.NAN_SCORE), min_candidates=9) is Reason.FEW_CANDIDATES
     assert why(rank([3, 2], [1, 1]), "recall@2") is Reason.CUTOFF_TOO_DEEP
 
@@ -232,9 +232,9 @@ def test_users_do_not_depend_on_each_other(rules):
     ranks = rank(generator.integers(0, 9, shape), np.where(left_out, NAN, gains), excluded=left_out)
     together, why = compute(RankedUsers(ranks), EVERY, Protocol(**rules))
     for user in range(9):
-        alone = compute(RankedUsers(ranks.users(slice(user, user + 1))), EVERY, Protocol(**rules))
+        single = compute(RankedUsers(ranks.users(slice(user, user + 1))), EVERY, Protocol(**rules))
         for name in together:
-            assert (alone[0][name].tobytes(), alone[1][name]) == (
+            assert (single[0][name].tobytes(), single[1][name]) == (
                 together[name][[user]].tobytes(),
                 why[name][user],
             ), name
@@ -263,15 +263,15 @@ def test_values_do_not_depend_on_blocks(ties):
     scores = generator.integers(0, 5, (23, 20))
     gains = np.where(generator.random((23, 20)) < 0.3, generator.integers(1, 9, (23, 20)), NAN)
     ranks = rank(scores, gains)
-    wanted = parse("ndcg@1..5 ap@3 ap rr hit@3 roc_auc rprecision")
+    metrics = parse("ndcg@1..5 ap@3 ap rr hit@3 roc_auc rprecision")
     keys = generator.integers(0, 2**60, 23).astype(np.uint64)
-    whole, _ = compute(RankedUsers(ranks, 3, keys), wanted, Protocol(ties=ties))
+    in_one_block, _ = compute(RankedUsers(ranks, 3, keys), metrics, Protocol(ties=ties))
     for users, judged in itertools.product((1, 2, 5), (1, 4, 12)):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("recometer.measuring.ranked.BLOCK_USERS", users)
             patch.setattr("recometer.measuring.ranked.BLOCK_JUDGED", judged)
-            parts, _ = compute(RankedUsers(ranks, 3, keys), wanted, Protocol(ties=ties))
-        for name, values in whole.items():
+            parts, _ = compute(RankedUsers(ranks, 3, keys), metrics, Protocol(ties=ties))
+        for name, values in in_one_block.items():
             assert values.tobytes() == parts[name].tobytes()
 
 
@@ -286,9 +286,9 @@ def test_blocks_contain_each_user_once_and_few_judged_items(monkeypatch):
 
 def test_threads_share_blocks_silently(monkeypatch, capfd):
     monkeypatch.setattr("recometer.measuring.ranked.BLOCK_USERS", 2)
-    users, wanted = RankedUsers(rank(np.eye(5) + 1, np.eye(5))), parse("rr ap@2")
-    one, two = (compute(users, wanted, Protocol(), threads)[0] for threads in (1, 2))
-    assert {name: values.tolist() for name, values in one.items()} == {
+    users, metrics = RankedUsers(rank(np.eye(5) + 1, np.eye(5))), parse("rr ap@2")
+    one_thread, two = (compute(users, metrics, Protocol(), threads)[0] for threads in (1, 2))
+    assert {name: values.tolist() for name, values in one_thread.items()} == {
         name: values.tolist() for name, values in two.items()
     }
     assert capfd.readouterr().err == ""

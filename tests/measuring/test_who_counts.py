@@ -42,13 +42,13 @@ KNOWN = [([0, 1], {1: 1.0}, True), ([0], {}, True), ([N_ITEMS], {0: 1.0, N_ITEMS
 
 def expected(metric: str, user: Any, rules: Mapping[str, Any]) -> tuple[float, str, bool]:
     """Return the user's value, why it is undefined, and whether it counts in the mean."""
-    listed, judged, trained = user
+    user_list, judged, trained = user
     relevant = [item for item, value in judged.items() if value]
     of_test = metric == "recall@2"
     why, value = "", 0.0
-    if listed is None and rules["users"] == "known":
+    if user_list is None and rules["users"] == "known":
         why, value = "the source does not know the user", math.nan
-    elif listed is None and rules["no_list"] == "undefined":
+    elif user_list is None and rules["no_list"] == "undefined":
         why, value = "the source has no list for the user", math.nan
     elif of_test and not relevant and rules["no_relevant"] != "computed":
         why, number = "no relevant item to find", rules["no_relevant"]
@@ -57,12 +57,12 @@ def expected(metric: str, user: Any, rules: Mapping[str, Any]) -> tuple[float, s
         why, value = "fewer relevant items than min_positives", rules["undefined"]
     elif not trained and not rules["cold_start"]:
         why, value = "no training item, and cold_start is off", rules["undefined"]
-    elif not of_test and not listed:
+    elif not of_test and not user_list:
         why, value = "the user's list is empty", rules["undefined"]
     elif not of_test:
-        value = sum(item != 0 for item in listed[:K]) / len(listed[:K])
+        value = sum(item != 0 for item in user_list[:K]) / len(user_list[:K])
     elif relevant:
-        value = sum(item in relevant for item in (listed or [])[:K]) / len(relevant)
+        value = sum(item in relevant for item in (user_list or [])[:K]) / len(relevant)
     value = float(value)
     if rules["decimals"] is not None:
         value = round(value, rules["decimals"])
@@ -73,8 +73,8 @@ def expected(metric: str, user: Any, rules: Mapping[str, Any]) -> tuple[float, s
         "all": True,
         "known": in_test,
         "relevant": bool(relevant),
-        "known_relevant": bool(relevant) and listed is not None,
-        "listed": listed is not None,
+        "known_relevant": bool(relevant) and user_list is not None,
+        "listed": user_list is not None,
         "positive": value > 0,
     }[rules["users"]]
     if not counts and not (rules["missing"] == "skip" and math.isnan(value)):
@@ -84,26 +84,26 @@ def expected(metric: str, user: Any, rules: Mapping[str, Any]) -> tuple[float, s
 
 @given(st.lists(USER, max_size=4), st.fixed_dictionaries(RULES))
 def test_values_reasons_and_means_follow_the_rules(
-    some: list[Any], rules: Mapping[str, Any]
+    random_users: list[Any], rules: Mapping[str, Any]
 ) -> None:
-    people = dict(enumerate(some + KNOWN))
+    people = dict(enumerate(random_users + KNOWN))
     users, items = range(len(people)), range(N_ITEMS + 2)
     as_given = {"n_users": len(users), "user_ids": users, "n_items": len(items), "item_ids": items}
-    test = rm.Interactions.of({user: one[1] for user, one in people.items()}, **as_given)
+    test = rm.Interactions.of({user: person[1] for user, person in people.items()}, **as_given)
     trained = {user: [N_ITEMS + 1] for user in users if people[user][2]}
     trained |= {users[-1]: list(range(1, N_ITEMS)), users[-2]: [N_ITEMS]}
     train = rm.Interactions.of(
-        {u: dict.fromkeys(seen, 1.0) for u, seen in trained.items()}, **as_given
+        {u: dict.fromkeys(train_items, 1.0) for u, train_items in trained.items()}, **as_given
     )
-    source = rm.Lists({user: one[0] for user, one in people.items() if one[0] is not None})
+    source = rm.Lists({user: person[0] for user, person in people.items() if person[0] is not None})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DataWarning)
         result = rm.evaluate(source, test, train=train, metrics=METRICS, **rules)
     for metric in METRICS:
-        wanted = [expected(metric, user, rules) for user in people.values()]
-        np.testing.assert_allclose(result[metric], [value for value, _, _ in wanted])
-        assert result.skipped(metric) == Counter(why for _, why, _ in wanted if why)
-        entering = [value for value, _, counts in wanted if counts]
+        expected_values = [expected(metric, user, rules) for user in people.values()]
+        np.testing.assert_allclose(result[metric], [value for value, _, _ in expected_values])
+        assert result.skipped(metric) == Counter(why for _, why, _ in expected_values if why)
+        entering = [value for value, _, counts in expected_values if counts]
         if rules["missing"] == "skip":
             entering = [value for value in entering if not math.isnan(value)]
         if rules["missing"] == "zero":

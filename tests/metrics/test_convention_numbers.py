@@ -29,7 +29,7 @@ def test_printed_numbers(
     } == pytest.approx(expected, abs=tolerance)
 
 
-@pytest.mark.parametrize("convention", rm.conventions(), ids=lambda each: each.name)
+@pytest.mark.parametrize("convention", rm.conventions(), ids=lambda item: item.name)
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
 def test_every_advertised_name_runs(convention: rm.Convention) -> None:
     """Every name in `recometer conventions` can be requested, with and without a cut-off."""
@@ -40,8 +40,10 @@ def test_every_advertised_name_runs(convention: rm.Convention) -> None:
             (metric,) = convention.parse(name)
             case = "ratings" if metric.definition.record == "ratings" else "all items"
             names.setdefault(case, []).append(name)
-    for case, some in names.items():
+    for case, names_of_case in names.items():
         for defects in (False, True):
-            result = evaluate(convention.protocol.replace(defects=defects), case, " ".join(some))
-            assert list(map(str, result.metrics)) == some
-            assert list(result.mean()) == some
+            result = evaluate(
+                convention.protocol.replace(defects=defects), case, " ".join(names_of_case)
+            )
+            assert list(map(str, result.metrics)) == names_of_case
+            assert list(result.mean()) == names_of_case

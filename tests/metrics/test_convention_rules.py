@@ -24,9 +24,9 @@ TEST = {"ann": {2: 1.0, 7: 2.0}, "bob": {1: 0.0}, "dan": {3: 1.0}}
 
 
 def convention(name: str) -> rm.Convention:
-    found = find(name)
-    assert found is not None
-    return found
+    known_convention = find(name)
+    assert known_convention is not None
+    return known_convention
 
 
 def example(name: str) -> str:
@@ -34,8 +34,8 @@ def example(name: str) -> str:
     return name.replace("[", "").replace("]", "").replace("{k}", "5").replace("{x}", "0.5")
 
 
-@pytest.mark.parametrize("convention", rm.conventions(), ids=lambda each: each.name)
-def test_every_name_means_one_metric(convention: rm.Convention) -> None:
+@pytest.mark.parametrize("convention", rm.conventions(), ids=lambda item: item.name)
+def test_every_name_refers_to_one_metric(convention: rm.Convention) -> None:
     for entry in convention.entries:
         text = example(entry.name)
         for defects in (False, True):
@@ -48,7 +48,7 @@ def test_every_name_means_one_metric(convention: rm.Convention) -> None:
     assert len({entry.name for entry in convention.entries}) == len(convention.entries)
 
 
-@pytest.mark.parametrize("convention", rm.conventions(), ids=lambda each: each.name)
+@pytest.mark.parametrize("convention", rm.conventions(), ids=lambda item: item.name)
 def test_every_convention_describes_itself(convention: rm.Convention) -> None:
     text = convention.describe()
     assert text.startswith(f"{convention.name}: {convention.library} {convention.version}\n")
@@ -60,8 +60,8 @@ def test_every_convention_describes_itself(convention: rm.Convention) -> None:
         (metric,) = convention.parse(example(entry.name))
         differences = convention.differences(metric)
         assert differences
-        said = f"    {entry.says}" in text.splitlines()
-        assert (entry.says in differences) == said == bool(entry.says)
+        is_printed = f"    {entry.says}" in text.splitlines()
+        assert (entry.says in differences) == is_printed == bool(entry.says)
     n_read = sum(entry.from_source for entry in convention.entries)
     assert text.count("Taken from the library's source code; not compared") == n_read
     assert ("\n\nWith defects=True, for all metrics: " in text) == bool(convention.defect_rules)
@@ -81,41 +81,43 @@ def test_rejections_under_defects_are_described() -> None:
         in text
     )
     ours = {name: convention("implicit").parse(f"{name}@2")[0] for name in ("ndcg", "auc")}
-    said = {name: convention("implicit").differences(one)[-1] for name, one in ours.items()}
-    assert said["ndcg"].startswith("With K above the number of items")
-    assert said["auc"].startswith("With K above the number of items")
-
-
-def test_names_known_only_from_source_code() -> None:
-    read = {
-        each.name: [entry.name for entry in each.entries if entry.from_source]
-        for each in rm.conventions()
+    last_differences = {
+        name: convention("implicit").differences(metric)[-1] for name, metric in ours.items()
     }
-    every = [entry.name for entry in convention("elliot").entries]
-    assert {name: names for name, names in read.items() if names} == {
+    assert last_differences["ndcg"].startswith("With K above the number of items")
+    assert last_differences["auc"].startswith("With K above the number of items")
+
+
+def test_names_read_from_source_code() -> None:
+    read_from_source = {
+        item.name: [entry.name for entry in item.entries if entry.from_source]
+        for item in rm.conventions()
+    }
+    all_names = [entry.name for entry in convention("elliot").entries]
+    assert {name: names for name, names in read_from_source.items() if names} == {
         "trec_eval": ["rbp"],
         "pytrec_eval": ["rbp"],
-        "elliot": every,
+        "elliot": all_names,
     }
 
 
 def test_libraries_that_compute_in_single_precision() -> None:
-    found = {convention.name for convention in rm.conventions() if convention.float32}
-    assert found == {"warprec", "pyg", "torchmetrics", "recbole", "keras_rs"}
+    names = {convention.name for convention in rm.conventions() if convention.float32}
+    assert names == {"warprec", "pyg", "torchmetrics", "recbole", "keras_rs"}
     assert not rm.Convention("own", "Own", "1", Protocol(), ()).float32
 
 
-def test_defects_need_a_library() -> None:
-    for asked in ({}, {"protocol": Protocol(name="mine")}):
+def test_defects_need_a_convention() -> None:
+    for options in ({}, {"protocol": Protocol(name="mine")}):
         with pytest.raises(
             rm.InputError, match=r"not the protocol of a library\. Hint: .*protocol='evidently'"
         ):
-            rm.evaluate(rm.Lists(LISTS), TEST, defects=True, **asked)
-    asked = {"metrics": "MAPKMetric@2", "protocol": "evidently", "defects": True}
-    assert rm.evaluate(rm.Lists(LISTS), TEST, **asked).protocol.defects
+            rm.evaluate(rm.Lists(LISTS), TEST, defects=True, **options)
+    options = {"metrics": "MAPKMetric@2", "protocol": "evidently", "defects": True}
+    assert rm.evaluate(rm.Lists(LISTS), TEST, **options).protocol.defects
 
 
-def test_names_of_the_library_and_ours() -> None:
+def test_names_of_the_library_and_of_recometer() -> None:
     lenskit = convention("lenskit")
     names = "NDCG@5,10 ndcg@3 Precision@1..2 RBP(patience = 0.5)@4"
     metrics = lenskit.parse(names)
@@ -125,7 +127,7 @@ def test_names_of_the_library_and_ours() -> None:
     assert metrics[0].ours == "ndcg@5(gain=binary,discount=original)"
     assert metrics[2].ours == "ndcg@3(gain=binary,discount=original)"
     assert metrics[5].ours == "rbp@4(p=0.5)"
-    # Parameters in brackets replace those of the library, even if they are our defaults.
+    # Parameters in brackets replace those of the library, even if they are recometer's defaults.
     (ours,) = lenskit.parse("ndcg@3(discount=standard)")
     assert (str(ours), ours.ours) == ("ndcg@3", "ndcg@3(gain=binary)")
     # Names that the library lacks are read as recometer's own names.
@@ -142,7 +144,7 @@ def test_cutoff_before_or_after_brackets() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "asked", "found"),
+    ("name", "requested", "expected"),
     [
         ("recbole", "MRR@10", {"mrr@10": "rr@10"}),
         ("elliot", "hr@1..2", {"HR@1": "hit@1", "HR@2": "hit@2"}),
@@ -151,31 +153,33 @@ def test_cutoff_before_or_after_brackets() -> None:
         ("lenskit", "nDCG@5", {"NDCG@5": "ndcg@5(gain=binary,discount=original)"}),
     ],
 )
-def test_names_of_the_library_take_precedence(name: str, asked: str, found: dict[str, str]) -> None:
-    assert {str(one): one.ours for one in convention(name).parse(asked)} == found
+def test_names_of_the_library_take_precedence(
+    name: str, requested: str, expected: dict[str, str]
+) -> None:
+    assert {str(metric): metric.ours for metric in convention(name).parse(requested)} == expected
 
 
 @pytest.mark.parametrize(
-    ("name", "asked", "says"),
+    ("name", "requested", "says"),
     [
         ("elliot", "map@10", r"under elliot: it may be MAP@k \(mean_precision\) or ap\. Hint"),
         ("cornac", "Map@10", r"under cornac: it may be MAP \(pr_auc\) or ap\. Hint"),
         ("surprise", "Precision@5", r"it may be precision@k \(rated_precision\) or precision"),
     ],
 )
-def test_ambiguous_names_are_rejected(name: str, asked: str, says: str) -> None:
+def test_ambiguous_names_are_rejected(name: str, requested: str, says: str) -> None:
     with pytest.raises(UnknownNameError, match=says):
-        convention(name).parse(asked)
+        convention(name).parse(requested)
 
 
 def test_cutoffs_in_a_dict() -> None:
     arguments = {"NDCG": [3, 5], "Precision(r_precision=True)": 4, "mrr": None}
-    assert [str(one) for one in convention("rectools").parse(arguments)] == [
+    assert [str(metric) for metric in convention("rectools").parse(arguments)] == [
         "NDCG@3", "NDCG@5", "Precision@4(r_precision=True)", "rr",
     ]  # fmt: skip
 
 
-def test_unknown_name_lists_the_known_ones() -> None:
+def test_error_about_an_unknown_name_lists_the_known_names() -> None:
     with pytest.raises(rm.UnknownNameError, match=r"LensKit has no metric 'NDGC@5'.*NDCG\[@k\]"):
         convention("lenskit").parse("NDGC@5")
     with pytest.raises(rm.InputError, match=r"no number for its cut-off k. Hint: write NDCG@10"):
@@ -194,18 +198,18 @@ def test_result_keeps_its_convention(tmp_path) -> None:
     assert loaded.mean() == result.mean()
     assert str(loaded) == str(result)
     assert "protocol: lenskit 2026.4.0" in str(result)
-    again = rm.evaluate(
+    repeated = rm.evaluate(
         rm.Lists(LISTS), TEST, metrics="Precision@2 NDCG(gain=rating)@2", protocol=loaded.protocol
     )
-    assert again.mean()["Precision@2"] == result.mean()["Precision@2"]
+    assert repeated.mean()["Precision@2"] == result.mean()["Precision@2"]
     assert result["Precision@2"].shape == (4,)
 
 
 @pytest.mark.parametrize("name", ["NDCG@2", "Precision@2"])  # Precision also changes rules
 def test_metrics_of_one_library_keep_their_meaning_under_another(name: str) -> None:
-    found = convention("lenskit").parse(name)
-    assert convention("elliot").parse([*found, *found]) == found
-    assert convention("elliot").parse(map(str, found)) != found
+    metrics = convention("lenskit").parse(name)
+    assert convention("elliot").parse([*metrics, *metrics]) == metrics
+    assert convention("elliot").parse(map(str, metrics)) != metrics
 
 
 def test_explicit_rules_replace_the_rules_of_names() -> None:
@@ -222,19 +226,19 @@ def test_metric_with_rules_works_under_several_protocols() -> None:
 
 
 @pytest.mark.parametrize(("protocol", "says"), [("lenskit", "'20"), ("recometer", "recometer's")])
-def test_version_cannot_be_chosen(protocol: str, says: str) -> None:
+def test_the_version_of_a_convention_cannot_be_chosen(protocol: str, says: str) -> None:
     with pytest.raises(rm.InputError, match=rf"version='0\.1' cannot be chosen.*{says}"):
         rm.evaluate(rm.Lists(LISTS), TEST, protocol=protocol, version="0.1")
 
 
 def test_defects_are_only_reproduced_on_request() -> None:
     source, test = rm.Lists({"a": [0, 1, 2], "b": [0, *range(3, 12)]}), {"a": [2], "b": [0]}
-    asked: dict[str, Any] = {"metrics": "MAPKMetric@10", "protocol": "evidently"}
-    documented = rm.evaluate(source, test, **asked)
-    computed = rm.evaluate(source, test, **asked, defects=True)
+    arguments: dict[str, Any] = {"metrics": "MAPKMetric@10", "protocol": "evidently"}
+    documented = rm.evaluate(source, test, **arguments)
+    computed = rm.evaluate(source, test, **arguments, defects=True)
     assert documented.mean()["MAPKMetric@10"] == pytest.approx((1 / 3 + 1) / 2)
     assert computed.mean()["MAPKMetric@10"] == pytest.approx(1.8333, abs=1e-4)
-    # Under our own name, the metric is computed as documented, without the library's defect.
+    # Under recometer's name, the metric is computed as documented, without the library's defect.
     with pytest.warns(rm.DataWarning, match="defects=True changes nothing here: these metrics are"):
         ours = rm.evaluate(source, test, metrics="ap@10", protocol="evidently", defects=True)
     assert ours.mean()["ap@10"] == documented.mean()["MAPKMetric@10"]
@@ -276,7 +280,7 @@ def test_users_left_out_of_the_mean_keep_their_value() -> None:
     assert result.summary()[0].reasons == {"the rule users= leaves the user out of the mean": 2}
 
 
-def test_mean_of_parts() -> None:
+def test_f_is_computed_from_mean_precision_and_recall() -> None:
     lists, test = {"a": [1, 2], "b": [3, 4]}, {"a": [1, 2, 5, 6], "b": [4]}
     names = "FBetaTopKMetric@2 PrecisionTopKMetric@2 RecallTopKMetric@2"
     result = rm.evaluate(rm.Lists(lists), test, metrics=names, protocol="evidently")
@@ -311,7 +315,7 @@ def test_repeated_item_keeps_its_place() -> None:
     assert rm.evaluate(lists, test, metrics="rr", duplicates="first")["rr"] == 1 / 3
 
 
-def test_relevant_items_that_are_not_listed() -> None:
+def test_unlisted_relevant_items_may_be_left_out() -> None:
     lists, test = rm.Lists({"a": [1, 2]}), {"a": [2, 3, 4]}
     assert rm.evaluate(lists, test, metrics="recall@2")["recall@2"] == 1 / 3
     left_out = rm.evaluate(
@@ -370,8 +374,8 @@ def test_score_rule_without_scores() -> None:
 def test_train_items_in_lists() -> None:
     lists, train, test = rm.Lists({"a": [1, 2]}), {"a": [1]}, {"a": [2]}
     assert rm.evaluate(lists, test, train=train, metrics="rr")["rr"] == 1
-    kept = rm.evaluate(lists, test, train=train, metrics="rr", seen="kept_in_lists")
-    assert kept["rr"] == 1 / 2
+    result = rm.evaluate(lists, test, train=train, metrics="rr", seen="kept_in_lists")
+    assert result["rr"] == 1 / 2
 
 
 @pytest.mark.parametrize(
@@ -400,16 +404,16 @@ def test_source_without_an_input_order() -> None:
 @pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
 def test_catalogue_shorter_than_the_list() -> None:
     source = rm.Scores([[0.9, 0.8, 0.7]], item_ids=[0, 1, 2], user_ids=["a"])
-    asked: dict[str, Any] = {"metrics": "precision@5", "protocol": "implicit"}
-    assert rm.evaluate(source, {"a": [0]}, **asked).mean() == {"precision@5": 1}
+    arguments: dict[str, Any] = {"metrics": "precision@5", "protocol": "implicit"}
+    assert rm.evaluate(source, {"a": [0]}, **arguments).mean() == {"precision@5": 1}
     with pytest.raises(rm.InputError, match=r"precision@5: defects=True is refused for users"):
-        rm.evaluate(source, {"a": [0]}, **asked, defects=True)
+        rm.evaluate(source, {"a": [0]}, **arguments, defects=True)
     # The first item is irrelevant, so counting it again changes nothing.
-    assert rm.evaluate(source, {"a": [1]}, **asked, defects=True).mean() == {"precision@5": 1}
+    assert rm.evaluate(source, {"a": [1]}, **arguments, defects=True).mean() == {"precision@5": 1}
     lists = rm.Lists({"a": [0, 1, 2]})  # the number of items is unknown
     with pytest.raises(rm.InputError, match=r"Hint: .*catalogue= says how many items there are"):
-        rm.evaluate(lists, {"a": [1]}, **asked, defects=True)
-    result = rm.evaluate(lists, {"a": [1]}, **asked, defects=True, catalogue=5)
+        rm.evaluate(lists, {"a": [1]}, **arguments, defects=True)
+    result = rm.evaluate(lists, {"a": [1]}, **arguments, defects=True, catalogue=5)
     assert result.mean() == {"precision@5": 1}
 
 
@@ -444,10 +448,10 @@ def test_protocol_reproduces_names_with_their_own_rules(name: str, metric: str) 
     source = rm.Scores(np.array([[1.0, 1.0, 1.0, 0.0], [2.0, 1.0, 1.0, 0.0]]))
     test = np.array([[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
     first = rm.evaluate(source, test, metrics=metric, protocol=name)
-    again = rm.evaluate(source, test, metrics=metric, protocol=first.protocol)
+    second = rm.evaluate(source, test, metrics=metric, protocol=first.protocol)
     assert first.protocol == convention(name).protocol
-    assert again.metrics == first.metrics
-    np.testing.assert_array_equal(again[metric], first[metric])
+    assert second.metrics == first.metrics
+    np.testing.assert_array_equal(second[metric], first[metric])
 
 
 @pytest.mark.filterwarnings("ignore:.*repeat an item", "ignore:.*beyond every list")
@@ -472,13 +476,13 @@ def test_weighted_metrics_of_lists_with_repeated_items(metric: str) -> None:
     lists, test, train = rm.Lists({0: [0, 0, 1, 2]}), {0: [0, 1, 2]}, {0: [3], 1: [0, 1, 2, 3]}
     test[1] = [0]
     options = {"metrics": f"{metric}@4", "train": train}
-    once = rm.evaluate(rm.Lists({0: [0, 1, 2]}), test, **options)
-    assert rm.evaluate(lists, test, **options)[f"{metric}@4"][0] == once[f"{metric}@4"][0]
+    first_only = rm.evaluate(rm.Lists({0: [0, 1, 2]}), test, **options)
+    assert rm.evaluate(lists, test, **options)[f"{metric}@4"][0] == first_only[f"{metric}@4"][0]
     first = rm.evaluate(lists, test, duplicates="first", **options)
     # The repeated item takes a place but is not a hit.
-    assert 0 < first[f"{metric}@4"][0] <= once[f"{metric}@4"][0]
-    counted = rm.evaluate(lists, test, duplicates="counted", **options)
-    assert counted[f"{metric}@4"][0] > first[f"{metric}@4"][0]
+    assert 0 < first[f"{metric}@4"][0] <= first_only[f"{metric}@4"][0]
+    counted_twice = rm.evaluate(lists, test, duplicates="counted", **options)
+    assert counted_twice[f"{metric}@4"][0] > first[f"{metric}@4"][0]
 
 
 @pytest.mark.filterwarnings("ignore:.*repeat an item", "ignore:.*beyond every list")
@@ -598,9 +602,9 @@ def nearly_tied(kind: str) -> Any:
 @pytest.mark.parametrize("kind", ["Scores", "falling", "Lists", "Pairs"])
 def test_single_precision_ties_follow_the_rule(kind: str) -> None:
     test = {0: [1]} if kind != "Scores" else np.array([[0, 1, 0]])
-    given: dict[str, Any] = {"metrics": "rr", "ties": "pessimistic", "constant_scores": "ties"}
-    assert rm.evaluate(nearly_tied(kind), test, **given)["rr"] == [1.0]
-    rounded = rm.evaluate(nearly_tied(kind), test, single_precision=True, **given)
+    options: dict[str, Any] = {"metrics": "rr", "ties": "pessimistic", "constant_scores": "ties"}
+    assert rm.evaluate(nearly_tied(kind), test, **options)["rr"] == [1.0]
+    rounded = rm.evaluate(nearly_tied(kind), test, single_precision=True, **options)
     assert rounded["rr"] == [1 / 2 if kind == "falling" else 1 / 3]
 
 
@@ -618,11 +622,11 @@ def test_torchmetrics_averages_equal_scores_in_areas(scores: list[float]) -> Non
 
 
 def test_pyg_padding_is_rejected_only_if_it_is_a_hit() -> None:
-    asked: dict[str, Any] = {"metrics": "LinkPredMRR@2", "protocol": "pyg", "defects": True}
+    arguments: dict[str, Any] = {"metrics": "LinkPredMRR@2", "protocol": "pyg", "defects": True}
     lists = rm.Lists({0: [0, 1], 1: [3]})
-    assert rm.evaluate(lists, {0: [1], 1: [5]}, **asked)["LinkPredMRR@2"].tolist() == [0.5, 0.0]
+    assert rm.evaluate(lists, {0: [1], 1: [5]}, **arguments)["LinkPredMRR@2"].tolist() == [0.5, 0.0]
     with pytest.raises(rm.InputError, match="with a list shorter than k"):
-        rm.evaluate(lists, {0: [5], 1: [3]}, **asked)
+        rm.evaluate(lists, {0: [5], 1: [3]}, **arguments)
 
 
 REFUSED = [
@@ -640,22 +644,24 @@ REFUSED = [
 
 
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
-@pytest.mark.parametrize(("name", "lists", "rows", "kept", "refused", "says"), REFUSED)
+@pytest.mark.parametrize(("name", "lists", "rows", "accepted", "refused", "says"), REFUSED)
 def test_values_caused_by_defects_are_rejected(
     name: str,
     lists: dict[int, list[int]],
     rows: list[tuple[int, int]],
-    kept: str,
+    accepted: str,
     refused: str,
     says: str,
 ) -> None:
     test = pl.DataFrame(rows, ["user", "item"], orient="row")
-    asked: dict[str, Any] = {"protocol": name, "catalogue": 3 if name == "implicit" else None}
-    documented = rm.evaluate(rm.Lists(lists), test, metrics=f"{kept} {refused}", **asked)
-    result = rm.evaluate(rm.Lists(lists), test, metrics=kept, defects=True, **asked)
-    assert result.mean()[kept] == documented.mean()[kept]
+    arguments: dict[str, Any] = {"protocol": name, "catalogue": 3 if name == "implicit" else None}
+    documented = rm.evaluate(rm.Lists(lists), test, metrics=f"{accepted} {refused}", **arguments)
+    result = rm.evaluate(rm.Lists(lists), test, metrics=accepted, defects=True, **arguments)
+    assert result.mean()[accepted] == documented.mean()[accepted]
     with pytest.raises(rm.InputError, match=rf"{refused}: defects=True is refused for {says}.*Hin"):
-        rm.evaluate(rm.Lists(lists), test, metrics=f"{kept} {refused}", defects=True, **asked)
+        rm.evaluate(
+            rm.Lists(lists), test, metrics=f"{accepted} {refused}", defects=True, **arguments
+        )
 
 
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
@@ -676,7 +682,7 @@ def test_explain_mentions_values_caused_by_defects() -> None:
 CUMULATIVE = [0.0, 0.0, 0.190047, 0.175669, 0.228124, 0.228124, 0.228124, 0.228124]
 
 
-def test_columns_of_recometrics() -> None:
+def test_cumulative_columns_of_recometrics() -> None:
     """With cumulative=True, the sum of recometrics 0.1.6.post13 ends at place R."""
     order = [3, 1, 7, 8, 9, 4, 10, 0, 2, 11, 5, 6]  # best first
     scores = np.empty((1, 12))
@@ -696,34 +702,34 @@ def test_recometrics_ignores_min_pos_test() -> None:
     """In recometrics 0.1.6.post13, min_pos_test=6 keeps users with 4 or 5 relevant items."""
     scores, test = rm.Scores(np.arange(24.0).reshape(2, 12)), np.eye(2, 12)
     test[1, :6] = 1
-    asked: dict[str, Any] = {"metrics": "P@2", "protocol": "recometrics", "min_positives": 4}
-    assert np.isnan(rm.evaluate(scores, test, **asked)["P@2"]).tolist() == [True, False]
+    arguments: dict[str, Any] = {"metrics": "P@2", "protocol": "recometrics", "min_positives": 4}
+    assert np.isnan(rm.evaluate(scores, test, **arguments)["P@2"]).tolist() == [True, False]
     with pytest.warns(rm.DataWarning, match="min_positives=4 changes nothing here: recometrics"):
-        result = rm.evaluate(scores, test, **asked, defects=True)
+        result = rm.evaluate(scores, test, **arguments, defects=True)
     assert not np.isnan(result["P@2"]).any()
 
 
-@pytest.mark.parametrize("name", [each.name for each in conventions()])
-def test_own_names_get_the_parameters_of_the_library(name: str) -> None:
+@pytest.mark.parametrize("name", [item.name for item in conventions()])
+def test_recometers_names_take_the_parameters_of_the_library(name: str) -> None:
     """Under a convention, ndcg@3 stands for the library's first metric with that name."""
     convention = find(name)
     assert convention is not None
     first = {entry.metric_name: entry for entry in reversed(convention.entries)}
-    for own, entry in first.items():
+    for own_name, entry in first.items():
         expected = entry.ours(3, entry.some_number, False)
-        if expected.cutoff is not None and METRICS[own].cutoff == "none":
+        if expected.cutoff is not None and METRICS[own_name].cutoff == "none":
             continue  # the name includes a cut-off
-        text = own if expected.cutoff is None else f"{own}@3"
-        (found,) = parse_under(text, convention.protocol)
-        assert (found.name, dict(found.parameters)) == (own, dict(expected.parameters))
+        text = own_name if expected.cutoff is None else f"{own_name}@3"
+        (metric,) = parse_under(text, convention.protocol)
+        assert (metric.name, dict(metric.parameters)) == (own_name, dict(expected.parameters))
 
 
-def test_own_names_get_the_rules_of_the_library() -> None:
-    """Our name also gets the library's rule that only the first occurrence of an item counts."""
+def test_recometers_names_take_the_rules_of_the_library() -> None:
+    """Under recometer's name, too, only an item's first occurrence counts, as in the library."""
     recmetrics = find("recmetrics")
     assert recmetrics is not None
-    (found,) = parse_under("ap@3", recmetrics.protocol)
-    assert found.rules == (("duplicates", "first"),)
+    (metric,) = parse_under("ap@3", recmetrics.protocol)
+    assert metric.rules == (("duplicates", "first"),)
     (plain,) = parse_under("ap@3", Protocol())
     assert plain.rules == ()
     of_cutoffs = parse_under("ap ap@3", convention("recometrics").protocol)
@@ -735,27 +741,29 @@ def test_own_names_get_the_rules_of_the_library() -> None:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "name", "said"),
+    ("protocol", "name", "printed"),
     [("xgboost", "ndcg@0", "ndcg"), ("ranx", "map@0", "map"), ("recbole", "recall@0", "recall")],
 )
-def test_invalid_cutoff_is_named_as_written(protocol, name, said):
-    with pytest.raises(rm.InputError, match=f"the metric '{said}' must be .* write {said}@10"):
+def test_error_quotes_an_invalid_cutoff_as_written(protocol, name, printed):
+    with pytest.raises(
+        rm.InputError, match=f"the metric '{printed}' must be .* write {printed}@10"
+    ):
         rm.Evaluator(metrics=name, protocol=protocol)
 
 
 @pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
 def test_implicit_defects_reject_auc_with_unlisted_relevant_items() -> None:
     arguments = {"metrics": "auc@5", "protocol": "implicit", "defects": True, "catalogue": 4}
-    everything = rm.Lists({"a": [1, 2, 0, 3]})
+    complete_lists = rm.Lists({"a": [1, 2, 0, 3]})
     # Nothing beyond the last item could change this value.
-    assert rm.evaluate(everything, {"a": [0]}, **arguments).mean() == {"auc@5": 1 / 3}
+    assert rm.evaluate(complete_lists, {"a": [0]}, **arguments).mean() == {"auc@5": 1 / 3}
     for items in ([1, 2, 0], [1, 2, 3]):
         with pytest.raises(rm.InputError, match=r"auc@5: defects=True is refused for users"):
             rm.evaluate(rm.Lists({"a": items}), {"a": [0]}, **arguments)
 
 
 @pytest.mark.parametrize(
-    ("asked", "rules", "known"),
+    ("requested", "rules", "attribution"),
     [
         ("ndcg_cut.10", {}, "protocol='trec_eval', as ndcg@10(gain=positive)."),
         ("rr P.5,10", {}, "protocol='trec_eval', as precision@5 precision@10."),
@@ -763,33 +771,33 @@ def test_implicit_defects_reject_auc_with_unlisted_relevant_items() -> None:
         ("LinkPredMRR@2", {}, " It exists under protocol='pyg', as rr@2."),
     ],
 )
-def test_names_of_another_convention_are_attributed(
-    asked: str, rules: dict[str, Any], known: str
+def test_errors_say_which_convention_has_a_name(
+    requested: str, rules: dict[str, Any], attribution: str
 ) -> None:
     with pytest.raises(UnknownNameError) as caught:
-        rm.evaluate(rm.Lists(LISTS), TEST, metrics=asked, **rules)
-    assert str(caught.value).endswith(known)
+        rm.evaluate(rm.Lists(LISTS), TEST, metrics=requested, **rules)
+    assert str(caught.value).endswith(attribution)
 
 
 @pytest.mark.parametrize("rule", sorted(conventions_module.OF_THE_CALL))
 def test_call_wide_rules_are_rejected_for_single_metrics(
     rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = importlib.util.spec_from_file_location("again", str(conventions_module.__file__))
-    assert found is not None
-    assert found.loader is not None
-    again = importlib.util.module_from_spec(found)
-    monkeypatch.setitem(sys.modules, "again", again)
-    found.loader.exec_module(again)
-    text = again.TABLE.read_text(encoding="utf-8")
-    again.TABLE = tmp_path / "conventions.toml"
-    stated = f'"LinkPredMRR@{{k}}" = {{ metric = "rr@{{k}}", {rule} = 2.0 }}'
-    again.TABLE.write_text(text.replace('"LinkPredMRR@{k}" = "rr@{k}"', stated), "utf-8")
+    spec = importlib.util.spec_from_file_location("again", str(conventions_module.__file__))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "again", module)
+    spec.loader.exec_module(module)
+    text = module.TABLE.read_text(encoding="utf-8")
+    module.TABLE = tmp_path / "conventions.toml"
+    declaration = f'"LinkPredMRR@{{k}}" = {{ metric = "rr@{{k}}", {rule} = 2.0 }}'
+    module.TABLE.write_text(text.replace('"LinkPredMRR@{k}" = "rr@{k}"', declaration), "utf-8")
     with pytest.raises(rm.InputError, match=rf"the rule {rule} for 'LinkPredMRR@.k.' of pyg, but"):
-        again.conventions()
+        module.conventions()
 
 
-def test_areas_of_one_class_are_undefined_under_sklearn() -> None:
+def test_areas_with_a_single_class_are_undefined_under_sklearn() -> None:
     """scikit-learn 1.9.1: roc_auc_score([1, 1], [0.25, 0.5]) is NaN, with a warning."""
     scores = rm.Scores(np.array([[0.25, 0.5], [0.25, 0.5], [0.5, 0.25]]))
     test = np.array([[1.0, 1.0], [-1.0, 1.0], [-1.0, 1.0]])
@@ -805,10 +813,10 @@ def test_areas_of_users_with_only_relevant_items_are_undefined() -> None:
         assert np.array_equal(result[area], [math.nan, 1.0], equal_nan=True)
 
 
-def test_missing_places_of_undefined_users_are_not_called_misses() -> None:
+def test_warning_about_short_lists_ignores_undefined_users() -> None:
     pairs = rm.Pairs.of([1, 0, 1, 0], [0.1, 0.2, 0.3, 0.4], [0, 0, 1, 1])
     with pytest.warns(rm.DataWarning) as caught:
         rm.evaluate(pairs, metrics="P@10", protocol="recometrics")
-    assert [str(one.message) for one in caught] == [
+    assert [str(warning.message) for warning in caught] == [
         "P@10: undefined for all 2 users: fewer items to rank than the cut-off."
     ]

@@ -85,7 +85,7 @@ EXCEPTIONS = (
 # Records that result from defects, so defects=True rejects their input: for the library, call,
 # source and k, the description of what the library counts.
 AGAIN = "item 0 once more at each place beyond the last item"
-GIVEN_UP = {
+IRREPRODUCIBLE = {
     ("implicit", "ranking_metrics_at_k['precision']", "matrix", 25): AGAIN,
     ("implicit", "ranking_metrics_at_k['map']", "matrix", 25): AGAIN,
     ("implicit", "ranking_metrics_at_k['ndcg']", "matrix", 25): AGAIN,
@@ -105,8 +105,8 @@ GIVEN_UP = {
 
 @pytest.fixture(scope="module")
 def records() -> list[Record]:
-    found: list[Record] = load("results.json")["records"]
-    return found
+    all_records: list[Record] = load("results.json")["records"]
+    return all_records
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +139,7 @@ def kind(record: Record) -> str:
 
 def blocking_defect(record: Record) -> str | None:
     """Return the defect of the library that makes a record irreproducible, if any."""
-    return GIVEN_UP.get((record["library"], record["impl"], record["source"], record["k"]))
+    return IRREPRODUCIBLE.get((record["library"], record["impl"], record["source"], record["k"]))
 
 
 def exception(record: Record) -> str | None:
@@ -192,25 +192,25 @@ class Outcome:
     def check(
         self, cases: Cases, evaluations: dict[tuple[Any, ...], rm.Evaluation], record: Record
     ) -> str | None:
-        """Compare one record; return the difference."""
+        """Compare one record with recometer's value; return the difference."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", rm.errors.DataWarning)
             try:
                 if kind(record) == "list":
-                    found = of_lists(cases, record)
+                    result = of_lists(cases, record)
                 elif blocking_defect(record) is not None and record["source"] == "matrix":
                     ask = ask_for(record)
                     assert ask is not None
                     return str(cases.evaluate(ask, [ask.metric]))
                 elif record["source"].startswith("mini:"):
-                    found = mini(cases, record)
+                    result = mini(cases, record)
                 else:
-                    found = evaluation_of(evaluations, record)
-                if found is None:
+                    result = evaluation_of(evaluations, record)
+                if result is None:
                     return "there is no call of a metric that is known"
-                wrong = difference(record, *found)
+                wrong = difference(record, *result)
                 if wrong is None and record["executed"]:
-                    self.compared.add((found[0].protocol.name, found[1]))
+                    self.compared.add((result[0].protocol.name, result[1]))
                 return wrong
             except rm.RecometerError as error:
                 if "so there is nothing to measure" in str(error) and not has_number(record):
@@ -242,40 +242,40 @@ def has_metric(ask: Ask) -> bool:
 
 
 def user_by_user(ask: Ask) -> Ask:
-    """Return the call for libraries that were called separately for each user."""
+    """Return the call to use if the library was called separately for each user."""
     rules = tuple((dict(ask.rules) | dict(ask.alone)).items())
     return dataclasses.replace(ask, rules=rules)
 
 
 def evaluate_all(cases: Cases, records: list[Record]) -> dict[tuple[Any, ...], rm.Evaluation]:
     """Evaluate all records, and share evaluations between metrics of the same call."""
-    wanted: dict[tuple[Any, ...], tuple[Ask, dict[str, None]]] = {}
+    calls: dict[tuple[Any, ...], tuple[Ask, dict[str, None]]] = {}
     for record in records:
         if kind(record) in ("accuracy", "read") and blocking_defect(record) is None:
             ask = ask_for(record)
             if ask is not None and has_metric(ask):
-                for one in (ask, user_by_user(ask)):
-                    wanted.setdefault(one.call, (one, {}))[1][one.metric] = None
+                for call in (ask, user_by_user(ask)):
+                    calls.setdefault(call.call, (call, {}))[1][call.metric] = None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.errors.DataWarning)
-        return {call: cases.evaluate(ask, list(names)) for call, (ask, names) in wanted.items()}
+        return {call: cases.evaluate(ask, list(names)) for call, (ask, names) in calls.items()}
 
 
-def difference(record: Record, result: Any, metric: str, alone: Any = None) -> str | None:
+def difference(record: Record, result: Any, metric: str, by_user: Any = None) -> str | None:
     """Return how an evaluation differs from a record, or None."""
     convention = find({"pytrec_eval": "trec_eval"}.get(record["library"], record["library"]))
     assert convention is not None
     tolerance = 1e-6 if convention.float32 else 1e-9
-    alone = result if alone is None else alone
+    by_user = result if by_user is None else by_user
     if record["impl"] == "ExposureGini":
         tolerance = 1e-7  # these records have fewer digits
-    users = alone.user_ids.tolist()
+    users = by_user.user_ids.tolist()
     # A metric over all users has no value per user.
-    ours = dict(zip(users, alone.values.get(metric, np.full(len(users), np.nan)), strict=True))
+    ours = dict(zip(users, by_user.values.get(metric, np.full(len(users), np.nan)), strict=True))
     arbitrary = ARBITRARY.get((record["library"], record["source"]))
     for user, value in (record["per_user"] or {}).items():
         theirs = number(value)
-        if theirs is None or user == arbitrary or metric not in alone.values:
+        if theirs is None or user == arbitrary or metric not in by_user.values:
             continue
         if user not in ours:
             return f"{user}: nothing, not {theirs}"
@@ -291,8 +291,10 @@ def difference(record: Record, result: Any, metric: str, alone: Any = None) -> s
         # The mean implies a value for the user with arbitrary order. Check that this value is
         # possible.
         n_users = next(row.counted for row in result.summary() if row.metric == metric)
-        own = dict(zip(result.user_ids.tolist(), result[metric].tolist(), strict=True))[arbitrary]
-        implied = (theirs - mean) * n_users + own
+        own_value = dict(zip(result.user_ids.tolist(), result[metric].tolist(), strict=True))[
+            arbitrary
+        ]
+        implied = (theirs - mean) * n_users + own_value
         if -tolerance * n_users <= implied <= 1 + tolerance * n_users:
             return None
     return f"mean: {mean}, not {theirs}"
@@ -303,7 +305,7 @@ def test_every_reproducible_record_is_reproduced(outcome: Outcome) -> None:
 
 
 def test_records_with_defects_are_rejected(outcome: Outcome, records: list[Record]) -> None:
-    assert len(outcome.refused) == len(GIVEN_UP)
+    assert len(outcome.refused) == len(IRREPRODUCIBLE)
     for error in outcome.refused:
         assert re.match(r"InputError: \S+: defects=True is refused for users with", error)
 
@@ -317,11 +319,11 @@ def test_exceptions_are_few_and_documented(outcome: Outcome, records: list[Recor
     n_read = sum(kind(record) == "read" for record in records)
     n_run = sum(kind(record) not in ("error", "read") for record in records)
     reproduced = sum(covered.values()) - covered["read"]
-    stated = " ".join(DOCUMENT.read_text(encoding="utf-8").split())
-    assert f"printed {n_run:,} numbers" in stated
-    assert f"reproduces {reproduced:,} of them. The other {n_run - reproduced} are" in stated
-    assert f"Of the {n_read} numbers derived by reading their" in stated
-    assert f"source, {covered['read']} are reproduced" in stated
+    printed_page = " ".join(DOCUMENT.read_text(encoding="utf-8").split())
+    assert f"printed {n_run:,} numbers" in printed_page
+    assert f"reproduces {reproduced:,} of them. The other {n_run - reproduced} are" in printed_page
+    assert f"Of the {n_read} numbers derived by reading their" in printed_page
+    assert f"source, {covered['read']} are reproduced" in printed_page
     read = total.pop("read"), covered.pop("read")
     assert read[1] >= 0.85 * read[0]
     assert covered["accuracy"] >= 0.99 * total["accuracy"]
@@ -331,12 +333,12 @@ def test_exceptions_are_few_and_documented(outcome: Outcome, records: list[Recor
 def test_no_exception_is_outdated(records: list[Record]) -> None:
     """Each exception is still needed for some record."""
     unused = [
-        one
-        for one in EXCEPTIONS
+        exception
+        for exception in EXCEPTIONS
         if not any(
-            record["library"] == one[0]
-            and record["impl"].startswith(one[1])
-            and record["source"].startswith(one[2])
+            record["library"] == exception[0]
+            and record["impl"].startswith(exception[1])
+            and record["source"].startswith(exception[2])
             for record in records
         )
     ]
@@ -366,17 +368,17 @@ def test_every_advertised_name_was_compared(outcome: Outcome) -> None:
         entry, _ = convention_of(convention).entry(metric)
         if entry is not None:
             names[convention].add(entry.name)
-    same = {one.name: convention_of(one.name) for one in rm.conventions()}
-    for convention in same.values():
+    by_name = {item.name: convention_of(item.name) for item in rm.conventions()}
+    for convention in by_name.values():
         # The records of a convention that inherits everything have the name of its parent.
-        for other in same.values():
-            if other.entries == convention.entries and not convention.protocol.differing(
-                other.protocol
+        for other_convention in by_name.values():
+            if other_convention.entries == convention.entries and not convention.protocol.differing(
+                other_convention.protocol
             ):
-                names[convention.name] |= names[other.name]
+                names[convention.name] |= names[other_convention.name]
     lacking = {
         f"{convention.name}: {entry.name}"
-        for convention in same.values()
+        for convention in by_name.values()
         for entry in convention.entries
         if (entry.name in names[convention.name]) == entry.from_source
     }
@@ -394,11 +396,16 @@ def convention_of(name: str) -> rm.Convention:
 
 def test_names_of_trec_eval_options() -> None:
     lists = rm.Lists({"q": [f"d{number}" for number in range(12)]})
-    asked: dict[str, Any] = {"protocol": "trec_eval", "progress": False}
-    dots = rm.evaluate(lists, {"q": ["d1", "d7"]}, metrics="ndcg_cut.10 P.5 map_cut.5,10", **asked)
-    named = "ndcg_cut_10 P_5 map_cut_5 map_cut_10"
-    assert dots.mean() == rm.evaluate(lists, {"q": ["d1", "d7"]}, metrics=named, **asked).mean()
-    assert " ".join(dots.mean()) == named
+    arguments: dict[str, Any] = {"protocol": "trec_eval", "progress": False}
+    dots = rm.evaluate(
+        lists, {"q": ["d1", "d7"]}, metrics="ndcg_cut.10 P.5 map_cut.5,10", **arguments
+    )
+    names_of_options = "ndcg_cut_10 P_5 map_cut_5 map_cut_10"
+    assert (
+        dots.mean()
+        == rm.evaluate(lists, {"q": ["d1", "d7"]}, metrics=names_of_options, **arguments).mean()
+    )
+    assert " ".join(dots.mean()) == names_of_options
 
 
 @pytest.mark.parametrize("name", ["RecBole", "RECBOLE", "trec-eval", "Sentence Transformers"])

@@ -27,10 +27,10 @@ MANY = 1_000_000
 TENTHS = np.full(MANY, 0.1)
 
 
-def relative_error(found: float, terms: Any) -> float:
+def relative_error(actual: float, terms: Any) -> float:
     """Return the relative error of a sum."""
     exact = math.fsum(terms)
-    return abs(found - exact) / abs(exact)
+    return abs(actual - exact) / abs(exact)
 
 
 # Rounding errors grow fastest for equal terms, and for small terms after large ones.
@@ -58,18 +58,20 @@ def test_long_sums_of_users(kind: str) -> None:
 def test_long_sums_in_any_order(kind: str) -> None:
     terms = AWKWARD[kind]
     numbers = np.arange(len(terms)) % 3
-    found = ragged.sums_of(numbers, terms, 4)
+    sums = ragged.sums_of(numbers, terms, 4)
     for number in range(3):
         exact = math.fsum(terms[numbers == number])
-        assert abs(found[number] - exact) < 1e-15 * max(exact, len(terms) * terms.max() * 1e-6)
-    assert found[3] == 0
+        assert abs(sums[number] - exact) < 1e-15 * max(exact, len(terms) * terms.max() * 1e-6)
+    assert sums[3] == 0
 
 
 @pytest.mark.parametrize("kind", AWKWARD)
 def test_long_columns(kind: str) -> None:
     terms = AWKWARD[kind]
     table = np.column_stack([terms, terms[::-1]])
-    assert max(relative_error(found, terms) for found in ragged.column_sums(table)) < 1e-13
+    assert (
+        max(relative_error(column_sum, terms) for column_sum in ragged.column_sums(table)) < 1e-13
+    )
     assert relative_error(dot(np.full(len(terms), 2.0), terms), 2 * terms) < 1e-13
 
 
@@ -82,28 +84,28 @@ def test_column_sums_of_integers_are_exact() -> None:
 
 @given(data=st.data(), part=st.integers(2, 5))
 def test_sums_of_users_match_their_rows(data: st.DataObject, part: int) -> None:
-    """Integers add up exactly, whatever the size of the parts."""
+    """Sums of integers are exact for any size of the parts."""
     lengths = data.draw(st.lists(st.integers(0, 40), min_size=1, max_size=8))
     user = np.repeat(np.arange(len(lengths)), lengths)
     values = np.random.default_rng(sum(lengths)).integers(-9, 9, len(user)).astype(float)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ties, "PART", part)
         patch.setattr(ties, "LONG", 2 * part)
-        found = sum_by_user(user, values, len(lengths) + 1)
-    assert found.tolist() == [values[user == one].sum() for one in range(len(lengths) + 1)]
+        sums = sum_by_user(user, values, len(lengths) + 1)
+    assert sums.tolist() == [values[user == number].sum() for number in range(len(lengths) + 1)]
 
 
 @pytest.mark.parametrize("length", [PART, LONG - 1, LONG, LONG + 1, 3 * PART, 5 * LONG + 7])
 def test_sums_do_not_depend_on_other_users(length: int) -> None:
     values = np.random.default_rng(length).random(length)
-    alone = sum_by_user(np.zeros(length, np.int64), values, 1)[0]
+    sum_alone = sum_by_user(np.zeros(length, np.int64), values, 1)[0]
     for before in (0, 1, PART - 1, 4 * LONG):
         for after in (0, 5 * LONG):
             user = np.repeat([0, 1, 2], [before, length, after])
-            every = np.concatenate([np.ones(before), values, np.ones(after)])
-            assert sum_by_user(user, every, 3)[1] == alone
+            all_values = np.concatenate([np.ones(before), values, np.ones(after)])
+            assert sum_by_user(user, all_values, 3)[1] == sum_alone
     if length <= LONG:
-        assert alone == np.cumsum(values)[-1]
+        assert sum_alone == np.cumsum(values)[-1]
 
 
 def test_more_than_2048_rows_are_added_in_parts_of_1024() -> None:
@@ -111,8 +113,8 @@ def test_more_than_2048_rows_are_added_in_parts_of_1024() -> None:
     for n in (2048, 2049, 4000):
         ends = [n] if n == 2048 else [1024, 2048, 3072, n]
         parts = [np.cumsum(part)[-1] for part in np.split(values[:n], ends) if len(part)]
-        found = sum_by_user(np.zeros(n, np.int64), values[:n], 1)
-        assert found.tolist() == [np.cumsum(parts)[-1]]
+        sums = sum_by_user(np.zeros(n, np.int64), values[:n], 1)
+        assert sums.tolist() == [np.cumsum(parts)[-1]]
 
 
 def test_nan_and_infinity_stay_in_sums() -> None:
@@ -134,9 +136,9 @@ def test_exposures_of_many_users() -> None:
     n_users = 1_000_000
     items = np.tile([[0, 1]], (n_users, 1))
     lists = TopLists(items, 2, np.ones(n_users, bool), np.zeros(n_users, bool))
-    found = exposures(ListData(lists), 2, discount=np.array([0.1, 0.7]))
-    assert relative_error(found[0], np.full(n_users, 0.1)) < 1e-14
-    assert relative_error(found[1], np.full(n_users, 0.7)) < 1e-14
+    actual = exposures(ListData(lists), 2, discount=np.array([0.1, 0.7]))
+    assert relative_error(actual[0], np.full(n_users, 0.1)) < 1e-14
+    assert relative_error(actual[1], np.full(n_users, 0.7)) < 1e-14
 
 
 def natural_logarithm(number: int) -> decimal.Decimal:
@@ -161,13 +163,13 @@ def test_logarithms_to_the_last_bit() -> None:
     awkward = [1621, 3242, 57803, 104703, 107177, 110806, SMALLEST - 1, SMALLEST, SMALLEST + 1]
     awkward += [3393, 7957]  # their logarithms are nearly halfway between two floats
     awkward += [2**power + step for power in range(13, 20) for step in (-1, 0, 1)]
-    drawn = np.random.default_rng(3).integers(1, size, 1500).tolist()
-    numbers = [*range(1, 1000), *awkward, *drawn, size]
-    found = log2_of(np.array(numbers))
+    random_numbers = np.random.default_rng(3).integers(1, size, 1500).tolist()
+    numbers = [*range(1, 1000), *awkward, *random_numbers, size]
+    logarithms = log2_of(np.array(numbers))
     assert [
         number
-        for number, one in zip(numbers, found.tolist(), strict=True)
-        if one != correctly_rounded(number)
+        for number, logarithm in zip(numbers, logarithms.tolist(), strict=True)
+        if logarithm != correctly_rounded(number)
     ] == []
 
 
@@ -182,7 +184,7 @@ def test_small_tables_of_logarithms_are_prefixes_of_large_ones() -> None:
 def ranks_of(above: Int64, tied: Int64, n_candidates: int) -> Ranks:
     """Return the ranks of a single user. All of the user's judged items are relevant."""
     n = len(above)
-    one = np.ones(1, np.int64)
+    ones = np.ones(1, np.int64)
     return Ranks(
         indptr=np.array([0, n]),
         item=np.arange(n),
@@ -191,10 +193,10 @@ def ranks_of(above: Int64, tied: Int64, n_candidates: int) -> Ranks:
         before=np.zeros(n, np.int64),
         gain=np.ones(n),
         relevant=np.ones(n, bool),
-        n_relevant=one * n,
-        n_candidates=one * n_candidates,
-        n_excluded=one * 0,
-        depth=one * n_candidates,
+        n_relevant=ones * n,
+        n_candidates=ones * n_candidates,
+        n_excluded=ones * 0,
+        depth=ones * n_candidates,
         flags=np.full(1, UserFlag.KNOWN, np.uint32),
     )
 
@@ -208,13 +210,13 @@ N = 10_000_000
 
 def test_roc_auc_of_ten_million_items() -> None:
     """Values match exact fractions, without cancellation even close to 0, 1/2 and 1."""
-    some = np.arange(0, N, 9_973)  # spread over the range
+    spread = np.arange(0, N, 9_973)  # spread over the range
     behind, first = np.arange(N - 1000, N), np.arange(1000)
     nearly = np.append(np.arange(999), N - 1)
-    for above in (some, behind, first, nearly, np.append(N // 2, behind)):
-        n, others = len(above), N - len(above)
-        right = sum(others - (int(place) - number) for number, place in enumerate(above.tolist()))
-        expected = float(Fraction(right, n * others))
+    for above in (spread, behind, first, nearly, np.append(N // 2, behind)):
+        n, n_others = len(above), N - len(above)
+        right = sum(n_others - (int(place) - number) for number, place in enumerate(above.tolist()))
+        expected = float(Fraction(right, n * n_others))
         actual = value("roc_auc", ranks_of(above, np.zeros(n, np.int64), N))
         assert abs(actual - expected) <= 2.3e-16 * expected
 
@@ -226,8 +228,8 @@ def test_areas_with_millions_of_ties() -> None:
     assert value("partial_auc", ranks, N) == pytest.approx(0.5, rel=1e-15)
     # The expected value is the mean over all orders of the n hits and the other items.
     for cutoff in (1, 1000, N // 3):
-        others = N - n
-        pairs = Fraction(cutoff * (cutoff + 1), 2 * (others + 1))
+        n_others = N - n
+        pairs = Fraction(cutoff * (cutoff + 1), 2 * (n_others + 1))
         expected = float(pairs / cutoff)
         assert value("partial_auc", ranks, cutoff) == pytest.approx(expected, rel=1e-14)
 

@@ -37,22 +37,27 @@ def test_every_module_of_metrics_is_imported():
     assert not forgotten, "Hint: import the module in recometer/metrics/__init__.py"
 
 
-def test_every_name_means_one_registered_metric():
+def test_every_name_refers_to_one_registered_metric():
     for name, definition in METRICS.items():
-        for other in (name, *definition.other_names):
-            for written in (other, other.upper(), other.replace("_", "-"), other.title()):
-                assert canonical(written) == name
+        for registered_name in (name, *definition.other_names):
+            for spelling in (
+                registered_name,
+                registered_name.upper(),
+                registered_name.replace("_", "-"),
+                registered_name.title(),
+            ):
+                assert canonical(spelling) == name
         for unclear in definition.unclear_names:
             with pytest.raises(UnknownNameError, match="is ambiguous"):
                 canonical(unclear)
 
 
-def test_metrics_keep_their_registered_name():
+def test_metrics_have_the_name_of_their_declaration():
     assert Metric("MRR", 10) == Metric("rr", 10)
     assert Metric("MRR", 10).name == "rr"
 
 
-def test_name_of_two_metrics_is_rejected():
+def test_ambiguous_name_is_rejected():
     @register(formula="1", other_names=("mrr",))
     def NDCG(groups, cutoffs):
         raise AssertionError
@@ -60,8 +65,8 @@ def test_name_of_two_metrics_is_rejected():
     try:
         assert canonical("NDCG") == "NDCG"
         assert canonical("ndcg") == "ndcg"
-        for name, both in (("Ndcg", "ndcg or NDCG"), ("mrr", "rr or NDCG")):
-            with pytest.raises(UnknownNameError, match=f"'{name}' is ambiguous: it may be {both}"):
+        for name, names in (("Ndcg", "ndcg or NDCG"), ("mrr", "rr or NDCG")):
+            with pytest.raises(UnknownNameError, match=f"'{name}' is ambiguous: it may be {names}"):
                 parse(f"{name}@10")
     finally:
         del METRICS["NDCG"]
@@ -84,8 +89,8 @@ def test_definitions_are_complete(name):
         assert parameter.sentence
         assert parameter.choices or parameter.is_flag or parameter.examples
     for parameters in variants(name):
-        given = definition.with_parameters(parameters.items())
-        assert given.lower < given.upper
+        definition_with_parameters = definition.with_parameters(parameters.items())
+        assert definition_with_parameters.lower < definition_with_parameters.upper
     # Metrics that ignore the order within the cut-off are meaningless without a cut-off.
     assert not (definition.order_free and definition.cutoff == "none")
 
@@ -226,12 +231,12 @@ def test_custom_metric():
         assert [str(metric) for metric in parse("smooth@3(smoothing=2)")] == [
             "smooth@3(smoothing=2)"
         ]
-        stated = METRICS["smooth"]
-        assert stated.title == "smooth"
-        assert stated.higher_is_better
-        assert stated.monotone
-        assert stated.averages_ties
-        assert not stated.may_be_nan
+        definition = METRICS["smooth"]
+        assert definition.title == "smooth"
+        assert definition.higher_is_better
+        assert definition.monotone
+        assert definition.averages_ties
+        assert not definition.may_be_nan
     finally:
         del METRICS["smooth"]
 
@@ -244,7 +249,7 @@ def test_parameter_without_limits_accepts_any_number():
         return METRICS["hits"].function(groups, cutoffs) + shift
 
     try:
-        assert [str(one) for one in parse("shifted@3(shift=-2) shifted@3(shift=-0)")] == [
+        assert [str(metric) for metric in parse("shifted@3(shift=-2) shifted@3(shift=-0)")] == [
             "shifted@3(shift=-2)",
             "shifted@3(shift=0)",
         ]
@@ -269,10 +274,10 @@ def test_parameters_must_match_the_function():
 
 
 @given(st.lists(metrics(max_cutoff=2**62), min_size=1, unique=True))
-def test_parse_and_str_are_inverses(wanted):
-    assert parse(" ".join(map(str, wanted))) == wanted
-    assert parse([str(metric) for metric in wanted]) == wanted
-    assert parse(wanted) == wanted
+def test_parse_and_str_are_inverses(metrics):
+    assert parse(" ".join(map(str, metrics))) == metrics
+    assert parse([str(metric) for metric in metrics]) == metrics
+    assert parse(metrics) == metrics
 
 
 @given(st.integers(1, 1000), st.integers(0, 30))
@@ -361,14 +366,14 @@ def test_invalid_cutoffs_of_a_metric(cutoff):
         Metric("ndcg", cutoff)
 
 
-@pytest.mark.parametrize("found", [None, 5, [5], [None, "ap"], [b"ap"], {5: 5}])
-def test_names_must_be_text(found):
+@pytest.mark.parametrize("value", [None, 5, [5], [None, "ap"], [b"ap"], {5: 5}])
+def test_names_must_be_text(value):
     with pytest.raises(InputTypeError, match=r"must be a string, but .*Hint: write 'ndcg@10"):
-        parse(found)
+        parse(value)
 
 
-@pytest.mark.parametrize("read", [parse, find("ranx").parse], ids=["ours", "a convention"])
-def test_names_follow_the_current_registry(read):
+@pytest.mark.parametrize("read_metrics", [parse, find("ranx").parse], ids=["ours", "a convention"])
+def test_names_follow_the_current_registry(read_metrics):
     def newest(groups, cutoffs):
         raise NotImplementedError
 
@@ -382,19 +387,19 @@ def test_names_follow_the_current_registry(read):
             ("newest@2", "newest", "none"),
         ):
             register_as(cutoff=cutoff)
-            (found,) = read(right)
-            assert found.definition is METRICS["newest"]
-            assert read(right) == read(right)
+            (metric,) = read_metrics(right)
+            assert metric.definition is METRICS["newest"]
+            assert read_metrics(right) == read_metrics(right)
             with pytest.raises(InputError):
-                read(wrong)
+                read_metrics(wrong)
     finally:
         del METRICS["newest"]
     with pytest.raises(UnknownNameError):
-        read("newest")
+        read_metrics("newest")
 
 
 def test_metrics_are_selected_by_what_they_read():
     assert {"coverage", "novelty", "gini"} <= set(reading("lists"))
-    without = set(reading("lists", side=False))
-    assert "personalization" in without
-    assert not {"coverage", "novelty", "gini"} & without
+    without_side_data = set(reading("lists", side=False))
+    assert "personalization" in without_side_data
+    assert not {"coverage", "novelty", "gini"} & without_side_data

@@ -66,22 +66,22 @@ def mutants_of(source: str) -> list[Mutant]:
     `strict=True`, and `copy=False`, which only saves memory.
     """
     tree = ast.parse(source)
-    whole, starts = source.encode(), [0]
-    for line in whole.splitlines(keepends=True):
+    original, starts = source.encode(), [0]
+    for line in original.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
-    found = []
-    tested = {id(node.test) for node in ast.walk(tree) if isinstance(node, BRANCHES)}
+    mutants = []
+    conditions = {id(node.test) for node in ast.walk(tree) if isinstance(node, BRANCHES)}
     for node in _code(tree):
-        for changed in _changes(node, tested):
+        for changed in _changes(node, conditions):
             before, after = ast.unparse(node), ast.unparse(changed)
             # Keep the number of lines, since tests find functions by their first line.
             lines = "\n" * (_end(node.end_lineno) - node.lineno)
-            written = f"({after}{lines})" if isinstance(node, ast.expr) else after + lines
+            replacement = f"({after}{lines})" if isinstance(node, ast.expr) else after + lines
             begin = starts[node.lineno - 1] + node.col_offset
             end = starts[_end(node.end_lineno) - 1] + _end(node.end_col_offset)
             mistake = _short(before), _short(after)
-            found.append(Mutant(node.lineno, *mistake, whole, slice(begin, end), written))
-    return found
+            mutants.append(Mutant(node.lineno, *mistake, original, slice(begin, end), replacement))
+    return mutants
 
 
 def _end(number: int | None) -> int:
@@ -123,12 +123,12 @@ def _left_alone(node: ast.AST) -> bool:
     return isinstance(node, ast.Raise | ast.Assert | ast.Import | ast.ImportFrom | ast.JoinedStr)
 
 
-def _changes(node: Node, tested: set[int]) -> Iterator[Node]:
+def _changes(node: Node, conditions: set[int]) -> Iterator[Node]:
     for change in CHANGES:
         yield from change(node)
     # Only negate plain conditions. In compound conditions, the parts are mutated instead.
     plain = not isinstance(node, ast.Compare | ast.BoolOp | ast.UnaryOp | ast.Constant)
-    if id(node) in tested and plain and isinstance(node, ast.expr):
+    if id(node) in conditions and plain and isinstance(node, ast.expr):
         yield ast.UnaryOp(ast.Not(), node)
 
 
@@ -150,8 +150,8 @@ def _compute(node: Node) -> Iterator[Node]:
 def _with_operator(node: Any, operator: ast.AST) -> Node:
     changed: Any = copy.deepcopy(node)
     changed.op = operator
-    found: Node = changed
-    return found
+    with_operator: Node = changed
+    return with_operator
 
 
 def _is_text(node: ast.expr) -> bool:
@@ -191,9 +191,9 @@ def _name(node: Node) -> Iterator[Node]:
         yield changed
     for number, keyword in enumerate(node.keywords):
         if keyword.arg == "side" and isinstance(keyword.value, ast.Constant):
-            other = copy.deepcopy(node)
-            other.keywords[number].value = ast.Constant(OTHER[keyword.value.value])
-            yield other
+            mutated = copy.deepcopy(node)
+            mutated.keywords[number].value = ast.Constant(OTHER[keyword.value.value])
+            yield mutated
 
 
 def _remove(node: Node) -> Iterator[Node]:

@@ -59,8 +59,8 @@ def run(path: str, source: str, tests: Sequence[str], cpu: int) -> tuple[str, st
                     os.killpg(process.pid, signal.SIGKILL)
     if process.returncode == -signal.SIGXCPU:
         return "endless", ""
-    found = [line for line in printed.splitlines() if line.startswith(NOTICED)]
-    test = found[0].removeprefix(NOTICED) if found else ""
+    noticed = [line for line in printed.splitlines() if line.startswith(NOTICED)]
+    test = noticed[0].removeprefix(NOTICED) if noticed else ""
     verdict = {0: "survived", UNLOADED: "unloaded", NO_TESTS: "no tests"}
     return verdict.get(process.returncode, "killed"), test
 

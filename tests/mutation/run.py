@@ -35,8 +35,8 @@ NEEDED = 0.78  # README.md says why
 
 
 @dataclasses.dataclass(frozen=True)
-class Drawn:
-    """A mutant that was drawn, and the tests for it."""
+class SelectedMutant:
+    """A mutant that was drawn at random, and its tests."""
 
     area: str
     path: str  # within the package
@@ -62,42 +62,47 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=math.inf, help="when to end")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="at once")
     parser.add_argument("--needed", type=float, default=NEEDED, help="share that has to be killed")
-    given = parser.parse_args()
-    nearest = tomllib.loads(given.nearest.read_text("utf-8"))
-    unknown = set(given.area or ()) - nearest.keys()
+    options = parser.parse_args()
+    nearest = tomllib.loads(options.nearest.read_text("utf-8"))
+    unknown = set(options.area or ()) - nearest.keys()
     if unknown:
         parser.error(f"There is no area {min(unknown)}: {', '.join(nearest)}.")
-    areas = {area: nearest[area] for area in given.area or nearest}
-    drawn = draw(areas, given.module, given.share, given.least, given.seed)
-    deadline = time.monotonic() + 60 * given.minutes
+    areas = {area: nearest[area] for area in options.area or nearest}
+    selected = draw(areas, options.module, options.share, options.least, options.seed)
+    deadline = time.monotonic() + 60 * options.minutes
     killed: dict[str, list[bool]] = {}
     noticed: set[str] = set()
-    with concurrent.futures.ThreadPoolExecutor(given.processes) as pool:
-        futures = {pool.submit(_verdict, one, given.cpu, deadline): one for one in drawn}
+    with concurrent.futures.ThreadPoolExecutor(options.processes) as pool:
+        futures = {
+            pool.submit(_verdict, mutant, options.cpu, deadline): mutant for mutant in selected
+        }
         for future in concurrent.futures.as_completed(futures):
-            one, (verdict, test) = futures[future], future.result()
+            mutant, (verdict, test) = futures[future], future.result()
             if verdict == "late":
                 continue
             if verdict == "no tests":
                 pool.shutdown(wait=False, cancel_futures=True)
-                raise SystemExit(f"There are no such tests: {', '.join(one.tests)}.")
+                raise SystemExit(f"There are no such tests: {', '.join(mutant.tests)}.")
             noticed.add(test)
-            killed.setdefault(one.area, []).append(verdict in ("killed", "endless"))
-            print(f"{verdict:9} {one}" + (f"  [{test}]" if test else ""), flush=True)
+            killed.setdefault(mutant.area, []).append(verdict in ("killed", "endless"))
+            print(f"{verdict:9} {mutant}" + (f"  [{test}]" if test else ""), flush=True)
     # A test that always fails proves nothing.
     if noticed - {""}:
-        verdict, test = processes.run("", "", sorted(noticed - {""}), given.cpu)
+        verdict, test = processes.run("", "", sorted(noticed - {""}), options.cpu)
         if verdict != "survived":
             raise SystemExit(f"Without a mistake {test} fails, too.")
-    return report(killed, given.needed)
+    return report(killed, options.needed)
 
 
 def report(killed: dict[str, list[bool]], needed: float) -> int:
     """Print the share of killed mutants per area, and compare the total with the requirement."""
-    every = [one for each in killed.values() for one in each]
-    for area, each in (*sorted(killed.items()), ("all", every)):
-        print(f"{area}: {sum(each)} of {len(each)} killed ({sum(each) / max(len(each), 1):.1%})")
-    return 0 if sum(every) >= needed * len(every) else 1
+    all_outcomes = [outcome for outcomes in killed.values() for outcome in outcomes]
+    for area, outcomes in (*sorted(killed.items()), ("all", all_outcomes)):
+        print(
+            f"{area}: {sum(outcomes)} of {len(outcomes)} killed"
+            f" ({sum(outcomes) / max(len(outcomes), 1):.1%})"
+        )
+    return 0 if sum(all_outcomes) >= needed * len(all_outcomes) else 1
 
 
 def draw(
@@ -106,56 +111,58 @@ def draw(
     share: float,
     least: int,
     seed: int,
-) -> list[Drawn]:
+) -> list[SelectedMutant]:
     """Draw mutants of each area in a random order.
 
     The draw depends on hashes of the mutants, so changes elsewhere in the code do not affect it.
     """
-    found = []
+    selected = []
     for area, nearest in areas.items():
-        every = [
-            one
+        mutants = [
+            mutant
             for path in _modules(nearest)
             if modules is None or path in modules
-            for one in _of_module(area, path, nearest)
+            for mutant in _of_module(area, path, nearest)
         ]
-        n = min(len(every), max(least, math.ceil(share * len(every))))
-        found += sorted(every, key=lambda one: _place(one, seed))[:n]
-    return found
+        n = min(len(mutants), max(least, math.ceil(share * len(mutants))))
+        selected += sorted(mutants, key=lambda mutant: _place(mutant, seed))[:n]
+    return selected
 
 
-def _place(one: Drawn, seed: int) -> bytes:
-    return hashlib.sha256(f"{seed} {one.path} {one.number} {one.mutant}".encode()).digest()
+def _place(mutant: SelectedMutant, seed: int) -> bytes:
+    return hashlib.sha256(f"{seed} {mutant.path} {mutant.number} {mutant.mutant}".encode()).digest()
 
 
 def _modules(tests: Iterable[str]) -> list[str]:
     package, tests = processes.PACKAGE, set(tests) - {WIDER}
-    every = [path.relative_to(package).as_posix() for path in sorted(package.rglob("*.py"))]
-    return [path for path in every if any(path.startswith(start) for start in tests)]
+    paths = [path.relative_to(package).as_posix() for path in sorted(package.rglob("*.py"))]
+    return [path for path in paths if any(path.startswith(start) for start in tests)]
 
 
-def _of_module(area: str, path: str, tests: Mapping[str, Sequence[str]]) -> list[Drawn]:
+def _of_module(area: str, path: str, tests: Mapping[str, Sequence[str]]) -> list[SelectedMutant]:
     nearest = tuple(tests[max((start for start in tests if path.startswith(start)), key=len)])
-    wider = tuple(one for one in tests.get(WIDER, ()) if one not in nearest)
+    wider = tuple(test for test in tests.get(WIDER, ()) if test not in nearest)
     if not nearest:
         return []
     occurrences: collections.Counter[str] = collections.Counter()
-    every = []
+    mutants_of_module = []
     for mutant in mutants.mutants_of((processes.PACKAGE / path).read_text("utf-8")):
-        every.append(Drawn(area, path, nearest, wider, mutant, occurrences[str(mutant)]))
+        mutants_of_module.append(
+            SelectedMutant(area, path, nearest, wider, mutant, occurrences[str(mutant)])
+        )
         occurrences[str(mutant)] += 1
-    return every
+    return mutants_of_module
 
 
-def _verdict(one: Drawn, cpu: int, deadline: float) -> tuple[str, str]:
+def _verdict(mutant: SelectedMutant, cpu: int, deadline: float) -> tuple[str, str]:
     """Return the outcome for a mutant, and the test that failed."""
     if time.monotonic() > deadline:
         return "late", ""
-    found = processes.run(one.path, one.mutant.source, one.tests, cpu)
-    if one.wider and found[0] in ("survived", "unloaded"):
-        wider = processes.run(one.path, one.mutant.source, one.wider, cpu)
-        found = found if wider[0] == "unloaded" else wider
-    return found
+    outcome = processes.run(mutant.path, mutant.mutant.source, mutant.tests, cpu)
+    if mutant.wider and outcome[0] in ("survived", "unloaded"):
+        wider = processes.run(mutant.path, mutant.mutant.source, mutant.wider, cpu)
+        outcome = outcome if wider[0] == "unloaded" else wider
+    return outcome
 
 
 if __name__ == "__main__":

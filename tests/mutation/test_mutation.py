@@ -42,8 +42,8 @@ def scale(values: list[int], top: int = 3) -> int:
 
 
 def test_every_mutant_has_one_mistake() -> None:
-    found = [f"{one.line}: {one}" for one in mutants.mutants_of(SOURCE)]
-    assert found == [
+    descriptions = [f"{mutant.line}: {mutant}" for mutant in mutants.mutants_of(SOURCE)]
+    assert descriptions == [
         "8: 3 -> 4",
         "10: 0 -> 1",
         "11: 1 -> 2",
@@ -72,10 +72,10 @@ def test_every_mutant_has_one_mistake() -> None:
 def test_mutants_are_modules(path: str) -> None:
     source = (PACKAGE / path).read_text("utf-8")
     tree = ast.dump(ast.parse(source))
-    found = mutants.mutants_of(source)
-    assert len(found) > 50
-    for one in found[::14]:
-        assert ast.dump(ast.parse(one.source)) != tree
+    all_mutants = mutants.mutants_of(source)
+    assert len(all_mutants) > 50
+    for mutant in all_mutants[::14]:
+        assert ast.dump(ast.parse(mutant.source)) != tree
 
 
 needs_processes = pytest.mark.skipif(sys.platform == "win32", reason="limits of processes")
@@ -98,8 +98,15 @@ def test_survivors_are_reported(
 ) -> None:
     nearest = tmp_path / "nearest.toml"
     nearest.write_text('[cutoffs]\n"metrics/cutoffs.py" = ["mutation/sample.py"]\n')
-    few = ("--share", 0, "--least", 2, "--seed", 7)  # only a few, since each mutant needs a process
-    assert run("--nearest", nearest, "--needed", 0.51, *few) == 1
+    few_mutants = (
+        "--share",
+        0,
+        "--least",
+        2,
+        "--seed",
+        7,
+    )  # only a few, since each mutant needs a process
+    assert run("--nearest", nearest, "--needed", 0.51, *few_mutants) == 1
     *verdicts, area, last = capsys.readouterr().out.splitlines()
     assert len(verdicts) == 2
     (killed,) = (line for line in verdicts if line.startswith("killed"))
@@ -111,16 +118,30 @@ def test_survivors_are_reported(
 
 
 def test_drawn_mutants_depend_only_on_the_seed_and_the_module() -> None:
-    alone = {"metrics/cutoffs.py": ["mutation/sample.py"]}
-    both = {**alone, "metrics/listed/exposure.py": ["mutation/sample.py"], "metrics/rated.py": []}
-    few, more, other, one = (
-        [(each.path, each.number, str(each)) for each in draw({"area": tests}, None, 0, n, seed)]
-        for tests, n, seed in ((both, 8, 0), (both, 14, 0), (both, 8, 1), (alone, 99, 0))
+    one_module = {"metrics/cutoffs.py": ["mutation/sample.py"]}
+    three_modules = {
+        **one_module,
+        "metrics/listed/exposure.py": ["mutation/sample.py"],
+        "metrics/rated.py": [],
+    }
+    first_8, first_14, other_seed, of_one_module = (
+        [
+            (mutant.path, mutant.number, str(mutant))
+            for mutant in draw({"area": tests}, None, 0, n, seed)
+        ]
+        for tests, n, seed in (
+            (three_modules, 8, 0),
+            (three_modules, 14, 0),
+            (three_modules, 8, 1),
+            (one_module, 99, 0),
+        )
     )
-    assert few == more[:8]
-    assert set(few) != set(other)
-    assert [each for each in more if each in one] == [each for each in one if each in more]
-    assert {path for path, *_ in more} == {"metrics/cutoffs.py", "metrics/listed/exposure.py"}
+    assert first_8 == first_14[:8]
+    assert set(first_8) != set(other_seed)
+    assert [entry for entry in first_14 if entry in of_one_module] == [
+        entry for entry in of_one_module if entry in first_14
+    ]
+    assert {path for path, *_ in first_14} == {"metrics/cutoffs.py", "metrics/listed/exposure.py"}
 
 
 def test_tests_and_modules_of_all_areas_exist() -> None:
@@ -134,7 +155,7 @@ def test_tests_and_modules_of_all_areas_exist() -> None:
             wrong += [
                 test for test in tests if not (HERE.parent / test.partition("::")[0]).exists()
             ]
-    assert wrong == [], "nearest.toml names what is not there: change its lines"
+    assert wrong == [], "nearest.toml names missing tests or modules: correct its lines"
 
 
 @needs_processes

@@ -96,7 +96,7 @@ def test_metric_can_be_written_with_its_defaults() -> None:
         np.testing.assert_array_equal(result[name], result[name.split("(")[0]])
 
 
-def test_metric_is_found_under_names_of_other_libraries() -> None:
+def test_metric_can_be_accessed_by_names_of_other_libraries() -> None:
     source, test = random_case()
     result = evaluate(source, test, metrics="NDCG@2, MRR@1..3, auc")
     assert list(result.mean()) == ["ndcg@2", "rr@1", "rr@2", "rr@3", "roc_auc"]
@@ -111,7 +111,7 @@ def test_metric_is_found_under_names_of_other_libraries() -> None:
     assert "gauc" not in result
 
 
-def test_metric_is_found_without_the_parameter_taken_from_test() -> None:
+def test_metric_can_be_accessed_without_the_parameter_taken_from_test() -> None:
     test = {"ann": {"a": 3, "b": 1}, "bob": {"b": 2}}
     lists = rm.Lists({"ann": ["b", "a"], "bob": ["b"]})
     result = rm.evaluate(lists, test, metrics="err@1..2 ndcg@1 err@1(max_gain=4)")
@@ -128,16 +128,16 @@ def test_metric_is_found_without_the_parameter_taken_from_test() -> None:
 def test_cutoffs_in_a_dict() -> None:
     source, test = random_case()
     result = evaluate(source, test, metrics={"ndcg": [2, 3], "mrr": None})
-    same = evaluate(source, test, metrics="ndcg@2,3 rr")
-    assert result.mean() == same.mean()
+    from_range = evaluate(source, test, metrics="ndcg@2,3 rr")
+    assert result.mean() == from_range.mean()
 
 
 def test_intervals_of_several_cutoffs() -> None:
     source, test = random_case()
     result = evaluate(source, test, metrics="ndcg@1..3")
-    each = {f"ndcg@{k}": result.interval(f"ndcg@{k}") for k in (1, 2, 3)}
-    assert result.interval("NDCG@1..3") == each
-    assert result.interval("ndcg@1..1") == {"ndcg@1": each["ndcg@1"]}
+    intervals = {f"ndcg@{k}": result.interval(f"ndcg@{k}") for k in (1, 2, 3)}
+    assert result.interval("NDCG@1..3") == intervals
+    assert result.interval("ndcg@1..1") == {"ndcg@1": intervals["ndcg@1"]}
     weighted = result.interval("ndcg@1,2", weights="relevant")
     assert weighted["ndcg@2"] == result.interval("ndcg@2", weights="relevant")
     with pytest.raises(UnknownNameError, match=r"has no metric 'ndcg@4'\. .*Known: ndcg@1"):
@@ -170,7 +170,7 @@ def test_unknown_metric_lists_the_known_ones(name: str) -> None:
         st.tuples(st.floats(0, 1) | st.just(math.nan), st.integers(0, 9)), min_size=1, max_size=20
     )
 )
-def test_means(users: list[tuple[float, int]]) -> None:
+def test_means_skip_undefined_users(users: list[tuple[float, int]]) -> None:
     result = evaluation(
         {"rr": [value for value, _ in users]}, n_relevant=np.array([n for _, n in users])
     )
@@ -267,8 +267,8 @@ def test_html_is_the_same_table_escaped() -> None:
 
 def test_default_protocol_is_not_mentioned() -> None:
     assert "protocol" not in str(evaluation({"rr": [1.0]}))
-    named = evaluation({"rr": [1.0]}, protocol=Protocol(name="mine"))
-    assert str(named).endswith("protocol: mine")
+    with_name = evaluation({"rr": [1.0]}, protocol=Protocol(name="mine"))
+    assert str(with_name).endswith("protocol: mine")
 
 
 def test_values_per_user_match_definitions() -> None:
@@ -292,10 +292,10 @@ def test_bootstrap_interval_only_depends_on_the_seed() -> None:
     values = {"rr": np.random.default_rng(0).random(50).tolist(), "ap": [0.0, 1.0] * 25}
     rules = Protocol(interval="bootstrap")
     first = evaluation(values, protocol=rules, seed=1)
-    again = evaluation(values, protocol=rules, seed=1)
-    assert tuple(first.interval("ap")) == (again.summary()[1].low, again.summary()[1].high)
-    other = evaluation(values, protocol=rules, seed=2)
-    assert first.interval("rr") != other.interval("rr")
+    same_seed = evaluation(values, protocol=rules, seed=1)
+    assert tuple(first.interval("ap")) == (same_seed.summary()[1].low, same_seed.summary()[1].high)
+    other_seed = evaluation(values, protocol=rules, seed=2)
+    assert first.interval("rr") != other_seed.interval("rr")
 
 
 @pytest.mark.parametrize(
@@ -359,7 +359,7 @@ def test_sums_of_gains_have_a_lower_bound_without_negative_gains() -> None:
         assert [result.bounds(name)[0] for name in names] == [low] * 4
 
 
-def test_file_remembers_binary_gains(tmp_path: Path) -> None:
+def test_saved_results_record_binary_gains(tmp_path: Path) -> None:
     scores = np.random.default_rng(0).random((9, 12))
     result = rm.evaluate(rm.Scores(scores), scores < 0.3, metrics="dcg@3")
     result.save(tmp_path / "a.parquet")
@@ -382,7 +382,7 @@ def test_default_interval_is_gaffkes() -> None:
     assert constant.high == 1
 
 
-def test_infinite_means_and_means_of_parts_have_no_interval() -> None:
+def test_infinite_means_and_f_scores_of_means_have_no_interval() -> None:
     infinite = evaluation({"rmse": [0.5, math.inf]})
     assert math.isnan(infinite.interval("rmse").low)
     assert "A value is infinite" in infinite.interval("rmse").note
@@ -400,7 +400,7 @@ def test_every_kind_of_interval_can_be_chosen(kind: Any) -> None:
     assert result.interval("rr").method == kind
 
 
-# What evaluate requests from the source and keeps
+# What `evaluate` requests from the source, and what it keeps
 
 
 @pytest.mark.parametrize(
@@ -423,7 +423,7 @@ def test_depth(metrics: object, depth: int | None) -> None:
     assert request.progress is False
 
 
-def test_result_keeps_everything_needed_to_reproduce_it() -> None:
+def test_result_contains_everything_needed_to_reproduce_it() -> None:
     source, test = random_case()
     result = evaluate(source, test, train=np.eye(12, 9), metrics="ndcg@2 rr", seed=5)
     assert result.seed == 5
@@ -438,8 +438,8 @@ def test_result_keeps_everything_needed_to_reproduce_it() -> None:
     assert result.inputs["source"]["description"] == "Sorting, 12 x 9"
     assert result.inputs["source"]["fingerprints"] == {"scores": fingerprint(source.scores)}
     assert set(result.inputs["test"]["fingerprints"]) >= {"indptr", "items"}
-    again = evaluate(source, test.copy(), train=np.eye(12, 9), metrics="ndcg@2 rr")
-    assert again.inputs == result.inputs
+    repeated = evaluate(source, test.copy(), train=np.eye(12, 9), metrics="ndcg@2 rr")
+    assert repeated.inputs == result.inputs
     changed = evaluate(source, test, metrics="rr")
     assert list(changed.inputs) == ["source", "test"]
     assert changed.inputs["test"] == result.inputs["test"]
@@ -449,9 +449,9 @@ def test_protocol_of_another_evaluation_reproduces_it() -> None:
     source, test = random_case()
     rules = {"ties": "pessimistic", "min_positives": 2, "cold_start": True}
     first = evaluate(source, test, metrics="ndcg@2", **rules)
-    again = evaluate(source, test, metrics="ndcg@2", protocol=first.protocol)
-    np.testing.assert_array_equal(first["ndcg@2"], again["ndcg@2"])
-    assert again.protocol == first.protocol
+    second = evaluate(source, test, metrics="ndcg@2", protocol=first.protocol)
+    np.testing.assert_array_equal(first["ndcg@2"], second["ndcg@2"])
+    assert second.protocol == first.protocol
     mixed = evaluate(source, test, metrics="ndcg@2", protocol=first.protocol, ties="optimistic")
     assert mixed.protocol == first.protocol.replace(ties="optimistic")
 
@@ -460,14 +460,16 @@ def test_random_ties_only_depend_on_seed_and_user() -> None:
     source = Sorting(np.zeros((40, 8)))
     test = np.tile([1, 0, 0, 0, 0, 0, 0, 0], (40, 1))
     options = {"metrics": "rr", "ties": "random", "constant_scores": "ties"}
-    whole = evaluate(source, test, seed=1, **options)["rr"]
-    np.testing.assert_array_equal(evaluate(source, test[:15], seed=1, **options)["rr"], whole[:15])
-    assert (evaluate(source, test, seed=2, **options)["rr"] != whole).any()
-    assert len(set(whole)) > 3
+    all_users = evaluate(source, test, seed=1, **options)["rr"]
+    np.testing.assert_array_equal(
+        evaluate(source, test[:15], seed=1, **options)["rr"], all_users[:15]
+    )
+    assert (evaluate(source, test, seed=2, **options)["rr"] != all_users).any()
+    assert len(set(all_users)) > 3
 
 
 @pytest.mark.parametrize("threads", [1, 2, None])
-def test_a_saved_result_equals_itself(tmp_path, threads: int | None) -> None:
+def test_a_loaded_result_equals_the_saved_one(tmp_path, threads: int | None) -> None:
     source, test = random_case()
     result = evaluate(source, test, train=np.eye(12, 9), threads=threads)
     result.save(tmp_path / "result.parquet")
@@ -495,7 +497,7 @@ def test_a_saved_result_equals_itself(tmp_path, threads: int | None) -> None:
         (None, "found NoneType"),
     ],
 )
-def test_no_source(source: object, hint: str) -> None:
+def test_missing_source(source: object, hint: str) -> None:
     with pytest.raises(InputTypeError) as caught:
         evaluate(source, np.eye(2))  # type: ignore[arg-type]
     assert hint in str(caught.value)
@@ -577,17 +579,17 @@ def test_fingerprint_depends_on_the_values() -> None:
     array = np.random.default_rng(0).random((300, 200))
     expected = fingerprint(array)
     assert len(expected) == 64
-    same = [
+    equal_arrays = [
         np.asfortranarray(array),
         array[::-1][::-1],
         array.astype(">f8"),
         np.repeat(array, 2, axis=1)[:, ::2],
     ]
-    assert {fingerprint(other) for other in same} == {expected}
-    other = array.copy()
-    other[-1, -1] += 1e-12
-    different = [other, array.T, array.reshape(200, 300), array.astype(np.float32), array[:-1]]
-    assert expected not in {fingerprint(other) for other in different}
+    assert {fingerprint(array_of_values) for array_of_values in equal_arrays} == {expected}
+    changed = array.copy()
+    changed[-1, -1] += 1e-12
+    different = [changed, array.T, array.reshape(200, 300), array.astype(np.float32), array[:-1]]
+    assert expected not in {fingerprint(array_of_values) for array_of_values in different}
 
 
 def test_fingerprint_matches_its_documentation(monkeypatch) -> None:
@@ -603,17 +605,17 @@ def test_fingerprint_matches_its_documentation(monkeypatch) -> None:
         def pieces(self) -> Iterator[np.ndarray]:
             yield from np.split(array, [7, 100_000, 300_001])
 
-    for same in (array, np.repeat(array, 2)[::2], Parts()):
-        assert fingerprint(same) == expected
+    for equal_array in (array, np.repeat(array, 2)[::2], Parts()):
+        assert fingerprint(equal_array) == expected
     text = hashlib.sha256(b"objects (2,) ")
     text.update(reference_hash(b"['a', 1]"))
     assert fingerprint(np.array(["a", 1], dtype=object)) == text.hexdigest()
 
 
 def reference_hash(data: bytes) -> bytes:
-    found = np.zeros(1, np.uint64)
-    kernel_twin.hash_pieces(np.frombuffer(data, np.uint8), 2**20, found)
-    return found.astype("<u8").tobytes()
+    hashes = np.zeros(1, np.uint64)
+    kernel_twin.hash_pieces(np.frombuffer(data, np.uint8), 2**20, hashes)
+    return hashes.astype("<u8").tobytes()
 
 
 def test_fingerprint_of_anything(tmp_path) -> None:
@@ -627,10 +629,10 @@ def test_fingerprint_of_anything(tmp_path) -> None:
         np.array(["a", "b"]),
         np.array(["a", "\ud800"], dtype=object),
     ]
-    found = [fingerprint(array) for array in arrays]
-    assert found[3] == found[4]
-    assert found[5] == found[6]
-    assert len(set(found)) == len(arrays) - 2
+    fingerprints = [fingerprint(array) for array in arrays]
+    assert fingerprints[3] == fingerprints[4]
+    assert fingerprints[5] == fingerprints[6]
+    assert len(set(fingerprints)) == len(arrays) - 2
     mapped = np.memmap(tmp_path / "file", dtype=np.float32, mode="w+", shape=(7, 5))
     mapped[:] = np.arange(35).reshape(7, 5)
     assert fingerprint(mapped) == fingerprint(np.arange(35, dtype=np.float32).reshape(7, 5))
@@ -643,7 +645,7 @@ def test_fingerprinting_ends_with_its_block() -> None:
     assert not any(thread.name.startswith("recometer") for thread in threading.enumerate())
 
 
-def test_fingerprinting_passes_errors_on() -> None:
+def test_fingerprinting_raises_the_errors_of_arrays() -> None:
     class Broken:
         def __array__(self, *arguments: object, **options: object) -> np.ndarray:
             raise ZeroDivisionError("broken")
@@ -710,10 +712,10 @@ def test_other_spellings_of_metrics() -> None:
     result = evaluate(lists, {"ann": ["a"], "bob": ["c"]}, metrics=metrics, catalogue=5)
     otherwise = ["rbp(p=0.8)", "f@2(denominator=list,beta=2)"]
     otherwise += ["coverage@2(users=relevant,denominator=padded)"]
-    for name, other in zip(metrics.split(), otherwise, strict=True):
-        assert other in result
-        assert result.interval(other) == result.interval(name)
-        assert result.skipped(other) == result.skipped(name)
+    for name, other_name in zip(metrics.split(), otherwise, strict=True):
+        assert other_name in result
+        assert result.interval(other_name) == result.interval(name)
+        assert result.skipped(other_name) == result.skipped(name)
     assert "ndcg@5" not in result
     assert "nonsense" not in result
 
@@ -746,9 +748,9 @@ def test_another_interval_can_be_requested_later() -> None:
     result = rm.evaluate(scores, test, metrics=metrics)
     groups = np.arange(60) % 2
     for kind in ("t", "percentile", "bca", "bootstrap"):
-        asked = rm.evaluate(scores, test, metrics=metrics, interval=kind)
-        assert result.summary(interval=kind) == asked.summary()
-        assert str(result.by(groups, interval=kind)) == str(asked.by(groups))
+        requested_result = rm.evaluate(scores, test, metrics=metrics, interval=kind)
+        assert result.summary(interval=kind) == requested_result.summary()
+        assert str(result.by(groups, interval=kind)) == str(requested_result.by(groups))
     assert result.summary()[0].method == "gaffke"
     assert result.summary(interval="gaffke") == result.summary()
     with pytest.raises(rm.InputError, match="interval='normal' does not exist"):

@@ -79,8 +79,8 @@ TEXTS = LIKE_NAMES | st.text()
 
 @examples(8)
 @given(TEXTS, st.sampled_from(STATISTICS), st.none() | TEXTS, st.none() | TEXTS)
-def test_any_flat_name_can_be_parsed(metric, statistic, model, other):
-    given_name = FlatName(metric, statistic, model, other if model is not None else None)
+def test_any_flat_name_can_be_parsed(metric, statistic, model, other_model):
+    given_name = FlatName(metric, statistic, model, other_model if model is not None else None)
     name = str(given_name)
     assert re.fullmatch("[A-Za-z0-9_]*", name)
     assert FlatName.read(name) == given_name
@@ -89,8 +89,8 @@ def test_any_flat_name_can_be_parsed(metric, statistic, model, other):
 @pytest.mark.parametrize("text", ["a_at", "a_x5f", "a_low", "a_", "a@", "5", "a_of", "a_p", ""])
 def test_separators_and_texts_cannot_be_confused(text):
     for statistic in STATISTICS:
-        for found in (FlatName(text, statistic), FlatName("rr", statistic, text, text)):
-            assert FlatName.read(str(found)) == found
+        for flat_name in (FlatName(text, statistic), FlatName("rr", statistic, text, text)):
+            assert FlatName.read(str(flat_name)) == flat_name
         assert FlatName.read(str(FlatName(text, statistic, "1"))).metric == text
 
 
@@ -98,11 +98,11 @@ def test_separators_and_texts_cannot_be_confused(text):
 @given(LIKE_NAMES)
 def test_invalid_flat_names_are_rejected(text):
     try:
-        found = FlatName.read(text)
+        flat_name = FlatName.read(text)
     except InputError as error:
         assert "Hint" in str(error)  # noqa: PT017
     else:
-        assert str(found) == text
+        assert str(flat_name) == text
 
 
 @pytest.mark.parametrize(
@@ -125,12 +125,12 @@ def test_flat_names_are_readable(metric, name):
     "name",
     ["ndcg@10", "val/ndcg_at_10", "_xffffff_", "a_versus_b", "a_of_b_of_c", "a_of_b_versus_c_of_d"],
 )
-def test_foreign_names_are_rejected_by_name(name):
+def test_error_quotes_a_name_that_cannot_be_read(name):
     with pytest.raises(InputError, match=re.escape(repr(name))):
         FlatName.read(name)
 
 
-def test_names_of_no_value_are_rejected():
+def test_invalid_flat_names_cannot_be_constructed():
     with pytest.raises(InputError, match=r"no statistic 'lo'.*'low'"):
         FlatName("ndcg@10", "lo")
     with pytest.raises(InputError, match="model is missing"):
@@ -139,13 +139,13 @@ def test_names_of_no_value_are_rejected():
 
 def test_flat_evaluation_has_means_intervals_and_users():
     result = rm.evaluate(rm.Lists(LISTS), TEST, metrics="rr recall@2 coverage@2", catalogue=4)
-    found = result.flat()
+    flat = result.flat()
     for row in result.summary():
         for statistic in ("mean", "low", "high", "counted", "skipped"):
-            value = found.pop(str(FlatName(row.metric, statistic)))
+            value = flat.pop(str(FlatName(row.metric, statistic)))
             np.testing.assert_equal(value, getattr(row, statistic))
             assert type(value) is (int if statistic in ("counted", "skipped") else float)
-    assert found == {}
+    assert flat == {}
 
 
 def test_flat_values_include_known_chance():
@@ -156,15 +156,15 @@ def test_flat_values_include_known_chance():
 
 def test_undefined_values_are_nan_and_null_in_a_file(tmp_path):
     result = evaluation({"ndcg@10": [np.nan, np.nan], "rr": [1.0, 0.5]})
-    found = result.flat(tmp_path / "metrics.json")
-    assert np.isnan(found["ndcg_at_10"])
-    assert found["ndcg_at_10_counted"] == 0
-    read = json.loads((tmp_path / "metrics.json").read_text())
-    assert read["ndcg_at_10"] is None
-    assert read == {name: None if np.isnan(value) else value for name, value in found.items()}
+    flat = result.flat(tmp_path / "metrics.json")
+    assert np.isnan(flat["ndcg_at_10"])
+    assert flat["ndcg_at_10_counted"] == 0
+    saved = json.loads((tmp_path / "metrics.json").read_text())
+    assert saved["ndcg_at_10"] is None
+    assert saved == {name: None if np.isnan(value) else value for name, value in flat.items()}
 
 
-def test_file_that_cannot_be_written_is_named(tmp_path):
+def test_error_names_a_file_that_cannot_be_written(tmp_path):
     with pytest.raises(FileError, match="cannot be written"):
         evaluation({"rr": [1.0, 0.5]}).flat(tmp_path / "missing" / "metrics.json")
 
@@ -178,17 +178,17 @@ def test_folds_are_pooled():
 def test_flat_comparison_has_means_and_differences():
     rng = np.random.default_rng(0)
     test, noise = rng.random((40, 20)) < 0.2, rng.random((40, 20))
-    one = rm.evaluate(rm.Scores(noise + 0.4 * test), test, metrics="ndcg@10 coverage@5")
+    better = rm.evaluate(rm.Scores(noise + 0.4 * test), test, metrics="ndcg@10 coverage@5")
     two = rm.evaluate(rm.Scores(noise), test, metrics="ndcg@10 coverage@5")
-    versus = rm.compare({"als 2": one, "bpr": two}, baseline="bpr")
-    found = versus.flat()
+    versus = rm.compare({"als 2": better, "bpr": two}, baseline="bpr")
+    flat = versus.flat()
     row = versus.row("ndcg@10", "als 2", "bpr")
     name = "ndcg_at_10_of_als_space_2_versus_bpr"
-    assert found[name] == row.difference
-    assert [found[f"{name}_{end}"] for end in ("low", "high")] == [row.low, row.high]
-    assert found[f"{name}_p_value"] == row.p_value
-    assert found[f"{name}_adjusted_p"] == row.adjusted_p
-    assert found[f"{name}_counted"] == row.n
-    means = {one.model: one.mean for one in versus.standings_of("ndcg@10")}
-    assert found["ndcg_at_10_of_bpr"] == means["bpr"]
-    assert {FlatName.read(name).model for name in found} == {"als 2", "bpr"}
+    assert flat[name] == row.difference
+    assert [flat[f"{name}_{end}"] for end in ("low", "high")] == [row.low, row.high]
+    assert flat[f"{name}_p_value"] == row.p_value
+    assert flat[f"{name}_adjusted_p"] == row.adjusted_p
+    assert flat[f"{name}_counted"] == row.n
+    means = {standing.model: standing.mean for standing in versus.standings_of("ndcg@10")}
+    assert flat["ndcg_at_10_of_bpr"] == means["bpr"]
+    assert {FlatName.read(name).model for name in flat} == {"als 2", "bpr"}

@@ -32,7 +32,7 @@ def evaluation(seed: int = 0, n_users: int = 24, n_items: int = 9, **options: An
     return rm.evaluate(rm.Scores(scores), test, train=train, metrics=METRICS, **options)
 
 
-def by_hand(result: Evaluation, labels: list[Any], metric: str) -> dict[str, float]:
+def means_of_groups(result: Evaluation, labels: list[Any], metric: str) -> dict[str, float]:
     groups: dict[str, list[float]] = {}
     for label, value in zip(labels, result[metric].tolist(), strict=True):
         if label is not None and not math.isnan(value):
@@ -57,24 +57,24 @@ def test_groups_in_every_form(form: str) -> None:
     generator = np.random.default_rng(5)
     users = [f"u{number}" for number in range(30)]
     scores = rm.Scores(generator.random((30, 6)), user_ids=users, item_ids=list("abcdef"))
-    chosen = generator.choice(list("abcdef"), 30)
-    test = {user: [str(item)] for user, item in zip(users, chosen, strict=True)}
+    test_items = generator.choice(list("abcdef"), 30)
+    test = {user: [str(item)] for user, item in zip(users, test_items, strict=True)}
     result = rm.evaluate(scores, test, metrics="rr recall@2")
     labels = generator.choice(["no", "se", "dk"], 30).tolist()
     given_users = [str(user) for user in result.user_ids]
     segments = result.by(forms(labels, given_users)[form])
     assert segments.groups == ("dk", "no", "se")
     for metric in ("rr", "recall@2"):
-        found = {row.group: row.mean for row in segments.rows if row.metric == metric}
-        expected = by_hand(result, labels, metric)
-        assert found == pytest.approx(expected)
-        assert segments.gap()[metric] == pytest.approx(max(found.values()) - min(found.values()))
-        assert segments.ratio()[metric] == pytest.approx(min(found.values()) / max(found.values()))
+        means = {row.group: row.mean for row in segments.rows if row.metric == metric}
+        expected = means_of_groups(result, labels, metric)
+        assert means == pytest.approx(expected)
+        assert segments.gap()[metric] == pytest.approx(max(means.values()) - min(means.values()))
+        assert segments.ratio()[metric] == pytest.approx(min(means.values()) / max(means.values()))
     assert segments.left_out == 0
 
 
 @given(st.lists(st.sampled_from([None, "x", "y", "z"]), min_size=24, max_size=24), st.booleans())
-def test_values_of_a_group_are_those_of_an_evaluation_of_its_users(
+def test_a_group_has_the_values_of_an_evaluation_of_its_users(
     labels: list[str | None], pooled: bool
 ) -> None:
     result = evaluation()
@@ -92,12 +92,12 @@ def test_values_of_a_group_are_those_of_an_evaluation_of_its_users(
     sizes = {row.group: row.users for row in segments.rows}
     assert sizes == {label: labels.count(label) for label in present}
     for label in present:
-        chosen = [place for place, one in enumerate(labels) if one == label]
-        rows = result.of_users(chosen).summary(weights)
-        mine = [row for row in segments.rows if row.group == label]
-        for found, expected in zip(mine, rows, strict=True):
+        places = [place for place, user_label in enumerate(labels) if user_label == label]
+        rows = result.of_users(places).summary(weights)
+        rows_of_group = [row for row in segments.rows if row.group == label]
+        for actual, expected in zip(rows_of_group, rows, strict=True):
             for name in ("metric", "mean", "low", "high", "counted"):
-                np.testing.assert_equal(getattr(found, name), getattr(expected, name))
+                np.testing.assert_equal(getattr(actual, name), getattr(expected, name))
 
 
 def _inputs() -> tuple[rm.Scores, np.ndarray]:
@@ -197,19 +197,21 @@ def test_pooled_means_divide_sums() -> None:
     source, test = _inputs()
     names = "precision@3 precision@3(denominator=min) tprecision@3 recall@3 rprecision accuracy@3"
     result = rm.evaluate(source, test, metrics=f"{names} hits@3 ap@3(denominator=k)", ties="item")
-    counted = ~np.isnan(result["hits@3"])
-    hits, relevant = result["hits@3"][counted], result.n_relevant[counted]
+    defined = ~np.isnan(result["hits@3"])
+    hits, relevant = result["hits@3"][defined], result.n_relevant[defined]
     possible = np.minimum(relevant, 3)
-    pooled = result.of_users(np.flatnonzero(counted))
+    pooled = result.of_users(np.flatnonzero(defined))
     with pytest.raises(rm.InputError, match=r"There is no pooled mean of 'hits@3'.*recall"):
         pooled.mean("pooled")
-    without = rm.evaluate(source, test, metrics=f"{names} ap@3(denominator=k)", ties="item")
-    found = without.mean("pooled")
-    assert found["precision@3"] == pytest.approx(hits.mean() / 3)
-    assert found["recall@3"] == pytest.approx(hits.sum() / relevant.sum())
-    assert found["tprecision@3"] == pytest.approx(hits.sum() / possible.sum())
-    assert found["precision@3(denominator=min)"] == pytest.approx(hits.sum() / possible.sum())
-    assert found["ap@3(denominator=k)"] == pytest.approx(without.mean()["ap@3(denominator=k)"])
+    without_recall = rm.evaluate(source, test, metrics=f"{names} ap@3(denominator=k)", ties="item")
+    means = without_recall.mean("pooled")
+    assert means["precision@3"] == pytest.approx(hits.mean() / 3)
+    assert means["recall@3"] == pytest.approx(hits.sum() / relevant.sum())
+    assert means["tprecision@3"] == pytest.approx(hits.sum() / possible.sum())
+    assert means["precision@3(denominator=min)"] == pytest.approx(hits.sum() / possible.sum())
+    assert means["ap@3(denominator=k)"] == pytest.approx(
+        without_recall.mean()["ap@3(denominator=k)"]
+    )
     with pytest.raises(rm.InputError, match="no pooled mean of 'precision'"):
         rm.evaluate(source, test, metrics="precision").mean("pooled")
 
@@ -217,8 +219,8 @@ def test_pooled_means_divide_sums() -> None:
 def test_custom_weights() -> None:
     result = evaluation()
     weights = np.arange(24.0)
-    known = ~np.isnan(result["rr"])
-    expected = np.average(result["rr"][known], weights=weights[known])
+    defined = ~np.isnan(result["rr"])
+    expected = np.average(result["rr"][defined], weights=weights[defined])
     assert result.mean(weights)["rr"] == pytest.approx(expected)
     assert result.mean(np.ones(24)) == pytest.approx(result.mean())
     for wrong in (np.ones(23), -np.ones(24), np.full(24, np.nan)):
@@ -229,8 +231,8 @@ def test_custom_weights() -> None:
 @pytest.mark.parametrize("interval", ["gaffke", "t", "percentile", "bca", "bootstrap"])
 def test_intervals_of_weighted_means(interval: str) -> None:
     result = evaluation(interval=interval)
-    same = [row.low for row in result.summary(np.full(24, 2.0))]
-    np.testing.assert_allclose(same, [row.low for row in result.summary()])
+    lows = [row.low for row in result.summary(np.full(24, 2.0))]
+    np.testing.assert_allclose(lows, [row.low for row in result.summary()])
     for row in result.summary("relevant"):
         assert row.low < row.mean < row.high
         assert tuple(result.interval(row.metric, "relevant")) == (row.low, row.high)
@@ -287,22 +289,22 @@ def evaluate_clustered_users(**options: Any) -> Evaluation:
 def test_intervals_are_over_whole_clusters(tmp_path: pathlib.Path) -> None:
     result = evaluate_clustered_users()
     plain, coverage = result.summary()
-    row, drawn = result.summary(cluster=CLUSTERS)
-    known = ~np.isnan(result["ndcg@5"])
-    expected = interval_of(result["ndcg@5"][known], clusters=CLUSTERS[known], bounds=(0, 1))
+    row, coverage_row = result.summary(cluster=CLUSTERS)
+    defined = ~np.isnan(result["ndcg@5"])
+    expected = interval_of(result["ndcg@5"][defined], clusters=CLUSTERS[defined], bounds=(0, 1))
     assert (row.low, row.high) == pytest.approx(tuple(expected))
     assert row.mean == plain.mean
     assert row.high - row.low > plain.high - plain.low
-    assert (drawn.low, drawn.high) != (coverage.low, coverage.high)
-    assert drawn.mean == coverage.mean
+    assert (coverage_row.low, coverage_row.high) != (coverage.low, coverage.high)
+    assert coverage_row.mean == coverage.mean
     for given_as in (
         dict(enumerate(CLUSTERS.tolist())),
         pl.DataFrame({"user_id": range(60), "person": CLUSTERS}),
     ):
-        assert result.summary(cluster=given_as) == [row, drawn]
+        assert result.summary(cluster=given_as) == [row, coverage_row]
     for kind in ("t", "percentile", "bca", "bootstrap"):
-        asked = result.summary(interval=kind, cluster=CLUSTERS)[0]
-        assert asked.high - asked.low > plain.high - plain.low
+        requested_row = result.summary(interval=kind, cluster=CLUSTERS)[0]
+        assert requested_row.high - requested_row.low > plain.high - plain.low
     # A loaded file has no lists, so clusters cannot be resampled. The interval that was saved
     # resamples users, and must not be shown.
     result.save(tmp_path / "result.parquet")
@@ -315,13 +317,19 @@ def test_intervals_are_over_whole_clusters(tmp_path: pathlib.Path) -> None:
 def test_intervals_of_groups_are_over_clusters() -> None:
     result = evaluate_clustered_users()
     groups = np.arange(60) % 2
-    found = result.by(groups, cluster=CLUSTERS)
-    for row in found.rows:
-        chosen = np.flatnonzero(groups == int(row.group))
-        own = result.of_users(chosen).summary(cluster=CLUSTERS[chosen])
-        (same,) = (one for one in own if one.metric == row.metric)
-        assert (row.mean, row.low, row.high) == (same.mean, same.low, same.high)
-    assert str(found) != str(result.by(groups))
+    segments = result.by(groups, cluster=CLUSTERS)
+    for row in segments.rows:
+        users_of_group = np.flatnonzero(groups == int(row.group))
+        rows_of_users = result.of_users(users_of_group).summary(cluster=CLUSTERS[users_of_group])
+        (expected_row,) = (
+            summary_row for summary_row in rows_of_users if summary_row.metric == row.metric
+        )
+        assert (row.mean, row.low, row.high) == (
+            expected_row.mean,
+            expected_row.low,
+            expected_row.high,
+        )
+    assert str(segments) != str(result.by(groups))
 
 
 def test_sessions_are_clustered_unless_declared_independent() -> None:
@@ -336,9 +344,9 @@ def test_sessions_are_clustered_unless_declared_independent() -> None:
     assert str(sessions.by(groups, cluster=False)) == str(result.by(groups))
 
 
-def test_users_without_a_cluster_are_named() -> None:
+def test_users_without_a_cluster_are_reported() -> None:
     result = evaluate_clustered_users()
-    some = dict.fromkeys(range(59), "one")
-    for ask in (result.summary, lambda **more: result.by(CLUSTERS, **more)):
+    incomplete = dict.fromkeys(range(59), "one")
+    for ask in (result.summary, lambda **options: result.by(CLUSTERS, **options)):
         with pytest.raises(rm.InputError, match="1 of 60 users have no cluster, for instance 59"):
-            ask(cluster=some)
+            ask(cluster=incomplete)

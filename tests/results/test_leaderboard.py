@@ -25,22 +25,22 @@ def board(**options: Any) -> rm.Leaderboard:
     )
 
 
-def test_models_are_sorted_by_the_first_metric_with_undefined_last() -> None:
+def test_models_are_sorted_by_the_first_metric_and_undefined_ones_come_last() -> None:
     lines = str(board()).splitlines()
     assert [line.split()[0] for line in lines[:4]] == ["model", "two", "one", "none"]
     assert lines[3].split()[1] == "undefined"
     assert board().table().best == {(0, 1), (1, 2)}
 
 
-def test_smallest_error_is_best() -> None:
+def test_the_smallest_error_is_best() -> None:
     results = {name: evaluation({"rmse": [value]}) for name, value in (("a", 2.0), ("b", 1.0))}
     assert list(rm.Leaderboard(results).rows) == ["b", "a"]
 
 
 def test_seconds_become_columns() -> None:
-    shown = board(seconds={"one": {"fit": 1.5}, "two": {"fit": 2.0, "load": 0.125}}).table()
-    assert shown.headers[-2:] == ["fit", "load"]
-    assert [line[-2:] for line in shown.cells()] == [["2.00 s", "0.12 s"], ["1.50 s", ""], ["", ""]]
+    table = board(seconds={"one": {"fit": 1.5}, "two": {"fit": 2.0, "load": 0.125}}).table()
+    assert table.headers[-2:] == ["fit", "load"]
+    assert [line[-2:] for line in table.cells()] == [["2.00 s", "0.12 s"], ["1.50 s", ""], ["", ""]]
 
 
 def test_chance_has_one_line_or_one_per_model() -> None:
@@ -52,27 +52,29 @@ def test_chance_has_one_line_or_one_per_model() -> None:
         return rm.evaluate(sources[name], test, metrics="hit@3 rr", **options)
 
     results = {name: evaluate(name, chance=True) for name in sources}
-    shown = rm.Leaderboard(results).table()
+    table = rm.Leaderboard(results).table()
     expected = [f"{row.chance:.4f}" for row in results["a"].summary()]
-    assert shown.cells()[2] == ["(chance)", *expected, "", ""]
-    assert {line for line, _ in shown.best} <= {0, 1}
+    assert table.cells()[2] == ["(chance)", *expected, "", ""]
+    assert {line for line, _ in table.best} <= {0, 1}
     assert "chance: the mean of all orders" in str(rm.Leaderboard(results))
-    fewer = rm.Leaderboard(results | {"b": evaluate("b", chance=True, candidates=[*range(6)])})
-    models = {line[0]: line[1] for line in fewer.table().cells()}
+    fewer_candidates = rm.Leaderboard(
+        results | {"b": evaluate("b", chance=True, candidates=[*range(6)])}
+    )
+    models = {line[0]: line[1] for line in fewer_candidates.table().cells()}
     assert models["(chance, a)"] == expected[0] != models["(chance, b)"]
-    without = rm.Leaderboard({name: evaluate(name) for name in sources})
-    assert "chance" not in str(without)
-    assert len(without.table().cells()) == 2
+    without_chance = rm.Leaderboard({name: evaluate(name) for name in sources})
+    assert "chance" not in str(without_chance)
+    assert len(without_chance.table().cells()) == 2
 
 
-def test_metrics_that_do_not_fit_get_a_table_of_their_own() -> None:
-    many = {f"ndcg@{k}": [0.25, 0.5] for k in range(1, 15)}
-    both = rm.Leaderboard({"one": evaluation(many), "two": evaluation(many)})
-    lines = str(both).splitlines()
+def test_metrics_that_do_not_fit_on_a_line_get_a_separate_table() -> None:
+    values = {f"ndcg@{k}": [0.25, 0.5] for k in range(1, 15)}
+    wide_board = rm.Leaderboard({"one": evaluation(values), "two": evaluation(values)})
+    lines = str(wide_board).splitlines()
     assert max(map(len, lines)) <= 100
     assert sum(line.startswith("model") for line in lines) > 1
-    assert len(both.tables()) == 1
-    assert both.to_markdown().count("| model |") == 1
+    assert len(wide_board.tables()) == 1
+    assert wide_board.to_markdown().count("| model |") == 1
 
 
 def test_skipped_users_are_reported_per_model() -> None:
@@ -82,11 +84,11 @@ def test_skipped_users_are_reported_per_model() -> None:
 
 def test_value_over_all_users_has_another_interval() -> None:
     test, lists = {1: [1], 2: [2]}, {1: [1, 2], 2: [2, 1]}
-    found = {
+    results = {
         name: rm.evaluate(rm.Lists(lists), test, metrics="rr coverage@1", catalogue=3)
         for name in ("one", "two")
     }
-    text = " ".join(str(rm.Leaderboard(found)).split())
+    text = " ".join(str(rm.Leaderboard(results)).split())
     assert (
         "Mean over the users counted, or one value for all users (coverage@1); ± is the longer "
         "arm of the 95% interval." in text
@@ -99,17 +101,17 @@ def test_value_over_all_users_has_another_interval() -> None:
     assert "Gaffke" not in str(rm.Leaderboard(only))
 
 
-def test_single_model_is_shown_like_its_evaluation() -> None:
+def test_a_single_model_is_shown_like_its_evaluation() -> None:
     result = evaluation({"rr": [0.5, 0.5]})
     assert str(rm.Leaderboard({"one": result})) == str(result)
 
 
 def test_values_of_users() -> None:
-    shown = board(with_users=True)
-    assert shown.to_csv().splitlines()[:2] == ["model,user,rr,ndcg@10", "one,0,0.5,0.9"]
-    assert shown.to_csv().splitlines()[-1] == "none,1,,0.5"
-    assert json.loads(shown.to_json())["models"]["none"]["per_user"]["rr"] == [None, None]
-    assert "undefined" in str(shown)
+    table = board(with_users=True)
+    assert table.to_csv().splitlines()[:2] == ["model,user,rr,ndcg@10", "one,0,0.5,0.9"]
+    assert table.to_csv().splitlines()[-1] == "none,1,,0.5"
+    assert json.loads(table.to_json())["models"]["none"]["per_user"]["rr"] == [None, None]
+    assert "undefined" in str(table)
 
 
 def test_results_that_cannot_be_compared() -> None:
@@ -119,7 +121,7 @@ def test_results_that_cannot_be_compared() -> None:
         rm.Leaderboard({})
     with pytest.raises(rm.InputError, match="a and b were evaluated with different metrics"):
         rm.Leaderboard({"a": evaluation({"rr": [1.0]}), "b": evaluation({"ap": [1.0]})})
-    one = rm.evaluate(rm.Lists({1: [1]}), {1: [1]}, metrics="rr")
-    other = rm.evaluate(rm.Lists({1: [1]}), {1: [2]}, metrics="rr")
+    first = rm.evaluate(rm.Lists({1: [1]}), {1: [1]}, metrics="rr")
+    second = rm.evaluate(rm.Lists({1: [1]}), {1: [2]}, metrics="rr")
     with pytest.warns(rm.DataWarning, match="a and b were evaluated on different test data"):
-        rm.Leaderboard({"a": one, "b": other})
+        rm.Leaderboard({"a": first, "b": second})

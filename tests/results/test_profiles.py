@@ -1,4 +1,4 @@
-"""`by_popularity` gives the share of relevant items found, by their popularity in train."""
+"""`by_popularity` counts relevant items and hits, by the items' popularity in train."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def data() -> dict[str, Matrix]:
 def _band_of(train: Matrix) -> npt.NDArray[np.int64]:
     """Return the band of each item, computed in a simple way."""
     users = train.sum(axis=0)
-    above = np.array([users[users > own].sum() for own in users])
+    above = np.array([users[users > own_count].sum() for own_count in users])
     return np.minimum((N_BANDS * above / users.sum()).astype(int), N_BANDS - 1)
 
 
@@ -41,18 +41,18 @@ def _evaluate(data: dict[str, Matrix], test: Matrix, **rules: Any) -> rm.Evaluat
 
 @pytest.mark.parametrize("ties", ["expected", "item"])
 def test_bands_match_tests_with_only_their_items(data: dict[str, Matrix], ties: str) -> None:
-    found = _evaluate(data, data["test"], ties=ties).by_popularity
-    assert found is not None
-    assert found.cutoff == 4
+    profile = _evaluate(data, data["test"], ties=ties).by_popularity
+    assert profile is not None
+    assert profile.cutoff == 4
     bands, users = _band_of(data["train"]), data["train"].sum(axis=0)
     for band in range(N_BANDS):
-        alone = data["test"] * (bands == band)
-        result = _evaluate(data, alone, ties=ties, undefined=0.0)
-        np.testing.assert_array_equal(found.relevant[:, band], alone.sum(axis=1))
+        test_of_band = data["test"] * (bands == band)
+        result = _evaluate(data, test_of_band, ties=ties, undefined=0.0)
+        np.testing.assert_array_equal(profile.relevant[:, band], test_of_band.sum(axis=1))
         # The number of hits is recall times the number of relevant items.
         expected = result["recall@4"] * result.n_relevant
-        np.testing.assert_allclose(found.found[:, band], expected, rtol=1e-6)
-        assert found.ranges[band] == (users[bands == band].min(), users[bands == band].max())
+        np.testing.assert_allclose(profile.found[:, band], expected, rtol=1e-6)
+        assert profile.ranges[band] == (users[bands == band].min(), users[bands == band].max())
 
 
 @pytest.mark.parametrize(
@@ -61,13 +61,13 @@ def test_bands_match_tests_with_only_their_items(data: dict[str, Matrix], ties: 
 def test_bands_add_up_to_recall(data: dict[str, Matrix], ties: str) -> None:
     result = _evaluate(data, data["test"], ties=ties, undefined=0.0)
     assert result.by_popularity is not None
-    found = result["recall@4"] * result.n_relevant
-    np.testing.assert_allclose(result.by_popularity.found.sum(axis=1), found, rtol=1e-6)
+    n_found = result["recall@4"] * result.n_relevant
+    np.testing.assert_allclose(result.by_popularity.found.sum(axis=1), n_found, rtol=1e-6)
     np.testing.assert_array_equal(result.by_popularity.relevant.sum(axis=1), result.n_relevant)
 
 
 @pytest.mark.parametrize("ties", ["expected", "item", "random"])
-def test_items_just_beyond_the_cutoff_are_not_found(ties: str) -> None:
+def test_items_just_beyond_the_cutoff_are_no_hits(ties: str) -> None:
     scores, train = rm.Scores([[6.0, 5.0, 4.0, 3.0, 2.0, 1.0]]), np.array([[0, 0, 0, 0, 0, 1.0]])
     test = np.array([[0, 0, 0, 1, 1, 0]])
     metrics = "recall@4 roc_auc"  # roc_auc reads the whole ranking
@@ -93,7 +93,7 @@ def test_items_missing_from_the_source_or_train_count() -> None:
     np.testing.assert_array_equal(result.found, [[0, 0, 0, 0, 1], [0, 0, 1, 0, 0], [0] * 5])
 
 
-def test_item_repeated_in_test_is_found_once() -> None:
+def test_an_item_repeated_in_test_counts_once() -> None:
     train = {"ann": ["a", "b"], "bob": ["a"], "cid": ["c"]}
     test = {"cid": ["a", "a", "b"]}
     source = rm.Lists({"cid": ["a", "b"]})
@@ -106,7 +106,7 @@ def test_item_repeated_in_test_is_found_once() -> None:
     assert result.found.sum() == 1
 
 
-def test_item_repeated_in_a_list_is_found_once() -> None:
+def test_an_item_repeated_in_a_list_counts_once() -> None:
     train = {"ann": ["c"], "bob": ["c", "a"]}
     result = rm.evaluate(
         rm.Lists({"ann": ["a", "a", "b"]}), {"ann": ["a", "b"]}, train=train,
@@ -121,22 +121,22 @@ def test_profiles_are_saved_and_selected_with_their_users(
 ) -> None:
     result = _evaluate(data, data["test"])
     result.save(tmp_path / "one.parquet")
-    saved, kept = rm.load(tmp_path / "one.parquet").by_popularity, result.by_popularity
-    some = result.of_users([3, 1]).by_popularity
+    saved, original = rm.load(tmp_path / "one.parquet").by_popularity, result.by_popularity
+    selected = result.of_users([3, 1]).by_popularity
     assert saved is not None
-    assert kept is not None
-    assert some is not None
-    assert (saved.cutoff, saved.ranges) == (kept.cutoff, kept.ranges)
-    np.testing.assert_array_equal(saved.relevant, kept.relevant)
-    np.testing.assert_array_equal(saved.found, kept.found)
-    np.testing.assert_array_equal(some.found, kept.found[[3, 1]])
+    assert original is not None
+    assert selected is not None
+    assert (saved.cutoff, saved.ranges) == (original.cutoff, original.ranges)
+    np.testing.assert_array_equal(saved.relevant, original.relevant)
+    np.testing.assert_array_equal(saved.found, original.found)
+    np.testing.assert_array_equal(selected.found, original.found[[3, 1]])
 
 
 def test_no_profiles_without_train_or_ranks(data: dict[str, Matrix]) -> None:
     source, test = rm.Scores(data["scores"]), data["test"]
     assert rm.evaluate(source, test, metrics="recall@4").by_popularity is None
-    listed = rm.evaluate(source, test, train=data["train"], metrics="coverage@3")
-    assert listed.by_popularity is None
-    whole = rm.evaluate(source, test, train=data["train"], metrics="roc_auc").by_popularity
-    assert whole is not None
-    assert whole.cutoff == 10
+    list_result = rm.evaluate(source, test, train=data["train"], metrics="coverage@3")
+    assert list_result.by_popularity is None
+    profile = rm.evaluate(source, test, train=data["train"], metrics="roc_auc").by_popularity
+    assert profile is not None
+    assert profile.cutoff == 10

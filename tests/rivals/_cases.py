@@ -80,8 +80,8 @@ def _case(number: int, all_have_lists: bool, all_have_truth: bool) -> Case:
                 ITEMS[item]: float(score) for item, score in zip(items, scores, strict=True)
             }
         if relevant:
-            chosen = generator.permutation(N_ITEMS)[:relevant]
-            truth[user] = {ITEMS[item]: int(generator.integers(1, 4)) for item in chosen}
+            relevant_items = generator.permutation(N_ITEMS)[:relevant]
+            truth[user] = {ITEMS[item]: int(generator.integers(1, 4)) for item in relevant_items}
     return Case(number, lists, truth)
 
 

@@ -19,7 +19,7 @@ def check(
     convention: str,
     source: Any,
     test: Any,
-    found: Found,
+    library_values: Found,
     *,
     train: Any = None,
     catalogue: Any = None,
@@ -31,7 +31,7 @@ def check(
         test,
         train=train,
         catalogue=catalogue,
-        metrics=list(found),
+        metrics=list(library_values),
         protocol=convention,
         threads=1,
         progress=False,
@@ -40,7 +40,7 @@ def check(
         range(len(result)) if result.user_ids is None else result.user_ids.tolist()
     )
     means = result.mean()
-    for metric, (values, mean) in found.items():
+    for metric, (values, mean) in library_values.items():
         if values is not None:
             ours = dict(zip(users, result[metric].tolist(), strict=True))
             assert _defined(ours) == pytest.approx(_defined(values), abs=tolerance), metric

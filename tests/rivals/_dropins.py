@@ -21,27 +21,27 @@ def numbers(part: int) -> Iterator[tuple[int, np.random.Generator]]:
         yield number, np.random.default_rng([2028, number])
 
 
-def outcome(call: Callable[..., Any], *given: Any, **options: Any) -> Any:
+def outcome(call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """Return the result of a call, or a marker if it raised an error."""
     try:
-        return call(*given, **options)
+        return call(*arguments, **options)
     except Exception:
         return "an error"
 
 
-def assert_same(ours: Any, theirs: Any, what: object, tolerance: float = 1e-9) -> None:
+def assert_same(ours: Any, theirs: Any, label: object, tolerance: float = 1e-9) -> None:
     """Compare numbers, or dicts and sequences of numbers; NaN equals NaN."""
     if isinstance(theirs, dict):
-        assert set(ours) == set(theirs), what
+        assert set(ours) == set(theirs), label
         for key, value in theirs.items():
-            assert_same(ours[key], value, (what, key), tolerance)
+            assert_same(ours[key], value, (label, key), tolerance)
     elif isinstance(theirs, str) or theirs is None:
-        assert ours == theirs, what
+        assert ours == theirs, label
     elif isinstance(theirs, (list, tuple)):
-        assert len(ours) == len(theirs), what
-        for place, (one, other) in enumerate(zip(ours, theirs, strict=True)):
-            assert_same(one, other, (what, place), tolerance)
+        assert len(ours) == len(theirs), label
+        for place, (our_value, their_value) in enumerate(zip(ours, theirs, strict=True)):
+            assert_same(our_value, their_value, (label, place), tolerance)
     elif math.isnan(theirs):
-        assert math.isnan(ours), (what, ours, theirs)
+        assert math.isnan(ours), (label, ours, theirs)
     else:
-        assert abs(ours - theirs) <= tolerance * max(1, abs(theirs)), (what, ours, theirs)
+        assert abs(ours - theirs) <= tolerance * max(1, abs(theirs)), (label, ours, theirs)

@@ -37,7 +37,7 @@ def run(text: str) -> dict[str, Any]:
 
 def lines(text: str) -> list[tuple[str, str, str, str]]:
     """Return the convention and the three columns of each row of the tables."""
-    found = []
+    rows = []
     convention = ""
     for line in text.splitlines():
         if header := HEADER.match(line):
@@ -46,6 +46,6 @@ def lines(text: str) -> list[tuple[str, str, str, str]]:
             convention = ""
         elif convention and not line.startswith("|---"):
             cells = [cell.strip() for cell in line.strip("|").split(" | ")]
-            theirs, ours, own = (re.fullmatch(r"`(.+)`", cell)[1] for cell in cells)  # type: ignore[index]
-            found.append((convention, theirs, ours, own))
-    return found
+            theirs, ours, own_name = (re.fullmatch(r"`(.+)`", cell)[1] for cell in cells)  # type: ignore[index]
+            rows.append((convention, theirs, ours, own_name))
+    return rows

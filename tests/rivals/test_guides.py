@@ -21,7 +21,7 @@ from _guides import lines, page, run
 
 import recometer as rm
 
-PAGES = {"pyspark": "spark", "pytrec_eval": "trec_eval"}  # all others: from_LIBRARY.md
+PAGES = {"pyspark": "spark", "pytrec_eval": "trec_eval"}  # other libraries: from_LIBRARY.md
 pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
 Names = dict[str, Any]
 TOLERANCE = 1e-6  # some libraries compute in single precision
@@ -45,9 +45,9 @@ def _trec_eval(names: Names, convention: str, metric: str) -> float:
 def _rectools(names: Names, convention: str, metric: str) -> float:
     from rectools import metrics
 
-    made = {"it": eval(metric, vars(metrics))}
+    metric_objects = {"it": eval(metric, vars(metrics))}
     frames = {"reco": names["reco"], "interactions": names["interactions"]}
-    return metrics.calc_metrics(made, catalog=names["catalogue"], **frames)["it"]
+    return metrics.calc_metrics(metric_objects, catalog=names["catalogue"], **frames)["it"]
 
 
 def _recommenders(names: Names, convention: str, call: str) -> float:
@@ -60,18 +60,18 @@ def _torchmetrics(names: Names, convention: str, metric: str) -> float:
     import torch
     from torchmetrics import retrieval
 
-    made = eval(metric, vars(retrieval))
-    given = [torch.tensor(names[name]) for name in ("scores", "relevant", "queries")]
-    return float(made(*given[:2], indexes=given[2]))
+    metric_object = eval(metric, vars(retrieval))
+    tensors = [torch.tensor(names[name]) for name in ("scores", "relevant", "queries")]
+    return float(metric_object(*tensors[:2], indexes=tensors[2]))
 
 
 def _pyg(names: Names, convention: str, metric: str) -> float:
     import torch
     from torch_geometric import metrics
 
-    made = eval(metric, vars(metrics))
-    made.update(torch.tensor(names["predicted"]), torch.tensor(names["edges"]))
-    return float(made.compute())
+    metric_object = eval(metric, vars(metrics))
+    metric_object.update(torch.tensor(names["predicted"]), torch.tensor(names["edges"]))
+    return float(metric_object.compute())
 
 
 def _surprise(names: Names, convention: str, function: str) -> float:
@@ -84,8 +84,8 @@ def _implicit(names: Names, convention: str, call: str) -> float:
     from implicit import evaluation
 
     def ranking_metrics_at_k(K: int) -> dict[str, float]:
-        given = names["model"], names["train"], names["test"]
-        return evaluation.ranking_metrics_at_k(*given, K=K, show_progress=False)
+        data = names["model"], names["train"], names["test"]
+        return evaluation.ranking_metrics_at_k(*data, K=K, show_progress=False)
 
     return eval(call, {"ranking_metrics_at_k": ranking_metrics_at_k})
 
@@ -104,8 +104,8 @@ def _lenskit(names: Names, convention: str, metric: str) -> float:
 def _small_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let Spark's workers find recometer, and use few partitions for the few rows of guides."""
     settings = {"sql.shuffle.partitions": 2, "ui.enabled": "false", "driver.host": "127.0.0.1"}
-    given = " ".join(f"--conf spark.{name}={value}" for name, value in settings.items())
-    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{given} pyspark-shell")
+    arguments = " ".join(f"--conf spark.{name}={value}" for name, value in settings.items())
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{arguments} pyspark-shell")
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
 
 
@@ -146,15 +146,15 @@ def test_r(library: str) -> None:
     """R prints the output shown in the guide. This needs Rscript with Matrix and reticulate."""
     blocks = re.findall(r"^```(r|text)\n(.*?)^```$", page(library), re.DOTALL | re.MULTILINE)
     code = "".join(block for kind, block in blocks if kind == "r")
-    shown = "".join(block for kind, block in blocks if kind == "text")
-    done = subprocess.run(
+    printed = "".join(block for kind, block in blocks if kind == "text")
+    process = subprocess.run(
         ["Rscript", "-e", code],
         env=os.environ | {"RETICULATE_PYTHON": sys.executable},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert done.stdout.split() == shown.split()
+    assert process.stdout.split() == printed.split()
 
 
 @pytest.mark.parametrize("library", sorted(GUIDES))
@@ -165,15 +165,17 @@ def test_guide(library: str) -> None:
     names = run(text)
     table = lines(text)
     assert len(table) > 3
-    given = {"threads": 1, "progress": False}
+    options = {"threads": 1, "progress": False}
     if test is not None:
-        given["test"] = names[test]
-    given |= {name: names[name] for name in ("train", "catalogue") if name in names}
-    for convention, called, name, own in table:
-        result = rm.evaluate(names[source], metrics=name, protocol=convention, **given)
-        expected = theirs(names, convention, called)
-        assert result.mean()[name] == pytest.approx(expected, abs=TOLERANCE), called
-        ours = rm.evaluate(names[source], metrics=own, **given)[own]
-        both = ~np.isnan(ours) & ~np.isnan(result[name])
-        assert both.any()
-        np.testing.assert_allclose(ours[both], result[name][both], atol=TOLERANCE, err_msg=own)
+        options["test"] = names[test]
+    options |= {name: names[name] for name in ("train", "catalogue") if name in names}
+    for convention, their_metric, name, own_metric in table:
+        result = rm.evaluate(names[source], metrics=name, protocol=convention, **options)
+        expected = theirs(names, convention, their_metric)
+        assert result.mean()[name] == pytest.approx(expected, abs=TOLERANCE), their_metric
+        ours = rm.evaluate(names[source], metrics=own_metric, **options)[own_metric]
+        defined = ~np.isnan(ours) & ~np.isnan(result[name])
+        assert defined.any()
+        np.testing.assert_allclose(
+            ours[defined], result[name][defined], atol=TOLERANCE, err_msg=own_metric
+        )

@@ -27,21 +27,23 @@ def test_ties(case: Dense) -> None:
     _compare(case.users, items, case.train, case.truth)
 
 
-def _compare(users: np.ndarray, items: np.ndarray, seen: np.ndarray, truth: np.ndarray) -> None:
+def _compare(
+    users: np.ndarray, items: np.ndarray, train_items: np.ndarray, truth: np.ndarray
+) -> None:
     from implicit.als import AlternatingLeastSquares
     from implicit.evaluation import ranking_metrics_at_k
 
     model = AlternatingLeastSquares(factors=users.shape[1], num_threads=1)
     model.user_factors = users.astype(np.float32)
     model.item_factors = items.astype(np.float32)
-    train = sp.csr_matrix(seen.astype(np.float32))
+    train = sp.csr_matrix(train_items.astype(np.float32))
     test = sp.csr_matrix(truth.astype(np.float32))
-    scores = -np.sort(-np.where(seen, -np.inf, users @ items.T))
-    found = {}
+    scores = -np.sort(-np.where(train_items, -np.inf, users @ items.T))
+    library_values = {}
     for k in CUTOFFS:
         last, next_one = scores[:, k - 1], scores[:, k]
         if ((last == next_one) & np.isfinite(last)).any():
             continue
         means = ranking_metrics_at_k(model, train, test, K=k, show_progress=False, num_threads=1)
-        found |= {f"{name}@{k}": (None, mean) for name, mean in means.items()}
-    check("implicit", rm.Factors(users, items), test, found, train=train)
+        library_values |= {f"{name}@{k}": (None, mean) for name, mean in means.items()}
+    check("implicit", rm.Factors(users, items), test, library_values, train=train)

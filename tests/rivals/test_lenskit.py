@@ -21,19 +21,24 @@ def test_lenskit(case: Case) -> None:
     from lenskit import metrics
     from lenskit.data import ItemList
 
-    found = {}
+    library_values = {}
     for name, options in NAMES:
         for k in (*CUTOFFS, None):
             metric = getattr(metrics, name)(n=k, **options)
             values = {}
-            for user, listed in case.lists.items():
-                items, scores = zip(*listed.items(), strict=True)
+            for user, scored_items in case.lists.items():
+                items, scores = zip(*scored_items.items(), strict=True)
                 recommended = ItemList(item_ids=items, scores=scores, ordered=True)
                 of_user = case.truth.get(user, {})
                 ratings = np.array(list(of_user.values()), float)
                 truth = ItemList(item_ids=list(of_user), rating=ratings)
                 values[user] = metric.measure_list(recommended, truth)
             gain = "(gain=rating)" if options else ""
-            found[name + gain + (f"@{k}" if k else "")] = (values, None)
+            library_values[name + gain + (f"@{k}" if k else "")] = (values, None)
     year = importlib.metadata.version("lenskit").partition(".")[0]
-    check("lenskit_2025" if year == "2025" else "lenskit", rm.Lists(case.lists), case.truth, found)
+    check(
+        "lenskit_2025" if year == "2025" else "lenskit",
+        rm.Lists(case.lists),
+        case.truth,
+        library_values,
+    )

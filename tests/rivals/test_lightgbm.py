@@ -13,10 +13,10 @@ LINEAR = {"label_gain": ",".join(map(str, range(8)))}
 
 @pytest.mark.parametrize("case", queries(), ids=str)
 def test_lightgbm(case: Queries) -> None:
-    found = {name: (None, mean) for name, mean in values(case, ["ndcg", "map"]).items()}
+    library_values = {name: (None, mean) for name, mean in values(case, ["ndcg", "map"]).items()}
     for name, mean in values(case, ["ndcg"], **LINEAR).items():
-        found[name.replace("ndcg", "ndcg(label_gain=label)")] = (None, mean)
-    check("lightgbm", rm.Pairs.of(case.label, case.score, case.query), None, found)
+        library_values[name.replace("ndcg", "ndcg(label_gain=label)")] = (None, mean)
+    check("lightgbm", rm.Pairs.of(case.label, case.score, case.query), None, library_values)
 
 
 def values(case: Queries, metrics: list[str], **parameters: object) -> dict[str, float]:

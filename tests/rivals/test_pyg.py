@@ -33,10 +33,10 @@ def test_pyg(case: Case) -> None:
         return float(metric.compute())
 
     users = sorted(case.lists)
-    found = {}
+    library_values = {}
     for name, weighted in [(name, False) for name in NAMES] + [(name, True) for name in WEIGHTED]:
         for k in CUTOFFS:
             values = {user: compute(name, k, [user], weighted) for user in case.truth}
             label = f"LinkPred{name}{'(weighted=True)' if weighted else ''}@{k}"
-            found[label] = (values, compute(name, k, users, weighted))
-    check("pyg", rm.Lists(case.lists), case.truth, found, tolerance=1e-6)
+            library_values[label] = (values, compute(name, k, users, weighted))
+    check("pyg", rm.Lists(case.lists), case.truth, library_values, tolerance=1e-6)

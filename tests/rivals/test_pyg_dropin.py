@@ -26,18 +26,18 @@ def batch(generator: np.random.Generator) -> tuple[Any, Any, Any]:
         lists[np.arange(length)[None, :] >= ends] = -1
     edges = generator.random((n, N_ITEMS)) < generator.choice([0.1, 0.4])
     edges[np.arange(n), generator.integers(0, N_ITEMS, n)] = True
-    found = np.stack(np.nonzero(edges))
-    weights = generator.integers(1, 9, found.shape[1]) / 4
+    pairs_of_nodes = np.stack(np.nonzero(edges))
+    weights = generator.integers(1, 9, pairs_of_nodes.shape[1]) / 4
     if generator.random() < 0.2:
         weights = weights - 0.5
-    first = np.unique(found[0], return_index=True)[1]
+    first = np.unique(pairs_of_nodes[0], return_index=True)[1]
     weights[first] = 1.0
     if generator.random() < 0.3:  # repeated edges
-        again = generator.integers(0, found.shape[1], 3)
-        order = generator.permutation(found.shape[1] + 3)
-        found = np.append(found, found[:, again], axis=1)[:, order]
-        weights = np.append(weights, weights[again])[order]
-    edge_index = torch.tensor(found)
+        repeated = generator.integers(0, pairs_of_nodes.shape[1], 3)
+        order = generator.permutation(pairs_of_nodes.shape[1] + 3)
+        pairs_of_nodes = np.append(pairs_of_nodes, pairs_of_nodes[:, repeated], axis=1)[:, order]
+        weights = np.append(weights, weights[repeated])[order]
+    edge_index = torch.tensor(pairs_of_nodes)
     return torch.tensor(lists), edge_index, torch.tensor(weights, dtype=torch.float32)
 
 
@@ -45,7 +45,7 @@ def collection(library: Any, generator: np.random.Generator, padded: bool) -> An
     import torch
 
     k = [int(k) for k in generator.integers(1, 12, 2)]
-    metrics = [getattr(library, f"LinkPred{name}")(one) for name in NAMES for one in {*k}]
+    metrics = [getattr(library, f"LinkPred{name}")(cutoff) for name in NAMES for cutoff in {*k}]
     metrics += [library.LinkPredRecall(k[0], weighted=True), library.LinkPredNDCG(k[1], True)]
     if not padded:  # with -1, the drop-in raises an error or ignores the place
         metrics += [library.LinkPredCoverage(k[0], N_ITEMS), library.LinkPredPersonalization(k[0])]
@@ -67,13 +67,13 @@ def test_same_numbers(part: int) -> None:
         width = min(lists.shape[1] for lists, _, _ in batches)
         batches = [(lists[:, :width], edges, weights) for lists, edges, weights in batches]
         padded = any((lists < 0).any() for lists, _, _ in batches)
-        found = []
+        results = []
         for library in (ours, theirs):
             metrics = collection(library, np.random.default_rng(number), padded)
-            for one in batches:
-                metrics.update(*one)
-            found.append({name: float(value) for name, value in metrics.compute().items()})
-        assert_same(*found, number, tolerance=2e-6)
+            for arguments in batches:
+                metrics.update(*arguments)
+            results.append({name: float(value) for name, value in metrics.compute().items()})
+        assert_same(*results, number, tolerance=2e-6)
 
 
 def test_single_metrics_use_weights_if_weighted() -> None:
@@ -82,10 +82,10 @@ def test_single_metrics_use_weights_if_weighted() -> None:
     _, generator = next(numbers(0))
     lists, edges, weights = batch(generator)
     for name, options in (("NDCG", {"weighted": True}), ("NDCG", {}), ("Recall", {})):
-        found = []
+        results = []
         for library in (ours, theirs):
             metric = getattr(library, f"LinkPred{name}")(3, **options)
             metric.update(lists, edges, weights)
             assert repr(metric) == repr(getattr(theirs, f"LinkPred{name}")(3, **options))
-            found.append(float(metric.compute()))
-        assert found[0] == pytest.approx(found[1], abs=1e-6)
+            results.append(float(metric.compute()))
+        assert results[0] == pytest.approx(results[1], abs=1e-6)

@@ -19,12 +19,12 @@ def test_pytrec_eval(case: Case) -> None:
     values = pytrec_eval.RelevanceEvaluator(case.truth, MEASURES).evaluate(case.lists)
     names = sorted({name for of_user in values.values() for name in of_user})
     assert len(names) == 5 * len(CUTOFFS) + 8
-    per_user = {name: {user: found[name] for user, found in values.items()} for name in names}
-    found = {
+    per_user = {name: {user: measures[name] for user, measures in values.items()} for name in names}
+    library_values = {
         name: (column, pytrec_eval.compute_aggregated_measure(name, list(column.values())))
         for name, column in per_user.items()
     }
-    check("trec_eval", rm.Lists(case.lists), case.truth, found)
+    check("trec_eval", rm.Lists(case.lists), case.truth, library_values)
 
 
 @pytest.mark.parametrize("case", cases(), ids=str)
@@ -33,10 +33,15 @@ def test_ties(case: Case) -> None:
     import pytrec_eval
 
     lists = {
-        user: {item: round(score, 1) + 1e-10 * at for at, (item, score) in enumerate(of.items())}
+        user: {
+            item: round(score, 1) + 1e-10 * position
+            for position, (item, score) in enumerate(of.items())
+        }
         for user, of in case.lists.items()
     }
     values = pytrec_eval.RelevanceEvaluator(case.truth, MEASURES).evaluate(lists)
     names = sorted({name for of_user in values.values() for name in of_user})
-    found = {name: ({user: of[name] for user, of in values.items()}, None) for name in names}
-    check("trec_eval", rm.Lists(lists), case.truth, found)
+    library_values = {
+        name: ({user: of[name] for user, of in values.items()}, None) for name in names
+    }
+    check("trec_eval", rm.Lists(lists), case.truth, library_values)

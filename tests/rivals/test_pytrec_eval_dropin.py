@@ -20,9 +20,9 @@ def case(generator: np.random.Generator) -> tuple[dict, dict, dict]:
         documents = [d for d in DOCUMENTS if generator.random() < generator.choice([0.1, 0.5])]
         if generator.random() < 0.9:
             qrels[query] = {d: int(generator.choice([-1, 0, 1, 2, 3])) for d in documents}
-        listed = generator.permutation(DOCUMENTS)[: generator.integers(0, 24)].tolist()
+        listed_documents = generator.permutation(DOCUMENTS)[: generator.integers(0, 24)].tolist()
         if generator.random() < 0.9:
-            run[query] = {d: float(generator.integers(0, 12)) / 4 for d in listed}
+            run[query] = {d: float(generator.integers(0, 12)) / 4 for d in listed_documents}
     options = {
         "relevance_level": int(generator.choice([1, 1, 2])),
         "judged_docs_only_flag": bool(generator.random() < 0.3),
@@ -34,16 +34,19 @@ def case(generator: np.random.Generator) -> tuple[dict, dict, dict]:
 def test_same_numbers(part: int) -> None:
     import pytrec_eval as theirs
 
-    asked = ours.supported_measures | {"P.3,7", "ndcg_cut_4", "recall.2", "relative_P.6"}
+    measures = ours.supported_measures | {"P.3,7", "ndcg_cut_4", "recall.2", "relative_P.6"}
     for number, generator in numbers(part):
         if number % 4:
             continue
         qrels, run, options = case(generator)
-        expected = theirs.RelevanceEvaluator(qrels, asked, **options).evaluate(run)
-        found = ours.RelevanceEvaluator(qrels, asked, **options).evaluate(run)
-        assert_same(found, expected, number)
+        expected = theirs.RelevanceEvaluator(qrels, measures, **options).evaluate(run)
+        result = ours.RelevanceEvaluator(qrels, measures, **options).evaluate(run)
+        assert_same(result, expected, number)
         for measure in ("map", "gm_map", "num_ret"):
-            columns = ([of[measure] for of in every.values()] for every in (found, expected))
+            columns = (
+                [of[measure] for of in values_by_query.values()]
+                for values_by_query in (result, expected)
+            )
             totals = [
                 library.compute_aggregated_measure(measure, column) if column else 0.0
                 for library, column in zip((ours, theirs), columns, strict=True)

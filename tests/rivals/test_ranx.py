@@ -18,5 +18,5 @@ def test_ranx(case: Case) -> None:
 
     run = Run(case.lists)
     means = evaluate(Qrels(case.truth), run, METRICS, make_comparable=True)
-    found = {metric: (run.scores[metric], means[metric]) for metric in METRICS}
-    check("ranx", rm.Lists(case.lists), case.truth, found)
+    library_values = {metric: (run.scores[metric], means[metric]) for metric in METRICS}
+    check("ranx", rm.Lists(case.lists), case.truth, library_values)

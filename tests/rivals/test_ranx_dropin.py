@@ -57,13 +57,13 @@ def test_same_numbers(part: int) -> None:
         their_run = theirs.Run(run)
         expected = theirs.evaluate(theirs.Qrels(qrels), their_run, METRICS, **options)
         our_run = ours.Run(run)
-        made = ours.Qrels(qrels), our_run
+        our_data = ours.Qrels(qrels), our_run
         if number % 2:
-            made = ours.Qrels(frame(qrels)), ours.Run(frame(run))
-        found = ours.evaluate(*made, METRICS, **options)
-        plain = {name: np.asarray(each).tolist() if not isinstance(each, dict) else each
-                 for name, each in expected.items()}  # fmt: skip
-        assert_same(found, plain, number)
+            our_data = ours.Qrels(frame(qrels)), ours.Run(frame(run))
+        result = ours.evaluate(*our_data, METRICS, **options)
+        plain = {name: np.asarray(values).tolist() if not isinstance(values, dict) else values
+                 for name, values in expected.items()}  # fmt: skip
+        assert_same(result, plain, number)
         if not number % 2:
             assert_same(our_run.mean_scores, their_run.mean_scores, number)
             assert_same(dict(our_run.scores), {m: dict(of) for m, of in their_run.scores.items()},

@@ -22,7 +22,7 @@ def test_recometrics(case: Dense, values: tuple[int, ...] | None) -> None:
     train, test = sp.csr_matrix(case.train.astype(float)), sp.csr_matrix(case.truth)
     if values is not None:
         test.data[:] = np.resize(values, test.nnz)
-    found = {}
+    library_values = {}
     for k in CUTOFFS:
         frame = recometrics.calc_reco_metrics(
             train,
@@ -38,6 +38,6 @@ def test_recometrics(case: Dense, values: tuple[int, ...] | None) -> None:
             # Even areas depend on k, since recometrics leaves out users with fewer candidates than
             # k.
             label = name if "@" in name else f"{name}@{k}"
-            found[label] = (column.to_dict(), None)
-    assert len(found) == 10 * len(CUTOFFS)
-    check("recometrics", rm.Factors(case.users, case.items), test, found, train=train)
+            library_values[label] = (column.to_dict(), None)
+    assert len(library_values) == 10 * len(CUTOFFS)
+    check("recometrics", rm.Factors(case.users, case.items), test, library_values, train=train)

@@ -44,17 +44,17 @@ def test_same_numbers_of_rankings(part: int) -> None:
         truth, predictions = case(generator)
         name = NAMES[number // N_USERS % len(NAMES)]
         k = int(generator.integers(1, 12))
-        given: dict[str, Any] = {"k": k}
+        arguments: dict[str, Any] = {"k": k}
         if number % 30 == 0:
-            given |= {"relevancy_method": "by_threshold", "threshold": max(1, k - 2)}
+            arguments |= {"relevancy_method": "by_threshold", "threshold": max(1, k - 2)}
         if number % 30 == 10:
-            given |= {"relevancy_method": None, "k": 20}
+            arguments |= {"relevancy_method": None, "k": 20}
         if name == "ndcg_at_k":
-            given["score_type"] = str(generator.choice(["binary", "raw", "exp"]))
-            given["discfun_type"] = str(generator.choice(["loge", "log2"]))
-        expected = getattr(theirs, name)(truth.copy(), predictions.copy(), **given)
-        found = getattr(ours, name)(truth, predictions, **given)
-        assert_same(found, expected, (number, name, given))
+            arguments["score_type"] = str(generator.choice(["binary", "raw", "exp"]))
+            arguments["discfun_type"] = str(generator.choice(["loge", "log2"]))
+        expected = getattr(theirs, name)(truth.copy(), predictions.copy(), **arguments)
+        result = getattr(ours, name)(truth, predictions, **arguments)
+        assert_same(result, expected, (number, name, arguments))
 
 
 @in_parts
@@ -73,11 +73,11 @@ def test_same_numbers_of_ratings(part: int) -> None:
         if number % 3 == 0:
             score = np.round(score, 1)
         truth = frame.assign(rating=rating.astype(float))
-        kept = generator.permutation(n)[: max(3, n - 2)]
-        predictions = frame.assign(prediction=np.clip(score, 0.01, None)).iloc[kept]
+        rows = generator.permutation(n)[: max(3, n - 2)]
+        predictions = frame.assign(prediction=np.clip(score, 0.01, None)).iloc[rows]
         names = ["auc", "logloss"] if label else ["rmse", "mae", "rsquared", "exp_var"]
         for name in names:
-            if label and truth.rating.iloc[kept].nunique() < 2:
+            if label and truth.rating.iloc[rows].nunique() < 2:
                 continue
             if label:
                 predictions = predictions.assign(prediction=predictions.prediction.clip(upper=0.99))

@@ -22,10 +22,10 @@ def test_recpack(case: Case) -> None:
             predicted[row, ITEMS.index(item)] = score
         for item in case.truth.get(user, {}):
             true[row, ITEMS.index(item)] = 1
-    found = {}
+    library_values = {}
     for name in NAMES:
         for k in CUTOFFS:
             metric = getattr(metrics, name)(k)
             metric.calculate(true.tocsr(), predicted.tocsr())
-            found[f"{name}@{k}"] = (None, metric.value)
-    check("recpack", rm.Lists(case.lists), case.truth, found)
+            library_values[f"{name}@{k}"] = (None, metric.value)
+    check("recpack", rm.Lists(case.lists), case.truth, library_values)

@@ -40,12 +40,12 @@ def test_rectools(case: Case) -> None:
     )
     pairs = [(user, item) for user, items in case.truth.items() for item in items]
     truth = pd.DataFrame(pairs, columns=["user_id", "item_id"])
-    found = {}
+    library_values = {}
     for name, options in OPTIONS.items():
         kind = name.partition("(")[0]
-        given = [lists, truth, ITEMS] if kind in ("Accuracy", "MCC") else [lists, truth]
+        arguments = [lists, truth, ITEMS] if kind in ("Accuracy", "MCC") else [lists, truth]
         for k in CUTOFFS:
             metric = getattr(metrics, kind)(k, **options)
-            values = metric.calc_per_user(*given).to_dict()
-            found[f"{name}@{k}"] = (values, metric.calc(*given))
-    check("rectools", rm.Lists(lists), truth, found, catalogue=ITEMS)
+            values = metric.calc_per_user(*arguments).to_dict()
+            library_values[f"{name}@{k}"] = (values, metric.calc(*arguments))
+    check("rectools", rm.Lists(lists), truth, library_values, catalogue=ITEMS)

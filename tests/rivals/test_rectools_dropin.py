@@ -41,9 +41,9 @@ def test_same_numbers(part: int) -> None:
             continue
         k = [int(k) for k in generator.integers(1, 15, 2)]
         metrics = {
-            f"{name}@{one}": getattr(library, name)(k=one)
+            f"{name}@{cutoff}": getattr(library, name)(k=cutoff)
             for name in ("Precision", "Recall", "HitRate", "F1Beta", "MAP", "NDCG", "MRR")
-            for one in k
+            for cutoff in k
         }
         metrics |= {f"{name}@{k[0]}": getattr(library, name)(k=k[0])
                     for name in ("Accuracy", "MCC", "MeanInvUserFreq", "AvgRecPopularity",

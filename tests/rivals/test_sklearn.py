@@ -18,12 +18,12 @@ def test_sklearn(case: Dense, ties: bool) -> None:
 
     scores = np.round(case.scores / 500) if ties else case.scores
     users = range(len(scores))
-    found = {}
+    library_values = {}
     for name in ("ndcg_score", "dcg_score"):
         for k in CUTOFFS:
             score = getattr(metrics, name)
             values = {u: score(case.truth[[u]], scores[[u]], k=k) for u in users}
-            found[f"{name}@{k}"] = (values, score(case.truth, scores, k=k))
+            library_values[f"{name}@{k}"] = (values, score(case.truth, scores, k=k))
     relevant = case.truth > 0
     for name in WHOLE:
         score = getattr(metrics, name)
@@ -33,8 +33,8 @@ def test_sklearn(case: Dense, ties: bool) -> None:
             for u in users
             if name != "roc_auc_score" or 0 < relevant[u].sum() < relevant.shape[1]
         }
-        found[name] = (values, None)
-    check("sklearn", rm.Scores(scores), case.truth, found)
+        library_values[name] = (values, None)
+    check("sklearn", rm.Scores(scores), case.truth, library_values)
 
 
 @pytest.mark.parametrize("case", dense_cases(), ids=str)
@@ -45,18 +45,20 @@ def test_negative_labels(case: Dense) -> None:
     scores, odd = np.round(case.scores / 500), np.arange(case.truth.shape[1]) % 2 == 1
     users = range(len(scores))
     signed = np.where(odd, -case.truth, case.truth)
-    found = {}
+    library_values = {}
     for k in CUTOFFS:
         of_users = {u: metrics.dcg_score(signed[[u]], scores[[u]], k=k) for u in users}
-        found[f"dcg_score@{k}"] = (of_users, metrics.dcg_score(signed, scores, k=k))
-    check("sklearn", rm.Scores(scores), signed, found)
+        library_values[f"dcg_score@{k}"] = (of_users, metrics.dcg_score(signed, scores, k=k))
+    check("sklearn", rm.Scores(scores), signed, library_values)
 
     label = np.where(case.truth > 0, 1, -1)
-    both = [u for u in users if 0 < (label[u] > 0).sum() < label.shape[1]]
-    found = {
-        name: ({u: getattr(metrics, name)(label[u], scores[u]) for u in both}, None)
+    users_with_both = [u for u in users if 0 < (label[u] > 0).sum() < label.shape[1]]
+    library_values = {
+        name: ({u: getattr(metrics, name)(label[u], scores[u]) for u in users_with_both}, None)
         for name in ("roc_auc_score", "average_precision_score")
     }
-    given = np.where(np.isin(users, both)[:, np.newaxis], label, 0)
-    found["average_precision_score"][0].update({u: 0.0 for u in users if u not in both})
-    check("sklearn", rm.Scores(scores), given, found)
+    labels_of_both = np.where(np.isin(users, users_with_both)[:, np.newaxis], label, 0)
+    library_values["average_precision_score"][0].update(
+        {u: 0.0 for u in users if u not in users_with_both}
+    )
+    check("sklearn", rm.Scores(scores), labels_of_both, library_values)

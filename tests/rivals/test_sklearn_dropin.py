@@ -49,6 +49,6 @@ def test_same_numbers(part: int) -> None:
             calls.append(("label_ranking_average_precision_score", sp.csr_matrix(labels), weights))
         elif number % 5 == 1 and gains.shape[1] > 2:
             calls.append(("label_ranking_average_precision_score", labels, weights))
-        for name, truth, given in calls:
-            expected = getattr(theirs, name)(truth, scores, **given)
-            assert_same(getattr(ours, name)(truth, scores, **given), expected, (number, name))
+        for name, truth, arguments in calls:
+            expected = getattr(theirs, name)(truth, scores, **arguments)
+            assert_same(getattr(ours, name)(truth, scores, **arguments), expected, (number, name))

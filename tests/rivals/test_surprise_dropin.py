@@ -26,8 +26,8 @@ def test_same_numbers(part: int) -> None:
         predictions = [Prediction(*row, {}) for row in zip(*columns, strict=True)]
         for name in NAMES:
             expected = outcome(getattr(accuracy, name), predictions, verbose=False)
-            found = outcome(getattr(ours, name), predictions, verbose=False)
-            assert_same(found, expected, (number, name))
+            result = outcome(getattr(ours, name), predictions, verbose=False)
+            assert_same(result, expected, (number, name))
 
 
 def test_same_printed_text(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ def test_torchmetrics(case: Case) -> None:
     grades = torch.tensor(
         [case.truth[user].get(item, 0) for user in users for item in case.lists[user]]
     )
-    found = {}
+    library_values = {}
     for name in NAMES:
         target = grades if name == "NormalizedDCG" else grades > 0
         for k in (*CUTOFFS, None):
@@ -30,11 +30,13 @@ def test_torchmetrics(case: Case) -> None:
             mean = metric(scores, target, indexes=index).item()
             values = {}
             for row, user in enumerate(users):
-                chosen = index == row
+                rows_of_query = index == row
                 metric.reset()
-                values[user] = metric(scores[chosen], target[chosen], indexes=index[chosen]).item()
-            found[f"Retrieval{name}" + (f"@{k}" if k else "")] = (values, mean)
-    check("torchmetrics", rm.Lists(case.lists), case.truth, found, tolerance=1e-6)
+                values[user] = metric(
+                    scores[rows_of_query], target[rows_of_query], indexes=index[rows_of_query]
+                ).item()
+            library_values[f"Retrieval{name}" + (f"@{k}" if k else "")] = (values, mean)
+    check("torchmetrics", rm.Lists(case.lists), case.truth, library_values, tolerance=1e-6)
 
 
 @pytest.mark.parametrize("case", cases(all_have_truth=True), ids=str)
@@ -48,7 +50,7 @@ def test_ties(case: Case) -> None:
         for user, of in case.lists.items()
         if user in case.truth
     }
-    found = {}
+    library_values = {}
     for name, places in (("AUROC", [None]), ("NormalizedDCG", [*CUTOFFS, None])):
         for k in places:
             metric, values = getattr(retrieval, f"Retrieval{name}")(top_k=k), {}
@@ -58,5 +60,5 @@ def test_ties(case: Case) -> None:
                 scores, index = torch.tensor([*of.values()]), torch.zeros(len(of), dtype=int)
                 metric.reset()
                 values[user] = metric(scores, target, indexes=index).item()
-            found[f"Retrieval{name}" + (f"@{k}" if k else "")] = (values, None)
-    check("torchmetrics", rm.Lists(lists), case.truth, found, tolerance=1e-6)
+            library_values[f"Retrieval{name}" + (f"@{k}" if k else "")] = (values, None)
+    check("torchmetrics", rm.Lists(lists), case.truth, library_values, tolerance=1e-6)

@@ -37,17 +37,17 @@ def test_same_numbers_of_functions(part: int) -> None:
     for number, generator in numbers(part):
         name = FUNCTIONS[number % len(FUNCTIONS)]
         preds, target, _ = case(generator, graded=name == "normalized_dcg")
-        given: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         if name != "r_precision":
-            given["top_k"] = None if number % 4 == 0 else int(generator.integers(1, 30))
+            arguments["top_k"] = None if number % 4 == 0 else int(generator.integers(1, 30))
         if name == "precision":
-            given["adaptive_k"] = bool(number % 2)
+            arguments["adaptive_k"] = bool(number % 2)
         tensors = torch.tensor(preds), torch.tensor(target)
-        expected = getattr(theirs, f"retrieval_{name}")(*tensors, **given)
-        found = getattr(ours, f"retrieval_{name}")(*tensors, **given)
-        assert found.dtype == expected.dtype
-        assert found.shape == expected.shape
-        assert_same(float(found), float(expected), (number, name), tolerance=1e-6)
+        expected = getattr(theirs, f"retrieval_{name}")(*tensors, **arguments)
+        result = getattr(ours, f"retrieval_{name}")(*tensors, **arguments)
+        assert result.dtype == expected.dtype
+        assert result.shape == expected.shape
+        assert_same(float(result), float(expected), (number, name), tolerance=1e-6)
 
 
 @in_parts
@@ -67,8 +67,8 @@ def test_areas_with_ties(part: int) -> None:
 
 def in_halves(metric: Any, tensors: list[Any]) -> float:
     half = max(len(tensors[0]) // 2, 1)
-    for some in (slice(0, half), slice(half, None)):
-        preds, target, indexes = (tensor[some] for tensor in tensors)
+    for rows in (slice(0, half), slice(half, None)):
+        preds, target, indexes = (tensor[rows] for tensor in tensors)
         if len(preds):
             metric.update(preds, target, indexes=indexes)
     return float(metric.compute())
@@ -84,19 +84,19 @@ def test_same_numbers_of_classes(part: int) -> None:
         if number % 10:
             continue
         name = CLASSES[number // 10 % len(CLASSES)]
-        given: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "empty_target_action": str(generator.choice(["neg", "pos", "skip", "error"])),
             "aggregation": str(generator.choice(["mean", "median", "min", "max"])),
             "ignore_index": 0 if name == "NormalizedDCG" and number % 4 == 0 else None,
         }
         if name != "RPrecision":
-            given["top_k"] = None if number % 4 == 0 else int(generator.integers(1, 12))
+            arguments["top_k"] = None if number % 4 == 0 else int(generator.integers(1, 12))
         if name == "Precision":
-            given["adaptive_k"] = bool(generator.integers(2))
+            arguments["adaptive_k"] = bool(generator.integers(2))
         preds, target, indexes = case(generator, graded=name == "NormalizedDCG", n_queries=10)
-        tensors = [torch.tensor(one) for one in (preds, target, indexes)]
+        tensors = [torch.tensor(array) for array in (preds, target, indexes)]
         outcomes = [
-            outcome(in_halves, getattr(library, f"Retrieval{name}")(**given), tensors)
+            outcome(in_halves, getattr(library, f"Retrieval{name}")(**arguments), tensors)
             for library in (theirs, ours)
         ]
-        assert_same(outcomes[1], outcomes[0], (number, name, given), tolerance=1e-6)
+        assert_same(outcomes[1], outcomes[0], (number, name, arguments), tolerance=1e-6)

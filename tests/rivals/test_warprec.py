@@ -30,19 +30,23 @@ def test_warprec(case: Dense) -> None:
     features = np.random.default_rng([2028, case.number]).random((N_ITEMS, 5)) < 0.4
     metrics = [*RANKED, *WEIGHTED, *WHOLE]
     printed = values(case.scores, truth, train, [*metrics, *OF_LISTS], features.astype(float))
-    found = {without_cutoff(name): value for name, value in printed.items()}
-    evaluated = np.flatnonzero(truth.any(axis=1))
-    if not len(evaluated):
+    library_values = {without_cutoff(name): value for name, value in printed.items()}
+    evaluated_users = np.flatnonzero(truth.any(axis=1))
+    if not len(evaluated_users):
         return
     catalogue = rm.Catalogue(N_ITEMS, categories=features)
-    of_lists = {name: found.pop(name) for name in list(found) if name.startswith(tuple(OF_LISTS))}
-    given: dict[str, Any] = {"train": train, "catalogue": catalogue, "tolerance": TOLERANCE}
-    check("warprec", rm.Scores(case.scores), truth, found, **given)
+    of_lists = {
+        name: library_values.pop(name)
+        for name in list(library_values)
+        if name.startswith(tuple(OF_LISTS))
+    }
+    options: dict[str, Any] = {"train": train, "catalogue": catalogue, "tolerance": TOLERANCE}
+    check("warprec", rm.Scores(case.scores), truth, library_values, **options)
     # WarpRec only makes lists for users with a row in test.
     scores = np.full_like(case.scores, -np.inf)
-    scores[evaluated] = case.scores[evaluated]
+    scores[evaluated_users] = case.scores[evaluated_users]
     means = {name: (None, mean) for name, (_, mean) in of_lists.items()}
-    check("warprec", rm.Scores(scores), truth, means, **given)
+    check("warprec", rm.Scores(scores), truth, means, **options)
 
 
 @pytest.mark.parametrize("case", dense_cases()[:10], ids=str)
@@ -54,13 +58,13 @@ def test_errors_of_warprec(case: Dense) -> None:
         {"user": user, "item": item, "rating": truth[user, item], "score": scores[user, item]}
     )
     printed = values(scores, truth, train, ERRORS)
-    found = {without_cutoff(name): value for name, value in printed.items()}
+    library_values = {without_cutoff(name): value for name, value in printed.items()}
     pairs = rm.Pairs(frame, rating="rating", score="score")
-    check("warprec", pairs, None, found, tolerance=TOLERANCE * 10)
+    check("warprec", pairs, None, library_values, tolerance=TOLERANCE * 10)
 
 
 def without_cutoff(name: str) -> str:
-    """Return the name without its cut-off if the metric ignores the cut-off."""
+    """Remove the cut-off from the name of a metric that ignores it."""
     metric = name.partition("@")[0]
     return metric if metric in (*WHOLE, *ERRORS) else name
 
@@ -87,9 +91,9 @@ def values(
     from warprec.evaluation.evaluator import Evaluator
     from warprec.evaluation.propensity import build_propensity
 
-    given = torch.tensor(scores, dtype=torch.float32)
+    score_tensor = torch.tensor(scores, dtype=torch.float32)
     model: Any = types.SimpleNamespace(
-        eval=lambda: None, predict=lambda user_indices, **_: given[user_indices].clone()
+        eval=lambda: None, predict=lambda user_indices, **_: score_tensor[user_indices].clone()
     )
     history = csr_matrix(train.astype(np.float32))
     loader: Any = DataLoader(
@@ -105,12 +109,12 @@ def values(
         feature_lookup=lookup, propensity=build_propensity(train.sum(axis=0)),
     )  # fmt: skip
     evaluator.evaluate(model, loader, "full", dataset)
-    found: dict[str, tuple[Mapping[Any, float] | None, float | None]] = {}
+    library_values: dict[str, tuple[Mapping[Any, float] | None, float | None]] = {}
     for k, results in evaluator.compute_results().items():
         for name, value in results.items():
             if isinstance(value, torch.Tensor):
                 mean = value.nanmean().item()
-                found[f"{name}@{k}"] = (dict(enumerate(value.tolist())), mean)
+                library_values[f"{name}@{k}"] = (dict(enumerate(value.tolist())), mean)
             else:
-                found[f"{name}@{k}"] = (None, value)
-    return found
+                library_values[f"{name}@{k}"] = (None, value)
+    return library_values

@@ -17,10 +17,10 @@ def test_xgboost(case: Queries) -> None:
     for name, mean in linear.items():
         of_grades[name.replace("ndcg", "ndcg(ndcg_exp_gain=False)")] = mean
     relevant = (case.label > 0).astype(int)
-    asked = [*names("map"), "pre", *(f"pre@{k}" for k in CUTOFFS)]
-    of_relevant = values(case, relevant, "rank:map", asked)
-    for label, found in ((case.label, of_grades), (relevant, of_relevant)):
-        means = {name: (None, mean) for name, mean in found.items()}
+    measures = [*names("map"), "pre", *(f"pre@{k}" for k in CUTOFFS)]
+    of_relevant = values(case, relevant, "rank:map", measures)
+    for label, printed in ((case.label, of_grades), (relevant, of_relevant)):
+        means = {name: (None, mean) for name, mean in printed.items()}
         check("xgboost", rm.Pairs.of(label, case.score, case.query), None, means)
 
 
@@ -30,12 +30,12 @@ def test_negative_labels(case: Queries) -> None:
     unseen = (case.label == 0) & np.isin(case.query, case.query[case.label > 0])
     label = np.where(unseen & (np.arange(len(unseen)) % 2 == 0), -1 / 16, case.label)
     linear = values(case, label, "rank:ndcg", ["ndcg", "ndcg@5"], ndcg_exp_gain=False)
-    found = {
+    library_values = {
         name.replace("ndcg", "ndcg(ndcg_exp_gain=False)"): (None, mean)
         for name, mean in linear.items()
     }
     source = rm.Pairs.of(label, case.score, case.query)
-    check("xgboost", source, None, found, tolerance=1e-6)
+    check("xgboost", source, None, library_values, tolerance=1e-6)
 
 
 def names(metric: str) -> list[str]:
@@ -43,14 +43,14 @@ def names(metric: str) -> list[str]:
 
 
 def values(
-    case: Queries, label: np.ndarray, objective: str, asked: list[str], **parameters: object
+    case: Queries, label: np.ndarray, objective: str, measures: list[str], **parameters: object
 ) -> dict[str, float]:
     """Let XGBoost evaluate scores, passed as initial scores to a model without trees."""
     import xgboost
 
     data = xgboost.DMatrix(np.zeros((len(label), 1)), label=label, base_margin=case.score)
     data.set_group(case.sizes)
-    settings = {"objective": objective, "eval_metric": asked, "nthread": 1, **parameters}
+    settings = {"objective": objective, "eval_metric": measures, "nthread": 1, **parameters}
     printed = xgboost.train(settings, data, num_boost_round=0).eval(data, name="case")
     pairs = (part.rsplit(":", 1) for part in printed.split("\t")[1:])
     return {name.removeprefix("case-"): float(value) for name, value in pairs}

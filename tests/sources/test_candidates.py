@@ -37,12 +37,12 @@ def source(kind, scores, **ids):
     return rm.Factors(scores, np.eye(scores.shape[1]), **ids)
 
 
-def warns(result):
+def has_warning(result):
     """Return whether a result warns about its inputs."""
-    return any("warning" in described for described in result.inputs.values())
+    return any("warning" in text for text in result.inputs.values())
 
 
-def same(left, right, users=slice(None)):
+def assert_same(left, right, users=slice(None)):
     for name in left.values:
         np.testing.assert_array_equal(left[name], right[name][users], err_msg=name)
 
@@ -57,9 +57,9 @@ def problems(draw):
     test = np.where(kind < 0.3, rng.integers(0, 3, kind.shape), np.nan)
     test[0, 0] = 1
     train = rng.random(scores.shape) < 0.2
-    chosen = rng.random(scores.shape) < draw(st.sampled_from([0.3, 0.8, 1.0]))
-    chosen[0, 0], train[0, 0] = True, False
-    return scores, stored(test), sp.csr_array(train * 1.0), chosen
+    is_candidate = rng.random(scores.shape) < draw(st.sampled_from([0.3, 0.8, 1.0]))
+    is_candidate[0, 0], train[0, 0] = True, False
+    return scores, stored(test), sp.csr_array(train * 1.0), is_candidate
 
 
 def stored(values):
@@ -70,26 +70,26 @@ def stored(values):
 @given(kind=st.sampled_from(KINDS), ties=st.sampled_from(RULES), problem=problems())
 def test_items_outside_the_candidates_behave_like_masked_items(kind, ties, problem):
     """Whitelists, sets and exclusion agree with scores of -inf, which use other code."""
-    scores, test, train, chosen = problem
+    scores, test, train, is_candidate = problem
     options = {"train": train, "metrics": METRICS, "ties": ties}
-    listed = np.flatnonzero(chosen[0])
+    whitelist = np.flatnonzero(is_candidate[0])
 
     among = source(kind, scores)
-    masked = rm.Scores(np.where(chosen, scores, -np.inf))
-    same(
-        rm.evaluate(among, test, candidates=sp.csr_array(chosen * 1.0), **options),
+    masked = rm.Scores(np.where(is_candidate, scores, -np.inf))
+    assert_same(
+        rm.evaluate(among, test, candidates=sp.csr_array(is_candidate * 1.0), **options),
         rm.evaluate(masked, test, **options),
     )
-    masked = rm.Scores(np.where(chosen[0], scores, -np.inf))
+    masked = rm.Scores(np.where(is_candidate[0], scores, -np.inf))
     expected = rm.evaluate(masked, test, **options)
-    same(rm.evaluate(among, test, candidates=listed, **options), expected)
-    others = np.flatnonzero(~chosen[0])
-    same(rm.evaluate(among, test, exclude=others, **options), expected)
+    assert_same(rm.evaluate(among, test, candidates=whitelist, **options), expected)
+    excluded = np.flatnonzero(~is_candidate[0])
+    assert_same(rm.evaluate(among, test, exclude=excluded, **options), expected)
 
 
 @given(kind=st.sampled_from(KINDS), problem=problems())
 @examples(0.5)
-def test_all_items_as_candidates_change_nothing(kind, problem):
+def test_passing_all_items_as_candidates_changes_nothing(kind, problem):
     scores, test, train, _ = problem
     n_users, n_items = scores.shape
     options = {"train": train, "metrics": METRICS}
@@ -101,29 +101,29 @@ def test_all_items_as_candidates_change_nothing(kind, problem):
         rm.SampledCandidates(n_items, seed=5),
     ):
         result = rm.evaluate(source(kind, scores), test, candidates=candidates, **options)
-        same(result, expected)
+        assert_same(result, expected)
         np.testing.assert_array_equal(result.n_candidates, expected.n_candidates)
         np.testing.assert_array_equal(result.n_excluded, expected.n_excluded)
 
 
 @given(ties=st.sampled_from(RULES), problem=problems(), as_ids=st.booleans())
 def test_lists_of_everything_agree_with_scores(ties, problem, as_ids):
-    scores, test, train, chosen = problem
+    scores, test, train, is_candidate = problem
     n_users, n_items = scores.shape
     names = np.array([f"i{item:02}" for item in range(n_items)])
     users, items = np.divmod(np.arange(scores.size), n_items)
     if as_ids:
         test, train, chosen_sets = (
             rm.Interactions.of(data, user_ids=range(n_users), item_ids=names)
-            for data in (test, train, sp.csr_array(chosen * 1.0))
+            for data in (test, train, sp.csr_array(is_candidate * 1.0))
         )
         among = rm.Scores(scores, user_ids=range(n_users), item_ids=names)
         frame = pl.DataFrame({"user": users, "item": names[items], "score": scores.ravel()})
-        listed, catalogue = names[chosen[0]], names
+        listed, catalogue = names[is_candidate[0]], names
         lists = rm.Lists(frame.sample(fraction=1.0, shuffle=True, seed=1))
     else:
-        among, chosen_sets = rm.Scores(scores), sp.csr_array(chosen * 1.0)
-        listed, catalogue = np.flatnonzero(chosen[0]), n_items
+        among, chosen_sets = rm.Scores(scores), sp.csr_array(is_candidate * 1.0)
+        listed, catalogue = np.flatnonzero(is_candidate[0]), n_items
         order = np.argsort(-scores, axis=1, kind="stable")
         lists = rm.Lists(order)
         if ties != "item":
@@ -144,7 +144,7 @@ def test_lists_of_everything_agree_with_scores(ties, problem, as_ids):
                 rm.evaluate(lists, test, catalogue=catalogue, **limits, **options)
             continue
         result = rm.evaluate(lists, test, catalogue=catalogue, **limits, **options)
-        same(result, expected)
+        assert_same(result, expected)
         np.testing.assert_array_equal(result.n_candidates, expected.n_candidates)
 
 
@@ -152,13 +152,13 @@ def test_lists_of_everything_agree_with_scores(ties, problem, as_ids):
 @examples(0.5)
 def test_pairs_of_everything_agree_with_scores(ties, problem):
     """Pairs of all users and items agree with scores, with relevance in a column or from test."""
-    scores, test, train, chosen = problem
+    scores, test, train, is_candidate = problem
     n_users, n_items = scores.shape
     ids = {"user_ids": range(n_users), "item_ids": range(100, 100 + n_items)}
     truth = test.toarray()
     test, train, sets = (
         rm.Interactions.of(data, **ids)
-        for data in (sp.csr_array(truth), train, sp.csr_array(chosen * 1.0))
+        for data in (sp.csr_array(truth), train, sp.csr_array(is_candidate * 1.0))
     )
     users, items = np.divmod(np.arange(scores.size), n_items)
     rows = {"user": users, "item": items + 100, "score": scores.ravel()}
@@ -167,7 +167,7 @@ def test_pairs_of_everything_agree_with_scores(ties, problem):
     # Turn this rule off: Scores only detects constant scores if one of the items is judged.
     options = {"train": train, "metrics": metrics, "ties": ties, "constant_scores": "ties"}
     for limits in (
-        {"candidates": np.flatnonzero(chosen[0]) + 100},
+        {"candidates": np.flatnonzero(is_candidate[0]) + 100},
         {"exclude": [100, 101]},
         {"candidates": sets},
         {"candidates": sets, "exclude": [101]},
@@ -180,11 +180,11 @@ def test_pairs_of_everything_agree_with_scores(ties, problem):
             rm.evaluate(rm.Pairs(pl.DataFrame(rows)), test, **limits, **options),
             rm.evaluate(labelled, **limits, **options),
         ):
-            same(result, expected)
+            assert_same(result, expected)
             np.testing.assert_array_equal(result.n_candidates, expected.n_candidates)
-            lost = "relevant_not_candidates"
-            assert result.counts.get(lost) == expected.counts.get(lost)
-            assert warns(result) == warns(expected)
+            count = "relevant_not_candidates"
+            assert result.counts.get(count) == expected.counts.get(count)
+            assert has_warning(result) == has_warning(expected)
 
 
 def test_pairs_are_narrowed_by_their_items():
@@ -234,25 +234,25 @@ def case():
 def test_order_and_duplicates_of_a_whitelist_change_nothing(case):
     users, items, test, train = case
     rng = np.random.default_rng(0)
-    chosen = rng.choice(300, 80, replace=False)
+    whitelist = rng.choice(300, 80, replace=False)
     options = {"train": train, "metrics": METRICS}
     factors = rm.Factors(users, items)
-    expected = rm.evaluate(factors, test, candidates=chosen, **options)
+    expected = rm.evaluate(factors, test, candidates=whitelist, **options)
     for same_items in (
-        np.sort(chosen),
-        chosen.tolist() * 2,
-        tuple(chosen.tolist()),
-        set(chosen.tolist()),
-        pl.Series(chosen),
-        pd.Series(chosen, index=chosen),
+        np.sort(whitelist),
+        whitelist.tolist() * 2,
+        tuple(whitelist.tolist()),
+        set(whitelist.tolist()),
+        pl.Series(whitelist),
+        pd.Series(whitelist, index=whitelist),
     ):
-        same(rm.evaluate(factors, test, candidates=same_items, **options), expected)
+        assert_same(rm.evaluate(factors, test, candidates=same_items, **options), expected)
     assert expected.n_candidates.max() <= 80
     assert "candidates: 80 items for all users" in str(expected)
     assert "Warning" not in str(expected)
     for threads in (1, 3):
-        same(
-            rm.evaluate(factors, test, candidates=chosen, threads=threads, **options),
+        assert_same(
+            rm.evaluate(factors, test, candidates=whitelist, threads=threads, **options),
             expected,
         )
 
@@ -263,21 +263,21 @@ def test_blocks_and_threads_change_nothing(case, dtype, monkeypatch):
     users, items, test, train = case
     factors = rm.Factors(users.astype(dtype), items.astype(dtype), item_bias=np.arange(300) / 300)
     rng = np.random.default_rng(2)
-    chosen = rng.random((60, 300)) < rng.random((60, 1)) ** 3
+    candidates = rng.random((60, 300)) < rng.random((60, 1)) ** 3
     options = {"train": train, "metrics": METRICS}
-    expected = rm.evaluate(factors, test, candidates=chosen, **options)
+    expected = rm.evaluate(factors, test, candidates=candidates, **options)
     monkeypatch.setattr(factor_source, "CANDIDATES_PER_TASK", 500)
     monkeypatch.setattr(factor_source, "USERS_PER_BLOCK", 7)
     monkeypatch.setattr(alignment, "CELLS_AT_ONCE", 400)
     for threads in (1, 3):
-        result = rm.evaluate(factors, test, candidates=chosen, threads=threads, **options)
-        same(result, expected)
+        result = rm.evaluate(factors, test, candidates=candidates, threads=threads, **options)
+        assert_same(result, expected)
     sample = rm.SampledCandidates(200, "popularity")
     blocked = rm.evaluate(factors, test, candidates=sample, **options)
     monkeypatch.undo()
-    same(rm.evaluate(factors, test, candidates=sample, **options), blocked)
-    everything = rm.evaluate(factors, test, candidates=np.ones((60, 300)), **options)
-    same(everything, rm.evaluate(factors, test, **options))
+    assert_same(rm.evaluate(factors, test, candidates=sample, **options), blocked)
+    unrestricted = rm.evaluate(factors, test, candidates=np.ones((60, 300)), **options)
+    assert_same(unrestricted, rm.evaluate(factors, test, **options))
 
 
 COLUMNS = {
@@ -321,13 +321,13 @@ def test_candidates_and_exclude_together(case):
     users, items, test, train = case
     options = {"train": train, "metrics": METRICS}
     factors = rm.Factors(users, items)
-    both = rm.evaluate(factors, test, candidates=range(100), exclude=[3, 4], **options)
-    without = [item for item in range(100) if item not in (3, 4)]
-    same(both, rm.evaluate(factors, test, candidates=without, **options))
-    chosen = np.random.default_rng(1).random((60, 300)) < 0.3
-    sets = rm.evaluate(factors, test, candidates=chosen, exclude=[3, 4], **options)
-    chosen[:, [3, 4]] = False
-    same(sets, rm.evaluate(factors, test, candidates=chosen, **options))
+    combined = rm.evaluate(factors, test, candidates=range(100), exclude=[3, 4], **options)
+    remaining = [item for item in range(100) if item not in (3, 4)]
+    assert_same(combined, rm.evaluate(factors, test, candidates=remaining, **options))
+    is_candidate = np.random.default_rng(1).random((60, 300)) < 0.3
+    sets = rm.evaluate(factors, test, candidates=is_candidate, exclude=[3, 4], **options)
+    is_candidate[:, [3, 4]] = False
+    assert_same(sets, rm.evaluate(factors, test, candidates=is_candidate, **options))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -338,16 +338,20 @@ def test_ids_in_any_order(case, kind):
     row, column = rng.permutation(60), rng.permutation(300)
     names = np.array([f"i{item:03}" for item in range(300)])
     shuffled = source(kind, scores[row][:, column], user_ids=row, item_ids=names[column])
-    named = {
+    with_ids = {
         name: rm.Interactions.of(data, user_ids=range(60), item_ids=names)
         for name, data in (("test", test), ("train", train))
     }
-    chosen = rng.random((60, 300)) < 0.4
-    sets = {user: [*names[chosen[user]], "unheard of"] for user in reversed(range(60)) if user != 7}
-    chosen[7] = False
+    is_candidate = rng.random((60, 300)) < 0.4
+    sets = {
+        user: [*names[is_candidate[user]], "unheard of"]
+        for user in reversed(range(60))
+        if user != 7
+    }
+    is_candidate[7] = False
     for by_position, by_id in (
         (np.arange(100), names[:100][::-1]),
-        (chosen, sets),
+        (is_candidate, sets),
         (rm.SampledCandidates(30, seed=2), rm.SampledCandidates(30, seed=2)),
     ):
         expected = rm.evaluate(
@@ -355,13 +359,13 @@ def test_ids_in_any_order(case, kind):
         )
         result = rm.evaluate(
             shuffled,
-            named["test"],
-            train=named["train"],
+            with_ids["test"],
+            train=with_ids["train"],
             candidates=by_id,
             metrics=METRICS,
             exclude=["unheard of", "too"],
         )
-        same(result, expected)
+        assert_same(result, expected)
         assert result.counts["exclude_unknown"] == 2
         if by_id is sets:
             assert result.counts["candidates_unknown"] == 1
@@ -407,7 +411,7 @@ def test_relevant_item_outside_the_candidates_is_a_miss(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_items_of_train_leave_test_whether_candidates_or_not(kind):
+def test_train_items_leave_test_even_if_they_are_no_candidates(kind):
     scores, train = [[4.0, 3.0, 2.0, 1.0]], np.array([[1, 0, 0, 0]])
     test = np.array([[1, 0, 1, 0]])
     options = {"train": train, "metrics": "rr"}
@@ -426,13 +430,13 @@ def test_nan_and_infinite_scores(kind, candidates):
     test = np.array([[0, 0, 1, 0]] * 3)
 
     def evaluate(items, **rules):
-        chosen = (
+        whitelist = (
             items if candidates == "whitelist" else np.isin(np.arange(4), items) * np.ones((3, 1))
         )
         factors = rm.Factors(np.eye(3), scores.T)
         # With factors, a NaN or infinite score affects every user, since 0 x NaN is NaN.
         among = rm.Scores(scores) if kind == "scores" else factors
-        return rm.evaluate(among, test, candidates=chosen, metrics="rr", **rules)["rr"]
+        return rm.evaluate(among, test, candidates=whitelist, metrics="rr", **rules)["rr"]
 
     np.testing.assert_array_equal(evaluate([2, 3]), [1, 1, 1])
     if kind == "scores":
@@ -463,7 +467,7 @@ def test_users_unknown_to_the_source():
         assert result.counts == {"users_unknown": 1}
 
 
-def drawn(n, by="uniform", seed=0, *, test, train, **options):
+def draw_table(n, by="uniform", seed=0, *, test, train, **options):
     """Return the items drawn for each user, for a model that can rank every item."""
     n_users, n_items = test.shape
     request = Request(
@@ -486,38 +490,48 @@ def drawn(n, by="uniform", seed=0, *, test, train, **options):
 @pytest.mark.parametrize("n", [1, 20, 200])
 def test_drawn_candidates(case, by, n):
     _, _, test, train = case
-    table, aligned = drawn(n, by, test=test, train=train)
+    table, aligned = draw_table(n, by, test=test, train=train)
     relevant, trained = test.toarray() > 0, train.toarray() > 0
     assert (table[relevant]).all()
     assert not (table & trained).any()
-    others = table & ~relevant
-    np.testing.assert_array_equal(others.sum(axis=1), n)
+    negatives = table & ~relevant
+    np.testing.assert_array_equal(negatives.sum(axis=1), n)
     np.testing.assert_array_equal(aligned.pool, (~relevant & ~trained).sum(axis=1))
-    np.testing.assert_array_equal(drawn(n, by, test=test, train=train, threads=3)[0], table)
-    assert (drawn(n, by, seed=1, test=test, train=train)[0] != table).any()
+    np.testing.assert_array_equal(draw_table(n, by, test=test, train=train, threads=3)[0], table)
+    assert (draw_table(n, by, seed=1, test=test, train=train)[0] != table).any()
 
 
 @pytest.mark.parametrize("by", ["uniform", "popularity"])
 def test_a_draw_does_not_depend_on_other_users(case, by):
     _, _, test, train = case
     ids = np.arange(60) * 7
-    together, _ = drawn(50, by, test=test, train=train, user_ids=ids)
-    chosen = np.array([3, 11, 40])
-    some = sp.csr_array(test.toarray()[chosen])
+    together, _ = draw_table(50, by, test=test, train=train, user_ids=ids)
+    users = np.array([3, 11, 40])
+    test_of_users = sp.csr_array(test.toarray()[users])
     # Draws by popularity depend on all of train, so only uniform draws are the same for some users.
     if by == "uniform":
-        alone, _ = drawn(
-            50, by, test=some, train=sp.csr_array(train.toarray()[chosen]), user_ids=ids[chosen]
+        drawn_alone, _ = draw_table(
+            50,
+            by,
+            test=test_of_users,
+            train=sp.csr_array(train.toarray()[users]),
+            user_ids=ids[users],
         )
-        np.testing.assert_array_equal(alone, together[chosen])
+        np.testing.assert_array_equal(drawn_alone, together[users])
     factors = rm.Factors(*case[:2], user_ids=ids)
-    named = [rm.Interactions.of(data, user_ids=ids) for data in (test, train)]
+    data_with_ids = [rm.Interactions.of(data, user_ids=ids) for data in (test, train)]
     sample = rm.SampledCandidates(50, by)
-    result = rm.evaluate(factors, named[0], train=named[1], candidates=sample, metrics=METRICS)
-    alone = rm.evaluate(
-        factors, named[0].select_users(chosen), train=named[1], candidates=sample, metrics=METRICS
+    result = rm.evaluate(
+        factors, data_with_ids[0], train=data_with_ids[1], candidates=sample, metrics=METRICS
     )
-    same(alone, result, chosen)
+    drawn_alone = rm.evaluate(
+        factors,
+        data_with_ids[0].select_users(users),
+        train=data_with_ids[1],
+        candidates=sample,
+        metrics=METRICS,
+    )
+    assert_same(drawn_alone, result, users)
 
 
 def test_draws_with_given_popularity_counts():
@@ -530,26 +544,26 @@ def test_draws_with_given_popularity_counts():
     test = rm.Interactions.of(np.eye(20, 9, 3), item_ids=names)
     train = np.ones((20, 9)) * (np.arange(20)[:, None] < np.array([18, 1, 0, 9, 0, 1, 2, 1, 15]))
     popularity = [*names[::-1], "stranger"], [*train.sum(axis=0)[::-1].astype(int), 100]
-    found = []
+    drawn_items = []
     of_one_user = np.arange(20)[:, None] == 0
-    for counted, part in ((None, 1), (tuple(map(np.array, popularity)), of_one_user)):
+    for counts, part in ((None, 1), (tuple(map(np.array, popularity)), of_one_user)):
         request = Request(
             test,
             rm.Interactions.of(train * part, item_ids=names),
             Protocol(seen="kept"),
             candidates=rm.SampledCandidates(2, "popularity"),
-            popularity=counted,
+            popularity=counts,
         )
-        found.append(align(scores.index, request))
-    np.testing.assert_array_equal(found[0].candidate_indptr, found[1].candidate_indptr)
-    np.testing.assert_array_equal(found[0].candidates, found[1].candidates)
+        drawn_items.append(align(scores.index, request))
+    np.testing.assert_array_equal(drawn_items[0].candidate_indptr, drawn_items[1].candidate_indptr)
+    np.testing.assert_array_equal(drawn_items[0].candidates, drawn_items[1].candidates)
 
 
-def test_draws_never_change():
+def test_draws_are_the_same_in_every_version():
     """These items must be drawn on every machine, by every version, for any order of the data."""
 
     def items(n, by, seed, train):
-        table, _ = drawn(n, by, seed, test=test, train=train)
+        table, _ = draw_table(n, by, seed, test=test, train=train)
         return [np.flatnonzero(row).tolist() for row in table]
 
     test, train = np.eye(3, 40), np.fliplr(np.eye(3, 40)) + np.eye(3, 40, 20)
@@ -566,12 +580,12 @@ def test_draws_never_change():
         [6, 9, 13, 21, 32, 38],
         [11, 21, 22, 26, 34, 37],
     ]
-    # Among so many users, some race times are nearly equal.
+    # With this many users, some race times are nearly equal.
     test = np.tile(np.eye(40), (25, 1))
     train = (np.arange(1000)[:, None] % np.arange(1, 41) ** 2 == 1) * 1.0
-    for by, known in (("uniform", 713900790), ("popularity", 3922416098)):
-        table, _ = drawn(20, by, 1, test=test, train=train)
-        assert zlib.crc32(np.packbits(table)) == known
+    for by, checksum in (("uniform", 713900790), ("popularity", 3922416098)):
+        table, _ = draw_table(20, by, 1, test=test, train=train)
+        assert zlib.crc32(np.packbits(table)) == checksum
 
 
 @pytest.mark.parametrize("n", [5, 28])
@@ -580,20 +594,22 @@ def test_uniform_draws_are_uniform(n):
     n_users, n_items = 20_000, 30
     test = np.zeros((n_users, n_items))
     test[:, 0] = 1
-    table, _ = drawn(n, test=sp.csr_array(test), train=sp.csr_array((n_users, n_items)))
+    table, _ = draw_table(n, test=sp.csr_array(test), train=sp.csr_array((n_users, n_items)))
     share = table[:, 1:].mean(axis=0)
     expected = n / 29
     assert np.abs(share - expected).max() < 4.5 * np.sqrt(expected * (1 - expected) / n_users)
     # Items are drawn without replacement, so all pairs are equally likely too.
-    both = (table[:, 1:-1] & table[:, 2:]).mean(axis=0)
+    drawn_together = (table[:, 1:-1] & table[:, 2:]).mean(axis=0)
     expected = n * (n - 1) / (29 * 28)
-    assert np.abs(both - expected).max() < 4.5 * np.sqrt(expected * (1 - expected) / n_users)
+    assert np.abs(drawn_together - expected).max() < 4.5 * np.sqrt(
+        expected * (1 - expected) / n_users
+    )
 
 
 @pytest.mark.filterwarnings("ignore:train has none of the")
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_draws_by_popularity_are_successive_draws(n):
-    """Each set is drawn as often as if items were drawn one after the other."""
+    """Each set is as likely as if its items had been drawn successively."""
     weights = np.array([0, 1, 2, 3, 4, 90])
     n_users = 20_000
     test = np.zeros((n_users, 6))
@@ -623,7 +639,7 @@ def test_draws_by_popularity_are_successive_draws(n):
     assert (np.abs(table.mean(axis=0) - expected)[1:] <= 4.5 * deviation[1:] + 1e-12).all()
 
 
-def test_fewer_items_than_asked_for(case):
+def test_samples_larger_than_the_pool(case):
     users, items, test, train = case
     result = rm.evaluate(
         rm.Factors(users, items),
@@ -651,22 +667,22 @@ def test_results_of_samples_mention_it(case, tmp_path):
         rm.Factors(users, items), test, train=train, candidates=sample, metrics="rr"
     )
     result.save(tmp_path / "sampled.parquet")
-    for shown in (result, rm.load(tmp_path / "sampled.parquet")):
-        for text in (" ".join(str(shown).split()), shown._repr_html_()):
+    for printed_result in (result, rm.load(tmp_path / "sampled.parquet")):
+        for text in (" ".join(str(printed_result).split()), printed_result._repr_html_()):
             assert "Warning: Ranked among candidates of each user, not the whole" in text
             assert "Krichene &amp; Rendle" in text or "Krichene & Rendle" in text
             assert "SampledCandidates(n=20, by=" in text
-        assert "warning" in shown.inputs["candidates"]
-    whole = rm.evaluate(rm.Factors(users, items), test, train=train, metrics="rr")
-    assert "Warning" not in str(whole)
+        assert "warning" in printed_result.inputs["candidates"]
+    unsampled = rm.evaluate(rm.Factors(users, items), test, train=train, metrics="rr")
+    assert "Warning" not in str(unsampled)
 
 
 def test_item_unknown_to_the_source_is_not_a_candidate():
     source = rm.Scores(np.array([[1.0, 3, 4, 5]]), user_ids=["ann"], item_ids=list("abcd"))
     test = {"ann": ["d", "z"]}
     for candidates in (list("bcd"), {"ann": list("bcd")}):
-        found = rm.evaluate(source, test, candidates=candidates, metrics="recall@1,2")
-        assert [found[f"recall@{k}"][0] for k in (1, 2)] == [1 / 2, 1 / 2]
+        result = rm.evaluate(source, test, candidates=candidates, metrics="recall@1,2")
+        assert [result[f"recall@{k}"][0] for k in (1, 2)] == [1 / 2, 1 / 2]
 
 
 def test_candidates_ignore_lists_of_users_outside_test():
@@ -676,7 +692,7 @@ def test_candidates_ignore_lists_of_users_outside_test():
     assert "list_not_candidates" not in result.counts
 
 
-def test_numbers_of_a_sample_have_a_range():
+def test_sample_sizes_have_a_range():
     assert rm.SampledCandidates(1) == rm.SampledCandidates(1, seed=0)
     assert repr(rm.SampledCandidates(np.int64(5))) == repr(rm.SampledCandidates(5))
     rm.SampledCandidates(2**31 - 1, seed=2**63 - 1)
@@ -730,20 +746,20 @@ def test_messages(case):
     with pytest.raises(InputError, match="No user of test has a candidate"):
         evaluate(train)
     for user, message in (("ann", "No user of test has a candidate"), ("bob", "knows none of the")):
-        own = rm.Scores([[1.0, 2.0]], user_ids=["ann"], item_ids=["a", "b"])
+        source_with_ids = rm.Scores([[1.0, 2.0]], user_ids=["ann"], item_ids=["a", "b"])
         options = {"train": {user: ["b"]}, "candidates": {user: ["b"]}}
         with pytest.raises(InputError, match=message):
-            rm.evaluate(own, {user: ["a"]}, **options, metrics="rr")
+            rm.evaluate(source_with_ids, {user: ["a"]}, **options, metrics="rr")
     with pytest.raises(InputError, match="candidates has 2 users, but test has 60"):
         evaluate(np.ones((2, 300)))
     with pytest.raises(InputError, match="Factors has 300 items, but candidates has 3"):
         evaluate(np.ones((60, 3)))
-    named = rm.Factors(users, items, item_ids=[f"i{item}" for item in range(300)])
+    factors_with_ids = rm.Factors(users, items, item_ids=[f"i{item}" for item in range(300)])
     with_ids = rm.Interactions.of(test, item_ids=[f"i{item}" for item in range(300)])
     with pytest.raises(InputError, match="Factors knows none of the 2 items of candidates"):
-        rm.evaluate(named, with_ids, candidates=["x", "y"], metrics="rr")
+        rm.evaluate(factors_with_ids, with_ids, candidates=["x", "y"], metrics="rr")
     with pytest.raises(InputTypeError, match="items of exclude are of type int"):
-        rm.evaluate(named, with_ids, exclude=[1], metrics="rr")
+        rm.evaluate(factors_with_ids, with_ids, exclude=[1], metrics="rr")
 
 
 # Candidates that list only the negatives
@@ -756,25 +772,27 @@ def negatives_alone(n_users=40, n_items=60, n=20):
     test = np.zeros((n_users, n_items))
     test[np.arange(n_users), rng.integers(0, n_items, n_users)] = 1
     scores += 2 * test
-    others = [rng.permutation(np.flatnonzero(row == 0))[:n] for row in test]
-    return scores, test, np.array(others)
+    negatives = [rng.permutation(np.flatnonzero(row == 0))[:n] for row in test]
+    return scores, test, np.array(negatives)
 
 
-def test_negatives_alone_are_warned_of_and_the_items_of_test_added():
+def test_warning_if_candidates_lack_the_test_items_which_are_then_added():
     scores, test, negatives = negatives_alone()
-    both = test.copy()
-    np.put_along_axis(both, negatives, 1, axis=1)
-    expected = rm.evaluate(rm.Scores(scores), test, candidates=both, metrics="hit@3 rr")
+    labels = test.copy()
+    np.put_along_axis(labels, negatives, 1, axis=1)
+    expected = rm.evaluate(rm.Scores(scores), test, candidates=labels, metrics="hit@3 rr")
     assert expected.mean()["hit@3"] > 0.5
-    marks = both - test
+    marks = labels - test
     for given_ in (negatives, marks, sp.csr_array(marks), marks.astype(int)):
         with pytest.warns(DataWarning, match=r"40 of 40 relevant .*candidates=rm\.Negatives\(cand"):
-            alone = rm.evaluate(rm.Scores(scores), test, candidates=given_, metrics="hit@3")
-        assert alone.mean() == {"hit@3": 0.0}
+            without_test_items = rm.evaluate(
+                rm.Scores(scores), test, candidates=given_, metrics="hit@3"
+            )
+        assert without_test_items.mean() == {"hit@3": 0.0}
         result = rm.evaluate(
             rm.Scores(scores), test, candidates=rm.Negatives(given_), metrics="hit@3 rr"
         )
-        same(result, expected)
+        assert_same(result, expected)
 
 
 def test_negatives_by_id():
@@ -809,20 +827,22 @@ def test_arrays_of_positions():
     padded = np.concatenate([negatives, np.full((40, 2), -1)], axis=1)
     first = rm.evaluate(rm.Scores(scores), test, candidates=negatives, metrics="rr")
     assert (first.n_candidates == 20).all()
-    same(rm.evaluate(rm.Scores(scores), test, candidates=padded, metrics="rr"), first)
+    assert_same(rm.evaluate(rm.Scores(scores), test, candidates=padded, metrics="rr"), first)
     # Repeated items count once, as in a frame. Arrays with a column per item could hold counts.
-    twice = np.concatenate([negatives, negatives[:, :2]], axis=1)
-    rows = np.repeat(np.arange(40), twice.shape[1])
+    repeated = np.concatenate([negatives, negatives[:, :2]], axis=1)
+    rows = np.repeat(np.arange(40), repeated.shape[1])
     frame = rm.Interactions.of(
-        pl.DataFrame({"user": rows, "item": twice.ravel()}).unique(), n_users=40, n_items=60
+        pl.DataFrame({"user": rows, "item": repeated.ravel()}).unique(), n_users=40, n_items=60
     )
-    for sets, said in ((twice, r"80 of 880 interactions repeat a pair"), (frame, None)):
+    for sets, warning in ((repeated, r"80 of 880 interactions repeat a pair"), (frame, None)):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            same(rm.evaluate(rm.Scores(scores), test, candidates=sets, metrics="rr"), first)
-        found = [str(one.message) for one in caught if "repeat a pair" in str(one.message)]
-        assert len(found) == (said is not None)
-        assert not found or said in found[0]
+            assert_same(rm.evaluate(rm.Scores(scores), test, candidates=sets, metrics="rr"), first)
+        messages = [
+            str(record.message) for record in caught if "repeat a pair" in str(record.message)
+        ]
+        assert len(messages) == (warning is not None)
+        assert not messages or warning in messages[0]
     counts = np.zeros((40, 60), int)
     counts[:, :2] = 3
     for wrong, message in (
@@ -846,7 +866,7 @@ def test_array_of_one_position_is_not_a_matrix():
     assert "relevant_not_candidates" not in result.counts
 
 
-def test_a_test_that_is_part_of_train_is_warned_of():
+def test_warning_if_much_of_test_is_in_train():
     scores, test, _ = negatives_alone()
     train = test.copy()
     train[:19] = 0
@@ -858,7 +878,7 @@ def test_a_test_that_is_part_of_train_is_warned_of():
         rm.evaluate(rm.Scores(scores), test, train=train, metrics="rr")
 
 
-def test_coverage_is_of_the_items_in_any_set():
+def test_coverage_is_relative_to_the_union_of_candidate_sets():
     source = rm.Scores([[4.0, 3.0, 2.0, 1.0]] * 2, user_ids=["ann", "bob"], item_ids=list("abcd"))
     test, sets = {"ann": ["a"], "bob": ["b"]}, {"ann": ["a", "c"], "bob": ["b"]}
     result = rm.evaluate(source, test, candidates=sets, metrics="coverage@1 recall@1")
@@ -867,7 +887,7 @@ def test_coverage_is_of_the_items_in_any_set():
     assert result.mean() == {"coverage@1": 1.0}
 
 
-def test_items_that_the_source_does_not_know_are_counted():
+def test_candidates_unknown_to_the_source_are_counted():
     source = rm.Scores([[3.0, 2.0, 1.0]], user_ids=["ann"], item_ids=list("abc"))
     result = rm.evaluate(
         source, {"ann": ["a"]}, candidates=["a", "b", "x", "x", "y"], exclude=["z"], metrics="rr"
@@ -900,16 +920,21 @@ def test_values_at_cutoffs_do_not_depend_on_other_metrics(kind):
     scores = np.random.default_rng(3).random((30, 9))
     test = np.random.default_rng(4).random((30, 9)) < 0.6
     candidates = np.random.default_rng(5).random((30, 9)) < 0.4
-    asked = "recall@1 ndcg@2"
-    for chosen in (candidates, [0, 2, 3, 5, 8]):
-        whole = rm.evaluate(
-            source(kind, scores), test, candidates=chosen, metrics=f"{asked} rr roc_auc"
+    metrics_at_cutoffs = "recall@1 ndcg@2"
+    for candidate_items in (candidates, [0, 2, 3, 5, 8]):
+        all_metrics = rm.evaluate(
+            source(kind, scores),
+            test,
+            candidates=candidate_items,
+            metrics=f"{metrics_at_cutoffs} rr roc_auc",
         )
-        alone = rm.evaluate(source(kind, scores), test, candidates=chosen, metrics=asked)
-        assert alone.counts == whole.counts
-        for name in alone.values:
-            np.testing.assert_array_equal(alone[name], whole[name])
-            np.testing.assert_array_equal(alone.reasons[name], whole.reasons[name])
+        at_cutoffs = rm.evaluate(
+            source(kind, scores), test, candidates=candidate_items, metrics=metrics_at_cutoffs
+        )
+        assert at_cutoffs.counts == all_metrics.counts
+        for name in at_cutoffs.values:
+            np.testing.assert_array_equal(at_cutoffs[name], all_metrics[name])
+            np.testing.assert_array_equal(at_cutoffs.reasons[name], all_metrics.reasons[name])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -917,15 +942,15 @@ def test_users_with_only_relevant_candidates_at_cutoffs(kind):
     """Values do not depend on the order or the number of candidates that are all relevant."""
     scores = np.random.default_rng(6).random((4, 5))
     test = np.array([[1, 1, 1, 1, 1], [1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 1, 1, 1, 1]])
-    for chosen in (None, [0, 1], [0]):
-        options = {"candidates": chosen, "all_relevant": "undefined"}
-        whole = rm.evaluate(source(kind, scores), test, metrics="recall@1 roc_auc", **options)
-        alone = rm.evaluate(source(kind, scores), test, metrics="recall@1", **options)
-        np.testing.assert_array_equal(alone["recall@1"], whole["recall@1"])
-        assert alone.skipped("recall@1") == whole.skipped("recall@1") != {}
+    for candidates in (None, [0, 1], [0]):
+        options = {"candidates": candidates, "all_relevant": "undefined"}
+        all_metrics = rm.evaluate(source(kind, scores), test, metrics="recall@1 roc_auc", **options)
+        one_metric = rm.evaluate(source(kind, scores), test, metrics="recall@1", **options)
+        np.testing.assert_array_equal(one_metric["recall@1"], all_metrics["recall@1"])
+        assert one_metric.skipped("recall@1") == all_metrics.skipped("recall@1") != {}
 
 
-def test_pool_lacks_items_that_the_model_masks():
+def test_masked_items_are_not_drawn():
     """The pool of negatives lacks a user's test and train items, and those with a score of -inf."""
     generator = np.random.default_rng(8)
     scores = generator.random((6, 30))
@@ -934,12 +959,12 @@ def test_pool_lacks_items_that_the_model_masks():
     test[:, [0, 12]], train[:, [1, 11]] = 1, 1
     scores[:, 0] = -np.inf
     data = rm.Interactions.of(test), rm.Interactions.of(train), rm.Protocol()
-    wanted = rm.SampledCandidates(5)
+    sample = rm.SampledCandidates(5)
     # Of 30 items, two are in test, two in train, and eight others are masked. Excluding such items
     # changes nothing.
     for exclude, left in ((None, 18), ([2, 13, 14], 17), ([0, 1, 12], 18)):
         left_out = None if exclude is None else Items("exclude", np.array(exclude))
-        request = Request(*data, candidates=wanted, exclude=left_out)
+        request = Request(*data, candidates=sample, exclude=left_out)
         for kind in (rm.Scores(scores), rm.Scores(lambda u: scores[u], n_users=6, n_items=30)):
             assert kind.rank(request).pool.tolist() == [left] * 6
 
@@ -953,8 +978,8 @@ def test_padding_of_lists_is_not_a_candidate():
 
 def test_padding_distinguishes_positions_from_a_matrix():
     scores, test = [[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], [[1, 0, 0], [0, 1, 0]]
-    for listed, sizes in (([[0, -1], [1, 0]], [1, 2]), ([[0, 1, 1], [1, 1, 0]], [2, 2])):
+    for padded_items, sizes in (([[0, -1], [1, 0]], [1, 2]), ([[0, 1, 1], [1, 1, 0]], [2, 2])):
         result = rm.evaluate(
-            rm.Scores(scores), np.array(test), candidates=np.array(listed), metrics="rr"
+            rm.Scores(scores), np.array(test), candidates=np.array(padded_items), metrics="rr"
         )
         assert result.n_candidates.tolist() == sizes

@@ -42,7 +42,7 @@ def test_narrow(seed, n, dtype):
         assert (low, high) == ((values.min(), values.max()) if n else (0, -1))
 
 
-def test_narrow_takes_integers_alone():
+def test_narrow_accepts_only_integers():
     for column in (pl.Series([1, None]), pl.Series(["a"]), pl.Series([1.0]), np.ones(2)):
         assert _list_reading.narrow(column) is None
     assert _list_reading.narrow(np.array([2**40, -(2**40)]))[1:] == (-(2**40), 2**40)
@@ -103,7 +103,7 @@ def test_encode_strings(values, dtype):
 
 @pytest.mark.parametrize("grouped", [True, False])
 @pytest.mark.parametrize("by", ["rank", "score", "uneven", "equal", None])
-def test_a_parquet_file_in_pieces_is_like_its_frame(tmp_path, grouped, by):
+def test_a_parquet_file_read_in_pieces_equals_its_frame(tmp_path, grouped, by):
     rng = np.random.default_rng(0)
     frame = pl.DataFrame({"user": np.repeat(np.arange(6), 4), "item": rng.permutation(24)})
     ranks = np.tile(np.arange(1, 5), 6)

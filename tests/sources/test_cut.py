@@ -35,13 +35,13 @@ def lists(draw: st.DrawFn) -> pl.DataFrame:
 
 
 def shortened(frame: pl.DataFrame, depth: int, ties: str) -> pl.DataFrame:
-    """Return the first rows of each user, in a slow and obvious way."""
+    """Return each user's first rows, by a slow and simple method."""
     order = {"item_desc": ("item", True), "input": ("row", False)}.get(ties, ("item", False))
     ranked = frame.with_row_index("row").sort(
         ["score", order[0]], descending=[True, order[1]], maintain_order=True
     )
-    kept = ranked.group_by("user", maintain_order=True).head(depth)
-    return kept.sort("row").select("user", "item", "score")
+    first_rows = ranked.group_by("user", maintain_order=True).head(depth)
+    return first_rows.sort("row").select("user", "item", "score")
 
 
 @pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
@@ -104,7 +104,7 @@ def test_cut_source_equals_source_with_that_depth(frame, judged, train, depth, r
     outcomes = []
     for source in (Cut(rm.Lists(frame), depth), rm.Lists(frame, depth=depth)):
         try:
-            found = rm.evaluate(
+            result = rm.evaluate(
                 source, test, train=trained, catalogue=range(6),
                 metrics="recall@2 ndcg@3 ap precision@1 coverage@2 epc@2", shifted_ids="kept",
                 **rules,
@@ -112,14 +112,14 @@ def test_cut_source_equals_source_with_that_depth(frame, judged, train, depth, r
         except rm.InputError as error:  # such as if no user has finite scores
             outcomes.append(str(error).partition("(")[0])
             continue
-        outcomes.append([found.mean(), {name: found.skipped(name) for name in found.reasons}])
-        outcomes[-1].append({name: column.tolist() for name, column in found.values.items()})
+        outcomes.append([result.mean(), {name: result.skipped(name) for name in result.reasons}])
+        outcomes[-1].append({name: column.tolist() for name, column in result.values.items()})
     np.testing.assert_equal(*outcomes)
 
 
 @pytest.mark.filterwarnings("ignore:.*repeat an item")
 @pytest.mark.parametrize("ties", ["item", "item_desc", "input"])
-def test_an_item_that_is_repeated_counts_at_its_first_place(ties: str) -> None:
+def test_a_repeated_item_counts_at_its_first_place(ties: str) -> None:
     tied = pl.DataFrame({"user": [0, 0], "item": [0, 0], "score": [1.0, 1.0]})
     for source in (rm.Lists(tied), Cut(rm.Lists(tied), 1), rm.Lists(tied, depth=1)):
         for duplicates in ("removed", "first", "counted"):
@@ -134,16 +134,16 @@ def test_an_item_that_is_repeated_counts_at_its_first_place(ties: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*repeat an item")
-def test_a_repetition_is_as_popular_as_its_item() -> None:
+def test_a_repeated_item_has_the_popularity_of_its_item() -> None:
     lists = rm.Lists({"ann": ["film", "film", "song"]})
     test = {"ann": ["film"]}
     train = {"ann": ["book"], "bob": ["film"], "eve": ["film", "song"]}
-    once, twice = (
+    once_each, with_repeats = (
         rm.evaluate(lists, test, train=train, metrics="ips_recall@2", duplicates=duplicates)
         for duplicates in ("first", "counted")
     )
-    assert once.mean() == {"ips_recall@2": 1.0}
-    assert twice.mean() == {"ips_recall@2": 2.0}
+    assert once_each.mean() == {"ips_recall@2": 1.0}
+    assert with_repeats.mean() == {"ips_recall@2": 2.0}
 
 
 def test_factors_can_be_cut() -> None:
@@ -177,13 +177,13 @@ def test_cut_items_rank_after_kept_items(ties: str) -> None:
     assert ranks.item.tolist() == ([1, 2, 0, 0, 2, 1] if ties == "item_desc" else [0, 1, 2] * 2)
 
 
-def test_items_of_train_fill_no_place() -> None:
+def test_train_items_take_no_place() -> None:
     lists = rm.Lists({"ann": ["a", "b", "c"]})
     result = rm.evaluate(Cut(lists, 1), {"ann": ["b"]}, train={"ann": ["a"]}, metrics="recall")
     assert result["recall"].tolist() == [1.0]
 
 
-def test_a_depth_of_nothing() -> None:
+def test_a_depth_of_zero_is_refused() -> None:
     with pytest.raises(rm.InputError, match="depth=0 must be a whole number from 1 to"):
         Cut(rm.Lists({"ann": ["a"]}), 0)
 

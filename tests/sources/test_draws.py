@@ -23,22 +23,22 @@ def splitmix64(value: int) -> int:
 def one_by_one(
     n: int, seed: int, user: int, refused: set[int], pool: list[int], weights: list[int]
 ) -> list[int]:
-    """Draw items by weight, skipping refused or repeated items; a race decides about the rest."""
+    """Draw items by weight, skipping refused and repeated items; a race draws the last ones."""
     key = splitmix64(splitmix64(seed ^ int(STREAM)) ^ user)
     ends = list(accumulate(weights))
-    found: list[int] = []
+    drawn: list[int] = []
     for counter in range(n + n // 2 + 16):
-        at = splitmix64(key ^ counter) % ends[-1]
-        item = pool[next(place for place, end in enumerate(ends) if at < end)]
-        if item not in refused and item not in found and len(found) < n:
-            found.append(item)
+        position = splitmix64(key ^ counter) % ends[-1]
+        item = pool[next(place for place, end in enumerate(ends) if position < end)]
+        if item not in refused and item not in drawn and len(drawn) < n:
+            drawn.append(item)
     runner = splitmix64(key ^ int(RACE))
     times = {}
     for item, weight in zip(pool, weights, strict=True):
-        if item not in refused and item not in found:
+        if item not in refused and item not in drawn:
             share = ((splitmix64(runner ^ item) >> 11) + 0.5) * 2.0**-53
             times[item] = share if len({*weights}) == 1 else -math.log(share) / weight
-    return sorted(found + sorted(times, key=times.__getitem__)[: n - len(found)])
+    return sorted(drawn + sorted(times, key=times.__getitem__)[: n - len(drawn)])
 
 
 @pytest.mark.parametrize("n", [1, 12, 30, 45])
@@ -51,7 +51,7 @@ def test_draws(n: int, weighted: bool) -> None:
     refused = [set(generator.choice(pool, size, replace=False).tolist()) for size in range(12)]
     refused[11] |= {N_ITEMS - 1}  # an item outside the pool
     forbidden = [user * N_ITEMS + item for user in range(12) for item in sorted(refused[user])]
-    found = draw_items(
+    drawn = draw_items(
         n,
         7,
         np.array(users, np.uint64),
@@ -67,4 +67,4 @@ def test_draws(n: int, weighted: bool) -> None:
         for user in range(12)
         for item in one_by_one(n, 7, users[user], refused[user], pool, weights)
     ]
-    assert found.tolist() == expected
+    assert drawn.tolist() == expected

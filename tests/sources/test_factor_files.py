@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("factors")
 
 
-def drawn(rng, kind, shape, dtype):
+def draw_factors(rng, kind, shape, dtype):
     """Draw factors with ties and very different lengths, some of them not finite."""
     rows = rng.standard_normal(shape)
     if kind == "whole" or np.dtype(dtype).kind == "i":
@@ -52,17 +52,17 @@ def in_file(folder, name, array, order="C"):
     return path
 
 
-def interactions(rng, n_users, n_items, share, named):
-    chosen = rng.random((n_users, n_items)) < share
-    chosen[0, 0] = True
-    if not named:
-        return rm.Interactions.of(chosen.astype(float))
+def interactions(rng, n_users, n_items, share, with_ids):
+    stored = rng.random((n_users, n_items)) < share
+    stored[0, 0] = True
+    if not with_ids:
+        return rm.Interactions.of(stored.astype(float))
     return rm.Interactions.of(
-        {f"u{u}": [f"i{i}" for i in np.flatnonzero(row)] for u, row in enumerate(chosen)}
+        {f"u{u}": [f"i{i}" for i in np.flatnonzero(row)] for u, row in enumerate(stored)}
     )
 
 
-def found(source, request, k):
+def ranks_and_lists(source, request, k):
     """Return the ranks and lists of a source, with items ordered by length if possible."""
     with small_blocks():
         ranks = source.rank(dataclasses.replace(request, depth=k))
@@ -72,7 +72,7 @@ def found(source, request, k):
 
 @contextlib.contextmanager
 def small_blocks():
-    """Make small problems order items by length, and convert only a few items at a time."""
+    """Order items by length even in small problems, and convert only a few items at a time."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         for name in ("LEAST_ITEMS", "LEAST_USERS"):
             patch.setattr(factor_source, name, 0)
@@ -93,21 +93,21 @@ def small_blocks():
             "nan_scores": st.sampled_from(["undefined", "first", "last"]),
         }
     ),
-    offered=st.sampled_from(["all", "some", "own", "excluded"]),
-    named=st.booleans(),
+    candidates=st.sampled_from(["all", "some", "own", "excluded"]),
+    with_ids=st.booleans(),
     bias=st.sampled_from(["none", "numbers", "special"]),
     order=st.sampled_from("CF"),
 )
 @examples(2)
-def test_a_file_changes_nothing(
-    folder, seed, kinds, stored, shape, k, rules, offered, named, bias, order
+def test_factors_in_files_have_the_ranks_of_arrays(
+    folder, seed, kinds, stored, shape, k, rules, candidates, with_ids, bias, order
 ):
     rng = np.random.default_rng(seed)
     n_users, n_items, n_factors = shape
-    users = drawn(rng, kinds[0], (n_users, n_factors), stored[0])
-    items = drawn(rng, kinds[1], (n_items, n_factors), stored[1])
+    users = draw_factors(rng, kinds[0], (n_users, n_factors), stored[0])
+    items = draw_factors(rng, kinds[1], (n_items, n_factors), stored[1])
     options = {}
-    if named:
+    if with_ids:
         options["user_ids"] = [f"u{user}" for user in rng.permutation(n_users)]
         options["item_ids"] = [f"i{item}" for item in rng.permutation(n_items)]
     if bias != "none":
@@ -115,28 +115,28 @@ def test_a_file_changes_nothing(
         options["user_bias"] = rng.standard_normal(n_users)
     if bias == "special":
         options["user_bias"][-1] = np.nan
-    test = interactions(rng, n_users, n_items, 0.05, named)
+    test = interactions(rng, n_users, n_items, 0.05, with_ids)
     request = Request(
-        test, interactions(rng, n_users, n_items, 0.1, named), rm.Protocol(**rules), threads=2
+        test, interactions(rng, n_users, n_items, 0.1, with_ids), rm.Protocol(**rules), threads=2
     )
-    some = [f"i{i}" if named else i for i in range(n_items) if rng.random() < 0.7] + [
-        "i0" if named else 0
+    candidate_ids = [f"i{i}" if with_ids else i for i in range(n_items) if rng.random() < 0.7] + [
+        "i0" if with_ids else 0
     ]
-    if offered == "own":
-        chosen = interactions(rng, n_users, n_items, 0.2, named)
-        request = dataclasses.replace(request, candidates=chosen)
-    elif offered == "some":
-        request = dataclasses.replace(request, candidates=read_candidates(some))
-    elif offered == "excluded":
-        request = dataclasses.replace(request, exclude=read_candidates(some[:5]))
+    if candidates == "own":
+        candidates_of_users = interactions(rng, n_users, n_items, 0.2, with_ids)
+        request = dataclasses.replace(request, candidates=candidates_of_users)
+    elif candidates == "some":
+        request = dataclasses.replace(request, candidates=read_candidates(candidate_ids))
+    elif candidates == "excluded":
+        request = dataclasses.replace(request, exclude=read_candidates(candidate_ids[:5]))
     files = in_file(folder, "users", users, order), in_file(folder, "items", items, order)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        expected = found(rm.Factors(users, items, **options), request, k)
-        mine = found(rm.Factors(*files, **options), request, k)
-    for one, other in zip(mine, expected, strict=True):
-        for name, value in other.items():
-            np.testing.assert_array_equal(one[name], value, err_msg=name)
+        expected = ranks_and_lists(rm.Factors(users, items, **options), request, k)
+        from_files = ranks_and_lists(rm.Factors(*files, **options), request, k)
+    for actual, in_memory in zip(from_files, expected, strict=True):
+        for name, value in in_memory.items():
+            np.testing.assert_array_equal(actual[name], value, err_msg=name)
 
 
 @pytest.fixture(scope="module")
@@ -154,19 +154,19 @@ def model(folder):
 def test_an_evaluation_is_the_same_in_every_respect(model, mapped):
     users, items, user_file, item_file, test = model
     if mapped:
-        user_file, item_file = (np.load(one, mmap_mode="r") for one in (user_file, item_file))
+        user_file, item_file = (np.load(path, mmap_mode="r") for path in (user_file, item_file))
     options = {"metrics": "ndcg@10 roc_auc coverage@5", "threads": 2}
-    whole = rm.evaluate(rm.Factors(users, items), test, **options)
+    expected = rm.evaluate(rm.Factors(users, items), test, **options)
     part = rm.evaluate(
         rm.Factors(user_file, str(item_file) if not mapped else item_file), test, **options
     )
-    for name, values in whole.values.items():
+    for name, values in expected.values.items():
         np.testing.assert_array_equal(part.values[name], values)
-    assert part.mean() == whole.mean()
-    assert part.inputs == whole.inputs
+    assert part.mean() == expected.mean()
+    assert part.inputs == expected.inputs
 
 
-def test_conversion_is_reported_as_for_arrays(model):
+def test_conversion_of_files_is_reported_as_for_arrays(model):
     users, items, user_file, item_file, _ = model
     for pair in ((users, items), (user_file, item_file)):
         with pytest.warns(DataWarning, match="items of Factors were converted from float16 to flo"):
@@ -187,16 +187,16 @@ def test_conversion_is_reported_as_for_arrays(model):
     ],
 )
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_files_are_ranked_in_place_or_converted_where_they_are_read(
+def test_factors_in_files_are_memory_mapped_or_converted_in_blocks(
     folder, users, items, converts, order
 ):
-    given = (np.ones((4, 3), users), np.ones((5, 3), items))
-    files = [in_file(folder, name, one, order) for name, one in zip("ui", given, strict=True)]
+    arrays = (np.ones((4, 3), users), np.ones((5, 3), items))
+    files = [in_file(folder, name, array, order) for name, array in zip("ui", arrays, strict=True)]
     factors = rm.Factors(*files)._factors
-    for kept, converted in zip((factors.users, factors.items), converts, strict=True):
-        assert isinstance(kept, Converted if converted else np.memmap)
+    for stored, converted in zip((factors.users, factors.items), converts, strict=True):
+        assert isinstance(stored, Converted if converted else np.memmap)
     # Arrays in memory are converted as a whole.
-    factors = rm.Factors(*given)._factors
+    factors = rm.Factors(*arrays)._factors
     assert isinstance(factors.users, np.ndarray)
     assert isinstance(factors.items, np.ndarray)
 
@@ -227,13 +227,13 @@ def test_nan_scores_are_noticed_beyond_the_depth(folder):
     assert (ranks.flags & np.uint32(UserFlag.NAN_SCORE)).all()
 
 
-def written(folder, name):
+def write_unreadable(folder, name):
     """Write a file that cannot be read as factors; return its path."""
     path = folder / name
     if name == "archive.npz":
         np.savez(path, users=np.eye(3))
     elif name == "renamed.npy":
-        written(folder, "archive.npz").rename(path)
+        write_unreadable(folder, "archive.npz").rename(path)
     elif name == "objects.npy":
         np.save(path, np.array([[{}]], object), allow_pickle=True)
     elif name == "cut.npy":
@@ -248,7 +248,7 @@ def written(folder, name):
 
 @pytest.mark.parametrize("source", [lambda path: rm.Factors(path, path), rm.Scores])
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("missing.npy", r"There is no file .*missing\.npy"),
         ("folder.npy", r"folder\.npy is not a file"),
@@ -263,30 +263,30 @@ def written(folder, name):
         ("text.npy", r"text\.npy cannot be read as a NumPy array: "),
     ],
 )
-def test_files_without_an_array_are_rejected(tmp_path, source, name, said):
-    path = written(tmp_path, name)
-    for named in (path, str(path)):
-        with pytest.raises(FileError, match=said):
-            source(named)
+def test_files_without_an_array_are_rejected(tmp_path, source, name, message):
+    path = write_unreadable(tmp_path, name)
+    for file in (path, str(path)):
+        with pytest.raises(FileError, match=message):
+            source(file)
 
 
-def shorter(path):
+def truncate(path):
     with open(path, "r+b") as file:
         file.truncate(200)
 
 
-def written_anew(path):
+def overwrite(path):
     np.save(path, np.zeros((300, 40), np.float32))
 
 
-def written_elsewhere_in_time(path):
+def overwrite_at_another_time(path):
     """Overwrite a file with zeros of the same size, and a newer time of modification."""
     stat = path.stat()
     path.write_bytes(bytes(stat.st_size))
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
 
 
-def deleted_first(path):
+def delete(path):
     path.unlink()
     np.save(path, np.zeros((1, 1)))
 
@@ -301,7 +301,7 @@ def from_mappings(users, items, scores):
 
 
 @pytest.mark.parametrize("sources", [from_paths, from_mappings])
-@pytest.mark.parametrize("change", [shorter, written_anew, written_elsewhere_in_time])
+@pytest.mark.parametrize("change", [truncate, overwrite, overwrite_at_another_time])
 def test_a_file_that_changes_is_an_error(tmp_path, change, sources):
     rng = np.random.default_rng(0)
     factors = rng.random((30, 8)).astype(np.float32)
@@ -319,13 +319,13 @@ def test_a_file_that_changes_is_an_error(tmp_path, change, sources):
             ask(metrics="coverage@3")
 
 
-def test_a_file_that_was_deleted_first_keeps_its_numbers(tmp_path):
+def test_a_file_deleted_before_ranking_can_still_be_read(tmp_path):
     rng = np.random.default_rng(0)
     test = np.eye(30, 30, 1)[:29]
     path = in_file(tmp_path, "scores", rng.random((29, 30)))
     source = rm.Scores(path)
     before = rm.evaluate(source, test).mean()
-    deleted_first(path)
+    delete(path)
     assert rm.evaluate(source, test).mean() == before
 
 
@@ -337,9 +337,9 @@ def test_the_owner_of_a_mapping_may_write_to_it(tmp_path):
     assert rm.evaluate(source, test).mean()["rr@10"] == pytest.approx(first)
     mapped[:] = [1, 2, 3, 4]
     mapped.flush()
-    for one in (source, pickle.loads(pickle.dumps(source))):
+    for model in (source, pickle.loads(pickle.dumps(source))):
         last = np.mean([1 / 4, 1 / 3, 1 / 2])
-        assert rm.evaluate(one, test).mean()["rr@10"] == pytest.approx(last)
+        assert rm.evaluate(model, test).mean()["rr@10"] == pytest.approx(last)
 
 
 def test_file_truncated_during_ranking_is_an_error(tmp_path):
@@ -347,9 +347,9 @@ def test_file_truncated_during_ranking_is_an_error(tmp_path):
 
     class Interrupted(rm.Scores):
         def batch(self, rows):
-            found = super().batch(rows).copy()
-            shorter(path)
-            return found
+            scores = super().batch(rows).copy()
+            truncate(path)
+            return scores
 
     with pytest.raises(FileError, match="became shorter"):
         rm.evaluate(Interrupted(path), np.eye(30, 2000))
@@ -370,8 +370,8 @@ def test_from_files_equals_factors_in_memory(form: str, tmp_path, monkeypatch) -
     }[form]
     np.save("users.npy", users)
     np.save("items.npy", items)
-    named: dict = {"user_ids": user_ids, "item_ids": item_ids}
-    np.savez("model.npz", user_factors=users, item_factors=items, **named)
+    arrays: dict = {"user_ids": user_ids, "item_ids": item_ids}
+    np.savez("model.npz", user_factors=users, item_factors=items, **arrays)
     tmp_path.joinpath("users.txt").write_text("\n".join(user_ids) + "\n", encoding="utf-8")
     pl.DataFrame({"item_id": [int(name) for name in item_ids]}).write_parquet(
         "items.npy.ids.parquet"
@@ -380,10 +380,10 @@ def test_from_files_equals_factors_in_memory(form: str, tmp_path, monkeypatch) -
         frame = pl.DataFrame({f"{side}_id": ids, "factors": factors.tolist()})
         frame.write_parquet(f"{side}s.parquet")
     if form == "positions":
-        test, named = {0: [0, 2], 3: [5]}, {"user_ids": range(4), "item_ids": range(6)}
-    read = rm.Factors.from_files(*paths, test=test)
-    expected = rm.evaluate(rm.Factors(users, items, **named), test, metrics="rr ndcg@2")
-    assert rm.evaluate(read, test, metrics="rr ndcg@2").mean() == expected.mean()
+        test, arrays = {0: [0, 2], 3: [5]}, {"user_ids": range(4), "item_ids": range(6)}
+    loaded = rm.Factors.from_files(*paths, test=test)
+    expected = rm.evaluate(rm.Factors(users, items, **arrays), test, metrics="rr ndcg@2")
+    assert rm.evaluate(loaded, test, metrics="rr ndcg@2").mean() == expected.mean()
 
 
 def test_from_files_needs_ids_if_test_has_some(tmp_path, monkeypatch) -> None:

@@ -19,7 +19,7 @@ from recometer.sources.factors import FactorsWork, length_bounds
 KINDS = ["whole", "skewed", "parallel", "repeated", "tiny", "large", "constant", "special"]
 
 
-def drawn(rng, kind, n, n_factors, dtype):
+def draw_factors(rng, kind, n, n_factors, dtype):
     """Draw factors with lengths and ties of all kinds."""
     rows = rng.standard_normal((n, n_factors))
     limits = np.finfo(dtype)
@@ -53,12 +53,12 @@ def drawn_bias(rng, kind, n, dtype):
 
 
 def interactions(rng, n_users, n_items, share):
-    chosen = rng.random((n_users, n_items)) < share
-    chosen[0, 0] = True
+    stored = rng.random((n_users, n_items)) < share
+    stored[0, 0] = True
     return rm.Interactions.of(
         {
             f"u{user}": [f"i{item}" for item in np.flatnonzero(row)]
-            for user, row in enumerate(chosen)
+            for user, row in enumerate(stored)
         }
     )
 
@@ -83,31 +83,35 @@ def outcome(source, request, k, *, longest_first):
     shape=st.sampled_from([(3, 40, 2), (20, 700, 1), (17, 900, 5), (9, 300, 0), (2, 1300, 33)]),
     k=st.sampled_from([1, 3, 10, 200]),
     ties=st.sampled_from(["expected", "item_desc", "random"]),
-    some=st.booleans(),
+    with_candidates=st.booleans(),
 )
 @examples(2)
-def test_the_order_changes_nothing(seed, user_kind, item_kind, bias, dtype, shape, k, ties, some):
+def test_scoring_long_items_first_changes_nothing(
+    seed, user_kind, item_kind, bias, dtype, shape, k, ties, with_candidates
+):
     rng = np.random.default_rng(seed)
     n_users, n_items, n_factors = shape
     source = rm.Factors(
-        drawn(rng, user_kind, n_users, n_factors, dtype),
-        drawn(rng, item_kind, n_items, n_factors, dtype),
+        draw_factors(rng, user_kind, n_users, n_factors, dtype),
+        draw_factors(rng, item_kind, n_items, n_factors, dtype),
         item_bias=drawn_bias(rng, bias, n_items, dtype),
         user_ids=[f"u{user}" for user in rng.permutation(n_users)],
         item_ids=[f"i{item}" for item in rng.permutation(n_items)],
     )
-    offered = [f"i{item}" for item in range(n_items) if rng.random() < 0.8] + ["i0"]
+    candidates = [f"i{item}" for item in range(n_items) if rng.random() < 0.8] + ["i0"]
     request = Request(
         interactions(rng, n_users, n_items, 0.02),
         interactions(rng, n_users, n_items, 0.1),
         rm.Protocol(ties=ties),
-        candidates=read_candidates(offered) if some else None,
+        candidates=read_candidates(candidates) if with_candidates else None,
     )
     with np.errstate(all="ignore"):
-        mine, other = (outcome(source, request, k, longest_first=on) for on in (True, False))
-    for found, expected in zip(mine, other, strict=True):
+        longest_first, unordered = (
+            outcome(source, request, k, longest_first=on) for on in (True, False)
+        )
+    for actual, expected in zip(longest_first, unordered, strict=True):
         for name, value in expected.items():
-            np.testing.assert_array_equal(found[name], value, err_msg=name)
+            np.testing.assert_array_equal(actual[name], value, err_msg=name)
 
 
 @given(
@@ -121,14 +125,14 @@ def test_the_order_changes_nothing(seed, user_kind, item_kind, bias, dtype, shap
 @examples(3)
 def test_no_score_is_above_its_bound(seed, kinds, bias, dtype, n_factors, aligned):
     rng = np.random.default_rng(seed)
-    users = drawn(rng, kinds[0], 6, n_factors, dtype)
-    items = drawn(rng, kinds[1], 50, n_factors, dtype)
+    users = draw_factors(rng, kinds[0], 6, n_factors, dtype)
+    items = draw_factors(rng, kinds[1], 50, n_factors, dtype)
     if aligned and n_factors:  # scores nearly equal their bounds
         items[:25] = users[0] * rng.choice([1, 1 / 3, 7, 1 - float(np.finfo(dtype).eps)], (25, 1))
-    own = drawn_bias(rng, bias, 50, dtype)
-    more = 0.0 if own is None else np.maximum(own, 0).astype(np.float64)
+    biases = drawn_bias(rng, bias, 50, dtype)
+    largest_bias = 0.0 if biases is None else np.maximum(biases, 0).astype(np.float64)
     bounds = np.multiply.outer(
-        length_bounds(users, 0.0 if own is None else 1.0), length_bounds(items, more)
+        length_bounds(users, 0.0 if biases is None else 1.0), length_bounds(items, largest_bias)
     )
     for instruction_set in _kernel.instruction_sets():
         scores = np.empty(300, dtype)
@@ -136,7 +140,7 @@ def test_no_score_is_above_its_bound(seed, kinds, bias, dtype, n_factors, aligne
             instruction_set=instruction_set,
             users=users,
             items=items,
-            bias=own,
+            bias=biases,
             rows=None,
             indptr=np.arange(7) * 50,
             listed=np.tile(np.arange(50, dtype=np.int32), 6),
@@ -155,9 +159,9 @@ def test_users_finish_early_if_lengths_fall(monkeypatch):
     for name in ("rank_factors", "top_factors"):
         native = getattr(_kernel, name)
 
-        def call(native=native, **given):
-            last.append(given["last"])
-            return native(**given)
+        def call(native=native, **arguments):
+            last.append(arguments["last"])
+            return native(**arguments)
 
         monkeypatch.setattr(_kernel, name, call)
     monkeypatch.setattr("recometer.sources.factors.SECONDS_PER_CALL", 1e-9)
@@ -167,8 +171,8 @@ def test_users_finish_early_if_lengths_fall(monkeypatch):
     source.top(Request(test), 10)
     assert last == [2048, 2048]
     monkeypatch.setattr(factor_source, "LEAST_ITEMS", 10**9)
-    others = source.rank(Request(test, depth=10))
-    np.testing.assert_array_equal(ranks.above, others.above)
+    expected = source.rank(Request(test, depth=10))
+    np.testing.assert_array_equal(ranks.above, expected.above)
     assert max(last) > 2048
 
 
@@ -177,11 +181,11 @@ def order_of(source, request):
     return work.longest_first
 
 
-def test_bounds_fall_and_places_are_a_permutation(monkeypatch):
+def test_bounds_decrease_and_places_are_a_permutation(monkeypatch):
     monkeypatch.setattr(factor_source, "MOST_ALIKE", np.inf)
     rng = np.random.default_rng(5)
     for kind in KINDS[:-1]:
-        items = drawn(rng, kind, 3000, 4, np.float64)
+        items = draw_factors(rng, kind, 3000, 4, np.float64)
         source = rm.Factors(items[:20], items, item_bias=rng.random(3000))
         order = order_of(source, Request(rm.Interactions.of(np.eye(20, 3000)), depth=5))
         np.testing.assert_array_equal(order.by_place[order.places], np.arange(3000))

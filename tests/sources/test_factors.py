@@ -1,4 +1,4 @@
-"""Factors give exact ranks, whatever the memory layout, ids, threads and blocks."""
+"""Factors give exact ranks for any memory layout, ids, number of threads and blocks."""
 
 import dataclasses
 import os
@@ -27,9 +27,11 @@ ALL = "precision@5 tprecision@5 recall@5 ap@5 tap@5 ndcg@5 hit@5 rr@5 roc_auc pr
 class Data:
     """Random factors with train and test that do not overlap."""
 
-    def __init__(self, seed=0, n_users=60, n_items=300, n_factors=8, dtype=np.float32, whole=False):
+    def __init__(
+        self, seed=0, n_users=60, n_items=300, n_factors=8, dtype=np.float32, integers=False
+    ):
         rng = np.random.default_rng(seed)
-        draw = (lambda s: rng.integers(-2, 3, s)) if whole else rng.standard_normal
+        draw = (lambda s: rng.integers(-2, 3, s)) if integers else rng.standard_normal
         self.users = np.asarray(draw((n_users, n_factors))).astype(dtype)
         self.items = np.asarray(draw((n_items, n_factors))).astype(dtype)
         kind = rng.random((n_users, n_items))
@@ -42,7 +44,7 @@ class Data:
         return rm.evaluate(source, self.test, train=self.train, metrics=ALL, **options)
 
 
-def same(left, right):
+def assert_same(left, right):
     assert list(left.values) == list(right.values)
     for name in left.values:
         np.testing.assert_array_equal(left.values[name], right.values[name], err_msg=name)
@@ -75,20 +77,20 @@ def test_ranks_match_sorting(data):
         np.testing.assert_array_equal(ranks.gain[part], values[ranks.item[part]])
 
 
-def test_only_the_top_is_exact_where_only_the_top_is_asked_for(data):
+def test_ranks_are_exact_down_to_the_requested_depth(data):
     request = Request(rm.Interactions.of(data.test), rm.Interactions.of(data.train))
     source = rm.Factors(data.users, data.items)
-    whole = source.rank(request)
+    full_ranks = source.rank(request)
     top = source.rank(Request(request.test, request.train, depth=5))
-    within = (whole.above >= 0) & (whole.above < 5)
-    assert (top.above[within] == whole.above[within]).all()
+    within = (full_ranks.above >= 0) & (full_ranks.above < 5)
+    assert (top.above[within] == full_ranks.above[within]).all()
     assert (top.above[~within] == -1).all()
     assert (top.depth == 5).all()
-    np.testing.assert_array_equal(top.n_candidates, whole.n_candidates)
+    np.testing.assert_array_equal(top.n_candidates, full_ranks.n_candidates)
 
 
 def test_values_at_cutoffs_do_not_depend_on_other_metrics(data):
-    whole = data.evaluate()
+    expected = data.evaluate()
     for ties in ("expected", "pessimistic", "random", "item"):
         names = "ndcg@5 recall@5 ap@5"
         alone = rm.evaluate(
@@ -99,7 +101,7 @@ def test_values_at_cutoffs_do_not_depend_on_other_metrics(data):
             ties=ties,
         )
         for name in names.split():
-            np.testing.assert_array_equal(alone[name], whole[name])
+            np.testing.assert_array_equal(alone[name], expected[name])
 
 
 LAYOUTS = {
@@ -129,7 +131,7 @@ def _not_aligned(array):
 def test_any_layout_gives_the_same_bits(layout, dtype):
     data = Data(dtype=dtype)
     laid_out = rm.Factors(LAYOUTS[layout](data.users), LAYOUTS[layout](data.items))
-    same(data.evaluate(laid_out), data.evaluate())
+    assert_same(data.evaluate(laid_out), data.evaluate())
 
 
 def test_memory_mapped_factors(data, tmp_path):
@@ -138,12 +140,12 @@ def test_memory_mapped_factors(data, tmp_path):
     mapped = [np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("users", "items")]
     source = rm.Factors(*mapped)
     assert isinstance(source.facts.arrays["items"], np.memmap)
-    same(data.evaluate(source), data.evaluate())
+    assert_same(data.evaluate(source), data.evaluate())
 
 
-@pytest.mark.parametrize("whole", [False, True])
-def test_threads_and_blocks_change_nothing(whole, monkeypatch):
-    data = Data(n_users=200, n_items=5000, whole=whole)
+@pytest.mark.parametrize("integers", [False, True])
+def test_threads_and_blocks_change_nothing(integers, monkeypatch):
+    data = Data(n_users=200, n_items=5000, integers=integers)
     expected = data.evaluate(threads=1, ties="item")
     for threads, users, judged, seconds in (
         (2, 1024, 10**5, 1),
@@ -155,27 +157,27 @@ def test_threads_and_blocks_change_nothing(whole, monkeypatch):
         monkeypatch.setattr(factor_source, "JUDGED_PER_TASK", judged)
         monkeypatch.setattr(factor_source, "SECONDS_PER_CALL", seconds)
         monkeypatch.setattr(factor_source, "BRIEF_SECONDS", 0)
-        same(data.evaluate(threads=threads, ties="item"), expected)
+        assert_same(data.evaluate(threads=threads, ties="item"), expected)
 
 
-@pytest.mark.parametrize("whole", [False, True])
-def test_instruction_sets_change_nothing(whole, monkeypatch):
-    data = Data(n_users=50, n_items=3000, n_factors=33, whole=whole)
+@pytest.mark.parametrize("integers", [False, True])
+def test_instruction_sets_change_nothing(integers, monkeypatch):
+    data = Data(n_users=50, n_items=3000, n_factors=33, integers=integers)
     sets = _kernel.instruction_sets()
     # Instruction sets without fused multiply-add only need to agree on exact scores.
     results = []
-    for name in sets if whole else [s for s in sets if s != "plain"]:
+    for name in sets if integers else [s for s in sets if s != "plain"]:
         monkeypatch.setenv("RECOMETER_INSTRUCTION_SET", name)
         results.append(data.evaluate(ties="item"))
     for result in results[1:]:
-        same(result, results[0])
+        assert_same(result, results[0])
 
 
-def test_an_item_bias_ranks_for_everybody(data):
+def test_an_item_bias_alone_gives_all_users_the_same_ranking(data):
     popularity = data.train.sum(axis=0)
     source = rm.Factors(None, None, item_bias=popularity)
     as_factors = rm.Factors(np.ones((60, 1)), popularity[:, None])
-    same(data.evaluate(source), data.evaluate(as_factors))
+    assert_same(data.evaluate(source), data.evaluate(as_factors))
 
 
 def test_biases(data):
@@ -183,7 +185,7 @@ def test_biases(data):
     users, items = data.users.astype(np.float64), data.items.astype(np.float64)
     source = rm.Factors(users, items, item_bias=bias, user_bias=np.arange(60.0))
     appended = rm.Factors(np.c_[np.ones(60), users], np.c_[bias, items])
-    same(data.evaluate(source), data.evaluate(appended))
+    assert_same(data.evaluate(source), data.evaluate(appended))
 
 
 def relabelled(data, users, items):
@@ -221,7 +223,7 @@ def test_ids_in_any_order(data, kind):
         np.testing.assert_array_equal(result[name], expected[name][rows], err_msg=name)
 
 
-def test_item_order_is_that_of_the_ids_and_not_of_the_rows():
+def test_item_order_follows_ids_instead_of_rows():
     ids = [30, 10, 20, 40]
     source = rm.Factors(None, None, item_bias=np.ones(4) * [1, 1, 1, 0], item_ids=ids)
     test = {1: [10], 2: [20], 3: [30]}
@@ -241,7 +243,7 @@ def test_uuids():
     assert result["rr"].tolist() == [1.0, 1 / 3]
 
 
-def test_strangers_are_counted_and_follow_their_rules():
+def test_unknown_users_and_items_are_counted_and_follow_their_rules():
     source = rm.Factors(
         [[1.0], [1.0]], [[3.0], [2.0], [1.0]], user_ids=["ann", "bob"], item_ids=["a", "b", "c"]
     )
@@ -261,15 +263,15 @@ def test_strangers_are_counted_and_follow_their_rules():
     text = str(result)
     for words in ("source does not know", "also in train"):
         assert words in text
-    known = rm.evaluate(source, test, train=train, metrics="recall@1", users="known")
-    assert np.isnan(known["recall@1"][2])
+    known_users = rm.evaluate(source, test, train=train, metrics="recall@1", users="known")
+    assert np.isnan(known_users["recall@1"][2])
 
 
 @given(st.integers(0, 2**31), st.sampled_from(["expected", "item", "item_desc", "pessimistic"]))
 @examples(0.75)
 def test_exact_scores_agree_with_plain_sorting(seed, ties):
     """Ranks of integer factors, which give many ties, agree with a sort by score and item."""
-    data = Data(seed, n_users=6, n_items=40, n_factors=2, whole=True)
+    data = Data(seed, n_users=6, n_items=40, n_factors=2, integers=True)
     result = rm.evaluate(
         rm.Factors(data.users, data.items), data.test, train=data.train, metrics="rr", ties=ties
     )
@@ -313,12 +315,12 @@ def test_an_unknown_item_is_tied_with_nothing():
 def test_unknown_relevant_items_do_not_make_all_candidates_relevant():
     source = rm.Factors([[1.0]], [[3.0], [2.0], [1.0], [0.0]], **NAMED)
     test = {"u": ["a", "b", "c", "x"]}
-    alone = rm.evaluate(source, test, metrics="precision@2")
+    first = rm.evaluate(source, test, metrics="precision@2")
     together = rm.evaluate(source, test, metrics="precision@2 rr")
-    assert alone["precision@2"].tolist() == together["precision@2"].tolist() == [1]
+    assert first["precision@2"].tolist() == together["precision@2"].tolist() == [1]
 
 
-def test_train_or_test_without_matching_ids_is_reported():
+def test_test_or_train_without_matching_ids_is_reported():
     source = rm.Factors([[1.0]], [[3.0], [2.0], [1.0], [0.0]], **NAMED)
     with pytest.warns(DataWarning, match="train has none of the 1 test users.*'U'.*'u'"):
         rm.evaluate(source, {"u": ["a"]}, train={"U": ["b"]}, metrics="rr")
@@ -352,8 +354,8 @@ def test_user_with_nonfinite_factors_is_undefined(data, value):
     expected = data.evaluate()
     for name in result.values:
         assert np.isnan(result[name][3])
-        others = np.arange(60) != 3
-        np.testing.assert_array_equal(result[name][others], expected[name][others])
+        finite = np.arange(60) != 3
+        np.testing.assert_array_equal(result[name][finite], expected[name][finite])
     flag = UserFlag.NAN_SCORE if np.isnan(value) else UserFlag.INFINITE_SCORE
     assert result.flags[3] & np.uint32(flag)
 
@@ -420,12 +422,12 @@ def test_a_judged_item_with_nan_has_no_rank():
     scores = np.array([[3.0, 2.0, np.nan]])
     of_each = dataclasses.replace(request, candidates=rm.Interactions.of(np.array([[1, 1, 1]])))
     for source in (rm.Factors([[1.0]], scores.T), rm.Scores(scores)):
-        for asked in (request, of_each):
-            assert source.rank(asked).above.tolist() == [0, -1]
+        for requested in (request, of_each):
+            assert source.rank(requested).above.tolist() == [0, -1]
 
 
-def test_judged_item_that_misses_its_own_score(data, monkeypatch):
-    """Simulate a compiler that rounds the scores of judged items in a different way."""
+def test_judged_items_whose_score_is_rounded_differently(data, monkeypatch):
+    """Simulate a compiler that rounds the scores of judged items differently."""
     native = _kernel.score_items
 
     def score_items(*, scores, **options):
@@ -465,7 +467,7 @@ def test_finite_factors_may_overflow(data):
         ([[1e19], [1]], [[1e18], [1]], {"item_bias": [3.4e38, 0], "user_bias": [3.4e38] * 2}),
     ],
 )
-def test_sums_that_just_do_not_fit_into_their_dtype_are_noticed(users, items, options):
+def test_sums_that_slightly_exceed_their_dtype_are_noticed(users, items, options):
     factors = (np.array(factor, np.float32) for factor in (users, items))
     result = rm.evaluate(rm.Factors(*factors, **options), np.eye(2), metrics="rr")
     np.testing.assert_array_equal(result["rr"], [np.nan, 0.5])
@@ -482,9 +484,9 @@ def test_constant_scores(data):
 # ------------------------------------------------------------------ wrong input
 
 
-def test_factors_have_names(data):
-    named = rm.Factors(item_factors=data.items, user_factors=data.users)
-    assert named.describe() == rm.Factors(data.users, data.items).describe()
+def test_factors_may_be_passed_by_keyword(data):
+    by_keyword = rm.Factors(item_factors=data.items, user_factors=data.users)
+    assert by_keyword.describe() == rm.Factors(data.users, data.items).describe()
 
 
 def test_messages_of_the_constructor(data):
@@ -524,10 +526,10 @@ def test_other_dtypes_are_converted_with_a_warning(data):
         rm.Factors(data.users.tolist(), data.items.tolist())
 
 
-def test_messages_of_shapes_and_ids_that_do_not_fit(data):
+def test_messages_about_mismatched_shapes_and_ids(data):
     source = rm.Factors(data.users, data.items)
-    named = rm.Factors(data.users, data.items, user_ids=range(60), item_ids=range(300))
-    for which, test, train, error, message in (
+    factors_with_ids = rm.Factors(data.users, data.items, user_ids=range(60), item_ids=range(300))
+    for model, test, train, error, message in (
         (source, data.test[:, :9], None, InputError, "300 items, but test has 9"),
         (source, data.test[:9], None, InputError, "60 users, but test has 9"),
         (source, data.test.T, None, InputError, "but test has 300. Is it transposed"),
@@ -535,15 +537,33 @@ def test_messages_of_shapes_and_ids_that_do_not_fit(data):
         (source, data.test, data.train[:9], InputError, "train has 9 users, but test has 60"),
         (source, data.test, data.train[:, :9], InputError, "300 items, but train has 9"),
         (source, {1: [2]}, None, InputError, "test has user ids, but Factors has none.*Hint"),
-        (named, data.test, None, InputError, "Factors has user ids, but test has none.*Hint"),
-        (named, {"a": [2]}, None, InputTypeError, r"user ids of test are of type str.*'a'.*int"),
-        (named, {1: ["b"]}, None, InputTypeError, r"item ids of test are of type str.*'b'.*int"),
-        (named, {1: [2]}, {"a": [3]}, InputTypeError, "user ids of train"),
-        (named, {999: [2]}, None, InputError, "none of the 1 test users"),
-        (named, {}, None, InputError, "test is empty"),
+        (
+            factors_with_ids,
+            data.test,
+            None,
+            InputError,
+            "Factors has user ids, but test has none.*Hint",
+        ),
+        (
+            factors_with_ids,
+            {"a": [2]},
+            None,
+            InputTypeError,
+            r"user ids of test are of type str.*'a'.*int",
+        ),
+        (
+            factors_with_ids,
+            {1: ["b"]},
+            None,
+            InputTypeError,
+            r"item ids of test are of type str.*'b'.*int",
+        ),
+        (factors_with_ids, {1: [2]}, {"a": [3]}, InputTypeError, "user ids of train"),
+        (factors_with_ids, {999: [2]}, None, InputError, "none of the 1 test users"),
+        (factors_with_ids, {}, None, InputError, "test is empty"),
     ):
         with pytest.raises(error, match=message):
-            rm.evaluate(which, test, train=train, metrics="ndcg@5")
+            rm.evaluate(model, test, train=train, metrics="ndcg@5")
 
 
 # ------------------------------------------------------------------ long work

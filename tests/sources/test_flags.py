@@ -10,7 +10,7 @@ from recometer.sources.base import Request
 
 KNOWN, TRAINED, CONSTANT = rm.UserFlag.KNOWN, rm.UserFlag.TRAINED, rm.UserFlag.CONSTANT_SCORES
 
-# Flags are expected for users 0 to 3. Test has a user 4, whom no source knows.
+# These are the expected flags of users 0 to 3. No source knows user 4, who is in test.
 SCORES = np.array([[1.0, 1, 1, 1], [0, 1, 1, 1], [1, 1, 1, 2], [1, 1, 1, 1]])
 # User 1 has one item in train, user 2 has two. User 3 has three, so one candidate is left.
 TRAIN = {1: [3], 2: [0, 3], 3: [1, 2, 3]}

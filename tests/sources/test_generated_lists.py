@@ -32,7 +32,7 @@ TEST = {user: ["h"] for user in ("ann", "bob", "cat", "dan")}
 METRICS = "valid@1,2,5 unknown_items@5 repeated_items@5 rr precision@5 coverage@5"
 
 
-def read(answer, catalogue=CATALOGUE, **options):
+def items_of_answer(answer, catalogue=CATALOGUE, **options):
     """Return the items of a single answer; None for a place without an item of the catalogue."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
@@ -43,8 +43,8 @@ def read(answer, catalogue=CATALOGUE, **options):
             metrics="coverage@30",
             catalogue=catalogue,
         )
-    listed = result.lists.item_ids[result.lists.items[0][result.lists.items[0] >= 0]].tolist()
-    return [item if item in catalogue.item_ids.tolist() else None for item in listed]
+    listed_items = result.lists.item_ids[result.lists.items[0][result.lists.items[0] >= 0]].tolist()
+    return [item if item in catalogue.item_ids.tolist() else None for item in listed_items]
 
 
 def kinds(answers, catalogue=CATALOGUE):
@@ -83,7 +83,7 @@ def kinds(answers, catalogue=CATALOGUE):
     ],
 )
 def test_forms_of_answers(answer):
-    assert read(answer) == ["h", "a", "t"]
+    assert items_of_answer(answer) == ["h", "a", "t"]
 
 
 @pytest.mark.parametrize(
@@ -110,10 +110,10 @@ def test_forms_of_answers(answer):
         ("Heat (1995), a thriller", None),
     ],
 )
-def test_a_title_must_be_equal_but_for_its_spelling(title, item):
-    assert read(f"1. {title}\n2. Alien") == [item, "a"]
-    assert read(f"{title}\nAlien") == [item, "a"]
-    assert read([title, "Alien"]) == [item, "a"]
+def test_titles_may_only_differ_in_spelling(title, item):
+    assert items_of_answer(f"1. {title}\n2. Alien") == [item, "a"]
+    assert items_of_answer(f"{title}\nAlien") == [item, "a"]
+    assert items_of_answer([title, "Alien"]) == [item, "a"]
 
 
 def test_invalid_places_and_answers():
@@ -140,10 +140,10 @@ def test_invalid_places_and_answers():
     ]
 
 
-def test_an_invalid_place_is_a_miss_and_keeps_its_place():
+def test_an_invalid_place_counts_as_a_miss():
     lists = rm.Lists.from_text({"ann": "Alien\nAliens\nAlien\nHeat (1995)"}, CATALOGUE)
-    found = rm.evaluate(lists, {"ann": ["h", "a"]}, metrics="precision@4 rr", catalogue=CATALOGUE)
-    assert found.mean() == {"precision@4": 1 / 2, "rr": 1.0}
+    result = rm.evaluate(lists, {"ann": ["h", "a"]}, metrics="precision@4 rr", catalogue=CATALOGUE)
+    assert result.mean() == {"precision@4": 1 / 2, "rr": 1.0}
     last = rm.evaluate(
         lists,
         {"ann": ["h"]},
@@ -160,9 +160,9 @@ def test_an_invalid_place_is_a_miss_and_keeps_its_place():
 
 
 def test_text_that_is_not_unicode_is_an_unknown_title():
-    assert read('["\\ud800", "Alien"]') == [None, "a"]
-    assert read("1. \ud800\n2. Alien") == [None, "a"]
-    assert read(["\ud800", "Alien"]) == [None, "a"]
+    assert items_of_answer('["\\ud800", "Alien"]') == [None, "a"]
+    assert items_of_answer("1. \ud800\n2. Alien") == [None, "a"]
+    assert items_of_answer(["\ud800", "Alien"]) == [None, "a"]
 
 
 def test_lists_of_sessions():
@@ -173,11 +173,11 @@ def test_lists_of_sessions():
     assert rm.evaluate(lists, test, metrics="rr")["rr"].tolist() == [1, 0]
 
 
-def test_no_rule_lets_repeats_count():
+def test_repeated_titles_never_count():
     lists = rm.Lists.from_text({"ann": "Alien\nAlien"}, CATALOGUE)
     with pytest.warns(DataWarning, match="repeats in generated lists keep their places"):
-        found = rm.evaluate(lists, {"ann": ["a"]}, metrics="precision@2", duplicates="counted")
-    assert found.mean() == {"precision@2": 1 / 2}
+        result = rm.evaluate(lists, {"ann": ["a"]}, metrics="precision@2", duplicates="counted")
+    assert result.mean() == {"precision@2": 1 / 2}
 
 
 def test_a_title_of_several_items_is_never_chosen():
@@ -189,7 +189,7 @@ def test_a_title_of_several_items_is_never_chosen():
     assert result.mean() == {"precision@1": 0, "rr": 1 / 2}
 
 
-def test_repeats_of_training_items_are_removed_with_them():
+def test_repeated_train_items_are_removed():
     lists = rm.Lists.from_text({"ann": "Alien\nAlien\nAliens\nHeat (1995)"}, CATALOGUE)
     result = rm.evaluate(
         lists,
@@ -244,20 +244,20 @@ def test_lists_of_titles_in_a_frame():
     ).mean() == {"rr": 0.5}
 
 
-def test_invented_items_differ_by_title_and_not_by_call():
-    """The ids of invented items are new to the catalogue, also to one whose ids begin alike."""
+def test_invented_items_are_identified_by_title_across_calls():
+    """Ids of invented items never occur in the catalogue, even if its ids start with "?"."""
     for item_ids in ([1, 2], [-5, 7], ["a", "b"], ["? up", "a"]):
         catalogue = rm.Catalogue({"item": item_ids, "title": ["Heat", "Alien"]})
-        one, two = (
-            rm.Lists.from_text({user: f"{title}\nUp\nUP\n{other}"}, catalogue).facts.arrays
-            for user, title, other in (("ann", "Heat", "Away"), ("bob", "Alien", "Home"))
+        first, two = (
+            rm.Lists.from_text({user: f"{title}\nUp\nUP\n{second}"}, catalogue).facts.arrays
+            for user, title, second in (("ann", "Heat", "Away"), ("bob", "Alien", "Home"))
         )
-        shared = set(one["item_ids"].tolist()) & set(two["item_ids"].tolist())
+        shared = set(first["item_ids"].tolist()) & set(two["item_ids"].tolist())
         assert len(shared - set(item_ids)) == 2  # the invented title and its repeat
-        assert len(set(one["item_ids"].tolist()) - shared) == 1
+        assert len(set(first["item_ids"].tolist()) - shared) == 1
 
 
-written = st.lists(st.sampled_from([*TITLES.values(), "Up", "Brazil (1985)"]), max_size=6)
+invented_title = st.lists(st.sampled_from([*TITLES.values(), "Up", "Brazil (1985)"]), max_size=6)
 
 
 def spelled(title, way):
@@ -277,7 +277,7 @@ forms = st.sampled_from(["json", "numbered", "bulleted", "lines"])
 ways = st.lists(st.integers(0, 4), min_size=6, max_size=6)
 
 
-@given(st.lists(st.tuples(written, forms, ways), min_size=4, max_size=4))
+@given(st.lists(st.tuples(invented_title, forms, ways), min_size=4, max_size=4))
 @examples(2)
 def test_spelling_and_form_change_nothing(rows):
     plain = {user: row[0] for user, row in zip(TEST, rows, strict=True)}
@@ -307,8 +307,8 @@ def test_spelling_and_form_change_nothing(rows):
             assert one["rr"][place] == (1 / min(hits) if hits else one["rr"][place])
 
 
-@given(st.lists(written, min_size=4, max_size=4), st.integers(1, 3))
-def test_answers_of_blocks_of_users_give_the_values_of_all(rows, at):
+@given(st.lists(invented_title, min_size=4, max_size=4), st.integers(1, 3))
+def test_blocks_of_users_give_the_values_of_all_answers(rows, at):
     answers = dict(zip(TEST, rows, strict=True))
     if not any(rows):
         return

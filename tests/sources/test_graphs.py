@@ -41,7 +41,9 @@ def test_three_lines(seed):
     n_users, n_items, k = len(user_emb), len(item_emb), 5
 
     layout = {"n_users": n_users, "n_items": n_items, "item_offset": n_users}
-    test, train = (rm.Interactions.of(edge_index[:, at], **layout) for at in (~training, training))
+    test, train = (
+        rm.Interactions.of(edge_index[:, edges], **layout) for edges in (~training, training)
+    )
     result = rm.evaluate(
         rm.Factors(user_emb, item_emb), test, train=train, metrics="rprecision precision@5 recall@5"
     )

@@ -21,7 +21,7 @@ METRICS = "rr roc_auc ndcg@2 novelty@2"
 
 
 def source(kind: str, scores: np.ndarray[Any, Any]) -> Any:
-    """Return the scores of three users and five items as a source of a kind."""
+    """Return the scores of three users and five items as a source of the given kind."""
     if kind == "Scores":
         # In Scores, -inf means that an item is not a candidate.
         table = np.where(np.isneginf(scores), -5.0, scores)
@@ -35,18 +35,20 @@ def source(kind: str, scores: np.ndarray[Any, Any]) -> Any:
 @pytest.mark.parametrize("kind", ["Scores", "Lists", "Pairs"])
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
 @given(SCORES, st.sampled_from(["first", "last"]))
-def test_infinity_ranks_like_a_large_number(kind: str, drawn: list[float], nan: str) -> None:
-    scores = np.array(drawn).reshape(3, 5)
+def test_infinity_ranks_like_a_large_number(
+    kind: str, row_of_scores: list[float], nan: str
+) -> None:
+    scores = np.array(row_of_scores).reshape(3, 5)
     finite = np.where(np.isinf(scores), np.copysign(5.0, scores), scores)
     train = {0: [0], 1: [2], 2: [1]}
     options: dict[str, Any] = {
         "train": train, "metrics": METRICS, "nan_scores": nan, "constant_scores": "ties",
         "catalogue": range(5), "threads": 1,
     }  # fmt: skip
-    found = rm.evaluate(source(kind, scores), TEST, infinite_scores="ranked", **options)
+    result = rm.evaluate(source(kind, scores), TEST, infinite_scores="ranked", **options)
     expected = rm.evaluate(source(kind, finite), TEST, **options)
     for name, values in expected.values.items():
-        np.testing.assert_array_equal(found[name], values)
+        np.testing.assert_array_equal(result[name], values)
 
 
 def test_infinite_scores_are_undefined_by_default() -> None:

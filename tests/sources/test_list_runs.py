@@ -70,16 +70,16 @@ def test_no_warning_without_mixed_runs():
 
 
 @pytest.mark.parametrize(
-    ("n_runs", "shown"), [(3, r"\(0, 1, 2\)"), (4, r"\(0, 1, 2, ... \(4 in all\)\)")]
+    ("n_runs", "printed"), [(3, r"\(0, 1, 2\)"), (4, r"\(0, 1, 2, ... \(4 in all\)\)")]
 )
-def test_runs_named_by_numbers_are_treated_like_others(n_runs, shown):
+def test_runs_may_be_named_by_numbers(n_runs, printed):
     runs = [run for run in range(n_runs) for _ in range(2)]
     columns = {"user": ["ann"] * len(runs), "item": ["x", "y"] * n_runs, "run": runs}
-    with pytest.warns(DataWarning, match=f"several runs, as column 'run' says {shown}"):
+    with pytest.warns(DataWarning, match=f"several runs, as column 'run' says {printed}"):
         rm.Lists(pl.DataFrame(columns), score=False)
-    apart = rm.Lists.each(pl.DataFrame(columns), by="run")  # no warning
-    assert list(apart) == list(range(n_runs))
-    assert all("2 entries" in lists.describe() for lists in apart.values())
+    by_run = rm.Lists.each(pl.DataFrame(columns), by="run")  # no warning
+    assert list(by_run) == list(range(n_runs))
+    assert all("2 entries" in lists.describe() for lists in by_run.values())
 
 
 def test_options_of_lists_apply_to_each_run():

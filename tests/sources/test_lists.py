@@ -25,7 +25,7 @@ USERS = ["ann", "ann", "bob", "bob", "bob"]
 ITEMS = ["x", "y", "z", "x", "w"]
 SCORES = [0.9, 0.5, 0.8, 0.7, 0.1]
 TEST = {"ann": ["y"], "bob": ["w", "z"], "cat": ["x"]}
-# In Ann's list, y is second. In Bob's, z is first and w is third. Cat has no list.
+# Relevant are y, second in Ann's list, and z and w, first and third in Bob's. Cat has no list.
 EXPECTED = [1 / 2, 1.0, 0.0]
 
 
@@ -298,15 +298,15 @@ def test_lists_and_test_that_share_no_item():
 
 
 @pytest.mark.parametrize(
-    ("listed", "tested", "warned"), [(5, 5, True), (4, 9, False), (9, 4, False)]
+    ("n_listed", "n_tested", "warned"), [(5, 5, True), (4, 9, False), (9, 4, False)]
 )
-def test_no_warning_if_only_few_entries_share_no_item(listed, tested, warned):
-    lists = rm.Lists({"ann": [f"a{number}" for number in range(listed)]})
-    test = {"ann": [f"b{number}" for number in range(tested)]}
+def test_no_warning_if_only_few_entries_share_no_item(n_listed, n_tested, warned):
+    lists = rm.Lists({"ann": [f"a{number}" for number in range(n_listed)]})
+    test = {"ann": [f"b{number}" for number in range(n_tested)]}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert rr(lists, test) == [0]
-    assert ["share no item" in str(one.message) for one in caught] == [True] * warned
+    assert ["share no item" in str(warning.message) for warning in caught] == [True] * warned
 
 
 @pytest.mark.parametrize(("n_items", "warned"), [(5, True), (4, False)])
@@ -316,7 +316,7 @@ def test_no_warning_about_few_unmatched_train_items(n_items, warned):
         warnings.simplefilter("always")
         result = rm.evaluate(rm.Lists({"ann": ["a"]}), {"ann": ["a"]}, train=train, metrics="rr")
     assert result["rr"].tolist() == [1]
-    assert ["train has none" in str(one.message) for one in caught] == [True] * warned
+    assert ["train has none" in str(warning.message) for warning in caught] == [True] * warned
 
 
 def test_train_that_shares_no_item():
@@ -324,8 +324,8 @@ def test_train_that_shares_no_item():
     with pytest.warns(rm.DataWarning, match="none of the items of Lists .* such as 103, written"):
         assert rr(lists, test, train={"a": range(103, 108)}) == [1 / 4]
     assert rr(lists, test, train={"a": range(103, 108), "b": [4]}) == [1 / 4]
-    others = {"a": range(104, 108), "b": [103]}
-    assert rr(lists, {"a": [3, 103]}, train=others) == [1 / 4]
+    other_items = {"a": range(104, 108), "b": [103]}
+    assert rr(lists, {"a": [3, 103]}, train=other_items) == [1 / 4]
 
 
 @pytest.mark.parametrize(
@@ -384,7 +384,7 @@ def test_integer_ids_of_a_csv_file(tmp_path):
     assert rr(rm.Lists(path), integer_test()) == EXPECTED
 
 
-def test_missing_ids_and_ranks_are_named(frame):
+def test_missing_ids_and_ranks_are_reported(frame):
     data = {"user": ["a", None], "item": ["x", "y"], "rank": [1, None]}
     with pytest.raises(rm.InputError, match=r"user ids .* no value in row 1"):
         rm.Lists(frame(data))
@@ -405,10 +405,10 @@ def test_dates_and_uuids_are_ids():
     import datetime
     import uuid
 
-    who, what = uuid.UUID(int=1), [datetime.date(2024, 1, day) for day in (1, 2, 3)]
-    assert rr(rm.Lists({who: what}), {who: [what[1]]}) == [0.5]
-    frame = pl.DataFrame({"user": pl.Series([who] * 3, dtype=pl.Object), "item": what})
-    assert rr(rm.Lists(frame), {who: [what[1]]}) == [0.5]
+    user, items = uuid.UUID(int=1), [datetime.date(2024, 1, day) for day in (1, 2, 3)]
+    assert rr(rm.Lists({user: items}), {user: [items[1]]}) == [0.5]
+    frame = pl.DataFrame({"user": pl.Series([user] * 3, dtype=pl.Object), "item": items})
+    assert rr(rm.Lists(frame), {user: [items[1]]}) == [0.5]
 
 
 def test_lists_in_cells():
@@ -469,11 +469,11 @@ def test_equal_scores(ties, expected):
 @pytest.mark.parametrize(
     ("ties", "expected"), [("item", 1.0), ("item_desc", 1 / 3), ("input", 1 / 2)]
 )
-def test_equal_scores_by_id_and_as_given(ties, expected):
+def test_equal_scores_ordered_by_id_or_by_input(ties, expected):
     assert rr(rm.Lists(TIED), {"u": ["a"]}, ties=ties) == [expected]
 
 
-def test_random_order_is_drawn_from_all():
+def test_random_orders_of_tied_items_are_equally_likely():
     lists = {user: {"a": 1, "b": 1, "c": 1} for user in range(600)}
     values = rr(rm.Lists(lists), {user: ["b"] for user in lists}, ties="random")
     shares = [values.count(value) / len(values) for value in (1.0, 1 / 2, 1 / 3)]
@@ -488,14 +488,14 @@ def test_equal_ranks_are_tied():
     assert rr(dense, {"u": ["a"]}) == [0.75]
 
 
-def test_only_items_with_equal_ranks_are_at_one_rank():
+def test_only_items_with_equal_ranks_are_tied():
     columns = {"user": ["u"] * 3, "item": ["b", "a", "c"], "rank": [1, 2, 2]}
     for test, expected in (({"u": ["a"]}, 1 / 2), ({"u": ["c"]}, 1 / 2)):
         assert rr(rm.Lists(pl.DataFrame(columns)), test, ties="as_ranked") == [expected]
         assert rr(rm.Lists(pl.DataFrame(columns)), test, ties="pessimistic") == [1 / 3]
 
 
-def test_the_highest_score_of_an_item_that_is_repeated_is_its_score():
+def test_a_repeated_item_has_its_highest_score():
     items, scores = ["a", "y", "a", "y", "z"], [0.5, 1, 4, 5, 2]
     columns = {"user": ["u"] * 5, "item": items, "score": scores}
     lists = rm.Lists(pl.DataFrame(columns))
@@ -504,7 +504,7 @@ def test_the_highest_score_of_an_item_that_is_repeated_is_its_score():
             assert rr(lists, {"u": [item]}, score_above=above) == [expected]
 
 
-def test_input_order_needs_a_source_that_has_one():
+def test_input_order_needs_lists():
     with pytest.raises(rm.InputError, match=r"ties='input'.*Scores has none"):
         rr(rm.Scores(np.eye(3)), sp.csr_array(np.eye(3)), ties="input")
 
@@ -534,7 +534,7 @@ def test_infinite_scores():
 
 
 @pytest.mark.parametrize("last", ["ann", "bob", "cat"])
-def test_items_that_were_masked_at_the_end_of_a_list_take_no_place(last):
+def test_masked_items_at_the_end_of_a_list_take_no_place(last):
     lists = {user: {"x": 2.0, "y": 1.0, "z": 0.5} for user in ("ann", "bob", "cat")}
     lists[last]["z"] = -np.inf
     expected = [0 if user == last else 1 / 3 for user in lists]
@@ -549,7 +549,7 @@ def test_items_that_were_masked_at_the_end_of_a_list_take_no_place(last):
         {"u": [("a", 1.0), ("b", 4.0), ("a", 5.0), ("a", 1.0), ("c", 0.5)]},
     ],
 )
-def test_an_item_that_is_repeated_counts_once_at_its_first_place(lists):
+def test_a_repeated_item_counts_once_at_its_first_place(lists):
     if isinstance(lists["u"][0], tuple):
         items, scores = zip(*lists["u"], strict=True)
         source = rm.Lists(pl.DataFrame({"user": ["u"] * 5, "item": items, "score": scores}))
@@ -607,7 +607,7 @@ def test_relevant_items_outside_the_candidates_do_not_count_as_repeated():
     ],
     ids=["exclude", "candidates", "sets of candidates", "size of a catalogue", "catalogue"],
 )
-def test_repetitions_are_recommended_where_their_item_may_be(duplicates, options):
+def test_excluding_an_item_removes_its_repetitions(duplicates, options):
     """Excluding an item is the same as removing all of its repetitions from the lists."""
     test = {"ann": ["b"], "bob": ["a", "b"]}
     options |= {"metrics": "rr ap recall@3 precision@4", "duplicates": duplicates}
@@ -623,7 +623,7 @@ def test_repetitions_are_recommended_where_their_item_may_be(duplicates, options
 
 
 @pytest.mark.parametrize("options", [{"exclude": [0]}, {"candidates": [1, 2, 3]}])
-def test_repetitions_of_positions_are_recommended_where_their_item_may_be(options):
+def test_excluding_a_position_removes_its_repetitions(options):
     lists, test = rm.Lists(np.array([[0, 0, 1, 1, 2]])), np.array([[0, 0, 1, 0]])
     result = rm.evaluate(lists, test, metrics="rr", duplicates="counted", **options)
     assert result["rr"].tolist() == [1 / 3]
@@ -635,8 +635,8 @@ def test_users_without_a_list_are_misses_and_counted():
     assert result["recall@1"].tolist() == [1.0, 0.0, 0.0]
     assert result.counts == {"users_unknown": 2}
     assert "test users that the source does not know: 2" in str(result)
-    known = rm.evaluate(lists, TEST, metrics="recall@1", users="known")
-    assert known.mean() == {"recall@1": 1.0}
+    known_users = rm.evaluate(lists, TEST, metrics="recall@1", users="known")
+    assert known_users.mean() == {"recall@1": 1.0}
 
 
 @pytest.mark.parametrize("extra", [["zoe"], ["zoe", "yan"]])
@@ -668,7 +668,7 @@ def test_lists_shorter_than_the_cutoff_keep_the_denominators():
     )
 
 
-def test_training_items_are_removed_and_the_rest_moves_up():
+def test_train_items_are_removed_and_later_items_move_up():
     lists = rm.Lists({"ann": ["a", "b", "c", "d"], "bob": ["a", "b"]})
     train = {"ann": ["a", "c", "far"], "bob": ["z"]}
     result = rm.evaluate(lists, {"ann": ["d"], "bob": ["b"]}, train=train, metrics="rr")
@@ -677,7 +677,7 @@ def test_training_items_are_removed_and_the_rest_moves_up():
     assert "also in train (the rest moves up): 2" in str(result)
 
 
-def test_test_items_in_train_leave_test_even_where_no_list_has_them():
+def test_train_items_leave_test_even_if_no_list_contains_them():
     lists, train = rm.Lists({"ann": ["a", "b"]}), {"ann": ["far"]}
     result = rm.evaluate(lists, {"ann": ["b", "far"]}, train=train, metrics="recall@2")
     assert result["recall@2"].tolist() == [1.0]
@@ -732,13 +732,13 @@ def test_train_items_are_not_candidates():
         assert result.n_excluded.tolist() == [2]
 
 
-def test_a_list_with_more_items_than_its_user_can_be_recommended_is_named():
+def test_a_list_longer_than_the_users_candidates_is_reported():
     lists = {"ann": ["a", "b"], "bob": ["a", "b", "c"]}
     with pytest.raises(rm.InputError, match=r"leaves 2 items .* user 'bob' .* list has 3\."):
         rr(rm.Lists(lists), {"ann": ["a"], "bob": ["b"]}, catalogue=2)
 
 
-def test_a_catalogue_that_lacks_items():
+def test_a_catalogue_that_lacks_listed_and_tested_items():
     lists = rm.Lists({"ann": ["?", "a", "b"]})
     result = rm.evaluate(
         lists,
@@ -760,7 +760,7 @@ def test_a_catalogue_that_lacks_items():
 
 @pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
 @pytest.mark.parametrize(
-    ("given", "share", "coverage"),
+    ("options", "share", "coverage"),
     [
         ({}, 2 / 4, 2 / 3),
         ({"exclude": ["a"]}, 2 / 3, 1 / 2),
@@ -768,13 +768,13 @@ def test_a_catalogue_that_lacks_items():
         ({"train": {"ann": ["??", "a"]}}, 1 / 2, 1 / 3),
     ],
 )
-def test_candidates_with_invented_items(given, share, coverage):
+def test_candidates_with_invented_items(options, share, coverage):
     result = rm.evaluate(
         rm.Lists({"ann": ["?", "a", "??", "b"]}),
         {"ann": ["b"]},
         catalogue=["a", "b", "c"],
         metrics="unknown_items@4 coverage@4 rr",
-        **given,
+        **options,
     )
     assert result.mean()["unknown_items@4"] == share
     assert result.mean()["coverage@4"] == coverage
@@ -876,10 +876,10 @@ def test_depth_cuts_lists():
 )
 def test_depth_within_ties(ties, expected):
     lists = rm.Lists({"u": {"c": 1, "a": 1, "b": 1}}, depth=2)
-    found = [
+    actual = [
         rm.evaluate(lists, {"u": [i]}, metrics="recall", ties=ties)["recall"][0] for i in "abc"
     ]
-    assert found == expected
+    assert actual == expected
     # The places are the same as those in a list that was not cut.
     places = [rr(lists, {"u": [item]}, ties=ties)[0] for item in "abc"]
     assert sorted(places) == [0.0, 1 / 2, 1.0]
@@ -890,7 +890,9 @@ def test_fingerprints_depend_on_the_depth_of_lists():
         rm.evaluate(rm.Lists(ARRAY, depth=depth), ARRAY_TEST, metrics="rr")
         for depth in (None, 3, 2)
     ]
-    assert len({str(one.inputs["source"]["fingerprints"]) for one in evaluations}) == 3
+    assert (
+        len({str(evaluation.inputs["source"]["fingerprints"]) for evaluation in evaluations}) == 3
+    )
 
 
 def test_candidates_with_a_catalogue_that_lacks_a_test_item():
@@ -912,9 +914,11 @@ def test_integers_of_128_bits_are_ids():
 def test_describe_and_fingerprints():
     result = rm.evaluate(rm.Lists(ARRAY), ARRAY_TEST, metrics="rr")
     assert result.inputs["source"]["description"] == "Lists: 3 lists, 9 entries, up to 3 each"
-    again = rm.evaluate(rm.Lists(ARRAY[:, ::-1].copy()[:, ::-1]), ARRAY_TEST, metrics="rr")
-    other = rm.evaluate(rm.Lists(ARRAY[:, ::-1]), ARRAY_TEST, metrics="rr")
-    fingerprints = [run.inputs["source"]["fingerprints"] for run in (result, again, other)]
+    reversed_twice = rm.evaluate(rm.Lists(ARRAY[:, ::-1].copy()[:, ::-1]), ARRAY_TEST, metrics="rr")
+    reversed_lists = rm.evaluate(rm.Lists(ARRAY[:, ::-1]), ARRAY_TEST, metrics="rr")
+    fingerprints = [
+        run.inputs["source"]["fingerprints"] for run in (result, reversed_twice, reversed_lists)
+    ]
     assert fingerprints[0] == fingerprints[1] != fingerprints[2]
 
 
@@ -934,7 +938,7 @@ def test_torch_tensors():
     assert rr(rm.Lists(torch.tensor(ARRAY)), ARRAY_TEST) == EXPECTED
 
 
-def test_two_sources_hint_at_lists():
+def test_error_about_a_dict_suggests_lists():
     with pytest.raises(rm.InputTypeError, match=r"rm\.Lists\(recommendations\)"):
         rm.evaluate({"ann": ["x"]}, TEST)
 
@@ -996,13 +1000,13 @@ def test_frames_without_rows_have_no_lists():
             rm.Lists(empty)
 
 
-def test_many_lists_of_two_items_that_test_lacks_are_warned_of() -> None:
+def test_warning_about_many_short_lists_of_items_missing_from_test() -> None:
     lists = rm.Lists({user: ["a", "b"] for user in range(20)})
     with pytest.warns(rm.DataWarning, match="Lists and test share no item"):
         rm.evaluate(lists, {user: ["c", "d"] for user in range(20)}, metrics="recall@2")
 
 
-def test_listed_items_outside_of_the_catalogue_are_counted():
+def test_listed_items_outside_the_catalogue_are_counted():
     result = rm.evaluate(rm.Lists({7: [1, 2]}), {7: [0, 1, 2]}, catalogue=[1, 2, 3], metrics="rr")
     assert {name: result.counts[name] for name in ("items_unknown", "relevant_unranked")} == {
         "items_unknown": 1,
@@ -1011,7 +1015,7 @@ def test_listed_items_outside_of_the_catalogue_are_counted():
 
 
 @pytest.mark.parametrize("n_again", [0, 1])
-def test_users_with_a_later_row_after_many_rows(n_again):
+def test_users_whose_rows_are_not_adjacent(n_again):
     """Many rows are grouped by user, but a last row may belong to the first user again."""
     n_users = PROBE // 2 + 1  # with three rows each
     users = np.append(np.repeat(np.arange(n_users), 3), np.zeros(n_again, int))
@@ -1030,24 +1034,24 @@ def test_users_with_a_list():
 
 def test_a_row_of_padding_alone_is_an_empty_list():
     test = {"ann": ["a"], "bob": ["b"]}
-    named = {"user_ids": ["ann", "bob", "cat"], "item_ids": ["a", "b"]}
-    padded = rm.Lists(np.array([[0, 1], [-1, -1], [-1, -1]]), **named)
+    ids = {"user_ids": ["ann", "bob", "cat"], "item_ids": ["a", "b"]}
+    padded = rm.Lists(np.array([[0, 1], [-1, -1], [-1, -1]]), **ids)
     empty = rm.Lists({"ann": ["a", "b"], "bob": [], "cat": []})
     for rule in ("test", "known", "listed"):
-        found, expected = (
-            rm.evaluate(one, test, metrics="recall@2", users=rule) for one in (padded, empty)
+        result, expected = (
+            rm.evaluate(source, test, metrics="recall@2", users=rule) for source in (padded, empty)
         )
-        assert found.user_ids.tolist() == expected.user_ids.tolist() == ["ann", "bob"]
-        np.testing.assert_array_equal(found["recall@2"], expected["recall@2"])
-        assert found.skipped("recall@2") == expected.skipped("recall@2")
+        assert result.user_ids.tolist() == expected.user_ids.tolist() == ["ann", "bob"]
+        np.testing.assert_array_equal(result["recall@2"], expected["recall@2"])
+        assert result.skipped("recall@2") == expected.skipped("recall@2")
 
 
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
-@pytest.mark.parametrize("which", ["exclude", "candidates", "catalogue"])
-def test_positions_reach_to_the_last_that_anything_names(which):
+@pytest.mark.parametrize("argument", ["exclude", "candidates", "catalogue"])
+def test_the_last_position_in_any_input_limits_the_positions(argument):
     def evaluate(last):
         lists = rm.Lists(np.array([[1, 2], [3, 12], [0, 1], [1, 0]]))
-        return rm.evaluate(lists, np.eye(4, 5), metrics="hit@2", **{which: [last, 1]})
+        return rm.evaluate(lists, np.eye(4, 5), metrics="hit@2", **{argument: [last, 1]})
 
     with pytest.raises(InputError, match=r"holds the item position 12, but .* 0 to 11\."):
         evaluate(11)
@@ -1070,13 +1074,13 @@ def test_positions_reach_to_the_last_that_anything_names(which):
         ([[0]], {"item_offset": -1}, "item_offset=-1 must be a whole number"),
     ],
 )
-def test_an_index_out_of_range_is_named(lists, options, message):
+def test_an_index_out_of_range_is_reported(lists, options, message):
     options = {name: list(x) if isinstance(x, str) else x for name, x in options.items()}
     with pytest.raises(InputError, match=message):
         rm.Lists(np.array(lists), **options)
 
 
-def test_indices_up_to_the_ends_of_their_range():
+def test_the_smallest_and_largest_indices_are_accepted():
     rm.Lists(np.array([[2**31 - 2, -1]]))
     rm.Lists(np.array([[2, -1]]), item_ids=list("abc"))
     result = rm.evaluate(

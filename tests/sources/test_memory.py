@@ -13,7 +13,7 @@ from recometer.evaluating.preparation import held_bytes
 from recometer.sources.base import Memory
 
 
-def made() -> tuple[list[int], Callable[[], int]]:
+def numbered() -> tuple[list[int], Callable[[], int]]:
     """Return a function that creates the next number, and the list of numbers created so far."""
     numbers: list[int] = []
 
@@ -24,41 +24,41 @@ def made() -> tuple[list[int], Callable[[], int]]:
     return numbers, make
 
 
-def test_the_same_is_found_once() -> None:
-    memory, (numbers, make) = Memory(), made()
-    thing, array = object(), np.arange(3)
+def test_equal_inputs_are_computed_once() -> None:
+    memory, (numbers, make) = Memory(), numbered()
+    identity, array = object(), np.arange(3)
     for _ in range(3):
-        assert memory.find("kind", 1, make, same=[thing], equal=[array.copy(), None]) == 0
+        assert memory.find("kind", 1, make, same=[identity], equal=[array.copy(), None]) == 0
     assert numbers == [0]
 
 
-def test_the_last_two_that_were_asked_for_are_kept() -> None:
-    memory, (_, make) = Memory(), made()
-    found = [memory.find("kind", key, make) for key in "abaabbcb"]
-    assert found == [0, 1, 0, 0, 1, 1, 2, 1]
+def test_the_two_most_recently_used_results_are_kept() -> None:
+    memory, (_, make) = Memory(), numbered()
+    numbers = [memory.find("kind", key, make) for key in "abaabbcb"]
+    assert numbers == [0, 1, 0, 0, 1, 1, 2, 1]
     assert memory.find("kind", "a", make) == 3
 
 
 def test_different_inputs_are_computed_again() -> None:
-    thing, array = object(), np.arange(3)
-    for kind, key, same, equal in (
-        ("other", 1, [thing], [array, None]),
-        ("kind", 2, [thing], [array, None]),
+    identity, array = object(), np.arange(3)
+    for kind, key, identical, equal in (
+        ("other", 1, [identity], [array, None]),
+        ("kind", 2, [identity], [array, None]),
         ("kind", 1, [object()], [array, None]),
         ("kind", 1, [], [array, None]),
-        ("kind", 1, [thing, thing], [array, None]),
-        ("kind", 1, [thing], [array + 1, None]),
-        ("kind", 1, [thing], [array.astype(float), None]),
-        ("kind", 1, [thing], [array, array]),
-        ("kind", 1, [thing], [None, None]),
+        ("kind", 1, [identity, identity], [array, None]),
+        ("kind", 1, [identity], [array + 1, None]),
+        ("kind", 1, [identity], [array.astype(float), None]),
+        ("kind", 1, [identity], [array, array]),
+        ("kind", 1, [identity], [None, None]),
     ):
-        memory, (_, make) = Memory(), made()
-        memory.find("kind", 1, make, same=[thing], equal=[array, None])
-        assert memory.find(kind, key, make, same=same, equal=equal) == 1
+        memory, (_, make) = Memory(), numbered()
+        memory.find("kind", 1, make, same=[identity], equal=[array, None])
+        assert memory.find(kind, key, make, same=identical, equal=equal) == 1
 
 
-def test_an_array_that_changes_in_place_is_another() -> None:
-    memory, (_, make) = Memory(), made()
+def test_an_array_that_changes_in_place_is_computed_again() -> None:
+    memory, (_, make) = Memory(), numbered()
     array = np.arange(3)
     memory.find("kind", 1, make, equal=[array])
     array[0] = 5
@@ -66,18 +66,18 @@ def test_an_array_that_changes_in_place_is_another() -> None:
 
 
 def test_equal_interactions_share_a_cache_entry() -> None:
-    memory, (_, make) = Memory(), made()
+    memory, (_, make) = Memory(), numbered()
     test = rm.Interactions.of({0: [1]})
-    again = dataclasses.replace(test)
+    copy = dataclasses.replace(test)
     assert memory.find("kind", 1, make, same=[test]) == 0
-    assert memory.find("kind", 1, make, same=[again]) == 0
+    assert memory.find("kind", 1, make, same=[copy]) == 0
     assert memory.find("kind", 1, make, same=[rm.Interactions.of({0: [1]})]) == 1
 
 
-def test_the_last_two_of_a_kind_are_kept() -> None:
-    memory, (_, make) = Memory(), made()
-    found = [memory.find("kind", key, make) for key in ("a", "b", "a", "c", "a", "b")]
-    assert found == [0, 1, 0, 2, 0, 3]
+def test_the_last_two_results_of_a_kind_are_kept() -> None:
+    memory, (_, make) = Memory(), numbered()
+    numbers = [memory.find("kind", key, make) for key in ("a", "b", "a", "c", "a", "b")]
+    assert numbers == [0, 1, 0, 2, 0, 3]
     assert memory.find("other", "d", make) == 4
     assert sorted(part for part in memory.held() if isinstance(part, int)) == [0, 3, 4]
 
@@ -88,7 +88,7 @@ def test_cached_copies_of_arrays_are_counted() -> None:
     assert held_bytes(memory) == array.nbytes + 80
 
 
-def test_a_copy_is_empty() -> None:
-    memory, (_, make) = Memory(), made()
+def test_a_pickled_copy_is_empty() -> None:
+    memory, (_, make) = Memory(), numbered()
     memory.find("kind", 1, make)
     assert pickle.loads(pickle.dumps(memory)).held() == []

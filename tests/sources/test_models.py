@@ -28,8 +28,10 @@ def factors(*shape):
     return np.random.default_rng(len(shape)).normal(size=shape).astype(np.float32)
 
 
-def same(source, expected, test=TEST):
-    left, right = (rm.evaluate(one, test, metrics=METRICS) for one in (source, expected))
+def assert_same(source, expected, test=TEST):
+    left, right = (
+        rm.evaluate(evaluated, test, metrics=METRICS) for evaluated in (source, expected)
+    )
     for name in left.values:
         np.testing.assert_array_equal(left.values[name], right.values[name], err_msg=name)
 
@@ -54,7 +56,7 @@ def test_implicit(matrix):
     model = of("my.project", "Mine", base, user_factors=matrix(users), item_factors=matrix(items))
     source = rm.from_model(model)
     assert isinstance(source, rm.Factors)
-    same(source, rm.Factors(users, items))
+    assert_same(source, rm.Factors(users, items))
 
 
 def test_implicit_with_ids():
@@ -64,7 +66,7 @@ def test_implicit_with_ids():
     )
     ids = {"user_ids": range(100, 100 + N_USERS), "item_ids": range(N_ITEMS)}
     test = rm.Interactions.of(TEST, **ids)
-    same(rm.from_model(model, **ids), rm.Factors(users, items, **ids), test)
+    assert_same(rm.from_model(model, **ids), rm.Factors(users, items, **ids), test)
 
 
 def test_implicit_that_is_not_fitted_or_has_no_factors():
@@ -118,11 +120,11 @@ def test_lightfm():
     source = rm.from_model(model)
     assert isinstance(source, rm.Factors)
     biases = {"user_bias": model.user_biases, "item_bias": model.item_biases}
-    same(source, rm.Factors(model.user_embeddings, model.item_embeddings, **biases))
+    assert_same(source, rm.Factors(model.user_embeddings, model.item_embeddings, **biases))
     features = 2 * np.eye(N_ITEMS, dtype=np.float32)
     source = rm.from_model(model, item_features=features)
     biases["item_bias"] = 2 * model.item_biases
-    same(source, rm.Factors(model.user_embeddings, 2 * model.item_embeddings, **biases))
+    assert_same(source, rm.Factors(model.user_embeddings, 2 * model.item_embeddings, **biases))
     model.item_embeddings = None
     with pytest.raises(InputError, match="LightFM of lightfm\\) is not fitted"):
         rm.from_model(model)
@@ -177,7 +179,7 @@ def test_surprise():
         "item_ids": [f"item {item * 7 % N_ITEMS}" for item in range(N_ITEMS)],
     }
     test = rm.Interactions.of(TEST, **ids)
-    same(source, rm.Scores(model.scores, **ids), test)
+    assert_same(source, rm.Scores(model.scores, **ids), test)
 
 
 def test_surprise_that_fails_or_is_not_fitted():
@@ -252,7 +254,7 @@ def test_torch_module():
     model = TwoTowers()
     source = rm.from_model(model, n_users=N_USERS, n_items=N_ITEMS)
     assert source.describe() == "Scores: TwoTowers.score_users, 12 users x 30 items"
-    same(source, rm.Scores(model.scores))
+    assert_same(source, rm.Scores(model.scores))
     assert set(model.states) == {(False, True)}
     assert model.training  # unchanged
     assert not model.frozen.training
@@ -283,19 +285,19 @@ def test_lightgcn():
     edges = np.zeros((2, 3), int)
     source = rm.from_model(model, edge_index=edges, n_users=N_USERS)
     nodes = factors(N_USERS + N_ITEMS, 4) * 3
-    same(source, rm.Factors(nodes[:N_USERS], nodes[N_USERS:]))
+    assert_same(source, rm.Factors(nodes[:N_USERS], nodes[N_USERS:]))
     assert model.states == [(False, True)]
     source = rm.from_model(
         model, edge_index=edges, edge_weight=2.0, n_users=N_USERS, n_items=N_ITEMS - 4
     )
     expected = rm.Factors(nodes[:N_USERS] + 2, nodes[N_USERS:-4] + 2)
-    same(source, expected, TEST[:, :-4])
-    alone = rm.from_model(model, edge_index=edges, n_users=1)
-    same(alone, rm.Factors(nodes[:1], nodes[1:]), np.eye(1, N_USERS + N_ITEMS - 1))
+    assert_same(source, expected, TEST[:, :-4])
+    single_user = rm.from_model(model, edge_index=edges, n_users=1)
+    assert_same(single_user, rm.Factors(nodes[:1], nodes[1:]), np.eye(1, N_USERS + N_ITEMS - 1))
 
 
 @pytest.mark.usefixtures("torch")
-def test_mistakes_with_lightgcn():
+def test_errors_about_lightgcn():
     model = of("torch_geometric.nn.models.lightgcn", "LightGCN", Embeddings)
     with pytest.raises(InputError, match=r"LightGCN needs edge_index=\.\.\."):
         rm.from_model(model, n_users=N_USERS)
@@ -315,7 +317,7 @@ def test_unknown_models():
     assert "Hint: wrap it by hand: rm.Factors(user_factors, item_factors)" in str(error.value)
     with pytest.raises(InputTypeError, match=r"LightFM is a class\. Hint"):
         rm.from_model(type(of("lightfm.lightfm", "LightFM")))
-    # The name of this module merely begins with the name of a known one.
+    # The name of this module only begins with that of a supported library.
     with pytest.raises(InputTypeError, match="not recognised"):
         rm.from_model(of("implicitly.mine", "Model"))
 
@@ -330,7 +332,7 @@ LISTS = np.argsort(np.random.default_rng(3).random((N_USERS, N_ITEMS)), axis=1)
 SCORES = np.linspace(1, 0, N_ITEMS)
 
 
-def many(form):
+def takes_all_users(form):
     """Return a model that takes all users at once. `form` converts its items [n_users, k]."""
 
     def recommend(self, user_ids, k=10):
@@ -348,11 +350,13 @@ def single(form):
 
 
 FORMS = {
-    "array": many(lambda items, users: items),
-    "lists": many(lambda items, users: items.tolist()),
-    "scores beside": many(lambda items, users: (items, np.ones(items.shape))),
-    "dict": many(lambda items, users: dict(zip(users, items.tolist(), strict=True))),
-    "frame": many(lambda items, users: pl.DataFrame({"user": users, "item": items.tolist()})),
+    "array": takes_all_users(lambda items, users: items),
+    "lists": takes_all_users(lambda items, users: items.tolist()),
+    "scores beside": takes_all_users(lambda items, users: (items, np.ones(items.shape))),
+    "dict": takes_all_users(lambda items, users: dict(zip(users, items.tolist(), strict=True))),
+    "frame": takes_all_users(
+        lambda items, users: pl.DataFrame({"user": users, "item": items.tolist()})
+    ),
     "one: list": single(lambda items: items),
     "one: pairs": single(lambda items: list(zip(items, SCORES.tolist(), strict=False))),
     "one: two lists": single(lambda items: (items, SCORES[: len(items)].tolist())),
@@ -373,29 +377,29 @@ def test_a_model_that_recommends(form, kind):
     test = rm.Interactions.of(TEST, **ids)
     model = of("their.library", "Model", recommend=FORMS[form], first_item=first_item)
     expected = rm.evaluate(rm.Lists(LISTS[:, :5], **ids), test, metrics="ndcg@3 hit@5")
-    whose = {"user_ids": ids["user_ids"]} if ids else {"n_users": N_USERS}
-    for source in (model, rm.from_model(model, n=5, **whose)):
-        found = rm.evaluate(source, test, metrics="ndcg@3 hit@5")
+    users = {"user_ids": ids["user_ids"]} if ids else {"n_users": N_USERS}
+    for source in (model, rm.from_model(model, n=5, **users)):
+        result = rm.evaluate(source, test, metrics="ndcg@3 hit@5")
         for name in expected.values:
-            np.testing.assert_array_equal(found[name], expected[name])
+            np.testing.assert_array_equal(result[name], expected[name])
 
 
 @pytest.mark.parametrize("ids", [["ann", "bob"], [7, 8]])
-def test_a_model_is_asked_for_texts_in_a_list_and_for_numbers_in_an_array(ids):
-    asked = []
+def test_a_model_receives_text_ids_as_a_list_and_numbers_as_an_array(ids):
+    requests = []
 
     def recommend(self, user_ids, k):
-        asked.append(user_ids)
+        requests.append(user_ids)
         return np.ones((len(user_ids), k), np.int64)
 
     model = of("their.library", "Model", recommend=recommend)
     rm.from_model(model, n=1, user_ids=ids)
-    assert type(asked[0]) is (list if ids == ["ann", "bob"] else np.ndarray)
-    assert list(asked[0]) == ids
+    assert type(requests[0]) is (list if ids == ["ann", "bob"] else np.ndarray)
+    assert list(requests[0]) == ids
 
 
 @pytest.mark.parametrize(
-    "returned",
+    "answer",
     [
         [[1, 2], [0]],
         ([1, 2], [0]),
@@ -404,26 +408,26 @@ def test_a_model_is_asked_for_texts_in_a_list_and_for_numbers_in_an_array(ids):
         np.array([[1, 2], [0, -1]]),
     ],
 )
-def test_lists_of_different_lengths(returned):
-    def recommend(users, k, verbose=False, *others, **options):
-        return returned
+def test_lists_of_different_lengths(answer):
+    def recommend(users, k, verbose=False, *extra, **options):
+        return answer
 
     model = of("their.library", "Model", recommend=staticmethod(recommend))
     source = rm.from_model(model, n=2, n_users=2)
     for item, hits in enumerate(([0, 1], [1, 0], [1, 0])):
-        found = rm.evaluate(source, np.eye(3)[[item, item]], metrics="hit@2")
-        assert found["hit@2"].tolist() == hits
+        result = rm.evaluate(source, np.eye(3)[[item, item]], metrics="hit@2")
+        assert result["hit@2"].tolist() == hits
 
 
 def test_an_array_of_ids_is_padded_with_minus_one_and_lists_are_not():
-    for returned, hit in ((np.array([[5, -1], [6, 8]]), 0), ([[5, -1], [6, 8]], 1)):
+    for answer, hit in ((np.array([[5, -1], [6, 8]]), 0), ([[5, -1], [6, 8]], 1)):
         model = of(
-            "their.library", "Model", recommend=staticmethod(lambda users, k, it=returned: it)
+            "their.library", "Model", recommend=staticmethod(lambda users, k, lists=answer: lists)
         )
         source = rm.from_model(model, n=2, user_ids=[7, 8])
         for item, hits in ((-1, [hit, 0]), (5, [1, 0]), (8, [0, 1])):
-            found = rm.evaluate(source, {7: [item], 8: [item]}, metrics="hit@2")
-            assert found["hit@2"].tolist() == hits
+            result = rm.evaluate(source, {7: [item], 8: [item]}, metrics="hit@2")
+            assert result["hit@2"].tolist() == hits
 
 
 def test_model_that_recommends_train_items():
@@ -431,19 +435,19 @@ def test_model_that_recommends_train_items():
     np.put_along_axis(train, LISTS[:, :4], True, axis=1)  # its first four recommendations
     model = of("their.library", "Model", recommend=FORMS["array"], first_item=0)
     options = {"train": train, "metrics": "recall@3"}
-    found = rm.evaluate(model, TEST & ~train, **options)
+    result = rm.evaluate(model, TEST & ~train, **options)
     expected = rm.evaluate(rm.Lists(LISTS), TEST & ~train, **options)
-    np.testing.assert_array_equal(found["recall@3"], expected["recall@3"])
-    assert "up to 7 each" in found.inputs["source"]["description"]
-    alone = rm.evaluate(model, TEST, metrics="recall@3")
-    assert "up to 3 each" in alone.inputs["source"]["description"]
-    nothing = rm.evaluate(model, TEST, train=np.zeros_like(TEST), metrics="recall@3")
-    assert "up to 3 each" in nothing.inputs["source"]["description"]
+    np.testing.assert_array_equal(result["recall@3"], expected["recall@3"])
+    assert "up to 7 each" in result.inputs["source"]["description"]
+    without_train = rm.evaluate(model, TEST, metrics="recall@3")
+    assert "up to 3 each" in without_train.inputs["source"]["description"]
+    empty_train = rm.evaluate(model, TEST, train=np.zeros_like(TEST), metrics="recall@3")
+    assert "up to 3 each" in empty_train.inputs["source"]["description"]
 
 
-def implicit_model(asked):
+def implicit_model(calls):
     def recommend(userid, user_items, N=10, filter_already_liked_items=True):
-        asked.append((N, filter_already_liked_items))
+        calls.append((N, filter_already_liked_items))
         np.testing.assert_array_equal(userid, np.arange(N_USERS))
         scores = np.where(user_items.toarray() > 0, -np.finfo(np.float32).max, 0.0)
         scores = scores[:, LISTS[0]] + SCORES
@@ -456,20 +460,20 @@ def implicit_model(asked):
 
 def test_neighbours_of_implicit():
     train = scipy.sparse.csr_array((np.random.default_rng(0).random(TEST.shape) < 0.8) & ~TEST)
-    asked = []
-    model = implicit_model(asked)
+    calls = []
+    model = implicit_model(calls)
     test = scipy.sparse.csr_array(TEST.astype(float))
     lists = np.tile(LISTS[0], (N_USERS, 1))
     expected = rm.evaluate(rm.Lists(lists), test, train=train, metrics="recall@8")
     ids = {"user_ids": range(100, 100 + N_USERS), "item_ids": range(50, 50 + N_ITEMS)}
     sides = [rm.Interactions.of(side, **ids) for side in (test, train)]
-    named = rm.from_model(model, n=8, user_items=train, **ids)
-    for source, of_test, of_train in ((model, test, train), (named, *sides)):
-        found = rm.evaluate(source, of_test, train=of_train, metrics="recall@8")
-        np.testing.assert_array_equal(found["recall@8"], expected["recall@8"])
-    assert asked == [(8, True), (8, True)]
+    source_with_ids = rm.from_model(model, n=8, user_items=train, **ids)
+    for source, of_test, of_train in ((model, test, train), (source_with_ids, *sides)):
+        result = rm.evaluate(source, of_test, train=of_train, metrics="recall@8")
+        np.testing.assert_array_equal(result["recall@8"], expected["recall@8"])
+    assert calls == [(8, True), (8, True)]
     rm.evaluate(model, test, train=train, metrics="recall@5", seen="kept")
-    assert asked[-1] == (5, False)
+    assert calls[-1] == (5, False)
     with pytest.raises(InputError, match=r"by their rows .*user_items=train, user_ids="):
         rm.evaluate(model, sides[0], train=sides[1], metrics="recall@5")
     with pytest.raises(
@@ -486,19 +490,19 @@ def test_items_left_out_by_implicit_are_not_listed():
     model = of("implicit.mine", "Model", recommend=staticmethod(recommend))
     source = rm.from_model(model, n=2, user_items=scipy.sparse.csr_array(np.eye(2, 3)))
     for item in range(3):
-        found = rm.evaluate(source, np.eye(3)[[item, item]], metrics="hit@2")
-        assert found["hit@2"].tolist() == [item == 2, item > 0]
+        result = rm.evaluate(source, np.eye(3)[[item, item]], metrics="hit@2")
+        assert result["hit@2"].tolist() == [item == 2, item > 0]
 
 
 @pytest.mark.parametrize("has", ["user_factors", "item_factors"])
-def test_implicit_with_the_factors_of_one_side_is_known_by_its_lists(has):
+def test_implicit_with_factors_of_only_one_side_is_read_by_its_lists(has):
     train = scipy.sparse.csr_array(~TEST)
     test = scipy.sparse.csr_array(TEST.astype(float))
     model = implicit_model([])
-    whole = rm.evaluate(model, test, train=train, metrics="recall@3")
+    expected = rm.evaluate(model, test, train=train, metrics="recall@3")
     setattr(type(model), has, np.ones((N_ITEMS, 2)))
-    found = rm.evaluate(model, test, train=train, metrics="recall@3")
-    np.testing.assert_array_equal(found["recall@3"], whole["recall@3"])
+    result = rm.evaluate(model, test, train=train, metrics="recall@3")
+    np.testing.assert_array_equal(result["recall@3"], expected["recall@3"])
 
 
 def test_arguments_needed_for_neighbours_of_implicit():
@@ -522,20 +526,20 @@ def test_nodes_of_a_graph():
     sizes = {"n_users": N_USERS, "n_items": N_ITEMS}
     source = rm.from_model(model, n=5, edge_index="the graph", **sizes)
     expected = rm.evaluate(rm.Lists(LISTS[:, :5]), TEST, metrics="ndcg@5")
-    found = rm.evaluate(source, TEST, metrics="ndcg@5")
-    np.testing.assert_array_equal(found["ndcg@5"], expected["ndcg@5"])
+    result = rm.evaluate(source, TEST, metrics="ndcg@5")
+    np.testing.assert_array_equal(result["ndcg@5"], expected["ndcg@5"])
     longer = rm.from_model(model, n=N_ITEMS + 1, edge_index="the graph", **sizes)
-    found = rm.evaluate(longer, TEST, metrics="ndcg@5")
-    np.testing.assert_array_equal(found["ndcg@5"], expected["ndcg@5"])
+    result = rm.evaluate(longer, TEST, metrics="ndcg@5")
+    np.testing.assert_array_equal(result["ndcg@5"], expected["ndcg@5"])
     with pytest.raises(InputError, match=r"Whose lists .* n_users="):
         rm.from_model(model, n=5, edge_index="the graph", n_items=N_ITEMS)
     with pytest.raises(
         InputError, match=r"nodes of a graph\. Hint: rm\.from_model\(model, n=100, edge"
     ):
         rm.evaluate(model, TEST, metrics="ndcg@5")
-    for some in ({"edge_index": "the graph"}, {"n_items": N_ITEMS}):
+    for options in ({"edge_index": "the graph"}, {"n_items": N_ITEMS}):
         with pytest.raises(InputError, match=r"recommends nodes of a graph"):
-            rm.from_model(model, n=5, n_users=N_USERS, **some)
+            rm.from_model(model, n=5, n_users=N_USERS, **options)
 
 
 @pytest.mark.parametrize(
@@ -556,16 +560,16 @@ def test_nodes_of_a_graph():
         (dict, r"recommend\(.*\) is not understood"),
     ],
 )
-def test_a_signature_that_is_not_understood(recommend, says):
+def test_unsupported_signatures_are_reported(recommend, says):
     model = of("their.library", "Model", recommend=staticmethod(recommend))
     says = says.replace("RecTo", r"rm\.Lists\(model\.recommend\(users=users, dataset")
-    for call in (rm.from_model, lambda one: rm.evaluate(one, TEST, metrics="ndcg@5")):
+    for call in (rm.from_model, lambda model: rm.evaluate(model, TEST, metrics="ndcg@5")):
         with pytest.raises(InputTypeError, match=rf"Model\..*{says}"):
             call(model)
 
 
 @pytest.mark.parametrize(
-    ("returned", "error", "says"),
+    ("answer", "error", "says"),
     [
         (
             lambda users, k: 7,
@@ -586,8 +590,8 @@ def test_a_signature_that_is_not_understood(recommend, says):
         (lambda users, k: 1 / 0, ModelError, "raised ZeroDivisionError: division by zero"),
     ],
 )
-def test_lists_that_cannot_be_read(returned, error, says):
-    model = of("their.library", "Model", recommend=staticmethod(returned))
+def test_lists_that_cannot_be_read(answer, error, says):
+    model = of("their.library", "Model", recommend=staticmethod(answer))
     with pytest.raises(error, match=says):
         rm.evaluate(model, TEST, metrics="ndcg@5")
 
@@ -608,8 +612,8 @@ def test_arguments_needed_for_models_with_recommend():
         rm.evaluate(model, metrics="ndcg@10")
 
 
-def test_a_model_of_factors_needs_no_other_arguments():
+def test_a_model_with_factors_needs_no_further_arguments():
     users, items = factors(N_USERS, 4), factors(N_ITEMS, 4)
     names = ("implicit.cpu.als", "AlternatingLeastSquares")
     model = of(*names, user_factors=users, item_factors=items, recommend=lambda *_: 1 / 0)
-    same(model, rm.Factors(users, items))
+    assert_same(model, rm.Factors(users, items))

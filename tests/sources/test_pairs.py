@@ -38,9 +38,9 @@ def means(source, metrics, **rules):
 
 def test_rating_predictions():
     pairs = rm.Pairs(pl.DataFrame(EXAMPLE), threshold=3.5)
-    asked = "rated_precision@3,5 rated_recall@3,6"
+    metrics = "rated_precision@3,5 rated_recall@3,6"
     for undefined in ("nan", math.nan, 0, 1):
-        assert means(pairs, asked, undefined=undefined) == {
+        assert means(pairs, metrics, undefined=undefined) == {
             "rated_precision@3": pytest.approx(2 / 3),
             "rated_precision@5": 1 / 2,  # only four items are recommended
             "rated_recall@3": pytest.approx(2 / 3),
@@ -48,7 +48,7 @@ def test_rating_predictions():
         }
 
 
-def test_bare_arrays():
+def test_pairs_of_arrays():
     pairs = rm.Pairs.of([1, 1, 0, 0, 1], [0.4, 0.1, 0.2, 0.5, 0.3])
     assert means(pairs, "recall@3")["recall@3"] == pytest.approx(2 / 3)
 
@@ -85,9 +85,9 @@ def test_cutoffs_up_to_the_number_of_rows_and_beyond():
     }
     message = r"^precision@4, ndcg@9: the cut-off lies beyond every user's rows.* has more than 3;"
     with pytest.warns(rm.DataWarning, match=message):
-        found = means(pairs, "rr@2 precision@4 ndcg@9")
-    assert found["precision@4"] == 2 / 4
-    assert found["ndcg@9"] == means(pairs, "ndcg")["ndcg"]
+        values = means(pairs, "rr@2 precision@4 ndcg@9")
+    assert values["precision@4"] == 2 / 4
+    assert values["ndcg@9"] == means(pairs, "ndcg")["ndcg"]
     predictions = rm.Pairs(pl.DataFrame(EXAMPLE), threshold=3.5)
     with pytest.warns(rm.DataWarning, match=r"^rated_recall@7: .*more than 6;"):
         assert means(predictions, "rated_recall@7") == {
@@ -110,10 +110,10 @@ def test_warning_about_deep_cutoffs_of_streams_and_conventions():
             rows = slice(3 * query, 3 + 4 * query)
             stream.update(scores[rows], relevance[rows], users=queries[rows])
         with pytest.warns(rm.DataWarning, match="the cut-off lies beyond every user's rows"):
-            found = rm.evaluate(pairs, metrics=metric, protocol=protocol)
+            result = rm.evaluate(pairs, metrics=metric, protocol=protocol)
         with pytest.warns(rm.DataWarning, match="the cut-off lies beyond every user's rows"):
             streamed = stream.compute()
-        assert found.mean()[metric] == streamed.mean()[metric] == pytest.approx(right, rel=1e-15)
+        assert result.mean()[metric] == streamed.mean()[metric] == pytest.approx(right, rel=1e-15)
 
 
 def test_users_with_fewer_rows_than_the_cutoff():
@@ -138,16 +138,18 @@ def test_the_order_of_rows_makes_no_difference():
             "est": rng.integers(2, 10, n) / 2,
         }
     )
-    asked = f"{PREDICTED} ndcg@3 ap rr roc_auc"
+    metrics = f"{PREDICTED} ndcg@3 ap rr roc_auc"
     for ties in RULES:
-        once, again = (
-            rm.evaluate(rm.Pairs(rows, threshold=3), metrics=asked, ties=ties, duplicates="joined")
+        first, shuffled = (
+            rm.evaluate(
+                rm.Pairs(rows, threshold=3), metrics=metrics, ties=ties, duplicates="joined"
+            )
             for rows in (frame, frame.sample(fraction=1, shuffle=True, seed=1))
         )
-        for name in once.values:
-            assert once[name].tobytes() == again[name].tobytes(), (ties, name)
-        assert once.inputs == again.inputs
-        assert once.over_rows == again.over_rows
+        for name in first.values:
+            assert first[name].tobytes() == shuffled[name].tobytes(), (ties, name)
+        assert first.inputs == shuffled.inputs
+        assert first.over_rows == shuffled.over_rows
 
 
 def test_the_order_of_rows_of_a_single_item_makes_no_difference():
@@ -156,8 +158,8 @@ def test_the_order_of_rows_of_a_single_item_makes_no_difference():
         frame = pl.DataFrame(
             {"user": 1, "item": 7, "rating": [row[0] for row in rows]}
         ).with_columns(prediction=pl.Series([row[1] for row in rows]))
-        found = means(rm.Pairs(frame, threshold=3), "rated_precision@1..2", ties="item")
-        assert found == {"rated_precision@1": 0.0, "rated_precision@2": 0.5}
+        values = means(rm.Pairs(frame, threshold=3), "rated_precision@1..2", ties="item")
+        assert values == {"rated_precision@1": 0.0, "rated_precision@2": 0.5}
 
 
 REPEATED = pl.DataFrame(
@@ -185,38 +187,38 @@ def test_repeated_rows_agree_with_lists_and_test(duplicates, repeated_test):
         rules = {"duplicates": duplicates, "repeated_test": repeated_test}
         rules |= {"metrics": "ndcg@3 recall@2 ap rr", "all_relevant": "computed"}
         lists = rm.Lists(frame.select("user", "item", "score"))
-        given = {"candidates": {u: range(5) for u in range(3)}, "deep_cutoffs": "computed"}
+        options = {"candidates": {u: range(5) for u in range(3)}, "deep_cutoffs": "computed"}
         rules |= {"no_relevant": 0, "min_candidates": 0}
         # With lists, all five items are candidates, but unlisted ones rank after the listed items.
         expected = rm.evaluate(
-            lists, frame.select("user", "item", "label"), catalogue=5, **given, **rules
+            lists, frame.select("user", "item", "label"), catalogue=5, **options, **rules
         )
         stream = rm.Evaluator(**rules).stream()
         for user in range(3):
             stream.update(frame.filter(user=user))
-        for found in (rm.evaluate(rm.Pairs(frame), **rules), stream.compute()):
-            assert found.n_relevant.tolist() == expected.n_relevant.tolist()
+        for result in (rm.evaluate(rm.Pairs(frame), **rules), stream.compute()):
+            assert result.n_relevant.tolist() == expected.n_relevant.tolist()
             for name, values in expected.values.items():
-                np.testing.assert_allclose(found[name], values, rtol=1e-12, err_msg=name)
+                np.testing.assert_allclose(result[name], values, rtol=1e-12, err_msg=name)
 
 
 def test_warning_if_repeated_rows_are_merged():
     message = (
         r"^1 of 4 rows of Pairs repeat a pair of user and item \(the first: user 1 and item 7\)"
     )
-    for evaluated in (
+    for evaluate in (
         lambda **rules: rm.evaluate(rm.Pairs(REPEATED), metrics="ndcg recall@1", **rules),
         lambda **rules: streamed(REPEATED, metrics="ndcg recall@1", **rules),
     ):
         with pytest.warns(rm.DataWarning, match=message):
-            result = evaluated()
+            result = evaluate()
         assert result.n_candidates.tolist() == [3]
         assert result["recall@1"].tolist() == [1 / 2]
         gains = [2 / math.log2(2) + 1 / math.log2(4), 2 / math.log2(2) + 1 / math.log2(3)]
         assert result["ndcg"].tolist() == pytest.approx([gains[0] / gains[1]])
         assert result.counts["test_duplicates"] == 1
         for rule in ("joined", "first", "counted"):
-            assert evaluated(duplicates=rule).n_candidates.tolist() == [4]
+            assert evaluate(duplicates=rule).n_candidates.tolist() == [4]
     unrepeated = rm.Pairs(REPEATED.filter(pl.col("score") != 2))
     with pytest.warns(
         rm.DataWarning, match="duplicates='first' changes nothing here: Pairs repeat"
@@ -232,18 +234,18 @@ def streamed(frame, **options):
 
 def test_metrics_of_ratings_read_every_row():
     frame = REPEATED.rename({"relevant": "rating"})
-    alone = rm.evaluate(rm.Pairs(frame, threshold=1), metrics="rmse rated_recall@2")
-    assert alone["rmse"].tolist() == pytest.approx([math.sqrt((4 + 1 + 1 + 1) / 4)])
+    ratings_only = rm.evaluate(rm.Pairs(frame, threshold=1), metrics="rmse rated_recall@2")
+    assert ratings_only["rmse"].tolist() == pytest.approx([math.sqrt((4 + 1 + 1 + 1) / 4)])
     with pytest.warns(rm.DataWarning, match="repeat a pair"):
-        both = rm.evaluate(rm.Pairs(frame), metrics="rmse rr")
+        with_ranks = rm.evaluate(rm.Pairs(frame), metrics="rmse rr")
     with pytest.warns(rm.DataWarning, match="repeat a pair"):
         stream = streamed(frame, metrics="rmse rr")
-    for result in (both, stream):
-        assert result["rmse"].tolist() == alone["rmse"].tolist()
+    for result in (with_ranks, stream):
+        assert result["rmse"].tolist() == ratings_only["rmse"].tolist()
         assert result.n_candidates.tolist() == [3]
 
 
-def test_rows_of_libraries_are_items_of_their_own():
+def test_conventions_may_treat_every_row_as_a_separate_item():
     for protocol in ("torchmetrics", "lightgbm", "xgboost", "keras_rs"):
         result = rm.evaluate(rm.Pairs(REPEATED), metrics="recall@2", protocol=protocol)
         assert result["recall@2"].tolist() == [2 / 3]
@@ -262,8 +264,8 @@ def test_a_threshold_of_repeated_ratings_needs_a_rule():
             result = rm.evaluate(pairs, metrics="rr", repeated_test=rule, **rules)
             assert result["rr"].tolist() == [rr]
         assert rm.evaluate(pairs, metrics="rr", duplicates="joined", **rules)["rr"] == [1 / 3]
-        found = rm.evaluate(pairs, metrics="rated_recall@3 rmse", undefined=0, **rules)
-        assert found["rated_recall@3"].tolist() == [0]
+        evaluation = rm.evaluate(pairs, metrics="rated_recall@3 rmse", undefined=0, **rules)
+        assert evaluation["rated_recall@3"].tolist() == [0]
         with pytest.raises(rm.InputError, match=message):
             streamed(pairs, metrics="rr", **rules)
 
@@ -271,14 +273,14 @@ def test_a_threshold_of_repeated_ratings_needs_a_rule():
 def test_minus_infinity_is_not_a_candidate():
     scores, truth = np.array([[0.5, 0.4, 0.3, -np.inf]]), np.array([[0, 1, 1, 1]])
     pairs = rm.Pairs.of(truth[0], scores[0], [0] * 4)
-    asked = "rr roc_auc ap recall@3"
-    expected = rm.evaluate(rm.Scores(scores), truth, metrics=asked, deep_cutoffs="computed")
-    stream = rm.Evaluator(metrics=asked).stream()
+    metrics = "rr roc_auc ap recall@3"
+    expected = rm.evaluate(rm.Scores(scores), truth, metrics=metrics, deep_cutoffs="computed")
+    stream = rm.Evaluator(metrics=metrics).stream()
     stream.update(scores, truth)
-    for found in (rm.evaluate(pairs, metrics=asked), stream.compute()):
-        assert found.mean() == expected.mean()
-        assert found.n_candidates.tolist() == [3]
-        assert found.counts["rows_not_candidates"] == 1
+    for result in (rm.evaluate(pairs, metrics=metrics), stream.compute()):
+        assert result.mean() == expected.mean()
+        assert result.n_candidates.tolist() == [3]
+        assert result.counts["rows_not_candidates"] == 1
     ranked = rm.evaluate(pairs, metrics="recall@3 roc_auc", infinite_scores="ranked")
     assert ranked.n_candidates.tolist() == [4]
 
@@ -311,13 +313,13 @@ def test_missing_scores_follow_the_rule_for_nan(frame):
         }
     )
     pairs = rm.Pairs(rows, threshold=4)
-    asked = "rr rated_precision@1,2 mae"
-    result = rm.evaluate(pairs, metrics=asked)
+    metrics = "rr rated_precision@1,2 mae"
+    result = rm.evaluate(pairs, metrics=metrics)
     for name in result.values:
         assert np.isnan(result[name]).tolist() == [True, False], name
         assert result.reasons[name][0] == Reason.NAN_SCORE
-    first = rm.evaluate(pairs, metrics=asked, nan_scores="first")
-    last = rm.evaluate(pairs, metrics=asked, nan_scores="last")
+    first = rm.evaluate(pairs, metrics=metrics, nan_scores="first")
+    last = rm.evaluate(pairs, metrics=metrics, nan_scores="last")
     assert (first["rr"][0], last["rr"][0]) == (1, 1)
     np.testing.assert_array_equal(first["rated_precision@1,2"][0], [1, 1])
     assert last.reasons["rated_precision@1"][0] == Reason.NOTHING_RECOMMENDED
@@ -339,7 +341,7 @@ def test_constant_scores():
 
 
 @pytest.mark.parametrize("ties", RULES)
-def test_equal_scores_follow_the_rule_for_ties(ties):
+def test_equal_scores_follow_the_tie_rule(ties):
     frame = pl.DataFrame(
         {
             "user": [0] * 5,
@@ -386,30 +388,30 @@ def test_thresholds():
             "est": [4.5, 4.0, 3.8, 1.0, 3.0, 3.9, 2.0, 1.0],
         }
     )
-    asked = "rated_precision@4 rated_recall@4"
+    metrics = "rated_precision@4 rated_recall@4"
 
-    def found(threshold=None, **rules):
-        result = rm.evaluate(rm.Pairs(frame, threshold=threshold), metrics=asked, **rules)
+    def evaluated(threshold=None, **rules):
+        result = rm.evaluate(rm.Pairs(frame, threshold=threshold), metrics=metrics, **rules)
         return np.column_stack(list(result.values.values())).tolist()
 
-    np.testing.assert_array_equal(found(threshold=4), [[1, 1], [np.nan, 0]])
+    np.testing.assert_array_equal(evaluated(threshold=4), [[1, 1], [np.nan, 0]])
     # The means, and hence the thresholds, are 3.5 for user a and 3.75 for user b.
-    assert found(threshold="user_mean") == [[2 / 3, 1], [1, 1 / 2]]
-    assert found(threshold={"b": 3.75, "a": 3.5, "c": 1}) == found(threshold="user_mean")
-    np.testing.assert_array_equal(found(relevant_from=4), found(threshold=4))
+    assert evaluated(threshold="user_mean") == [[2 / 3, 1], [1, 1 / 2]]
+    assert evaluated(threshold={"b": 3.75, "a": 3.5, "c": 1}) == evaluated(threshold="user_mean")
+    np.testing.assert_array_equal(evaluated(relevant_from=4), evaluated(threshold=4))
     for protocol in ("recometer", "surprise"):
         with pytest.raises(rm.InputError, match=r"Both threshold= of Pairs and relevant_from=4 "):
-            found(threshold=4, relevant_from=4, protocol=protocol)
+            evaluated(threshold=4, relevant_from=4, protocol=protocol)
     with pytest.raises(rm.InputError, match=r"'rated_precision@4' needs to know.*threshold=3\.5"):
-        found()
+        evaluated()
     with pytest.raises(rm.InputError, match="no entry for 1 of the 2 users, such as 'b'"):
-        found(threshold={"a": 3})
+        evaluated(threshold={"a": 3})
     with pytest.raises(rm.InputTypeError, match="threshold='mean' must be a number"):
-        found(threshold="mean")
+        evaluated(threshold="mean")
     with pytest.raises(rm.InputTypeError, match="the threshold of user 'a'=None must be"):
-        found(threshold={"a": None, "b": 1})
+        evaluated(threshold={"a": None, "b": 1})
     with pytest.raises(rm.InputError, match="must be a finite number"):
-        found(threshold=math.nan)
+        evaluated(threshold=math.nan)
 
 
 def test_mean_of_equal_ratings_is_exact():
@@ -419,8 +421,8 @@ def test_mean_of_equal_ratings_is_exact():
         rm.Pairs(predictions, threshold="user_mean"), metrics="rated_precision@3 rated_recall@3"
     )
     np.testing.assert_array_equal(result["rated_recall@3"], [1, 1, 1, 1])
-    alone = rm.Pairs([Prediction(0, 0, 3.0, 2.0, {})], threshold="user_mean")
-    assert rm.evaluate(alone, metrics="rated_recall@1")["rated_recall@1"].tolist() == [0]
+    single = rm.Pairs([Prediction(0, 0, 3.0, 2.0, {})], threshold="user_mean")
+    assert rm.evaluate(single, metrics="rated_recall@1")["rated_recall@1"].tolist() == [0]
 
 
 def test_surprise_predictions():
@@ -444,9 +446,13 @@ def test_surprise_predictions():
         rows = sorted(by_user[uid], key=lambda row: row[0], reverse=True)
         relevant = sum(true >= 3.5 for _, true in rows)
         recommended = sum(est >= 3.5 for est, _ in rows[:k])
-        both = sum(true >= 3.5 and est >= 3.5 for est, true in rows[:k])
-        assert result[f"rated_precision@{k}"][place] == (both / recommended if recommended else 0)
-        assert result[f"rated_recall@{k}"][place] == (both / relevant if relevant else 0)
+        recommended_and_relevant = sum(true >= 3.5 and est >= 3.5 for est, true in rows[:k])
+        assert result[f"rated_precision@{k}"][place] == (
+            recommended_and_relevant / recommended if recommended else 0
+        )
+        assert result[f"rated_recall@{k}"][place] == (
+            recommended_and_relevant / relevant if relevant else 0
+        )
 
 
 @pytest.mark.parametrize("ties", ["expected", "optimistic", "pessimistic"])
@@ -456,15 +462,15 @@ def test_tied_predictions(ties):
     precision, recall = [], []
     for order in itertools.permutations(range(6)):
         if (np.diff(est[list(order)]) <= 0).all():
-            both = (true[list(order)][:3] >= 3.5).sum()
-            precision.append(both / 3)
-            recall.append(both / 3)
+            recommended_and_relevant = (true[list(order)][:3] >= 3.5).sum()
+            precision.append(recommended_and_relevant / 3)
+            recall.append(recommended_and_relevant / 3)
     best = {"expected": np.mean, "optimistic": np.max, "pessimistic": np.min}[ties]
     predictions = [
         Prediction(0, i, t, e, {}) for i, (e, t) in enumerate(zip(est, true, strict=True))
     ]
-    found = means(rm.Pairs(predictions), "rated_precision@3 rated_recall@3", ties=ties)
-    assert list(found.values()) == pytest.approx([best(precision), best(recall)])
+    values = means(rm.Pairs(predictions), "rated_precision@3 rated_recall@3", ties=ties)
+    assert list(values.values()) == pytest.approx([best(precision), best(recall)])
 
 
 # Frames
@@ -575,7 +581,7 @@ def test_arguments_that_do_not_match(make, error, says):
 # With test and train
 
 
-def test_a_test_is_needed_once():
+def test_the_truth_comes_from_either_the_pairs_or_test():
     frame = pl.DataFrame({"user": [1, 1], "item": [1, 2], "score": [1, 2], "relevance": [1, 0]})
     with pytest.raises(rm.InputError, match=r"test was passed, but .* contains the truth"):
         rm.evaluate(rm.Pairs(frame), {1: [1]})
@@ -613,17 +619,17 @@ def test_items_outside_the_candidates_are_misses():
     assert result.counts["users_unknown"] == 1
     np.testing.assert_array_equal(result["rr"], [1 / 2, np.nan, 0])  # user 2 has too few candidates
     assert result["recall@2"][0] == 1 / 2
-    twice = pl.concat([frame, frame])
+    repeated = pl.concat([frame, frame])
     with pytest.raises(rm.InputError, match="3 of the 6 rows of Pairs repeat a pair"):
-        rm.evaluate(rm.Pairs(twice), {1: [1]})
+        rm.evaluate(rm.Pairs(repeated), {1: [1]})
 
 
 def test_ratings_of_candidates():
     """Items outside the candidates have no error and are never recommended, but stay relevant."""
     frame = pl.DataFrame(EXAMPLE)
-    asked = "rated_precision@2 rated_recall@2 mae fcp rr"
+    metrics = "rated_precision@2 rated_recall@2 mae fcp rr"
     for options in ({"exclude": ["5", "7"]}, {"candidates": ["10", "2", "2b", "1"]}):
-        result = rm.evaluate(rm.Pairs(frame, threshold=3.5), metrics=asked, **options)
+        result = rm.evaluate(rm.Pairs(frame, threshold=3.5), metrics=metrics, **options)
         assert result.mean() == {
             "rated_precision@2": 1 / 2,
             "rated_recall@2": pytest.approx(1 / 3),
@@ -669,7 +675,7 @@ def test_sampled_candidates(correction):
 
 
 @pytest.mark.parametrize("metric", reading("ratings"))
-def test_a_source_without_ratings(metric):
+def test_rating_metrics_need_a_source_with_ratings(metric):
     cutoff = "" if reading("ratings")[metric].cutoff == "none" else "@2"
     for source, test in (
         (rm.Factors(np.eye(2), np.eye(2)), np.eye(2)),
@@ -681,13 +687,13 @@ def test_a_source_without_ratings(metric):
 
 
 def test_pairs_of_some_users_only_read_named_columns():
-    """The caller names all columns, so other columns are ignored, even those with usual names."""
+    """The caller names all columns; others are ignored, even if they have common names."""
     frame = pl.DataFrame(EXAMPLE).with_columns(relevance=pl.lit(7.0), weight=pl.lit(1.0))
     columns = {"user": "user", "item": "item", "score": "prediction", "rating": "rating"}
-    found = rm.Pairs.of_some_users(frame, **columns, threshold=3.5)
+    result = rm.Pairs.of_some_users(frame, **columns, threshold=3.5)
     expected = rm.Pairs(pl.DataFrame(EXAMPLE), threshold=3.5)
-    assert found.describe() == expected.describe()
-    assert means(found, PREDICTED) == means(expected, PREDICTED)
+    assert result.describe() == expected.describe()
+    assert means(result, PREDICTED) == means(expected, PREDICTED)
 
 
 @pytest.mark.parametrize(("nan_scores", "expected"), [("first", 1), ("last", 1 / 3)])
@@ -697,7 +703,7 @@ def test_nan_is_ranked_by_the_rule(nan_scores, expected):
     assert result["rr"].tolist() == [pytest.approx(expected)]
 
 
-def test_rows_that_are_left_out_are_not_in_train():
+def test_train_does_not_apply_to_the_row_after_one_left_out():
     """Ann's item d is in train, which must not affect Bob's rows after a row is left out."""
     columns = {"user": ["ann"] * 3 + ["bob"] * 3, "item": list("acdbcd")}
     frame = pl.DataFrame(
@@ -730,31 +736,31 @@ def test_users_without_a_truth_have_no_mean():
     assert result.counts["rows_without_truth"] == 1
 
 
-def test_rows_that_repeat_a_pair_of_test_are_read_where_the_truth_is_elsewhere():
+def test_repeated_rows_of_pairs_without_labels_follow_the_rule_for_test():
     columns = {"user": ["ann"] * 3, "item": list("xyz"), "score": [3.0, 2.0, 1.0]}
     test = pl.DataFrame({"user": ["ann"] * 2, "item": ["y", "y"]})
     pairs = rm.Pairs(pl.DataFrame(columns))
     with pytest.warns(rm.DataWarning, match="1 of 2 interactions repeat a pair"):
-        found = rm.evaluate(pairs, test, metrics="rr", repeated_test="joined")
-    assert found["rr"].tolist() == [1 / 2]
-    assert "train_test_overlap" not in found.counts
-    own = rm.Pairs(pl.DataFrame({**columns, "relevance": [0, 1, 0]}))
+        result = rm.evaluate(pairs, test, metrics="rr", repeated_test="joined")
+    assert result["rr"].tolist() == [1 / 2]
+    assert "train_test_overlap" not in result.counts
+    labelled = rm.Pairs(pl.DataFrame({**columns, "relevance": [0, 1, 0]}))
     with pytest.warns(rm.DataWarning, match="repeated_test"):
-        rm.evaluate(own, metrics="rr", repeated_test="joined")
+        rm.evaluate(labelled, metrics="rr", repeated_test="joined")
 
 
 @pytest.mark.parametrize(
-    ("threshold", "described"),
+    ("threshold", "expected"),
     [
         (2, "relevant from 2"),
         ("user_mean", "relevant for each user from its mean"),
         ({"ann": 2, "bob": 3}, "relevant for each user from a threshold of its own"),
     ],
 )
-def test_description_states_what_is_relevant(threshold, described):
+def test_description_states_what_is_relevant(threshold, expected):
     columns = {"user": ["ann", "bob"], "item": ["x", "x"], "rating": [1, 2], "score": [1, 2]}
     pairs = rm.Pairs(pl.DataFrame(columns), threshold=threshold)
-    assert pairs.describe() == f"Pairs: 2 rows, 2 users, 1 items, true ratings, {described}"
+    assert pairs.describe() == f"Pairs: 2 rows, 2 users, 1 items, true ratings, {expected}"
 
 
 def test_low_scores_are_not_hits():
@@ -766,12 +772,12 @@ def test_low_scores_are_not_hits():
             rm.Pairs(frame), {"ann": ["x", "z"]}, metrics="recall@3", score_above=above
         )
         assert result["recall@3"].tolist() == [expected]
-        own = rm.Pairs(frame.with_columns(relevance=pl.Series([1, 0, 1])))
-        result = rm.evaluate(own, metrics="recall@3", score_above=above)
+        labelled = rm.Pairs(frame.with_columns(relevance=pl.Series([1, 0, 1])))
+        result = rm.evaluate(labelled, metrics="recall@3", score_above=above)
         assert result["recall@3"].tolist() == [expected]
 
 
-def test_sizes_of_groups_as_lightgbm_has_them() -> None:
+def test_group_sizes_as_in_lightgbm() -> None:
     label, score = [1, 0, 1, 0, 1], [0.1, 0.9, 0.5, 0.4, 0.3]
     sized = rm.Pairs.of(label, score, sizes=[2, 0, 3])
     result = rm.evaluate(sized, metrics="rr")
@@ -808,26 +814,26 @@ PADDED = pl.DataFrame(
 
 @pytest.mark.parametrize("ignored", [[-100, -1], (-1.0, -100.0), np.array([-100, -1])])
 def test_labels_that_mark_padding_are_left_out(ignored):
-    asked = "ndcg rr roc_auc"
-    expected = rm.evaluate(rm.Pairs(PADDED.filter(pl.col("label") >= 0)), metrics=asked)
-    by_frame = rm.evaluate(rm.Pairs(PADDED, ignore_label=ignored), metrics=asked)
+    metrics = "ndcg rr roc_auc"
+    expected = rm.evaluate(rm.Pairs(PADDED.filter(pl.col("label") >= 0)), metrics=metrics)
+    by_frame = rm.evaluate(rm.Pairs(PADDED, ignore_label=ignored), metrics=metrics)
     arrays = [PADDED[name].to_numpy() for name in ("label", "score", "user")]
-    by_arrays = rm.evaluate(rm.Pairs.of(*arrays, ignore_label=ignored), metrics=asked)
+    by_arrays = rm.evaluate(rm.Pairs.of(*arrays, ignore_label=ignored), metrics=metrics)
     results = [by_frame, by_arrays]
-    for given in ([PADDED], [arrays[1][np.newaxis], arrays[0][np.newaxis]]):
-        stream = rm.Evaluator(metrics=asked).stream(ignore_label=ignored)
-        stream.update(*given)
+    for arguments in ([PADDED], [arrays[1][np.newaxis], arrays[0][np.newaxis]]):
+        stream = rm.Evaluator(metrics=metrics).stream(ignore_label=ignored)
+        stream.update(*arguments)
         results.append(pickle.loads(pickle.dumps(stream)).compute())
     for result in results:
         assert result.mean() == expected.mean()
         assert result.n_candidates.tolist() == [3]
     assert by_frame.counts["rows_without_truth"] == 2
-    one = rm.evaluate(rm.Pairs(PADDED, ignore_label=-100), metrics="rr")
-    assert one.n_candidates.tolist() == [4]
-    assert one["rr"].tolist() == [1 / 3]
+    without_padding = rm.evaluate(rm.Pairs(PADDED, ignore_label=-100), metrics="rr")
+    assert without_padding.n_candidates.tolist() == [4]
+    assert without_padding["rr"].tolist() == [1 / 3]
 
 
-def test_padding_is_not_ignored_in_silence():
+def test_padding_is_not_silently_ignored():
     with pytest.raises(rm.InputError, match="ignore_label= names values of the truth"):
         rm.Pairs(PADDED.drop("label"), ignore_label=-100)
     with pytest.raises(rm.InputError, match="ignore_label= names values of the truth"):

@@ -45,7 +45,7 @@ def narrowed(draw_from, shape):
 def test_all_sources_agree(ties, problem, random):
     scores, test, train = problem
     n_users, n_items = scores.shape
-    train[0, 0] = False  # the item that is never left out
+    train[0, 0] = False  # this item is never left out
     options = narrowed(random, scores.shape)
     if "candidates" in options and isinstance(options["candidates"], list):
         options["candidates"] = sorted({0, *options["candidates"]})
@@ -56,36 +56,40 @@ def test_all_sources_agree(ties, problem, random):
     users, items = np.indices(scores.shape).reshape(2, -1)
     rows = pl.DataFrame({"user": users, "item": items, "score": scores.ravel()})
 
-    def evaluated(source, metrics, test=test, **more):
-        return rm.evaluate(source, test, train=train, metrics=metrics, ties=ties, **options, **more)
+    def evaluated(source, metrics, test=test, **further_options):
+        return rm.evaluate(
+            source, test, train=train, metrics=metrics, ties=ties, **options, **further_options
+        )
 
     # Pairs reject cut-offs beyond the number of candidates.
-    most = evaluated(rm.Scores(scores, **ids), "rr").n_candidates.max()
-    asked = []
-    known = reading("ranks", side=False)
-    for name in random.sample(sorted(known), 15):
-        each = known[name]
-        asked += [f"{name}@1..{most}"] if each.cutoff != "none" else []
-        asked += [name] if each.cutoff != "required" else []
+    deepest = evaluated(rm.Scores(scores, **ids), "rr").n_candidates.max()
+    metrics = []
+    ranking_metrics = reading("ranks", side=False)
+    for name in random.sample(sorted(ranking_metrics), 15):
+        definition = ranking_metrics[name]
+        metrics += [f"{name}@1..{deepest}"] if definition.cutoff != "none" else []
+        metrics += [name] if definition.cutoff != "required" else []
 
-    expected = evaluated(rm.Scores(scores, **ids), asked)
-    same(evaluated(rm.Factors(scores, np.eye(n_items), **ids), asked), expected)
-    same(evaluated(rm.Lists(rows), asked, catalogue=n_items), expected)
-    same(evaluated(rm.Pairs(rows), asked), expected, rule_5_off=True)
+    expected = evaluated(rm.Scores(scores, **ids), metrics)
+    assert_same(evaluated(rm.Factors(scores, np.eye(n_items), **ids), metrics), expected)
+    assert_same(evaluated(rm.Lists(rows), metrics, catalogue=n_items), expected)
+    assert_same(evaluated(rm.Pairs(rows), metrics), expected, rule_5_off=True)
     if ties != "random":  # random ties depend on which items are judged
         truth = test.to_csr().toarray()[users, items]
         labelled = rm.Pairs(rows.with_columns(relevance=truth))
-        same(evaluated(labelled, asked, None), expected, rule_5_off=True, more_judged=True)
+        assert_same(evaluated(labelled, metrics, None), expected, rule_5_off=True, more_judged=True)
 
 
-def same(result, expected, rule_5_off=False, more_judged=False):
+def assert_same(result, expected, rule_5_off=False, more_judged=False):
     """Assert equal values. Only Pairs define values if all candidates are within the cut-off."""
     for name in ("n_candidates", "n_excluded", "n_relevant"):
         np.testing.assert_array_equal(getattr(result, name), getattr(expected, name), name)
     for name, values in expected.values.items():
-        if more_judged and name == "bpref":  # it counts judged irrelevant items
+        if more_judged and name == "bpref":  # bpref counts judged irrelevant items
             continue
-        there = np.ones(len(values), bool)
+        compared_users = np.ones(len(values), bool)
         if rule_5_off:
-            there = expected.reasons[name] != Reason.CUTOFF_TOO_DEEP
-        np.testing.assert_array_equal(result[name][there], values[there], err_msg=name)
+            compared_users = expected.reasons[name] != Reason.CUTOFF_TOO_DEEP
+        np.testing.assert_array_equal(
+            result[name][compared_users], values[compared_users], err_msg=name
+        )

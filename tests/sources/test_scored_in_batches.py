@@ -28,9 +28,9 @@ class SparseScores(ScoredInBatches):
         return f"SparseScores: {self.index.n_users:,} users x {self.index.n_items:,} items"
 
     def scores(self, rows):
-        some = self.matrix[rows].tocoo()
-        scores = np.full(some.shape, -np.inf)
-        scores[some.row, some.col] = some.data
+        cells = self.matrix[rows].tocoo()
+        scores = np.full(cells.shape, -np.inf)
+        scores[cells.row, cells.col] = cells.data
         return scores
 
     def batches(self, aligned, request):
@@ -54,5 +54,5 @@ def test_sparse_scores_give_the_values_of_the_dense_matrix():
     scores = np.where(rng.random((30, 40)) < 0.3, rng.integers(0, 9, (30, 40)), -np.inf)
     test, train = rng.random((30, 40)) < 0.1, rng.random((30, 40)) < 0.1
     options = {"train": train, "metrics": "ndcg@5 recall@3 coverage@4 roc_auc"}
-    found = rm.evaluate(SparseScores(stored(scores)), test, **options)
-    assert found.mean() == rm.evaluate(rm.Scores(scores), test, **options).mean()
+    result = rm.evaluate(SparseScores(stored(scores)), test, **options)
+    assert result.mean() == rm.evaluate(rm.Scores(scores), test, **options).mean()

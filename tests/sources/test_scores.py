@@ -33,7 +33,7 @@ def case(request):
     return users, items, sp.csr_array((kind > 0.97) * 1.0), options
 
 
-def same(left, right):
+def assert_same(left, right):
     for name in left.values:
         np.testing.assert_array_equal(left.values[name], right.values[name], err_msg=name)
 
@@ -43,10 +43,12 @@ def test_matrix_function_and_factors_agree(case, dtype):
     users, items, test, options = case
     expected = rm.evaluate(rm.Factors(users, items), test, **options)
     scores = (users @ items.T).astype(dtype)
-    same(rm.evaluate(rm.Scores(scores), test, **options), expected)
+    assert_same(rm.evaluate(rm.Scores(scores), test, **options), expected)
     function = rm.Scores(lambda rows: scores[rows], n_users=50, n_items=400)
-    same(rm.evaluate(function, test, **options), expected)
-    same(rm.evaluate(rm.Scores(np.asfortranarray(scores)), test, threads=3, **options), expected)
+    assert_same(rm.evaluate(function, test, **options), expected)
+    assert_same(
+        rm.evaluate(rm.Scores(np.asfortranarray(scores)), test, threads=3, **options), expected
+    )
 
 
 def test_ids_in_any_order(case):
@@ -54,12 +56,12 @@ def test_ids_in_any_order(case):
     rng = np.random.default_rng(1)
     row, column = rng.permutation(50), rng.permutation(400)
     source = rm.Scores((users @ items.T)[row][:, column], user_ids=row, item_ids=column)
-    named = {
+    data = {
         name: rm.Interactions.of(data, user_ids=range(50), item_ids=range(400))
         for name, data in (("test", test), ("train", options["train"]))
     }
     expected = rm.evaluate(rm.Factors(users, items), test, **options)
-    same(rm.evaluate(source, named["test"], **{**options, "train": named["train"]}), expected)
+    assert_same(rm.evaluate(source, data["test"], **{**options, "train": data["train"]}), expected)
 
 
 def test_minus_infinity_is_not_a_candidate(case):
@@ -69,7 +71,7 @@ def test_minus_infinity_is_not_a_candidate(case):
     expected = rm.evaluate(rm.Factors(users, items), test, **options)
     untrained = {**options, "train": None}
     result = rm.evaluate(rm.Scores(masked), test, **untrained)
-    same(result, expected)
+    assert_same(result, expected)
     np.testing.assert_array_equal(result.n_candidates, expected.n_candidates)
 
 
@@ -100,18 +102,18 @@ def test_plus_infinity_is_undefined():
 @pytest.mark.parametrize("threads", [1, 4])
 def test_one_thread_calls_the_function_in_the_order_of_the_users(monkeypatch, threads):
     monkeypatch.setattr(_score_batches, "USERS_PER_BATCH", 3)
-    busy, asked, callers = threading.Lock(), [], set()
+    busy, rows_scored, callers = threading.Lock(), [], set()
 
     def function(rows):
         assert busy.acquire(blocking=False)
-        asked.extend(rows.tolist())
+        rows_scored.extend(rows.tolist())
         callers.add(threading.get_ident())
         busy.release()
         return np.random.default_rng(0).random((len(rows), 20))
 
     source = rm.Scores(function, n_users=30, n_items=20)
     rm.evaluate(source, np.eye(30, 20), metrics="rr", threads=threads)
-    assert asked == list(range(30))
+    assert rows_scored == list(range(30))
     assert len(callers) == 1
     assert threading.get_ident() not in callers
 
@@ -138,17 +140,17 @@ def test_scores_in_a_file_are_read_some_rows_at_a_time(tmp_path, monkeypatch, dt
     test = (np.random.default_rng(4).random((50, 200)) < 0.05).astype(float)
     options = {"metrics": "ndcg@5 roc_auc coverage@3", "threads": 2}
     expected = rm.evaluate(rm.Scores(matrix), test, **options)
-    for given in (path, str(path), np.load(path, mmap_mode="r")):
-        source = rm.Scores(given)
+    for source_data in (path, str(path), np.load(path, mmap_mode="r")):
+        source = rm.Scores(source_data)
         assert lies_in_file(source.facts.arrays["matrix"])
-        found = rm.evaluate(source, test, **options)
+        result = rm.evaluate(source, test, **options)
         for name, values in expected.values.items():
-            np.testing.assert_array_equal(found.values[name], values)
-        assert found.inputs == expected.inputs
+            np.testing.assert_array_equal(result.values[name], values)
+        assert result.inputs == expected.inputs
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_the_next_batch_is_asked_for_while_the_last_is_counted(monkeypatch, threads):
+def test_the_next_batch_is_scored_while_the_last_one_is_ranked(monkeypatch, threads):
     monkeypatch.setattr(_score_batches, "USERS_PER_BATCH", 5)
     called, count = threading.Event(), _score_batches.RankWork.count
 
@@ -169,23 +171,23 @@ def test_the_next_batch_is_asked_for_while_the_last_is_counted(monkeypatch, thre
 @pytest.mark.parametrize("threads", [1, 3])
 def test_function_is_only_one_batch_ahead(monkeypatch, threads):
     monkeypatch.setattr(_score_batches, "USERS_PER_BATCH", 2)
-    asked, counted, most, count = [], [], [], _score_batches.RankWork.count
+    batches_scored, batches_counted, ahead, count = [], [], [], _score_batches.RankWork.count
 
     def function(rows):
-        asked.append(rows)
+        batches_scored.append(rows)
         return np.ones((len(rows), 20))
 
     def slow(work, users, scores):
         time.sleep(0.005)
-        most.append(len(asked) - len(counted))
+        ahead.append(len(batches_scored) - len(batches_counted))
         count(work, users, scores)
-        counted.append(users)
+        batches_counted.append(users)
 
     monkeypatch.setattr(_score_batches.RankWork, "count", slow)
     source = rm.Scores(function, n_users=40, n_items=20)
     rm.evaluate(source, np.eye(40, 20), metrics="rr", threads=threads)
-    assert len(counted) == 20
-    assert 1 < max(most) <= threads + 1
+    assert len(batches_counted) == 20
+    assert 1 < max(ahead) <= threads + 1
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -201,7 +203,7 @@ def test_a_function_may_use_one_buffer_for_all_batches(case, monkeypatch, thread
         return buffer[: len(rows)]
 
     source = rm.Scores(function, n_users=50, n_items=400)
-    same(
+    assert_same(
         rm.evaluate(source, test, threads=threads, **options),
         rm.evaluate(rm.Scores(scores), test, **options),
     )
@@ -220,7 +222,7 @@ def test_no_thread_outlives_a_failure(monkeypatch):
     assert threading.active_count() == before
 
 
-def test_an_interrupt_in_the_function_passes():
+def test_an_interrupt_in_the_function_is_raised():
     def function(rows):
         raise KeyboardInterrupt
 
@@ -235,7 +237,9 @@ def test_memory_mapped_matrix(case, tmp_path):
     mapped = np.load(tmp_path / "scores.npy", mmap_mode="r")
     source = rm.Scores(mapped)
     assert np.shares_memory(source.facts.arrays["matrix"], mapped)
-    same(rm.evaluate(source, test, **options), rm.evaluate(rm.Scores(scores), test, **options))
+    assert_same(
+        rm.evaluate(source, test, **options), rm.evaluate(rm.Scores(scores), test, **options)
+    )
 
 
 def test_masked_entries_are_not_candidates(case):
@@ -244,9 +248,9 @@ def test_masked_entries_are_not_candidates(case):
     masked = np.ma.masked_array(scores, options["train"].toarray() > 0)
     untrained = {**options, "train": None}
     expected = rm.evaluate(rm.Scores(scores), test, **options)
-    same(rm.evaluate(rm.Scores(masked), test, **untrained), expected)
+    assert_same(rm.evaluate(rm.Scores(masked), test, **untrained), expected)
     function = rm.Scores(lambda rows: masked[rows], n_users=50, n_items=400)
-    same(rm.evaluate(function, test, **untrained), expected)
+    assert_same(rm.evaluate(function, test, **untrained), expected)
 
 
 @pytest.mark.parametrize("dtype", ["f2", "i1", "u4", "?", ">f4"])
@@ -254,9 +258,9 @@ def test_every_dtype_of_numbers(dtype):
     scores = np.random.default_rng(3).integers(0, 2, (20, 30)).astype(dtype)
     test = np.random.default_rng(4).random((20, 30)) < 0.1
     expected = rm.evaluate(rm.Scores(scores.astype(np.float64)), test, metrics=ALL)
-    same(rm.evaluate(rm.Scores(scores), test, metrics=ALL), expected)
+    assert_same(rm.evaluate(rm.Scores(scores), test, metrics=ALL), expected)
     function = rm.Scores(scores.__getitem__, n_users=20, n_items=30)
-    same(rm.evaluate(function, test, metrics=ALL), expected)
+    assert_same(rm.evaluate(function, test, metrics=ALL), expected)
 
 
 def test_messages():
@@ -293,7 +297,7 @@ def test_messages():
 
 
 @pytest.mark.parametrize(
-    ("ids", "chosen", "whom"),
+    ("ids", "scores", "whom"),
     [
         (None, [0, 1, 2, 3, 4], "the user rows 0 to 4"),
         (
@@ -305,7 +309,7 @@ def test_messages():
         ([10, 20, 30, 40, 50], [30], "the user 30 (user row 2)"),
     ],
 )
-def test_mistakes_of_the_function_name_the_users(ids, chosen, whom):
+def test_errors_in_a_functions_scores_name_the_users(ids, scores, whom):
     def failing(rows):
         return {"my": "model"}["other"]
 
@@ -315,7 +319,7 @@ def test_mistakes_of_the_function_name_the_users(ids, chosen, whom):
     if ids is None:
         test = np.eye(5, 4)
     else:
-        test = rm.Interactions.of({user: ["x", "y"] for user in chosen})
+        test = rm.Interactions.of({user: ["x", "y"] for user in scores})
     items = None if ids is None else list("wxyz")
     options = {"n_users": 5, "n_items": 4, "user_ids": ids, "item_ids": items}
     with pytest.raises(
@@ -350,32 +354,32 @@ def test_skipping_ranks_beyond_the_last_cutoff_changes_no_value(dtype, ties):
 def test_many_users_are_sorted_in_tasks(monkeypatch):
     rng = np.random.default_rng(5)
     source, test = rm.Scores(rng.random((11, 20))), rng.random((11, 20)) < 0.3
-    once = rm.evaluate(source, test, metrics="ndcg@5 ap")
+    single_thread = rm.evaluate(source, test, metrics="ndcg@5 ap")
     monkeypatch.setattr("recometer.sources._rank_counts.BRIEF", 0)
     monkeypatch.setattr("recometer.sources._rank_counts.USERS_PER_TASK", 3)
     for threads in (1, 2):
-        again = rm.evaluate(source, test, metrics="ndcg@5 ap", threads=threads)
-        assert again.mean() == once.mean()
+        several_threads = rm.evaluate(source, test, metrics="ndcg@5 ap", threads=threads)
+        assert several_threads.mean() == single_thread.mean()
 
 
-def test_a_function_that_is_given_up_is_waited_for_and_not_called_again():
-    called, returned = threading.Event(), threading.Event()
+def test_interrupted_ranking_waits_for_the_function_and_does_not_call_it_again():
+    was_called, has_returned = threading.Event(), threading.Event()
     calls = []
 
     def function(number):
         calls.append(number)
-        called.set()
+        was_called.set()
         time.sleep(0.05)
-        returned.set()
+        has_returned.set()
 
     class GivingUp:
         def advance(self):
-            called.wait()
+            was_called.wait()
             raise Cancelled
 
     with pytest.raises(Cancelled), Prefetch(function, range(3)) as results:
         results.take(GivingUp())
-    assert returned.is_set()
+    assert has_returned.is_set()
     assert calls == [0]
 
 
@@ -404,7 +408,7 @@ class Named(Plain):
 
 
 @pytest.mark.parametrize(
-    ("function", "called"),
+    ("function", "expected"),
     [
         (Plain(), "Plain"),
         (Named(), "my model"),
@@ -412,6 +416,6 @@ class Named(Plain):
         (Plain().__call__, "Plain.__call__"),
     ],
 )
-def test_description_of_a_function_has_no_address(function, called):
+def test_description_of_a_function_has_no_address(function, expected):
     source = rm.Scores(function, n_users=1, n_items=2)
-    assert source.describe() == f"Scores: {called}, 1 users x 2 items"
+    assert source.describe() == f"Scores: {expected}, 1 users x 2 items"

@@ -35,16 +35,16 @@ class Case:
         self.item_ids = [f"item {i}" for i in rng.permutation(self.n_items)]
         users = [f"user {i}" for i in range(self.n_users + 1)]
         items = [f"item {i}" for i in range(self.n_items + 1)]
-        # Make sure that the sources know at least one item of test and one of train.
-        self.test = {user: self.some(items) for user in users}
+        # The sources must know at least one item of test and one of train.
+        self.test = {user: self.sample(items) for user in users}
         self.test[self.user_ids[0]] = [self.item_ids[0]]
-        self.train = {user: self.some(items, 0.2) for user in users}
+        self.train = {user: self.sample(items, 0.2) for user in users}
         self.train[self.user_ids[0]] = []
         self.train[(set(users) - set(self.user_ids)).pop()] = [self.item_ids[0]]
-        self.sets = {user: self.some(items, 0.6) for user in users}
+        self.sets = {user: self.sample(items, 0.6) for user in users}
         self.sets[self.user_ids[0]] = list(self.item_ids)
 
-    def some(self, items, share=0.4):
+    def sample(self, items, share=0.4):
         return [item for item in items if self.rng.random() < share]
 
     def frame(self):
@@ -59,7 +59,7 @@ class Case:
     def sources(self):
         names, frame = {"user_ids": self.user_ids, "item_ids": self.item_ids}, self.frame()
         lists = rm.Lists(frame)
-        found = {
+        by_name = {
             "scores": rm.Scores(self.scores, **names),
             "function": rm.Scores(lambda rows: self.scores[rows], **names),
             "lists": lists,
@@ -68,9 +68,9 @@ class Case:
         }
         if np.isfinite(self.scores).all():
             eye = np.eye(self.n_items, dtype=self.scores.dtype)
-            found["factors"] = rm.Factors(self.scores, eye, **names)
-            found["pairs"] = rm.Pairs(frame, relevance=False, rating=False)
-        return found
+            by_name["factors"] = rm.Factors(self.scores, eye, **names)
+            by_name["pairs"] = rm.Pairs(frame, relevance=False, rating=False)
+        return by_name
 
     def request(self, ties, *, train=True, candidates=None, exclude=None, threads=1, **rules):
         return Request(
@@ -95,23 +95,23 @@ def check_law(source, request, k):
         keys = user_keys(request.test.user_ids, request.test.n_users)
         place = drawn_places(ranks, user, request.seed, keys)
     undefined = (ranks.flags & (rm.UserFlag.NAN_SCORE | rm.UserFlag.INFINITE_SCORE)) != 0
-    for u, item, above, at in zip(user, ranks.item, ranks.above, place, strict=True):
-        listed = lists.items[u].tolist()
-        if undefined[u] or above < 0 or at >= k:
-            assert item < 0 or item not in listed
+    for u, item, above, place_in_list in zip(user, ranks.item, ranks.above, place, strict=True):
+        listed_items = lists.items[u].tolist()
+        if undefined[u] or above < 0 or place_in_list >= k:
+            assert item < 0 or item not in listed_items
         else:
-            assert listed[at] == item
-    known = (ranks.flags & rm.UserFlag.KNOWN) != 0
-    np.testing.assert_array_equal(lists.known, known)
+            assert listed_items[place_in_list] == item
+    is_known = (ranks.flags & rm.UserFlag.KNOWN) != 0
+    np.testing.assert_array_equal(lists.known, is_known)
     np.testing.assert_array_equal(
         lists.flags & ~np.uint32(rm.UserFlag.CONSTANT_SCORES),
         ranks.flags & ~np.uint32(rm.UserFlag.CONSTANT_SCORES),
     )
-    counted = known & ~undefined & (ranks.n_candidates >= 0)
+    has_full_length = is_known & ~undefined & (ranks.n_candidates >= 0)
     expected = np.minimum(np.minimum(ranks.n_candidates, ranks.depth), k)
-    np.testing.assert_array_equal(lists.lengths[counted], expected[counted])
-    assert (lists.lengths[~known | undefined] == 0).all()
-    assert not lists.cut_in_ties[counted & (lists.lengths == ranks.n_candidates)].any()
+    np.testing.assert_array_equal(lists.lengths[has_full_length], expected[has_full_length])
+    assert (lists.lengths[~is_known | undefined] == 0).all()
+    assert not lists.cut_in_ties[has_full_length & (lists.lengths == ranks.n_candidates)].any()
     for row in lists.items:
         assert len(set(row[row >= 0])) == (row >= 0).sum()
     return lists
@@ -198,8 +198,8 @@ def test_lists_match_sorting(seed, k):
                 beyond = sorted(free, key=lambda item: -row[item])[k : k + 1]
                 cut = bool(beyond) and row[beyond[0]] == row[expected[-1]]
                 assert lists.cut_in_ties[u] == cut
-            found = lists.items[u]
-            assert [lists.item_ids[i] for i in found[found >= 0]] == expected
+            listed = lists.items[u]
+            assert [lists.item_ids[i] for i in listed[listed >= 0]] == expected
         assert lists.counts.get("cut_in_ties", 0) == lists.cut_in_ties.sum()
 
 
@@ -207,14 +207,16 @@ def test_lists_match_sorting(seed, k):
 @examples(0.3)
 def test_constant_scores_are_flagged(seed, sets):
     case = Case(seed)
-    some = case.rng.random((case.n_users, 1)) < 0.6
-    case.scores[:] = np.where(some, case.rng.integers(0, 3, (case.n_users, 1)), case.scores)
+    is_constant = case.rng.random((case.n_users, 1)) < 0.6
+    case.scores[:] = np.where(is_constant, case.rng.integers(0, 3, (case.n_users, 1)), case.scores)
     expected = []
     for user in sorted(case.test):
         row = [] if user not in case.user_ids else case.scores[case.user_ids.index(user)]
-        chosen = zip(case.item_ids, row, strict=False)
-        found = [score for item, score in chosen if not sets or item in case.sets[user]]
-        expected.append(len(found) > 1 and len(set(found)) == 1)
+        items_and_scores = zip(case.item_ids, row, strict=False)
+        candidate_scores = [
+            score for item, score in items_and_scores if not sets or item in case.sets[user]
+        ]
+        expected.append(len(candidate_scores) > 1 and len(set(candidate_scores)) == 1)
     for name, source in case.sources().items():
         if "lists" in name or "cut" in name:
             continue  # lists do not know all candidates, so this flag can differ
@@ -232,14 +234,14 @@ def test_threads_and_the_rest_of_test_change_nothing(ties):
     names = {"user_ids": users, "item_ids": items}
     for source in (rm.Factors(scores, eye, **names), rm.Scores(scores, **names)):
         test = rm.Interactions.of({user: [0, 7] for user in users})
-        some = rm.Interactions.of({user: [0, 7] for user in users[::3]})
+        small_test = rm.Interactions.of({user: [0, 7] for user in users[::3]})
         protocol = rm.Protocol(ties=ties)
-        one, two, few = (
+        first, two, of_small_test = (
             source.top(Request(data, None, protocol, threads=threads, seed=3), 10)
-            for data, threads in ((test, 1), (test, 3), (some, 1))
+            for data, threads in ((test, 1), (test, 3), (small_test, 1))
         )
-        np.testing.assert_array_equal(one.items, two.items)
-        np.testing.assert_array_equal(one.items[::3], few.items)
+        np.testing.assert_array_equal(first.items, two.items)
+        np.testing.assert_array_equal(first.items[::3], of_small_test.items)
 
 
 def test_random_lists_are_drawn_evenly():
@@ -254,7 +256,7 @@ def test_random_lists_are_drawn_evenly():
         assert abs(share - 1 / n_items).max() < 0.02
 
 
-def test_lists_in_the_order_given():
+def test_lists_in_input_order():
     lists = rm.Lists({"a": {"x": 1.0, "z": 2.0, "y": 1.0}, "b": {"w": 0.0}})
     request = Request(rm.Interactions.of({"a": ["y"]}), None, rm.Protocol(ties="input"))
     top = lists.top(request, 3)
@@ -273,7 +275,7 @@ def test_repeated_and_train_items_make_room():
     assert top.counts["list_train_items"] == 1
 
 
-def test_pairs_that_bring_the_truth():
+def test_pairs_with_labels():
     frame = {"user": ["a"] * 4, "item": [4, 3, 2, 1], "score": [1.0, 2.0, 1.0, 0.0]}
     pairs = rm.Pairs(pl.DataFrame({**frame, "relevance": [1, 0, 0, 1]}))
     for ties in RULES:

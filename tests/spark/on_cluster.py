@@ -20,7 +20,7 @@ PAIR = "user long, item long"
 
 
 def frame_of(spark, columns, schema, n=3):
-    rows = zip(*(np.asarray(one, object).tolist() for one in columns.values()), strict=True)
+    rows = zip(*(np.asarray(column, object).tolist() for column in columns.values()), strict=True)
     return spark.createDataFrame(list(rows), schema).repartition(n)
 
 
@@ -32,30 +32,30 @@ def listed(users, items, rng, n=8):
     }
 
 
-def same(result, expected):
-    found = result.collect()
-    users = found.user_ids.tolist() == expected.user_ids.tolist()
+def equals(result, expected):
+    collected = result.collect()
+    users = collected.user_ids.tolist() == expected.user_ids.tolist()
     values = [
-        np.array_equal(found.values[name], one, equal_nan=True)
-        and np.array_equal(found.reasons[name], expected.reasons[name])
-        for name, one in expected.values.items()
+        np.array_equal(collected.values[name], column, equal_nan=True)
+        and np.array_equal(collected.reasons[name], expected.reasons[name])
+        for name, column in expected.values.items()
     ]
     return {"same": users and all(values) and len(values) > 0}
 
 
-def both(spark, *, n=3, **more):
+def evaluate_lists(spark, *, n=3, **options):
     """Evaluate lists on the cluster and on one machine."""
     users, items, test, train, rng = data(ids=int)
     rows = listed(users, items, rng)
     frames = [
-        frame_of(spark, {"user": one["user"], "item": one["item"]}, PAIR, n)
-        for one in (test, train)
+        frame_of(spark, {"user": side["user"], "item": side["item"]}, PAIR, n)
+        for side in (test, train)
     ]
     lists = rs.Lists(frame_of(spark, rows, f"{PAIR}, rank int", n))
-    result = rs.evaluate(lists, frames[0], train=frames[1], metrics=METRICS, **more)
-    here = [pl.DataFrame(one).select("user", "item") for one in (test, train)]
-    one = rm.Lists(pl.DataFrame(rows))
-    return same(result, rm.evaluate(one, here[0], train=here[1], metrics=METRICS))
+    result = rs.evaluate(lists, frames[0], train=frames[1], metrics=METRICS, **options)
+    here = [pl.DataFrame(side).select("user", "item") for side in (test, train)]
+    local = rm.Lists(pl.DataFrame(rows))
+    return equals(result, rm.evaluate(local, here[0], train=here[1], metrics=METRICS))
 
 
 def factors_in_a_file(spark, _):
@@ -64,16 +64,17 @@ def factors_in_a_file(spark, _):
     factors = [rng.normal(size=(len(ids), 8)).astype(np.float32) for ids in (users, items)]
     schema = "id long, features array<float>"
     tables = [
-        frame_of(spark, {"id": ids, "features": [row.tolist() for row in one]}, schema)
-        for ids, one in zip((users, items), factors, strict=True)
+        frame_of(spark, {"id": ids, "features": [row.tolist() for row in factor]}, schema)
+        for ids, factor in zip((users, items), factors, strict=True)
     ]
     frames = [
-        frame_of(spark, {"user": one["user"], "item": one["item"]}, PAIR) for one in (test, train)
+        frame_of(spark, {"user": side["user"], "item": side["item"]}, PAIR)
+        for side in (test, train)
     ]
     result = rs.evaluate(rs.Factors(*tables), frames[0], train=frames[1], metrics=METRICS)
-    here = [pl.DataFrame(one).select("user", "item") for one in (test, train)]
-    one = rm.Factors(*factors, user_ids=users, item_ids=items)
-    return same(result, rm.evaluate(one, here[0], train=here[1], metrics=METRICS))
+    here = [pl.DataFrame(side).select("user", "item") for side in (test, train)]
+    local = rm.Factors(*factors, user_ids=users, item_ids=items)
+    return equals(result, rm.evaluate(local, here[0], train=here[1], metrics=METRICS))
 
 
 def executor_killed(spark, folder):
@@ -92,9 +93,9 @@ def executor_killed(spark, folder):
                     os._exit(1)
 
     evaluation.Job = Killing
-    found = both(spark, partitions=4)
+    is_equal = evaluate_lists(spark, partitions=4)
     assert os.path.exists(os.path.join(folder, "killed"))
-    return found
+    return is_equal
 
 
 def many_rows_of_a_user(spark, _):
@@ -102,24 +103,24 @@ def many_rows_of_a_user(spark, _):
     rng = np.random.default_rng(0)
     users = np.append(np.zeros(n, np.int64), np.repeat(np.arange(1, 51), 4))
     items = np.append(np.arange(n), rng.integers(0, n, 200))
-    drawn = pl.DataFrame({"user": users, "item": items}).unique(maintain_order=True)
-    rows = drawn.with_columns(score=rng.random(len(drawn)))
-    test = drawn.sample(fraction=0.3, seed=0)
+    distinct_rows = pl.DataFrame({"user": users, "item": items}).unique(maintain_order=True)
+    rows = distinct_rows.with_columns(score=rng.random(len(distinct_rows)))
+    test = distinct_rows.sample(fraction=0.3, seed=0)
     train = pl.DataFrame({"user": [0, 1], "item": [0, 1]})
-    frames = [spark.createDataFrame(one.to_pandas()) for one in (rows, test, train)]
+    frames = [spark.createDataFrame(data.to_pandas()) for data in (rows, test, train)]
     metrics = "ndcg@5 recall@5 ap@10"
     result = rs.evaluate(rs.Lists(frames[0]), frames[1], train=frames[2], metrics=metrics)
-    return same(result, rm.evaluate(rm.Lists(rows), test, train=train, metrics=metrics))
+    return equals(result, rm.evaluate(rm.Lists(rows), test, train=train, metrics=metrics))
 
 
 def many_partitions(spark, _):
-    found = both(spark, n=64)  # 64 partitions for 58 users, so some are empty
+    is_equal = evaluate_lists(spark, n=64)  # 64 partitions for 58 users, so some are empty
     before = spark.sparkContext.statusTracker()
     assert before is not None
     rows = frame_of(spark, {"user": [1], "item": [1], "rank": [1]}, f"{PAIR}, rank int")
     result = rs.evaluate(rs.Lists(rows), rows.select("user", "item"), metrics="rr")
     assert result.rows.rdd.getNumPartitions() < 50  # although spark.sql.shuffle.partitions is 2000
-    return found
+    return is_equal
 
 
 def _refused(call):
@@ -133,7 +134,7 @@ def _refused(call):
 def more_rows_than_the_limit(spark, _):
     limit, tables.MOST_ROWS = tables.MOST_ROWS, 8
     try:
-        return _refused(lambda: both(spark))
+        return _refused(lambda: evaluate_lists(spark))
     finally:
         tables.MOST_ROWS = limit
 
@@ -145,13 +146,13 @@ def out_of_memory(spark, _):
 
     job, evaluation.Job = evaluation.Job, Failing
     try:
-        return _refused(lambda: both(spark))
+        return _refused(lambda: evaluate_lists(spark))
     finally:
         evaluation.Job = job
 
 
 def evaluated(spark, _):
-    return _refused(lambda: both(spark))
+    return _refused(lambda: evaluate_lists(spark))
 
 
 def split(spark, _):

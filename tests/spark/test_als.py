@@ -38,30 +38,33 @@ def test_als_model_is_evaluated_on_the_cluster(trained):
     metrics = "ndcg@10 recall@10 rr roc_auc ap@10"
     result = rs.evaluate(model, test, train=train, metrics=metrics)
     users, items = (to_polars(frame) for frame in (model.userFactors, model.itemFactors))
-    one = rm.Factors(
+    local = rm.Factors(
         _matrix(users),
         _matrix(items),
         user_ids=users["id"].to_numpy(),
         item_ids=items["id"].to_numpy(),
     )
-    expected = rm.evaluate(one, to_polars(test), train=to_polars(train), metrics=metrics)
+    expected = rm.evaluate(local, to_polars(test), train=to_polars(train), metrics=metrics)
     assert_same(result, expected)
 
 
 def test_lists_of_mllib_have_the_metrics_of_mllib(trained, spark, request):
     _, test, model = trained
     lists = model.recommendForAllUsers(10)
-    given = {"protocol": "pyspark", "metrics": METRICS}
-    found = rs.evaluate(rs.Lists(lists, score=False), test, **given).mean()
+    options = {"protocol": "pyspark", "metrics": METRICS}
+    means = rs.evaluate(rs.Lists(lists, score=False), test, **options).mean()
     if "connect" in request.node.name:
         return  # RankingMetrics reads an RDD
     from pyspark.mllib.evaluation import RankingMetrics
 
     user, item = test.columns[:2]
     truth = test.groupBy(user).agg({item: "collect_set"}).toDF(user, "truth")
-    both = lists.join(truth, user, "right")
-    rows = both.rdd.map(
-        lambda row: ([one[0] for one in row["recommendations"] or []], list(row["truth"]))
+    joined = lists.join(truth, user, "right")
+    rows = joined.rdd.map(
+        lambda row: (
+            [recommendation[0] for recommendation in row["recommendations"] or []],
+            list(row["truth"]),
+        )
     )
     theirs = RankingMetrics(rows)
     expected = {
@@ -71,7 +74,7 @@ def test_lists_of_mllib_have_the_metrics_of_mllib(trained, spark, request):
         "ndcgAt@10": theirs.ndcgAt(10),
         "recallAt@10": theirs.recallAt(10),
     }
-    assert found == pytest.approx(expected, rel=1e-12)
+    assert means == pytest.approx(expected, rel=1e-12)
 
 
 def _matrix(frame):

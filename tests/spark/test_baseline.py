@@ -15,21 +15,21 @@ METRICS = "ndcg@5 overlap@5 unexpectedness@5 serendipity@5 rbo@5"
 
 def test_a_baseline_is_read_as_on_one_machine(table):
     users, items, test, train, rng = data(seed=8)
-    source, one = both_factors(table, rng, "float64", users, items, slice(4, None))
-    listed = [[items[n] for n in rng.permutation(len(items))[:9]] for _ in users[:50]]
-    arrays = table({"user": users[:50], "item": listed}, "user string, item array<string>")
-    lists = rm.Lists(pl.DataFrame({"user": users[:50], "item": listed}))
+    source, local = both_factors(table, rng, "float64", users, items, slice(4, None))
+    items_of_lists = [[items[n] for n in rng.permutation(len(items))[:9]] for _ in users[:50]]
+    arrays = table({"user": users[:50], "item": items_of_lists}, "user string, item array<string>")
+    lists = rm.Lists(pl.DataFrame({"user": users[:50], "item": items_of_lists}))
     tables = [table(columns, schema_of(str)) for columns in (test, train)]
-    given = {"metrics": METRICS, "catalogue": items}
-    result = rs.evaluate(source, tables[0], train=tables[1], baseline=rs.Lists(arrays), **given)
+    options = {"metrics": METRICS, "catalogue": items}
+    result = rs.evaluate(source, tables[0], train=tables[1], baseline=rs.Lists(arrays), **options)
     frames = [pl.DataFrame(columns) for columns in (test, train)]
-    expected = rm.evaluate(one, frames[0], train=frames[1], baseline=lists, **given)
+    expected = rm.evaluate(local, frames[0], train=frames[1], baseline=lists, **options)
     assert_same(result, expected)
-    result = rs.evaluate(rs.Lists(arrays), tables[0], train=tables[1], baseline=source, **given)
-    expected = rm.evaluate(lists, frames[0], train=frames[1], baseline=one, **given)
+    result = rs.evaluate(rs.Lists(arrays), tables[0], train=tables[1], baseline=source, **options)
+    expected = rm.evaluate(lists, frames[0], train=frames[1], baseline=local, **options)
     assert_same(result, expected)
     with pytest.raises(InputError, match="Hint: pass baseline="):
         rs.evaluate(source, tables[0], metrics="overlap@5")
-    others = rs.Lists(arrays.selectExpr("concat('x', user) AS user", "item"))
+    lists_of_other_users = rs.Lists(arrays.selectExpr("concat('x', user) AS user", "item"))
     with pytest.raises(InputError, match="has no list for any user of test"):
-        rs.evaluate(source, tables[0], train=tables[1], baseline=others, **given)
+        rs.evaluate(source, tables[0], train=tables[1], baseline=lists_of_other_users, **options)

@@ -19,7 +19,7 @@ def listed(users, items, rng, n=12):
     places = [rng.permutation(len(items))[:n] for _ in users]
     return {
         "user": [user for user in users for _ in range(n)],
-        "item": [items[place] for one in places for place in one],
+        "item": [items[place] for places_of_user in places for place in places_of_user],
         "score": rng.integers(0, 6, n * len(users)).astype(float),
     }
 
@@ -47,11 +47,11 @@ def test_candidates_of_factors(table, by):
         table({"id": users, "features": of_users}, kind),
         table({"id": items[3:], "features": of_items[3:]}, kind),  # train has further items
     )
-    one = rm.Factors(of_users, of_items[3:], user_ids=users, item_ids=items[3:])
-    given = {"metrics": "ndcg@5 roc_auc", "candidates": rm.SampledCandidates(6, by=by, seed=4)}
+    local = rm.Factors(of_users, of_items[3:], user_ids=users, item_ids=items[3:])
+    options = {"metrics": "ndcg@5 roc_auc", "candidates": rm.SampledCandidates(6, by=by, seed=4)}
     tables = [table(columns, schema_of(int)) for columns in (test, train)]
-    result = rs.evaluate(source, tables[0], train=tables[1], **given)
-    expected = rm.evaluate(one, pl.DataFrame(test), train=pl.DataFrame(train), **given)
+    result = rs.evaluate(source, tables[0], train=tables[1], **options)
+    expected = rm.evaluate(local, pl.DataFrame(test), train=pl.DataFrame(train), **options)
     assert_same(result, expected)
 
 
@@ -65,15 +65,15 @@ def test_candidates_of_lists_are_drawn_from_the_catalogue(table, ids, by):
     rows = listed(users[4:], items, rng)
     schema = schema_of(ids)
     source = rs.Lists(table(rows, schema.replace("value", "score")))
-    given = {"metrics": f"{FEW} novelty@3", "candidates": rm.SampledCandidates(9, by=by, seed=2)}
+    options = {"metrics": f"{FEW} novelty@3", "candidates": rm.SampledCandidates(9, by=by, seed=2)}
     tables = table(test, schema), table(train, schema)
-    result = rs.evaluate(source, tables[0], train=tables[1], catalogue=items, **given)
+    result = rs.evaluate(source, tables[0], train=tables[1], catalogue=items, **options)
     expected = rm.evaluate(
         rm.Lists(pl.DataFrame(rows)),
         pl.DataFrame(test),
         train=pl.DataFrame(train),
         catalogue=items,
-        **given,
+        **options,
     )
     assert expected.counts["list_not_candidates"]
     assert_same(result, expected)
@@ -85,13 +85,13 @@ def test_lists_without_the_items_to_draw_from_are_refused_as_on_one_machine(tabl
     users, items, test, _, rng = data(ids=int)
     rows = listed(users, items, rng)
     schema = schema_of(int)
-    given = {"metrics": FEW, "candidates": rm.SampledCandidates(9), "catalogue": catalogue}
-    with pytest.raises(InputError, match="needs to know the items to draw from") as one:
-        rm.evaluate(rm.Lists(pl.DataFrame(rows)), pl.DataFrame(test), **given)
+    options = {"metrics": FEW, "candidates": rm.SampledCandidates(9), "catalogue": catalogue}
+    with pytest.raises(InputError, match="needs to know the items to draw from") as local_error:
+        rm.evaluate(rm.Lists(pl.DataFrame(rows)), pl.DataFrame(test), **options)
     source = rs.Lists(table(rows, schema.replace("value", "score")))
     with pytest.raises(InputError) as refused:
-        rs.evaluate(source, table(test, schema), **given)
-    assert str(refused.value) == str(one.value)
+        rs.evaluate(source, table(test, schema), **options)
+    assert str(refused.value) == str(local_error.value)
 
 
 PAIRS = {
@@ -116,12 +116,12 @@ PAIRS = {
 )
 def test_candidates_of_pairs_are_drawn_from_the_items_of_all_pairs(table, case):
     users, items, _, train, rng = data(seed=9)
-    rows, given = scored(users, items, rng), PAIRS[case]
+    rows, options = scored(users, items, rng), PAIRS[case]
     frame = table(rows, "user string, item string, rating double, score double")
     trained = table(train, schema_of(str))
-    result = rs.evaluate(rs.Pairs(frame, threshold=3), train=trained, **given)
+    result = rs.evaluate(rs.Pairs(frame, threshold=3), train=trained, **options)
     pairs = rm.Pairs(pl.DataFrame(rows), threshold=3)
-    assert_same(result, rm.evaluate(pairs, train=pl.DataFrame(train), **given))
+    assert_same(result, rm.evaluate(pairs, train=pl.DataFrame(train), **options))
 
 
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
@@ -130,11 +130,11 @@ def test_candidates_of_pairs_with_a_separate_test(table):
     rows = scored(users, items, rng)
     frame = table(rows, "user bigint, item bigint, rating double, score double")
     source = rs.Pairs(frame, relevance=False, rating=False)
-    given = {"metrics": FEW, "candidates": rm.SampledCandidates(8, seed=1)}
+    options = {"metrics": FEW, "candidates": rm.SampledCandidates(8, seed=1)}
     held_out = table(test, schema_of(int))
-    result = rs.evaluate(source, held_out, **given)
+    result = rs.evaluate(source, held_out, **options)
     pairs = rm.Pairs(pl.DataFrame(rows), relevance=False, rating=False)
-    assert_same(result, rm.evaluate(pairs, pl.DataFrame(test), **given))
+    assert_same(result, rm.evaluate(pairs, pl.DataFrame(test), **options))
 
 
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
@@ -144,13 +144,15 @@ def test_draws_of_tied_items_do_not_depend_on_partitions(table, kind):
     rows = listed(users, items, rng, n=4)
     rows["score"] = np.minimum(rows["score"], 1)
     frame = table(rows, "user string, item string, score double")
-    given = {"metrics": "popularity@2", "ties": "random"}
-    here, there = pl.DataFrame(rows), table(test, schema_of(str))
+    options = {"metrics": "popularity@2", "ties": "random"}
+    here, test_frame = pl.DataFrame(rows), table(test, schema_of(str))
     sources = {
         "lists": (rs.Lists(frame), rm.Lists(here)),
         "pairs": (rs.Pairs(frame), rm.Pairs(here)),
     }
-    source, one = sources[kind]
+    source, local = sources[kind]
     trained = table(train, schema_of(str))
-    result = rs.evaluate(source, there, train=trained, partitions=8, **given)
-    assert_same(result, rm.evaluate(one, pl.DataFrame(test), train=pl.DataFrame(train), **given))
+    result = rs.evaluate(source, test_frame, train=trained, partitions=8, **options)
+    assert_same(
+        result, rm.evaluate(local, pl.DataFrame(test), train=pl.DataFrame(train), **options)
+    )

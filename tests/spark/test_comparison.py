@@ -32,9 +32,9 @@ def models(spark):
         }
         lists = rs.Lists(frame_of(spark, rows, schema.replace("value", "score")))
         results[name] = rs.evaluate(lists, tables[0], train=tables[1], catalogue=items, **GIVEN)
-        one, trained = rm.Lists(pl.DataFrame(rows)), pl.DataFrame(train)
+        local, trained = rm.Lists(pl.DataFrame(rows)), pl.DataFrame(train)
         expected[name] = rm.evaluate(
-            one, pl.DataFrame(test), train=trained, catalogue=items, **GIVEN
+            local, pl.DataFrame(test), train=trained, catalogue=items, **GIVEN
         )
     return results, expected, users
 
@@ -54,10 +54,10 @@ VARIANTS = {
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_models_are_compared_as_on_one_machine(models, variant):
     results, expected, _ = models
-    given = VARIANTS[variant]
-    found = rs.compare(results, **given)
-    assert_same_rows(found, rm.compare(expected, **given))
-    assert "adjusted" in str(found)
+    options = VARIANTS[variant]
+    comparison = rs.compare(results, **options)
+    assert_same_rows(comparison, rm.compare(expected, **options))
+    assert "adjusted" in str(comparison)
 
 
 SEEDS = {"seeds": ["first", "second"], "third": "third"}
@@ -65,21 +65,21 @@ RUNS = ("mean", "p_value", "n_users", "deviation_users", "share_of_runs", "devia
 
 
 def test_seeds_of_a_model_are_compared_as_on_one_machine(models):
-    given = {"margin": 0.1, "chance": True, "baseline": "third", "metrics": "ndcg@5 novelty@5"}
+    options = {"margin": 0.1, "chance": True, "baseline": "third", "metrics": "ndcg@5 novelty@5"}
     results, expected, _ = models
-    found = rs.compare(chosen(SEEDS, results), **given)
-    other = rm.compare(chosen(SEEDS, expected), **given)
-    assert_same_rows(found, other)
-    for row, same in zip(found.rows, other.rows, strict=True):
+    comparison = rs.compare(chosen(SEEDS, results), **options)
+    local_comparison = rm.compare(chosen(SEEDS, expected), **options)
+    assert_same_rows(comparison, local_comparison)
+    for row, expected_row in zip(comparison.rows, local_comparison.rows, strict=True):
         for name in RUNS if row.runs is not None else ():
-            value = getattr(same.runs, name)
+            value = getattr(expected_row.runs, name)
             assert getattr(row.runs, name) == pytest.approx(value, nan_ok=True), name
-        assert (row.runs is None) == (same.runs is None)
+        assert (row.runs is None) == (expected_row.runs is None)
 
 
 def chosen(names, results):
     return {
-        model: [results[one] for one in own] if isinstance(own, list) else results[own]
+        model: [results[index] for index in own] if isinstance(own, list) else results[own]
         for model, own in names.items()
     }
 
@@ -87,8 +87,8 @@ def chosen(names, results):
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
 def test_batches_of_users_are_one_model(spark):
     users, items, test, _, rng = data(seed=8)
-    truth, whole = frame_of(spark, test, schema_of(str)), pl.DataFrame(test)
-    halves, same = {}, {}
+    truth, whole_test = frame_of(spark, test, schema_of(str)), pl.DataFrame(test)
+    halves, local_parts = {}, {}
     for name in NAMES[:2]:
         columns = {
             "user": [user for user in users for _ in items],
@@ -96,15 +96,17 @@ def test_batches_of_users_are_one_model(spark):
             "score": rng.random(len(users) * len(items)),
         }
         lists = rs.Lists(frame_of(spark, columns, schema_of(str).replace("value", "score")))
-        one = rm.Lists(pl.DataFrame(columns))
+        local = rm.Lists(pl.DataFrame(columns))
         parts = ("user < 'u3'", "user >= 'u3'")
         halves[name] = [rs.evaluate(lists, truth.where(part), metrics="rr@20") for part in parts]
         parts = (pl.col("user") < "u3", pl.col("user") >= "u3")
-        same[name] = [rm.evaluate(one, whole.filter(part), metrics="rr@20") for part in parts]
-    assert_same_rows(rs.compare(halves), rm.compare(same))
-    both = {"first": halves["first"], "second": halves["second"][0]}
+        local_parts[name] = [
+            rm.evaluate(local, whole_test.filter(part), metrics="rr@20") for part in parts
+        ]
+    assert_same_rows(rs.compare(halves), rm.compare(local_parts))
+    mixed = {"first": halves["first"], "second": halves["second"][0]}
     with pytest.raises(InputError, match="numbers of batches of users: first 2, second 1"):
-        rs.compare(both)
+        rs.compare(mixed)
     wrong = [*halves["first"], *halves["second"][:1]]
     with pytest.raises(InputError, match="3 evaluations of 'first' are neither of the same users"):
         rs.compare({"first": wrong, "second": halves["second"]})
@@ -115,9 +117,9 @@ def test_clusters_of_users_are_drawn_together(models, spark):
     clusters = [f"c{number % 7 if number > 20 else number}" for number in range(len(users))]
     frame = spark.createDataFrame(list(zip(users, clusters, strict=True)), "user string, c string")
     groups = pl.DataFrame({"user": users, "c": clusters})
-    for given in ({"metrics": "ndcg@5"}, {"metrics": "rr@20", "test": "wilcoxon", "margin": 0.1}):
-        found = rs.compare(results, cluster=frame, **given)
-        assert_same_rows(found, rm.compare(expected, cluster=groups, **given))
+    for options in ({"metrics": "ndcg@5"}, {"metrics": "rr@20", "test": "wilcoxon", "margin": 0.1}):
+        comparison = rs.compare(results, cluster=frame, **options)
+        assert_same_rows(comparison, rm.compare(expected, cluster=groups, **options))
     with pytest.raises(InputError, match="1 of 58 users have no cluster, for instance 'u5'"):
         rs.compare(results, cluster=frame.where("user != 'u5'"))
     with pytest.raises(InputError, match="seeds has several seeds: the variance between seeds"):
@@ -127,15 +129,15 @@ def test_clusters_of_users_are_drawn_together(models, spark):
 
 
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
-def test_rules_may_differ_where_that_is_allowed(models):
-    results, expected = (with_other_rules(own) for own in models[:2])
+def test_rules_may_differ_if_allowed(models):
+    results, expected = (with_other_rules(evaluations) for evaluations in models[:2])
     names = {"first": "first", "changed": "changed"}
     with pytest.raises(InputError, match="first and changed were evaluated under different rules"):
         rs.compare(chosen(names, results))
-    given = {"allow": "undefined", "metrics": "ndcg@5"}
-    found = rs.compare(chosen(names, results), **given)
-    assert_same_rows(found, rm.compare(chosen(names, expected), **given))
-    assert "Allowed: first and changed" in str(found)
+    options = {"allow": "undefined", "metrics": "ndcg@5"}
+    comparison = rs.compare(chosen(names, results), **options)
+    assert_same_rows(comparison, rm.compare(chosen(names, expected), **options))
+    assert "Allowed: first and changed" in str(comparison)
     with pytest.raises(InputError, match=r"both \(run 1\) and both \(run 2\) were evaluated under"):
         rs.compare({"both": [results["first"], results["changed"]], "second": results["second"]})
 
@@ -146,13 +148,13 @@ def with_other_rules(results):
     return {**results, "changed": dataclasses.replace(second, protocol=rules)}
 
 
-def test_results_of_elsewhere_are_refused(models):
+def test_results_from_one_machine_are_refused(models):
     results, expected, _ = models
     with pytest.raises(rm.InputTypeError, match="'b' is of type int"):
         rs.compare({"a": results["first"], "b": 3})
-    both = {"a": results["first"], "b": expected["second"]}  # "b" was evaluated on one machine
-    found = rs.compare(both, metrics="ndcg@5", allow="test train")
-    assert found.rows[0].difference == rs.compare(results, metrics="ndcg@5").rows[0].difference
+    mixed = {"a": results["first"], "b": expected["second"]}  # "b" was evaluated on one machine
+    comparison = rs.compare(mixed, metrics="ndcg@5", allow="test train")
+    assert comparison.rows[0].difference == rs.compare(results, metrics="ndcg@5").rows[0].difference
     with pytest.raises(InputError, match="Two models are called '1'"):
         rs.compare({1: results["first"], "1": results["second"]})
     with pytest.raises(rm.UnknownNameError, match="has no metric 'hit@5'"):
@@ -165,19 +167,19 @@ def test_verdict_mentions_users_unknown_to_a_model(spark):
     users, items, test, train, _ = data(seed=6)
     schema = schema_of(str)
     tables = [frame_of(spark, columns, schema) for columns in (test, train)]
-    tested = sorted(set(test["user"]))
+    tested_users = sorted(set(test["user"]))
     results, expected = {}, {}
-    for name, known in (("all", users), ("few", tested[: len(tested) // 2])):
+    for name, known_users in (("all", users), ("few", tested_users[: len(tested_users) // 2])):
         rows = {
-            "user": [user for user in known for _ in items],
-            "item": items * len(known),
-            "score": [float(at) for _ in known for at in range(len(items))],
+            "user": [user for user in known_users for _ in items],
+            "item": items * len(known_users),
+            "score": [float(position) for _ in known_users for position in range(len(items))],
         }
-        given = {"metrics": "ndcg@5 rr@20"}
+        options = {"metrics": "ndcg@5 rr@20"}
         lists = rs.Lists(frame_of(spark, rows, schema.replace("value", "score")))
-        results[name] = rs.evaluate(lists, tables[0], train=tables[1], **given)
-        one, trained = rm.Lists(pl.DataFrame(rows)), pl.DataFrame(train)
-        expected[name] = rm.evaluate(one, pl.DataFrame(test), train=trained, **given)
-    found = rs.compare(results, primary="ndcg@5")
-    assert "unknown to few; none to all." in " ".join(str(found).split())
-    assert_same_rows(found, rm.compare(expected, primary="ndcg@5"))
+        results[name] = rs.evaluate(lists, tables[0], train=tables[1], **options)
+        local, trained = rm.Lists(pl.DataFrame(rows)), pl.DataFrame(train)
+        expected[name] = rm.evaluate(local, pl.DataFrame(test), train=trained, **options)
+    comparison = rs.compare(results, primary="ndcg@5")
+    assert "unknown to few; none to all." in " ".join(str(comparison).split())
+    assert_same_rows(comparison, rm.compare(expected, primary="ndcg@5"))

@@ -29,27 +29,27 @@ pytestmark = MARKS
 @pytest.mark.parametrize(("ids", "dtype"), [(str, "float32"), (int, "float64")])
 def test_factors_are_ranked_as_on_one_machine(table, ids, dtype):
     users, items, test, train, rng = data(ids=ids)
-    some = slice(-4)  # the last four have no factors
-    source, one = both_factors(table, rng, dtype, users, items, some)
+    known_users = slice(-4)  # the last four have no factors
+    source, local = both_factors(table, rng, dtype, users, items, known_users)
     schema = schema_of(ids)
-    given = {"metrics": WHOLE, "exclude": items[:2], "chance": True}
-    result = rs.evaluate(source, table(test, schema), train=table(train, schema), **given)
-    expected = rm.evaluate(one, pl.DataFrame(test), train=pl.DataFrame(train), **given)
+    options = {"metrics": WHOLE, "exclude": items[:2], "chance": True}
+    result = rs.evaluate(source, table(test, schema), train=table(train, schema), **options)
+    expected = rm.evaluate(local, pl.DataFrame(test), train=pl.DataFrame(train), **options)
     assert_same(result, expected)
 
 
 def test_factors_are_sent_as_a_file_or_read_from_shared_storage(table, monkeypatch, tmp_path):
     monkeypatch.setattr(block, "IN_CALL", 0)  # pass all jobs as files, however small
     users, items, test, _, rng = data(seed=2)
-    source, one = both_factors(table, rng, "float32", users, items)
-    expected = rm.evaluate(one, pl.DataFrame(test), metrics="ndcg@5 roc_auc")
+    source, local = both_factors(table, rng, "float32", users, items)
+    expected = rm.evaluate(local, pl.DataFrame(test), metrics="ndcg@5 roc_auc")
     for shared in (None, str(tmp_path)):
-        tested = table(test, schema_of(str))
-        result = rs.evaluate(source, tested, metrics="ndcg@5 roc_auc", shared=shared)
+        test_frame = table(test, schema_of(str))
+        result = rs.evaluate(source, test_frame, metrics="ndcg@5 roc_auc", shared=shared)
         assert_same(result, expected)
         assert len(list(tmp_path.iterdir())) == (shared is not None)
     with pytest.raises(FileError, match=r"could not be written to .* Hint: shared= names a folder"):
-        rs.evaluate(source, tested, metrics="rr", shared=str(tmp_path / "none"))
+        rs.evaluate(source, test_frame, metrics="rr", shared=str(tmp_path / "none"))
 
 
 @pytest.mark.parametrize("ids", [str, int])
@@ -62,12 +62,12 @@ def test_lists_are_read_as_on_one_machine(table, ids):
         "score": rng.integers(0, 6, 12 * len(lists)).astype(float),
     }
     schema = schema_of(ids)
-    given = {"metrics": f"{CUT} novelty@5", "catalogue": items}
+    options = {"metrics": f"{CUT} novelty@5", "catalogue": items}
     tables = table(test, schema), table(train, schema)
     frame = table(rows, schema.replace("value", "score"))
-    result = rs.evaluate(rs.Lists(frame), tables[0], train=tables[1], **given)
+    result = rs.evaluate(rs.Lists(frame), tables[0], train=tables[1], **options)
     expected = rm.evaluate(
-        rm.Lists(pl.DataFrame(rows)), pl.DataFrame(test), train=pl.DataFrame(train), **given
+        rm.Lists(pl.DataFrame(rows)), pl.DataFrame(test), train=pl.DataFrame(train), **options
     )
     assert_same(result, expected)
 
@@ -77,21 +77,25 @@ def test_arrays_of_structs_are_lists_as_recommend_for_all_users_gives(table):
     lists = [[items[n] for n in rng.permutation(len(items))[:8]] for _ in users]
     lists[5] = []
     scores = [
-        sorted(rng.integers(0, 5, len(one)).astype(float).tolist(), reverse=True) for one in lists
+        sorted(rng.integers(0, 5, len(items_of_user)).astype(float).tolist(), reverse=True)
+        for items_of_user in lists
     ]
-    cells = [list(zip(*both, strict=True)) for both in zip(lists, scores, strict=True)]
+    cells = [
+        list(zip(*items_and_ratings, strict=True))
+        for items_and_ratings in zip(lists, scores, strict=True)
+    ]
     schema = "user bigint, recommendations array<struct<item: int, rating: float>>"
     frame = table({"user": users, "recommendations": cells}, schema)
     metrics = "ndcg@5 recall@5 rr@8"
     result = rs.evaluate(rs.Lists(frame), table(test, schema_of(int)), metrics=metrics)
-    one = rm.Lists(pl.DataFrame({"user": users, "item": lists, "score": scores}))
-    assert_same(result, rm.evaluate(one, pl.DataFrame(test), metrics=metrics))
+    local = rm.Lists(pl.DataFrame({"user": users, "item": lists, "score": scores}))
+    assert_same(result, rm.evaluate(local, pl.DataFrame(test), metrics=metrics))
     # Arrays have no scores here, and the convention reads the order of their items.
     plain = table({"user": users, "item": lists}, "user bigint, item array<bigint>")
-    given = {"protocol": "pyspark", "metrics": "precisionAt@3 meanAveragePrecisionAt@5 ndcgAt@5"}
-    result = rs.evaluate(rs.Lists(plain), table(test, schema_of(int)), **given)
-    one = rm.Lists(pl.DataFrame({"user": users, "item": lists}))
-    assert_same(result, rm.evaluate(one, pl.DataFrame(test), **given))
+    options = {"protocol": "pyspark", "metrics": "precisionAt@3 meanAveragePrecisionAt@5 ndcgAt@5"}
+    result = rs.evaluate(rs.Lists(plain), table(test, schema_of(int)), **options)
+    local = rm.Lists(pl.DataFrame({"user": users, "item": lists}))
+    assert_same(result, rm.evaluate(local, pl.DataFrame(test), **options))
 
 
 def test_arrays_that_lack_an_item_are_refused(table):
@@ -127,13 +131,13 @@ RULES = [
 
 
 @pytest.mark.parametrize(
-    "given", RULES, ids=lambda given: given.get("protocol", given.get("ties", "listed"))
+    "options", RULES, ids=lambda options: options.get("protocol", options.get("ties", "listed"))
 )
-def test_conventions_and_rules_match_a_single_machine(table, given):
+def test_conventions_and_rules_match_a_single_machine(table, options):
     users, items, test, train, rng = data(seed=1)
-    listed = rng.permutation(len(users))[:40]
+    listed_users = rng.permutation(len(users))[:40]
     rows = {"user": [], "item": [], "score": []}
-    for number in listed:
+    for number in listed_users:
         for place in rng.permutation(len(items))[: rng.integers(1, 15)]:
             rows["user"].append(users[number])
             rows["item"].append(items[place])
@@ -143,13 +147,13 @@ def test_conventions_and_rules_match_a_single_machine(table, given):
         warnings.simplefilter("ignore", DataWarning)
         source = rs.Lists(table(rows, schema.replace("value", "score")))
         tables = table(test, schema), table(train, schema)
-        result = rs.evaluate(source, tables[0], train=tables[1], catalogue=items, **given)
+        result = rs.evaluate(source, tables[0], train=tables[1], catalogue=items, **options)
         expected = rm.evaluate(
             rm.Lists(pl.DataFrame(rows)),
             pl.DataFrame(test),
             train=pl.DataFrame(train),
             catalogue=items,
-            **given,
+            **options,
         )
     assert_same(result, expected)
 
@@ -167,12 +171,12 @@ def test_errors_of_ratings_are_over_the_rows_of_all_users(table, monkeypatch):
     rows["prediction"][::3] = rows["rating"][::3]  # some predictions of different users are equal
     frame = table(rows, "user bigint, item bigint, rating double, prediction double")
     of_rows = "rmse mae mse r2 explained_variance fcp fcp(averaged=true) rated_roc_auc"
-    given = {"metrics": f"{of_rows} ndcg@5 rated_precision@5"}
-    result = rs.evaluate(rs.Pairs(frame, threshold=3.5), lists=True, **given)
-    expected = rm.evaluate(rm.Pairs(pl.DataFrame(rows), threshold=3.5), **given)
-    found = result.collect()
+    options = {"metrics": f"{of_rows} ndcg@5 rated_precision@5"}
+    result = rs.evaluate(rs.Pairs(frame, threshold=3.5), lists=True, **options)
+    expected = rm.evaluate(rm.Pairs(pl.DataFrame(rows), threshold=3.5), **options)
+    collected = result.collect()
     for name, values in expected.values.items():
-        np.testing.assert_array_equal(found.values[name], values, err_msg=name)
+        np.testing.assert_array_equal(collected.values[name], values, err_msg=name)
     assert result.mean() == pytest.approx(expected.mean(), rel=1e-12)
     assert result.mean("users") == pytest.approx(expected.mean("users"), rel=1e-12)
     assert [row.counted for row in result.summary()] == [row.counted for row in expected.summary()]
@@ -185,24 +189,26 @@ def test_errors_of_ratings_are_over_the_rows_of_all_users(table, monkeypatch):
 
 
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
-def test_more_values_than_the_driver_takes_have_means_from_moments(table, monkeypatch):
+def test_means_of_too_many_values_for_the_driver_come_from_moments(table, monkeypatch):
     users, items, test, train, rng = data(seed=12)
-    source, one = both_factors(table, rng, "float32", users, items)
-    given = {"metrics": f"{WHOLE} coverage@5", "no_relevant": 0.0}
+    source, local = both_factors(table, rng, "float32", users, items)
+    options = {"metrics": f"{WHOLE} coverage@5", "no_relevant": 0.0}
     tables = [table(columns, schema_of(str)) for columns in (test, train)]
-    result = rs.evaluate(source, tables[0], train=tables[1], **given)
+    result = rs.evaluate(source, tables[0], train=tables[1], **options)
     monkeypatch.setattr(spark_result, "LIMIT", 10)
     frames = [pl.DataFrame(columns) for columns in (test, train)]
-    expected = rm.evaluate(one, frames[0], train=frames[1], **given)
+    expected = rm.evaluate(local, frames[0], train=frames[1], **options)
     with pytest.raises(InputError, match=r"values \(57 users\) take .* on the driver, more than"):
         result.collect(10)
     assert result.mean() == pytest.approx(expected.mean(), rel=1e-12)
-    for row, other in zip(result.moments(), expected.summary(interval="t"), strict=True):
+    for row, expected_row in zip(result.moments(), expected.summary(interval="t"), strict=True):
         assert (row.metric, row.counted, row.skipped) == (
-            other.metric, other.counted, other.skipped,
+            expected_row.metric, expected_row.counted, expected_row.skipped,
         )  # fmt: skip
         if row.metric != "coverage@5":
-            width = other.high - other.low  # Student's interval is wider for 58 users
-            assert [row.low, row.high] == pytest.approx([other.low, other.high], abs=0.05 * width)
+            width = expected_row.high - expected_row.low  # Student's interval is wider for 58 users
+            assert [row.low, row.high] == pytest.approx(
+                [expected_row.low, expected_row.high], abs=0.05 * width
+            )
     assert "normal interval" in str(result)
     assert result.collect(10**6).mean() == pytest.approx(expected.mean(), rel=1e-12)

@@ -19,7 +19,7 @@ def listed(users, items, rng):
     places = [rng.permutation(len(items))[:8] for _ in users]
     return {
         "user": [user for user in users for _ in range(8)],
-        "item": [items[place] for one in places for place in one],
+        "item": [items[place] for places_of_user in places for place in places_of_user],
         "rank": [rank for _ in users for rank in range(1, 9)],
     }
 
@@ -47,28 +47,28 @@ def test_a_worker_that_dies_half_way_changes_nothing(table, monkeypatch, tmp_pat
     monkeypatch.setattr(evaluation, "Job", Dying)
     schema = schema_of(str)
     lists = rs.Lists(table(rows, "user string, item string, rank bigint"))
-    given = {"metrics": "ndcg@5 recall@5 rr@8", "partitions": 2}
-    result = rs.evaluate(lists, table(test, schema), train=table(train, schema), **given)
-    one = rm.Lists(pl.DataFrame(rows))
-    del given["partitions"]
-    expected = rm.evaluate(one, pl.DataFrame(test), train=pl.DataFrame(train), **given)
+    options = {"metrics": "ndcg@5 recall@5 rr@8", "partitions": 2}
+    result = rs.evaluate(lists, table(test, schema), train=table(train, schema), **options)
+    local = rm.Lists(pl.DataFrame(rows))
+    del options["partitions"]
+    expected = rm.evaluate(local, pl.DataFrame(test), train=pl.DataFrame(train), **options)
     assert_same(result, expected)
     assert sorted(os.listdir(marks)) == ["0", "1"]
 
 
-def test_a_user_with_too_many_rows_is_refused_before_a_worker_has_them(table, monkeypatch):
+def test_a_user_with_too_many_rows_is_refused_before_the_rows_reach_a_worker(table, monkeypatch):
     monkeypatch.setattr(tables, "MOST_ROWS", 30)
     rows = {"user": ["a"] * 40 + ["b"] * 3, "item": [f"i{n}" for n in range(43)]}
     frame = table(rows, "user string, item string")
     lists = rs.Lists(frame.selectExpr("*", "1 AS rank"))
-    said = r"User 'a' has 4\d rows, .* Hint: such a user .*: leave it out"
-    with pytest.raises(InputError, match=said):
+    message = r"User 'a' has 4\d rows, .* Hint: such a user .*: leave it out"
+    with pytest.raises(InputError, match=message):
         rs.evaluate(lists, frame.where("item != 'i0' AND item < 'i11'"), metrics="rr")
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         rs.split(frame, rm.split.Fraction(0.5))
 
 
-def test_what_does_not_fit_is_refused(table):
+def test_invalid_arguments_and_data_are_refused(table):
     users, items, test, _, rng = data(seed=5)
     rows = table(listed(users, items, rng), "user string, item string, rank bigint")
     frame = table(test, schema_of(str))
@@ -96,12 +96,15 @@ def test_what_does_not_fit_is_refused(table):
     with pytest.raises(InputError, match="roc_auc needs the whole ranking"):
         rs.evaluate(lists, frame, metrics="roc_auc")
     for call, takes in (
-        (lambda **given: rs.evaluate(lists, frame, **given), ("threads", "progress", "closure")),
-        (lambda **given: rs.compare({}, **given), ("threads", "progress")),
-        (lambda **given: rs.split(frame, half, **given), ("threads", "filters")),
-        (lambda **given: rs.Lists(rows, **given), ("user_ids", "item_offset")),
-        (lambda **given: rs.Interactions(rows, **given), ("time", "n_items")),
-        (lambda **given: rs.Factors(rows, rows, **given), ("item_ids", "allow_tf32")),
+        (
+            lambda **options: rs.evaluate(lists, frame, **options),
+            ("threads", "progress", "closure"),
+        ),
+        (lambda **options: rs.compare({}, **options), ("threads", "progress")),
+        (lambda **options: rs.split(frame, half, **options), ("threads", "filters")),
+        (lambda **options: rs.Lists(rows, **options), ("user_ids", "item_offset")),
+        (lambda **options: rs.Interactions(rows, **options), ("time", "n_items")),
+        (lambda **options: rs.Factors(rows, rows, **options), ("item_ids", "allow_tf32")),
     ):
         for name in takes:
             with pytest.raises(InputError, match=f"^{name}= is not for Spark: .* Hint: "):
@@ -115,9 +118,9 @@ def test_what_does_not_fit_is_refused(table):
         InputTypeError, match=r"values \(column 'value'\) must be numbers, found str"
     ):
         rs.evaluate(lists, frame.selectExpr("user", "item", "CAST(value AS string) AS value"))
-    both = rs.Lists(rows.selectExpr("*", "-rank AS score"))
+    ranked_and_scored = rs.Lists(rows.selectExpr("*", "-rank AS score"))
     with pytest.raises(InputError, match="ranks in column 'rank' and scores in 'score', which may"):
-        rs.evaluate(both, frame)
+        rs.evaluate(ranked_and_scored, frame)
     with pytest.raises(InputError, match="test is empty"):
         rs.evaluate(lists, frame.where("false"))
     with pytest.raises(InputError, match="knows none of the"):

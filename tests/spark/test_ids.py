@@ -30,28 +30,30 @@ def ranked(table, users, items):
 
 @pytest.mark.filterwarnings("ignore:.*unknown to the model")
 @pytest.mark.filterwarnings("ignore:.*shifted_ids")
-def test_positions_are_not_taken_for_ids(table):
-    zero, one = np.arange(N), np.arange(1, N + 1)
-    test = table({"user": one, "item": BEST[:, 1] + 1}, IDS)
+def test_positions_are_not_mistaken_for_ids(table):
+    zero, from_one = np.arange(N), np.arange(1, N + 1)
+    test = table({"user": from_one, "item": BEST[:, 1] + 1}, IDS)
     with pytest.raises(rm.InputError, match=f"have no user 0, and have user 20: {WORDS}"):
-        rs.evaluate(ranked(table, zero, one), test, metrics="rr")
-    every = table({"user": [1], "item": [20]}, IDS)
+        rs.evaluate(ranked(table, zero, from_one), test, metrics="rr")
+    train = table({"user": [1], "item": [20]}, IDS)
     with pytest.raises(rm.InputError, match=f"have no item 0, and have item 20: {WORDS}"):
-        rs.evaluate(ranked(table, one, zero), test, train=every, metrics="rr")
-    kept = rs.evaluate(ranked(table, zero, one), test, metrics="rr", shifted_ids="kept")
-    assert kept.counts["users_unknown"] == 1
-    assert rs.evaluate(ranked(table, one, one), test, metrics="rr").mean() == {"rr": 0.5}
+        rs.evaluate(ranked(table, from_one, zero), test, train=train, metrics="rr")
+    result = rs.evaluate(ranked(table, zero, from_one), test, metrics="rr", shifted_ids="kept")
+    assert result.counts["users_unknown"] == 1
+    assert rs.evaluate(ranked(table, from_one, from_one), test, metrics="rr").mean() == {"rr": 0.5}
     # Ids of the data begin at 0, and those of the model at 1.
-    tested = table({"user": zero, "item": BEST[:, 1]}, IDS)
+    test_from_zero = table({"user": zero, "item": BEST[:, 1]}, IDS)
     with pytest.raises(rm.InputError, match="users of test and train are 0 to 19, but those of"):
-        rs.evaluate(ranked(table, one, zero), tested, metrics="rr")
+        rs.evaluate(ranked(table, from_one, zero), test_from_zero, metrics="rr")
     # The ids of test begin at 0, but some are missing.
-    some = table({"user": zero[1:], "item": BEST[1:, 1]}, IDS)
-    assert rs.evaluate(ranked(table, zero, zero), some, metrics="rr").mean() == {"rr": 0.5}
+    test_without_user_0 = table({"user": zero[1:], "item": BEST[1:, 1]}, IDS)
+    assert rs.evaluate(ranked(table, zero, zero), test_without_user_0, metrics="rr").mean() == {
+        "rr": 0.5
+    }
 
 
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
-def test_positions_as_text_are_not_taken_for_ids(table):
+def test_positions_as_text_are_not_mistaken_for_ids(table):
     texts = "user string, item string"
     columns = {
         "user": np.repeat([str(n) for n in range(N)], 5),
@@ -63,8 +65,8 @@ def test_positions_as_text_are_not_taken_for_ids(table):
     test = table({"user": [str(n) for n in range(1, N + 1)], "item": items}, texts)
     with pytest.raises(rm.InputError, match=f"have no user 0, and have user 20: {WORDS}"):
         rs.evaluate(lists, test, metrics="rr")
-    same = table({"user": [str(n) for n in range(N)], "item": items}, texts)
-    assert rs.evaluate(lists, same, metrics="rr").mean() == {"rr": 0.5}
+    same_ids = table({"user": [str(n) for n in range(N)], "item": items}, texts)
+    assert rs.evaluate(lists, same_ids, metrics="rr").mean() == {"rr": 0.5}
 
 
 def test_users_with_a_different_spelling_are_reported(table):
@@ -73,10 +75,12 @@ def test_users_with_a_different_spelling_are_reported(table):
     test = table(
         {"user": ["Ann", "Bob", "eve"], "item": ["a", "b", "c"]}, "user string, item string"
     )
-    said = r"2 of 3 test users \(67%\) are unknown to the model .*such as 'Ann', 'Bob', and count"
-    with pytest.warns(rm.DataWarning, match=said) as caught:
+    message = (
+        r"2 of 3 test users \(67%\) are unknown to the model .*such as 'Ann', 'Bob', and count"
+    )
+    with pytest.warns(rm.DataWarning, match=message) as caught:
         rs.evaluate(rs.Lists(frame), test, metrics="rr")
-    text = " ".join(str(one.message) for one in caught)
+    text = " ".join(str(warning.message) for warning in caught)
     assert "'Ann' may be 'ann', written differently: letter case" in text
 
 
@@ -98,7 +102,7 @@ def test_integer_scores_that_do_not_fit_into_double_are_refused(table):
 
 
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
-def test_a_date_is_a_day_of_the_zone_of_the_session(spark, table):
+def test_a_date_is_a_day_in_the_time_zone_of_the_session(spark, table):
     noon = datetime.datetime(2024, 5, 31, 12, tzinfo=datetime.timezone.utc)
     hours = [0, 9, 10, 12]  # midnight in Berlin is 10 hours after noon UTC
     seconds = [int(noon.timestamp()) + 3600 * hour for hour in hours]
@@ -109,9 +113,9 @@ def test_a_date_is_a_day_of_the_zone_of_the_session(spark, table):
     try:
         spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
         plain = dated.selectExpr("user", "item", "CAST(time AS timestamp_ntz) AS time")
-        for one in (dated, plain):
-            made = rs.split(one, After("2024-06-01"))
-            assert sorted(row.item for row in made.test.collect()) == [3, 4]
+        for data in (dated, plain):
+            split = rs.split(data, After("2024-06-01"))
+            assert sorted(row.item for row in split.test.collect()) == [3, 4]
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
 
@@ -119,21 +123,24 @@ def test_a_date_is_a_day_of_the_zone_of_the_session(spark, table):
 def test_ambiguous_times_are_refused(table):
     schema = "user bigint, item bigint, time {}"
     rows = {"user": [1, 1, 2], "item": [1, 2, 3]}
-    for kind, times, said in (
+    for kind, times, message in (
         ("float", [1.7e9, 1.7e9, 1.7e9], "float32, which holds"),
         ("bigint", [1_700_000_000, 1_700_000_000_000, 1_700_000_001], "count different units"),
     ):
         frame = table({**rows, "time": times}, schema.format(kind))
-        with pytest.raises(rm.InputError, match=said):
+        with pytest.raises(rm.InputError, match=message):
             rs.split(frame, After(1_700_000_001))
-        with pytest.raises(rm.InputError, match=said):
+        with pytest.raises(rm.InputError, match=message):
             rs.audit(frame, frame)
     # Nanoseconds since 1970 are compared as integers.
-    near = 1_700_000_000_000_000_000
-    train = table({**rows, "time": [near, near + 1, near]}, schema.format("bigint"))
-    test = table(
-        {"user": [1, 2], "item": [7, 8], "time": [near + 2, near + 1]}, schema.format("bigint")
+    first_time = 1_700_000_000_000_000_000
+    train = table(
+        {**rows, "time": [first_time, first_time + 1, first_time]}, schema.format("bigint")
     )
-    found = rs.audit(train, test)
-    assert found["same_time"].count == 0
-    assert found["older_than_training"].count == 0
+    test = table(
+        {"user": [1, 2], "item": [7, 8], "time": [first_time + 2, first_time + 1]},
+        schema.format("bigint"),
+    )
+    report = rs.audit(train, test)
+    assert report["same_time"].count == 0
+    assert report["older_than_training"].count == 0

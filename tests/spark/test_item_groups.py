@@ -13,14 +13,14 @@ pytestmark = [*MARKS, pytest.mark.parametrize("spark", ["classic"], indirect=Tru
 
 def test_groups_of_items_are_evaluated_as_on_one_machine(table):
     users, items, test, train, rng = data(seed=3)
-    source, one = both_factors(table, rng, "float64", users, items, slice(2, None))
+    source, local = both_factors(table, rng, "float64", users, items, slice(2, None))
     groups = {item: ("new" if number % 3 else "old") for number, item in enumerate(items)}
     catalogue = rm.Catalogue.of_groups(groups)
     tables = [table(columns, schema_of(str)) for columns in (test, train)]
-    given = {"metrics": "ndcg@5 ndcg@5[new] recall@5[old] share@5[new]", "catalogue": catalogue}
-    result = rs.evaluate(source, tables[0], train=tables[1], **given)
+    options = {"metrics": "ndcg@5 ndcg@5[new] recall@5[old] share@5[new]", "catalogue": catalogue}
+    result = rs.evaluate(source, tables[0], train=tables[1], **options)
     frames = [pl.DataFrame(columns) for columns in (test, train)]
-    expected = rm.evaluate(one, frames[0], train=frames[1], **given)
+    expected = rm.evaluate(local, frames[0], train=frames[1], **options)
     assert_same(result, expected)
     with pytest.raises(UnknownNameError, match="no item of the catalogue is in it"):
         rs.evaluate(source, tables[0], metrics="ndcg@5[nw]", catalogue=catalogue)

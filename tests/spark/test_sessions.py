@@ -15,9 +15,9 @@ BOTH = ["user", "session"]
 SCHEMA = "user string, session bigint, item string, value double"
 
 
-def with_sessions(columns, rng, most=3):
+def with_sessions(columns, rng, max_sessions=3):
     """Assign the rows of each user to one, two or three sessions."""
-    several = [1 + hash_of(user) % most for user in columns["user"]]
+    several = [1 + hash_of(user) % max_sessions for user in columns["user"]]
     return {**columns, "session": [10 - int(rng.integers(0, n)) for n in several]}
 
 
@@ -37,49 +37,53 @@ def paired(columns):
 def test_train_and_factors_of_users_apply_to_all_of_their_sessions(table):
     users, items, test, train, rng = data(seed=3)
     test = ordered(with_sessions(test, rng))
-    source, one = both_factors(table, rng, "float32", users, items, slice(4, None))
+    source, local = both_factors(table, rng, "float32", users, items, slice(4, None))
     frame = rs.Interactions(table(test, SCHEMA), user=BOTH)
     trained = table(train, "user string, item string, value double")
-    given = {"metrics": f"{CUT} err@10 rr roc_auc coverage@3 novelty@3", "ties": "random"}
-    expected = rm.evaluate(one, paired(test), train=pl.DataFrame(train), **given)
-    result = rs.evaluate(source, frame, train=trained, **given)
+    options = {"metrics": f"{CUT} err@10 rr roc_auc coverage@3 novelty@3", "ties": "random"}
+    expected = rm.evaluate(local, paired(test), train=pl.DataFrame(train), **options)
+    result = rs.evaluate(source, frame, train=trained, **options)
     assert_same_sessions(result, expected)
     assert result.per_user().columns[:2] == BOTH
-    said = next(line for line in str(expected).splitlines() if "sessions of" in line)
-    assert said in str(result)
+    session_line = next(line for line in str(expected).splitlines() if "sessions of" in line)
+    assert session_line in str(result)
 
 
 def assert_same_sessions(result, expected):
-    whole = result.over_users
-    assert whole == pytest.approx(dict(expected.over_users), abs=1e-12)
-    if not whole:
+    means = result.over_users
+    assert means == pytest.approx(dict(expected.over_users), abs=1e-12)
+    if not means:
         assert_same(result, expected)
         return
-    found = result.collect()
-    assert found.user_ids.tolist() == expected.user_ids.tolist()
+    collected = result.collect()
+    assert collected.user_ids.tolist() == expected.user_ids.tolist()
     for name, values in expected.values.items():
-        np.testing.assert_array_equal(found.values[name], values, err_msg=name)
-    for row, other in zip(result.summary(), expected.summary(), strict=True):
-        if row.metric not in whole:
-            ends = [other.mean, other.low, other.high]
+        np.testing.assert_array_equal(collected.values[name], values, err_msg=name)
+    for row, expected_row in zip(result.summary(), expected.summary(), strict=True):
+        if row.metric not in means:
+            ends = [expected_row.mean, expected_row.low, expected_row.high]
             assert [row.mean, row.low, row.high] == pytest.approx(ends, abs=1e-9, nan_ok=True)
-            assert (row.method, row.note, row.counted) == (other.method, other.note, other.counted)
+            assert (row.method, row.note, row.counted) == (
+                expected_row.method,
+                expected_row.note,
+                expected_row.counted,
+            )
 
 
 def test_lists_of_sessions_and_train_of_sessions(table):
     _, items, test, train, rng = data(seed=4)
-    test, train = (ordered(with_sessions(one, rng)) for one in (test, train))
+    test, train = (ordered(with_sessions(side, rng)) for side in (test, train))
     rows = {"user": [], "session": [], "item": [], "value": []}
     for user, session in sorted({*zip(test["user"], test["session"], strict=True)})[5:]:
         for place in rng.permutation(len(items))[:12]:
-            for name, one in zip(rows, (user, session, items[place], float(place)), strict=True):
-                rows[name].append(one)
+            for name, value in zip(rows, (user, session, items[place], float(place)), strict=True):
+                rows[name].append(value)
     lists = rs.Lists(table(rows, SCHEMA), user=BOTH, score="value")
-    frames = [rs.Interactions(table(one, SCHEMA), user=BOTH) for one in (test, train)]
-    given = {"metrics": CUT, "catalogue": items, "interval": "bootstrap", "users": "listed"}
-    result = rs.evaluate(lists, frames[0], train=frames[1], **given)
-    one = rm.Lists(pl.DataFrame(rows), user=BOTH, score="value")
-    assert_same(result, rm.evaluate(one, paired(test), train=paired(train), **given))
+    frames = [rs.Interactions(table(side, SCHEMA), user=BOTH) for side in (test, train)]
+    options = {"metrics": CUT, "catalogue": items, "interval": "bootstrap", "users": "listed"}
+    result = rs.evaluate(lists, frames[0], train=frames[1], **options)
+    value = rm.Lists(pl.DataFrame(rows), user=BOTH, score="value")
+    assert_same(result, rm.evaluate(value, paired(test), train=paired(train), **options))
     missing = table(test, SCHEMA).selectExpr("user", "nullif(session, 10) AS session", "item")
     with pytest.raises(InputError, match="test has rows in which the session is missing"):
         rs.evaluate(lists, rs.Interactions(missing, user=BOTH), metrics="rr@5", catalogue=items)
@@ -96,8 +100,8 @@ def test_pairs_and_arrays_of_sessions(table):
     columns = [part.split()[0] for part in schema.split(", ")]
     rows = {name: rows[name] for name in columns}
     result = rs.evaluate(rs.Pairs(table(rows, schema), user=BOTH), metrics="ndcg@3 roc_auc")
-    one = rm.Pairs(pl.DataFrame(rows), user=BOTH)
-    assert_same(result, rm.evaluate(one, metrics="ndcg@3 roc_auc"))
+    local = rm.Pairs(pl.DataFrame(rows), user=BOTH)
+    assert_same(result, rm.evaluate(local, metrics="ndcg@3 roc_auc"))
     pairs = sorted({*zip(rows["user"], rows["session"], strict=True)})
     lists = {
         "user": [user for user, _ in pairs],
@@ -106,23 +110,23 @@ def test_pairs_and_arrays_of_sessions(table):
     }
     test = ordered({**rows, "value": rows["relevance"]})
     sets = {"user": [u for u in users for _ in range(20)], "item": items[::2] * len(users)}
-    given = {"metrics": "ndcg@5 recall@5", "catalogue": items}
+    options = {"metrics": "ndcg@5 recall@5", "catalogue": items}
     with pytest.warns(DataWarning, match="are not candidates"):
         expected = rm.evaluate(
             rm.Lists(pl.DataFrame(lists), user=BOTH),
             paired(test),
             candidates=pl.DataFrame(sets),
-            **given,
+            **options,
         )
     with pytest.warns(DataWarning, match="are not candidates"):
         result = rs.evaluate(
             rs.Lists(table(lists, "user string, session bigint, item array<string>"), user=BOTH),
             rs.Interactions(table(test, SCHEMA), user=BOTH),
             candidates=table(sets, "user string, item string"),
-            **given,
+            **options,
         )
     assert_same(result, expected)
-    plain, same = result.to_dict(), expected.to_dict()
-    assert plain.keys() == same.keys()
-    assert plain["users"] == same["users"]
-    assert plain["metrics"].keys() == same["metrics"].keys()
+    plain, expected_facts = result.to_dict(), expected.to_dict()
+    assert plain.keys() == expected_facts.keys()
+    assert plain["users"] == expected_facts["users"]
+    assert plain["metrics"].keys() == expected_facts["metrics"].keys()

@@ -58,16 +58,16 @@ def rows():
 
 @pytest.mark.parametrize(("what", "options"), CASES, ids=lambda case: type(case).__name__)
 def test_rows_are_in_the_same_part_as_on_a_single_machine(table, rows, what, options):
-    made = rs.split(table(rows, SCHEMA), what, **options)
+    split = rs.split(table(rows, SCHEMA), what, **options)
     expected = rm.split(pl.DataFrame(rows), what, **options)
     for name in ("train", "test", "remainder"):
-        part, other = getattr(made, name), getattr(expected, name)
-        assert (part is None) == (other is None)
+        part, local_part = getattr(split, name), getattr(expected, name)
+        assert (part is None) == (local_part is None)
         if part is not None:
             assert part.columns == list(rows)
-            found = sorted(map(tuple, part.collect()))
-            assert found == sorted(other.rows()), name
-    assert made.protocol == expected.protocol
+            spark_rows = sorted(map(tuple, part.collect()))
+            assert spark_rows == sorted(local_part.rows()), name
+    assert split.protocol == expected.protocol
 
 
 FOLDS = [
@@ -79,17 +79,17 @@ FOLDS = [
 
 @pytest.mark.parametrize(("what", "options"), FOLDS, ids=lambda case: type(case).__name__)
 def test_folds_match_a_single_machine(table, rows, what, options):
-    made = rs.folds(table(rows, SCHEMA), what, partitions=3, **options)
+    spark_folds = rs.folds(table(rows, SCHEMA), what, partitions=3, **options)
     expected = list(folds(pl.DataFrame(rows), what, **options))
-    assert len(made) == len(expected)
-    for one, other in zip(made, expected, strict=True):
-        assert one.protocol == other.protocol
+    assert len(spark_folds) == len(expected)
+    for fold, expected_fold in zip(spark_folds, expected, strict=True):
+        assert fold.protocol == expected_fold.protocol
         for name in ("train", "test", "remainder"):
-            part, whole = getattr(one, name), getattr(other, name)
-            assert (part is None) == (whole is None)
+            part, expected_part = getattr(fold, name), getattr(expected_fold, name)
+            assert (part is None) == (expected_part is None)
             if part is not None:
-                assert sorted(map(tuple, part.collect())) == sorted(whole.rows()), name
-        one.unpersist()
+                assert sorted(map(tuple, part.collect())) == sorted(expected_part.rows()), name
+        fold.unpersist()
 
 
 def test_split_without_test_users_is_refused(table, rows):
@@ -126,53 +126,57 @@ def test_a_share_of_time_is_the_same_in_every_time_zone(table, rows, monkeypatch
     try:
         monkeypatch.setenv("TZ", "America/New_York")
         time.tzset()
-        made = rs.split(dated, After(share=0.7))
+        split = rs.split(dated, After(share=0.7))
     finally:
         monkeypatch.undo()
         time.tzset()
-    assert made.protocol.counts == expected.protocol.counts
+    assert split.protocol.counts == expected.protocol.counts
 
 
-def assert_same_findings(found, expected):
-    assert [one.name for one in found.findings] == [one.name for one in expected.findings]
-    for one, other in zip(found.findings, expected.findings, strict=True):
-        assert one.to_dict() == other.to_dict()
+def assert_same_findings(report, expected):
+    assert [finding.name for finding in report.findings] == [
+        finding.name for finding in expected.findings
+    ]
+    for finding, expected_finding in zip(report.findings, expected.findings, strict=True):
+        assert finding.to_dict() == expected_finding.to_dict()
 
 
 @pytest.mark.filterwarnings("ignore:.*repeat a pair:recometer.DataWarning")
 def test_audit_matches_a_single_machine(table, rows):
-    made = rs.split(table(rows, SCHEMA), Fraction(0.3), who=UsersFraction(0.8), seed=2)
-    parts = [pl.from_arrow(part.toArrow()) for part in (made.train, made.test)]
-    given = {"relevant_from": 2.0, "min_positives": 2, "min_candidates": 5}
-    found = rs.audit(made, **given)
-    assert_same_findings(found, rm.audit(*parts, **given))
-    assert found.leaks
-    assert "older_than_own_training" in str(found)
+    split = rs.split(table(rows, SCHEMA), Fraction(0.3), who=UsersFraction(0.8), seed=2)
+    parts = [pl.from_arrow(part.toArrow()) for part in (split.train, split.test)]
+    options = {"relevant_from": 2.0, "min_positives": 2, "min_candidates": 5}
+    report = rs.audit(split, **options)
+    assert_same_findings(report, rm.audit(*parts, **options))
+    assert report.leaks
+    assert "older_than_own_training" in str(report)
     with pytest.raises(rm.InputError, match="test is empty"):
-        rs.audit(made.train, made.test.where("false"))
+        rs.audit(split.train, split.test.where("false"))
     with pytest.raises(rm.InputTypeError, match="needs train and test, or a SparkSplit"):
-        rs.audit(made.train)
+        rs.audit(split.train)
     with pytest.raises(rm.InputError, match=r"item= was given, but a SparkSplit knows its columns"):
-        rs.audit(made, item="item")
+        rs.audit(split, item="item")
     with pytest.raises(rm.InputError, match=r"^partitions= is not for Spark: .* Hint: leave"):
-        rs.audit(made, partitions=2)
+        rs.audit(split, partitions=2)
 
 
 @pytest.mark.filterwarnings("ignore:.*repeat a pair:recometer.DataWarning")
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
 def test_audit_of_sessions_matches_a_single_machine(table, rows):
-    made = rs.split(table(rows, SCHEMA), Fraction(0.3), **BOTH)
-    train, test = (pl.from_arrow(part.toArrow()) for part in (made.train, made.test))
-    assert_same_findings(rs.audit(made), rm.audit(train, test, **BOTH))
-    few = made.train.where("user > 'u15'")
-    some = train.filter(pl.col("user") > "u15")
-    users = rm.Interactions.of(some, user="user"), rm.Interactions.of(test, **BOTH)
-    found = rs.audit(rs.Interactions(few, user="user"), rs.Interactions(made.test, **BOTH))
-    assert_same_findings(found, rm.audit(*users))
+    split = rs.split(table(rows, SCHEMA), Fraction(0.3), **BOTH)
+    train, test = (pl.from_arrow(part.toArrow()) for part in (split.train, split.test))
+    assert_same_findings(rs.audit(split), rm.audit(train, test, **BOTH))
+    spark_train = split.train.where("user > 'u15'")
+    local_train = train.filter(pl.col("user") > "u15")
+    users = rm.Interactions.of(local_train, user="user"), rm.Interactions.of(test, **BOTH)
+    report = rs.audit(
+        rs.Interactions(spark_train, user="user"), rs.Interactions(split.test, **BOTH)
+    )
+    assert_same_findings(report, rm.audit(*users))
     with pytest.raises(rm.InputError, match="train has sessions of users, but test has none"):
-        rs.audit(rs.Interactions(made.train, **BOTH), made.test)
+        rs.audit(rs.Interactions(split.train, **BOTH), split.test)
     with pytest.raises(rm.InputError, match="are of different kinds: they differ by a factor"):
-        rs.audit(made.train, made.test.withColumn("time", (made.test["time"] + 1) * 10**9))
+        rs.audit(split.train, split.test.withColumn("time", (split.test["time"] + 1) * 10**9))
 
 
 TIMES = [
@@ -191,23 +195,23 @@ TIMES = [
 def test_an_audit_reads_times_of_every_kind(table, rows, time):
     frame = table(rows, SCHEMA).selectExpr("user", "item", "rating", f"{time} AS time", "time AS t")
     train, test = frame.where("t < 30 AND item < 20"), frame.where("t > 24")
-    given = {"time": "time", "relevant_from": 3.0, "min_candidates": 22}
+    options = {"time": "time", "relevant_from": 3.0, "min_candidates": 22}
     here = [pl.from_arrow(part.toArrow()) for part in (train, test)]
-    found = rs.audit(train, test, **given)
-    assert_same_findings(found, rm.audit(*here, **given))
-    assert found["unreachable"].count
+    report = rs.audit(train, test, **options)
+    assert_same_findings(report, rm.audit(*here, **options))
+    assert report["unreachable"].count
 
 
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
-def test_an_audit_of_sides_with_nothing_in_common_asks_about_ids(table, rows):
+def test_an_audit_of_data_without_common_ids_asks_about_ids(table, rows):
     frame = table(rows, SCHEMA).select("user", "item", "session").distinct()
-    other = frame.selectExpr("upper(user) AS user", "item + 100 AS item", "session")
-    for given in ({}, BOTH):
-        here = [pl.from_arrow(part.toArrow()) for part in (frame, other)]
+    renamed = frame.selectExpr("upper(user) AS user", "item + 100 AS item", "session")
+    for columns in ({}, BOTH):
+        here = [pl.from_arrow(part.toArrow()) for part in (frame, renamed)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", rm.DataWarning)
-            expected = rm.audit(*here, **given)
-        assert_same_findings(rs.audit(frame, other, **given), expected)
+            expected = rm.audit(*here, **columns)
+        assert_same_findings(rs.audit(frame, renamed, **columns), expected)
 
 
 @pytest.mark.filterwarnings("ignore:.*repeat a pair:recometer.DataWarning")
@@ -216,11 +220,11 @@ def test_an_audit_of_sides_with_nothing_in_common_asks_about_ids(table, rows):
 def test_an_audit_takes_the_latest_time_of_repeated_pairs(table, kind):
     def frame(items, times):
         columns = {"user": ["ann"] * len(items), "item": items, "time": times}
-        made = table(columns, "user string, item bigint, time bigint")
-        return made.withColumn("time", made["time"].cast(kind))
+        frame_of_times = table(columns, "user string, item bigint, time bigint")
+        return frame_of_times.withColumn("time", frame_of_times["time"].cast(kind))
 
     train, test = frame([1, 2, 3], [8, 9, 10]), frame([4, 4, 5], [9, 100, 40])
     here = [pl.from_arrow(part.toArrow()) for part in (train, test)]
-    found = rs.audit(train, test)
-    assert_same_findings(found, rm.audit(*here))
-    assert found["older_than_training"].statistics == {"training_newer": 0}
+    report = rs.audit(train, test)
+    assert_same_findings(report, rm.audit(*here))
+    assert report["older_than_training"].statistics == {"training_newer": 0}

@@ -29,15 +29,15 @@ FEW_RESAMPLES = (8, 8)  # minimum and maximum; few suffice, since results agree 
 
 
 def assert_same_whole(result, expected):
-    found, wanted = result.mean(), expected.mean()
-    assert found.keys() == wanted.keys()
-    assert found == pytest.approx(wanted, abs=1e-12, rel=1e-12, nan_ok=True)
-    for name in wanted:
+    means, expected_means = result.mean(), expected.mean()
+    assert means.keys() == expected_means.keys()
+    assert means == pytest.approx(expected_means, abs=1e-12, rel=1e-12, nan_ok=True)
+    for name in expected_means:
         assert result.skipped(name) == expected.skipped(name)
     collected = result.collect()
     assert collected.over_users == pytest.approx(expected.over_users, abs=1e-12, nan_ok=True)
     assert list(collected.values) == list(expected.values)
-    assert collected.mean() == pytest.approx(wanted, abs=1e-12, nan_ok=True)
+    assert collected.mean() == pytest.approx(expected_means, abs=1e-12, nan_ok=True)
 
 
 @pytest.mark.parametrize("ids", [str, int])
@@ -56,30 +56,34 @@ def test_lists_of_several_partitions_have_the_values_of_one_machine(
     schema = schema_of(ids)
     tables = table(test, schema), table(train, schema)
     frame = table(rows, schema.replace("value", "rank"))
-    given = {"metrics": OF_LISTS, "catalogue": items, "users": "test"}
-    how = {"lists": True} if together else {"partitions": 5}
-    one = rm.Lists(pl.DataFrame(rows))
-    expected = rm.evaluate(one, pl.DataFrame(test), train=pl.DataFrame(train), **given)
-    result = rs.evaluate(rs.Lists(frame), tables[0], train=tables[1], **how, **given)
+    options = {"metrics": OF_LISTS, "catalogue": items, "users": "test"}
+    transport = {"lists": True} if together else {"partitions": 5}
+    local = rm.Lists(pl.DataFrame(rows))
+    expected = rm.evaluate(local, pl.DataFrame(test), train=pl.DataFrame(train), **options)
+    result = rs.evaluate(rs.Lists(frame), tables[0], train=tables[1], **transport, **options)
     assert_same_whole(result, expected)
     assert "coverage@5" not in result.per_user().columns
     assert "ndcg@5" in result.per_user().columns
     assert "coverage@5" not in result.mean("users")
     if not together:
-        row = next(one for one in result.summary() if one.metric == "coverage@5")
+        row = next(
+            summary_row for summary_row in result.summary() if summary_row.metric == "coverage@5"
+        )
         assert np.isnan(row.low)
         assert "Hint: rs.evaluate(..., lists=True)" in row.note
     if together and ids is int:
-        for row, other in zip(result.summary(), expected.summary(), strict=True):
+        for row, expected_row in zip(result.summary(), expected.summary(), strict=True):
             assert (row.metric, row.counted, row.method) == (
-                other.metric, other.counted, other.method,
+                expected_row.metric, expected_row.counted, expected_row.method,
             )  # fmt: skip
-            ends = pytest.approx([other.low, other.high], rel=1e-9, abs=1e-12, nan_ok=True)
+            ends = pytest.approx(
+                [expected_row.low, expected_row.high], rel=1e-9, abs=1e-12, nan_ok=True
+            )
             assert [row.low, row.high] == ends, row.metric
     result.unpersist()
 
 
-def test_listed_items_that_the_catalogue_lacks(table):
+def test_listed_items_missing_from_the_catalogue(table):
     users, items, test, _, rng = data(ids=str)
     rows = {
         "user": [user for user in users for _ in range(6)],
@@ -87,10 +91,10 @@ def test_listed_items_that_the_catalogue_lacks(table):
         "rank": [float(n) for _ in users for n in range(6)],
     }
     schema = schema_of(str)
-    given = {"metrics": f"{OFFERED} unknown_items@5", "catalogue": items[:-9], "users": "test"}
-    expected = rm.evaluate(rm.Lists(pl.DataFrame(rows)), pl.DataFrame(test), **given)
+    options = {"metrics": f"{OFFERED} unknown_items@5", "catalogue": items[:-9], "users": "test"}
+    expected = rm.evaluate(rm.Lists(pl.DataFrame(rows)), pl.DataFrame(test), **options)
     source = rs.Lists(table(rows, schema.replace("value", "rank")))
-    result = rs.evaluate(source, table(test, schema), partitions=5, **given)
+    result = rs.evaluate(source, table(test, schema), partitions=5, **options)
     assert_same_whole(result, expected)
     name = "list_items_uncatalogued"
     assert result.counts[name] == expected.counts[name] > len(users)
@@ -98,14 +102,14 @@ def test_listed_items_that_the_catalogue_lacks(table):
 
 def test_factors_have_the_values_of_one_machine_under_other_rules(table):
     users, items, test, train, rng = data(ids=int)
-    source, one = both_factors(table, rng, "float32", users, items, slice(-4))
+    source, local = both_factors(table, rng, "float32", users, items, slice(-4))
     schema = schema_of(int)
     for rules in ({}, {"users": "known"}, {"percent": True, "decimals": 3}):
-        given = {"metrics": "coverage@3 gini@3 user_coverage@3 personalization@3", **rules}
+        options = {"metrics": "coverage@3 gini@3 user_coverage@3 personalization@3", **rules}
         result = rs.evaluate(
-            source, table(test, schema), train=table(train, schema), keep=False, **given
+            source, table(test, schema), train=table(train, schema), keep=False, **options
         )
-        expected = rm.evaluate(one, pl.DataFrame(test), train=pl.DataFrame(train), **given)
+        expected = rm.evaluate(local, pl.DataFrame(test), train=pl.DataFrame(train), **options)
         assert_same_whole(result, expected)
 
 
@@ -116,40 +120,42 @@ OFFERED = "coverage@3 coverage@3(denominator=padded) gini@3 entropy@3(divisor=la
 @pytest.mark.parametrize("source", ["factors", "lists", "pairs"])
 def test_all_candidates_of_users_are_counted_once(table, source):
     users, items, test, _, rng = data(ids=int)
-    drawn = rng.random((len(users), len(items) + 2)) < 0.3
-    drawn[:-4] = False  # two of six partitions have no candidates
-    user, item = np.nonzero(drawn)
-    named = [*items, 9_001, 9_002]  # the source does not have the last two
-    sets = {"user": [users[n] for n in user], "item": [named[n] for n in item]}
+    is_candidate = rng.random((len(users), len(items) + 2)) < 0.3
+    is_candidate[:-4] = False  # two of six partitions have no candidates
+    user, item = np.nonzero(is_candidate)
+    item_ids = [*items, 9_001, 9_002]  # the source does not have the last two
+    sets = {"user": [users[n] for n in user], "item": [item_ids[n] for n in item]}
     scored = {
         "user": np.repeat(users, 12),
         "item": np.concatenate([rng.permutation(items)[:12] for _ in users]),
         "score": rng.integers(0, 9, 12 * len(users)).astype(float),
     }
     frame = table(scored, "user bigint, item bigint, score double")
-    both = {
+    stored_sources = {
         "lists": (rs.Lists(frame), rm.Lists(pl.DataFrame(scored))),
         "pairs": (rs.Pairs(frame), rm.Pairs(pl.DataFrame(scored))),
     }
-    on_spark, one = both.get(source) or both_factors(table, rng, "float32", users, items)
-    given = {"metrics": OFFERED, "exclude": items[:2], "catalogue": items}
+    on_spark, local = stored_sources.get(source) or both_factors(
+        table, rng, "float32", users, items
+    )
+    options = {"metrics": OFFERED, "exclude": items[:2], "catalogue": items}
     schema = schema_of(int)
     if source != "lists":
-        given.pop("catalogue")
+        options.pop("catalogue")
     tables = table(test, schema), table(sets, "user bigint, item bigint")
-    expected = rm.evaluate(one, pl.DataFrame(test), candidates=pl.DataFrame(sets), **given)
-    own = {**given, "candidates": tables[1]}
-    assert_same_whole(rs.evaluate(on_spark, tables[0], lists=True, **own), expected)
+    expected = rm.evaluate(local, pl.DataFrame(test), candidates=pl.DataFrame(sets), **options)
+    with_candidates = {**options, "candidates": tables[1]}
+    assert_same_whole(rs.evaluate(on_spark, tables[0], lists=True, **with_candidates), expected)
     with pytest.raises(InputError, match="Hint: lists=True evaluates all together"):
-        rs.evaluate(on_spark, tables[0], partitions=6, **own)
+        rs.evaluate(on_spark, tables[0], partitions=6, **with_candidates)
     if source == "pairs":
-        given["candidates"] = items[3:20]
-        expected = rm.evaluate(one, pl.DataFrame(test), **given)
-        assert_same_whole(rs.evaluate(on_spark, tables[0], lists=True, **given), expected)
+        options["candidates"] = items[3:20]
+        expected = rm.evaluate(local, pl.DataFrame(test), **options)
+        assert_same_whole(rs.evaluate(on_spark, tables[0], lists=True, **options), expected)
     if source == "factors":
-        given["candidates"] = rm.SampledCandidates(5)
-        expected = rm.evaluate(one, pl.DataFrame(test), **given)
-        assert_same_whole(rs.evaluate(on_spark, tables[0], **given), expected)
+        options["candidates"] = rm.SampledCandidates(5)
+        expected = rm.evaluate(local, pl.DataFrame(test), **options)
+        assert_same_whole(rs.evaluate(on_spark, tables[0], **options), expected)
 
 
 @pytest.mark.parametrize("spark", ["connect"], indirect=True)
@@ -158,25 +164,25 @@ def test_single_values_are_compared_over_resampled_users(table, monkeypatch):
     users, items, test, _, rng = data()
     schema, results, expected = schema_of(str), {}, {}
     tests = table(test, schema)
-    given = {"metrics": "ndcg@5 coverage@5 personalization@5", "catalogue": items}
-    given["users"] = "listed"
-    together = {**given, "lists": True}
-    for name, some in (("a", users[:50]), ("b", users[6:])):  # over different users
+    options = {"metrics": "ndcg@5 coverage@5 personalization@5", "catalogue": items}
+    options["users"] = "listed"
+    together = {**options, "lists": True}
+    for name, listed_users in (("a", users[:50]), ("b", users[6:])):  # over different users
         rows = {
-            "user": np.repeat(some, 6),
-            "item": np.concatenate([rng.permutation(items)[:6] for _ in some]),
-            "rank": np.tile(np.arange(6.0), len(some)),
+            "user": np.repeat(listed_users, 6),
+            "item": np.concatenate([rng.permutation(items)[:6] for _ in listed_users]),
+            "rank": np.tile(np.arange(6.0), len(listed_users)),
         }
         frame = table(rows, schema.replace("value", "rank"))
         results[name] = rs.evaluate(rs.Lists(frame), tests, **together)
-        expected[name] = rm.evaluate(rm.Lists(pl.DataFrame(rows)), pl.DataFrame(test), **given)
+        expected[name] = rm.evaluate(rm.Lists(pl.DataFrame(rows)), pl.DataFrame(test), **options)
     clusters = [f"c{n % 11}" for n in range(len(users))]
     frame = table({"user": users, "c": clusters}, "user string, c string")
     groups = pl.DataFrame({"user": users, "c": clusters})
     with pytest.warns(DataWarning, match="Users that only one"):
-        found = rs.compare(results, seed=2, cluster=frame)
+        comparison = rs.compare(results, seed=2, cluster=frame)
     with pytest.warns(DataWarning, match="Users that only one"):
-        one = rm.compare(expected, seed=2, cluster=groups)
-    assert_same_rows(found, one)
-    found = rs.compare(results, metrics="coverage@5", confidence=0.9)
-    assert_same_rows(found, rm.compare(expected, metrics="coverage@5", confidence=0.9))
+        local_comparison = rm.compare(expected, seed=2, cluster=groups)
+    assert_same_rows(comparison, local_comparison)
+    comparison = rs.compare(results, metrics="coverage@5", confidence=0.9)
+    assert_same_rows(comparison, rm.compare(expected, metrics="coverage@5", confidence=0.9))

@@ -14,7 +14,7 @@ from recometer.metrics import reading
 
 def test_every_metric_has_a_definition() -> None:
     of_lists = reading("lists")
-    over_users = {name for name, each in of_lists.items() if each.over_users}
+    over_users = {name for name, definition in of_lists.items() if definition.over_users}
     assert set(reading("ranks")) - set(DEFINITIONS) == set()
     assert set(reading("ratings")) - set(RATING_DEFINITIONS) == set()
     assert over_users - set(OVER_USERS) == set()

@@ -58,7 +58,11 @@ def test_sources_built_from_scores_obey_the_laws(make):
 def test_every_public_source_is_checked():
     arguments, _, _ = case_data()
     public = [getattr(rm, name) for name in rm.__all__]
-    sources = {one for one in public if isinstance(one, type) and issubclass(one, Source)}
+    sources = {
+        public_object
+        for public_object in public
+        if isinstance(public_object, type) and issubclass(public_object, Source)
+    }
     assert {type(make(*arguments)) for make in MAKERS} == sources
 
 
@@ -68,13 +72,13 @@ def test_shared_ranking_obeys_the_laws():
 
 @pytest.mark.parametrize("make", [factors, matrix, lists, pairs])
 def test_truncated_sources_obey_the_laws(make):
-    check_source(lambda *given: Cut(make(*given), 2), by_scores=False)
+    check_source(lambda *arguments: Cut(make(*arguments), 2), by_scores=False)
 
 
 @pytest.mark.parametrize("scored", [True, False])
 def test_truncated_lists_obey_the_laws(scored):
-    def make(*given):
-        frame = frame_of(*given).sort("score", "item", descending=[True, False])
+    def make(*arguments):
+        frame = frame_of(*arguments).sort("score", "item", descending=[True, False])
         return rm.Lists(frame, score=None if scored else False, depth=2)
 
     check_source(make, by_scores=False)
@@ -106,8 +110,8 @@ def test_check_source_takes_existing_sources():
 class Broken(rm.Scores):
     """A source of scores that breaks one law."""
 
-    def __init__(self, law, *given):
-        super().__init__(given[0], user_ids=given[1], item_ids=given[2])
+    def __init__(self, law, *arguments):
+        super().__init__(arguments[0], user_ids=arguments[1], item_ids=arguments[2])
         self.law = law
 
     def describe(self):
@@ -133,13 +137,13 @@ class Broken(rm.Scores):
         if self.law == "a_user_does_not_depend_on_the_others":
             return dataclasses.replace(ranks, gain=ranks.gain * ranks.n_users)
         if self.law == "an_unknown_item_is_a_miss":
-            known = np.bincount(
+            n_relevant = np.bincount(
                 np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))[
                     ranks.relevant & (ranks.item >= 0)
                 ],
                 minlength=ranks.n_users,
             )
-            return dataclasses.replace(ranks, n_relevant=known)
+            return dataclasses.replace(ranks, n_relevant=n_relevant)
         if self.law == "places_are_counts_of_scores":
             ranked = ranks.above >= 0
             return dataclasses.replace(ranks, above=np.where(ranked, ranks.above + 1, -1))
@@ -149,12 +153,12 @@ class Broken(rm.Scores):
         return ranks
 
     def top(self, request, k):
-        found = super().top(self.broken_request(request), k)
+        lists = super().top(self.broken_request(request), k)
         if self.law == "rank_and_top_agree":
             return super().top(dataclasses.replace(request, train=None), k)
         if self.law == "shorter_lists_are_beginnings_of_longer_ones" and k == 2:
-            return dataclasses.replace(found, items=np.sort(found.items)[:, ::-1].copy())
-        return found
+            return dataclasses.replace(lists, items=np.sort(lists.items)[:, ::-1].copy())
+        return lists
 
 
 @pytest.mark.parametrize("law", SOURCE_LAWS, ids=lambda law: law.__name__)
@@ -162,8 +166,8 @@ def test_laws_detect_broken_sources(law):
     (scores, users, items), test, train = case_data()
 
     def case(broken):
-        def make(*given):
-            return Broken(broken, *given)
+        def make(*arguments):
+            return Broken(broken, *arguments)
 
         source = make(scores, users, items)
         return SourceCase(source, test, train, scores, make, tuple(users), tuple(items), True)

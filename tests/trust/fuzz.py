@@ -48,9 +48,9 @@ def names(data: bytes) -> None:
     from recometer.metrics.names import parse
 
     text = data.decode(errors="surrogateescape")
-    found = parse(text)
-    if len(found) <= 1000:  # short ranges can mean many cut-offs
-        assert parse(" ".join(map(str, found))) == found
+    metrics = parse(text)
+    if len(metrics) <= 1000:  # short ranges can mean many cut-offs
+        assert parse(" ".join(map(str, metrics))) == metrics
 
 
 def calls_on(path: pathlib.Path) -> Iterator[Callable[[], object]]:
@@ -63,7 +63,7 @@ def calls_on(path: pathlib.Path) -> Iterator[Callable[[], object]]:
     yield lambda: rm.Catalogue(path)
 
 
-def read(path: pathlib.Path) -> None:
+def read_in_every_way(path: pathlib.Path) -> None:
     """Read a table in every way; each way may raise an error."""
     for call in calls_on(path):
         answer(call)
@@ -71,17 +71,17 @@ def read(path: pathlib.Path) -> None:
 
 def csv(data: bytes) -> None:
     """Read text with a header."""
-    read(file_of(data, "table.csv"))
+    read_in_every_way(file_of(data, "table.csv"))
 
 
 def gzipped(data: bytes) -> None:
     """Read compressed text."""
-    read(file_of(data, "table.tsv.gz"))
+    read_in_every_way(file_of(data, "table.tsv.gz"))
 
 
 def trec(data: bytes) -> None:
     """Read runs and qrels, which have no extension."""
-    read(file_of(data, "run"))
+    read_in_every_way(file_of(data, "run"))
 
 
 def parquet(data: bytes) -> None:
@@ -89,7 +89,7 @@ def parquet(data: bytes) -> None:
     import recometer as rm
 
     path = file_of(data, "table.parquet")
-    read(path)
+    read_in_every_way(path)
     for call in (lambda: rm.load(path), lambda: rm.Split.load(path.parent)):
         answer(call)
 
@@ -131,7 +131,9 @@ def arrays(data: bytes) -> None:
         answer(call)
 
 
-TARGETS = {one.__name__: one for one in (names, csv, gzipped, trec, parquet, header, arrays)}
+TARGETS = {
+    function.__name__: function for function in (names, csv, gzipped, trec, parquet, header, arrays)
+}
 
 
 def run(target: Callable[[bytes], None], data: bytes) -> None:

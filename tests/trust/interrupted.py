@@ -33,10 +33,10 @@ def phase(prepare):
     return prepare
 
 
-def some(n_users, n_items, each):
+def random_test(n_users, n_items, n_per_user):
     """Return a test set with a few random items per user."""
-    rows = np.repeat(np.arange(n_users), each)
-    columns = RNG.integers(0, n_items, n_users * each)
+    rows = np.repeat(np.arange(n_users), n_per_user)
+    columns = RNG.integers(0, n_items, n_users * n_per_user)
     return scipy.sparse.csr_array(
         (np.ones(len(rows), np.float32), (rows, columns)), shape=(n_users, n_items)
     )
@@ -48,7 +48,7 @@ def normal(*shape):
 
 @phase
 def factors():
-    model, test = rm.Factors(normal(60_000, 64), normal(40_000, 64)), some(60_000, 40_000, 4)
+    model, test = rm.Factors(normal(60_000, 64), normal(40_000, 64)), random_test(60_000, 40_000, 4)
     return lambda: rm.evaluate(model, test, metrics="ndcg@10 roc_auc", threads=1)
 
 
@@ -57,7 +57,7 @@ def many_items():
     """Check the factors of many items, and compute their fingerprint."""
     n_users, n_items = 400_000, 2_000_000
     model = rm.Factors(normal(n_users, 64), normal(n_items, 64))
-    test = some(n_users, n_items, 4)
+    test = random_test(n_users, n_items, 4)
     return lambda: rm.evaluate(model, test, metrics="ndcg@10", threads=1)
 
 
@@ -68,13 +68,13 @@ def factors_in_a_file():
         normal(500_000, 64).astype(np.float16).tofile(file)
         file.flush()
         items = np.memmap(file.name, np.float16, mode="r", shape=(500_000, 64))
-    model, test = rm.Factors(normal(4000, 64), items), some(4000, 500_000, 4)
+    model, test = rm.Factors(normal(4000, 64), items), random_test(4000, 500_000, 4)
     return lambda: rm.evaluate(model, test, metrics="ndcg@10 roc_auc", threads=2)
 
 
 @phase
 def lists_of_factors():
-    model, test = rm.Factors(normal(60_000, 64), normal(40_000, 64)), some(60_000, 40_000, 4)
+    model, test = rm.Factors(normal(60_000, 64), normal(40_000, 64)), random_test(60_000, 40_000, 4)
     return lambda: rm.evaluate(model, test, metrics="coverage@10", threads=1)
 
 
@@ -82,21 +82,21 @@ def lists_of_factors():
 def scores():
     # To save memory, all users share one array of scores, shifted by one item per user.
     shared = np.lib.stride_tricks.sliding_window_view(normal(89_999), 50_000)
-    model, test = rm.Scores(shared), some(40_000, 50_000, 20)
+    model, test = rm.Scores(shared), random_test(40_000, 50_000, 20)
     return lambda: rm.evaluate(model, test, metrics="ndcg@10 coverage@10", threads=1)
 
 
 @phase
 def metrics():
     model = rm.Scores(RNG.integers(0, 5, (300_000, 30)).astype(np.float32))
-    test = some(300_000, 30, 8)
+    test = random_test(300_000, 30, 8)
     names = "ndcg@1..9 ap@1..9 err@1..9 rr roc_auc"
     return lambda: rm.evaluate(model, test, metrics=names, threads=1)
 
 
 @phase
 def expected_ties():
-    model, test = rm.Scores(np.zeros((80, 100_000), np.float32)), some(80, 100_000, 40_000)
+    model, test = rm.Scores(np.zeros((80, 100_000), np.float32)), random_test(80, 100_000, 40_000)
     return lambda: rm.evaluate(model, test, metrics="rr err ap ndcg@100", threads=1)
 
 
@@ -109,9 +109,9 @@ def rows(n, text=False):
 
 @phase
 def lists_with_ids():
-    listed = rows(3_000_000, text=True).rename({"time": "score"})
+    scored_rows = rows(3_000_000, text=True).rename({"time": "score"})
     test = rows(3_000_000, text=True).drop("time")
-    return lambda: rm.evaluate(rm.Lists(listed), test, metrics="ndcg@10", threads=1)
+    return lambda: rm.evaluate(rm.Lists(scored_rows), test, metrics="ndcg@10", threads=1)
 
 
 @phase
@@ -128,12 +128,12 @@ def split():
 
 @phase
 def audit():
-    made = rm.split(rows(6_000_000), rm.split.Last(1))
-    return lambda: rm.audit(made)
+    split = rm.split(rows(6_000_000), rm.split.Last(1))
+    return lambda: rm.audit(split)
 
 
 def evaluations(n_users):
-    test = some(n_users, 30, 8)
+    test = random_test(n_users, 30, 8)
     return {
         name: rm.evaluate(rm.Scores(normal(n_users, 30)), test, metrics="ndcg@10 rr recall@5")
         for name in ("one", "two", "three")
@@ -146,7 +146,7 @@ def compare():
     return lambda: str(rm.compare(results, threads=1))
 
 
-def interrupted_at(share, whole, work):
+def interrupted_at(share, duration, work):
     """Interrupt work after a share of its duration, and return how many seconds it continues.
 
     If the work ends before it is interrupted, repeat it, based on its latest duration.
@@ -160,14 +160,14 @@ def interrupted_at(share, whole, work):
     signal.signal(signal.SIGPROF, interrupt)
     for _ in range(TRIES):
         begin = time.process_time()
-        signal.setitimer(signal.ITIMER_PROF, share * whole)
+        signal.setitimer(signal.ITIMER_PROF, share * duration)
         try:
             work()
             signal.setitimer(signal.ITIMER_PROF, 0)
         except KeyboardInterrupt:
-            return time.process_time() - begin - share * whole
+            return time.process_time() - begin - share * duration
         assert not came, "the work ran to its end although it was interrupted"
-        whole = time.process_time() - begin
+        duration = time.process_time() - begin
     raise AssertionError(f"the work ended {TRIES} times before {share:.0%} of its time")
 
 
@@ -177,11 +177,13 @@ def main():
     work()
     begin = time.process_time()
     work()
-    whole = time.process_time() - begin
-    print(whole, flush=True)
+    duration = time.process_time() - begin
+    print(duration, flush=True)
     for share in SHARES:
-        print(interrupted_at(share, whole, work), flush=True)
-        left = [one.name for one in threading.enumerate() if one.name.startswith("recometer-")]
+        print(interrupted_at(share, duration, work), flush=True)
+        left = [
+            thread.name for thread in threading.enumerate() if thread.name.startswith("recometer-")
+        ]
         assert not left, left
     work()
     print("again", flush=True)

@@ -40,7 +40,7 @@ class SavedEvaluation:
     def save(self, folder, seed):
         evaluation(seed).save(folder / "result.parquet")
 
-    def found(self, folder, seed):
+    def is_complete(self, folder, seed):
         values = rm.load(folder / "result.parquet")["rr"]
         return np.array_equal(values, evaluation(seed)["rr"], equal_nan=True)
 
@@ -52,7 +52,7 @@ def n_rows(part):
 class SavedSplit:
     """A split of several files, which differ between the old and the new version."""
 
-    def made(self, seed):
+    def split_of(self, seed):
         import polars as pl
 
         rows = np.random.default_rng(1).integers(0, 9, (40, 2))
@@ -62,15 +62,15 @@ class SavedSplit:
         return rm.split(data, rm.split.Last(2))
 
     def save(self, folder, seed):
-        self.made(seed).save(folder)
+        self.split_of(seed).save(folder)
 
-    def found(self, folder, seed):
-        mine, loaded = self.made(seed), rm.Split.load(folder)
-        sizes = [[n_rows(part) for part in (one.train, one.test)] for one in (mine, loaded)]
-        wanted = {"train.parquet", "test.parquet", "users.parquet", "split.json"}
-        wanted |= {"all_users.parquet", "all_items.parquet"} if seed == 0 else set()
-        there = {path.name for path in folder.iterdir() if path.name[0] != "."}
-        return sizes[0] == sizes[1] and there == wanted | ({"remainder.parquet"} & there)
+    def is_complete(self, folder, seed):
+        expected, loaded = self.split_of(seed), rm.Split.load(folder)
+        sizes = [[n_rows(part) for part in (part.train, part.test)] for part in (expected, loaded)]
+        expected_files = {"train.parquet", "test.parquet", "users.parquet", "split.json"}
+        expected_files |= {"all_users.parquet", "all_items.parquet"} if seed == 0 else set()
+        files = {path.name for path in folder.iterdir() if path.name[0] != "."}
+        return sizes[0] == sizes[1] and files == expected_files | ({"remainder.parquet"} & files)
 
 
 class Text:
@@ -82,7 +82,7 @@ class Text:
     def save(self, folder, seed):
         self.write(seed, folder / self.name)
 
-    def found(self, folder, seed):
+    def is_complete(self, folder, seed):
         expected = folder.with_name(f"expected-{seed}") / self.name
         # Ignore the elapsed time in reports.
         texts = [
@@ -109,20 +109,20 @@ class CommandLine:
         (data / "test.csv").write_text("user,item\n" + "".join(f"{n},{2 * n}\n" for n in range(9)))
         ids = "positions,positions"
         model = ["--factors", f"als={data}/users.npy,{data}/items.npy,{ids}"]
-        more = ["--test", f"{data}/test.csv", "--metrics", "rr", "--out", str(folder), "--quiet"]
+        options = ["--test", f"{data}/test.csv", "--metrics", "rr", "--out", str(folder), "--quiet"]
         with contextlib.redirect_stdout(io.StringIO()):
-            app(["evaluate", *model, *more], standalone_mode=False)
+            app(["evaluate", *model, *options], standalone_mode=False)
 
-    def found(self, folder, seed):
+    def is_complete(self, folder, seed):
         def mean(folder):
             return rm.load(folder / "als.parquet").mean()
 
         def summary(folder):
             return (folder / "summary.csv").read_bytes()
 
-        expected = [folder.with_name(f"expected-{one}") for one in (0, 1)]
+        expected = [folder.with_name(f"expected-{number}") for number in (0, 1)]
         # The summary is written last.
-        summaries = [summary(one) for one in expected[: seed + 1]]
+        summaries = [summary(path) for path in expected[: seed + 1]]
         return mean(folder) == mean(expected[seed]) and summary(folder) in summaries
 
 
@@ -157,7 +157,7 @@ def in_child(function):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def killed_at(step, what, folder):
+def killed_at(step, saved, folder):
     """Save, but kill the process before the given step."""
     steps = count()
 
@@ -167,7 +167,7 @@ def killed_at(step, what, folder):
             os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(watch)
-    what.save(folder, 1)
+    saved.save(folder, 1)
     return 0
 
 
@@ -175,11 +175,11 @@ def main():
     warnings.simplefilter("ignore")
     for module in ("polars", "recometer.cli._app", "recometer.report", "vl_convert"):
         importlib.import_module(module)  # import once here instead of in every child
-    what, base = WHAT[sys.argv[1]], Path(sys.argv[2])
+    kind, base = WHAT[sys.argv[1]], Path(sys.argv[2])
 
     def saved(seed, folder):
         folder.mkdir()
-        what.save(folder, seed)
+        kind.save(folder, seed)
         return 0
 
     folder, old = base / "folder", base / "expected-0"
@@ -188,16 +188,18 @@ def main():
     for step in count():
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(old, folder)
-        status = in_child(lambda step=step: killed_at(step, what, folder))
+        status = in_child(lambda step=step: killed_at(step, kind, folder))
         if status == -signal.SIGKILL:
-            found = in_child(lambda: [what.found(folder, seed) for seed in (0, 1)].index(True))
-            print({0: "old", 1: "new"}.get(found, f"broken at step {step}"), flush=True)
+            complete_version = in_child(
+                lambda: [kind.is_complete(folder, seed) for seed in (0, 1)].index(True)
+            )
+            print({0: "old", 1: "new"}.get(complete_version, f"broken at step {step}"), flush=True)
             # Saving again must work, even if the killed process left files behind.
-            assert in_child(lambda: what.save(folder, 1) or 0) == 0
-            assert in_child(lambda: not what.found(folder, 1)) == 0
+            assert in_child(lambda: kind.save(folder, 1) or 0) == 0
+            assert in_child(lambda: not kind.is_complete(folder, 1)) == 0
         else:
             assert status == 0, status
-            assert in_child(lambda: not what.found(folder, 1)) == 0
+            assert in_child(lambda: not kind.is_complete(folder, 1)) == 0
             print("ended", flush=True)
             return
 

@@ -33,8 +33,8 @@ def rows(where: Any, *, order: int = 0, **values: Any) -> dict[str, Any]:
     """Return the cells of a matrix as columns, in a random order."""
     users, items = np.nonzero(where)
     mixed = np.random.default_rng(order).permutation(len(users))
-    columns = {"user_id": [USERS[at] for at in users[mixed]]}
-    columns["item_id"] = [ITEMS[at] for at in items[mixed]]
+    columns = {"user_id": [USERS[row] for row in users[mixed]]}
+    columns["item_id"] = [ITEMS[row] for row in items[mixed]]
     for name, matrix in values.items():
         columns[name] = matrix[users[mixed], items[mixed]].tolist()
     return columns
@@ -64,13 +64,15 @@ def evaluated(model: str, *, order: int = 0, frame: Frame = pl.DataFrame, **rule
 
 def digest(result: Any) -> str:
     """Return a digest of every value to the last bit, with users sorted by id."""
-    found = hashlib.sha256(repr(sorted(result.mean().items())).encode())
+    hash_of_values = hashlib.sha256(repr(sorted(result.mean().items())).encode())
     table = result.per_user().sort("user")
     for column in table:
-        found.update(column.name.encode())
+        hash_of_values.update(column.name.encode())
         exact = column.dtype.is_numeric()
-        found.update(column.to_numpy().tobytes() if exact else repr(column.to_list()).encode())
-    return found.hexdigest()
+        hash_of_values.update(
+            column.to_numpy().tobytes() if exact else repr(column.to_list()).encode()
+        )
+    return hash_of_values.hexdigest()
 
 
 MODELS = ("factors", "scores", "lists", "pairs")

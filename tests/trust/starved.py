@@ -61,7 +61,7 @@ def texts():
     return rm.Interactions.of(pl.DataFrame({"user": ids, "item": ids}))
 
 
-CASES = {one.__name__: one for one in (long_lists, many_cutoffs, many_users, texts)}
+CASES = {function.__name__: function for function in (long_lists, many_cutoffs, many_users, texts)}
 
 
 def starved(case):
@@ -74,7 +74,7 @@ def starved(case):
         print("nothing was raised")
     except MemoryError as error:
         print(f"MemoryError: {error}")
-    left = [one.name for one in threading.enumerate() if one.name.startswith("recometer-")]
+    left = [thread.name for thread in threading.enumerate() if thread.name.startswith("recometer-")]
     assert not left, left
     assert small().mean() == before
     print("alive")

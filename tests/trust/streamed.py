@@ -43,11 +43,11 @@ def factors_in_file(path, dtype, order):
     """Write factors in pieces, each row twice; return them and their positions."""
     rows = file_of(path, (N_ROWS, N_FACTORS), dtype, order)
     starts = np.linspace(0, N_ROWS - 64, WRITTEN // 64).astype(int)
-    chosen = np.concatenate([np.arange(start, start + 64) for start in starts])
+    positions = np.concatenate([np.arange(start, start + 64) for start in starts])
     half = np.random.default_rng(0).standard_normal((WRITTEN // 2, N_FACTORS))
-    rows[chosen] = np.concatenate([half, half])
+    rows[positions] = np.concatenate([half, half])
     rows.flush()
-    return np.ascontiguousarray(rows[chosen]), chosen
+    return np.ascontiguousarray(rows[positions]), positions
 
 
 def judged(items, n_items, user_ids=None):
@@ -68,23 +68,23 @@ def items(path, dtype, order):
 
     For float64, only user factors have this dtype, so recometer converts the float32 items.
     """
-    few, chosen = factors_in_file(path, "f4" if dtype == "f8" else dtype, order)
+    nonzero_items, positions = factors_in_file(path, "f4" if dtype == "f8" else dtype, order)
     users = np.random.default_rng(1).standard_normal((N_OTHERS, N_FACTORS)).astype(dtype)
-    place = best(users @ few.T.astype(dtype), [0, 5, 8, 40, 90])
-    whole = (lambda: rm.Factors(users, path)), judged(chosen[place], N_ROWS)
+    place = best(users @ nonzero_items.T.astype(dtype), [0, 5, 8, 40, 90])
+    in_file = (lambda: rm.Factors(users, path)), judged(positions[place], N_ROWS)
     # All other items have a score of 0, so none of them ranks above these.
-    return whole, (rm.Factors(users, few), judged(place, len(chosen)))
+    return in_file, (rm.Factors(users, nonzero_items), judged(place, len(positions)))
 
 
 def users(path, dtype, order):
     """Write user factors to the file; some of the users are in test. Item factors are float32."""
-    few, chosen = factors_in_file(path, dtype, order)
-    others = np.random.default_rng(1).standard_normal((300, N_FACTORS)).astype(np.float32)
+    nonzero_users, positions = factors_in_file(path, dtype, order)
+    item_factors = np.random.default_rng(1).standard_normal((300, N_FACTORS)).astype(np.float32)
     ids = np.arange(N_ROWS)
-    test = judged(best(few @ others.T, [0, 5, 8, 40, 90]), 300, user_ids=chosen)
+    test = judged(best(nonzero_users @ item_factors.T, [0, 5, 8, 40, 90]), 300, user_ids=positions)
     names = {"item_ids": np.arange(300)}
-    whole = (lambda: rm.Factors(path, others, user_ids=ids, **names)), test
-    return whole, (rm.Factors(few, others, user_ids=chosen, **names), test)
+    in_file = (lambda: rm.Factors(path, item_factors, user_ids=ids, **names)), test
+    return in_file, (rm.Factors(nonzero_users, item_factors, user_ids=positions, **names), test)
 
 
 def scores(path, dtype, order):
@@ -93,11 +93,13 @@ def scores(path, dtype, order):
     rows = np.arange(0, N_SCORED, 64)
     matrix[rows, :1000] = np.random.default_rng(0).random((len(rows), 1000), np.float32)
     matrix.flush()
-    few, ids = np.ascontiguousarray(matrix[rows]), np.arange(N_SCORED)
-    test = judged(best(few, [0, 5, 8, 40, 90]), few.shape[1], user_ids=rows)
-    names = {"item_ids": np.arange(few.shape[1])}
-    whole = (lambda: rm.Scores(path, user_ids=ids, **names)), test
-    return whole, (rm.Scores(few, user_ids=rows, **names), test)
+    rows_with_scores, ids = np.ascontiguousarray(matrix[rows]), np.arange(N_SCORED)
+    test = judged(
+        best(rows_with_scores, [0, 5, 8, 40, 90]), rows_with_scores.shape[1], user_ids=rows
+    )
+    names = {"item_ids": np.arange(rows_with_scores.shape[1])}
+    in_file = (lambda: rm.Scores(path, user_ids=ids, **names)), test
+    return in_file, (rm.Scores(rows_with_scores, user_ids=rows, **names), test)
 
 
 class Watch(threading.Thread):
@@ -115,28 +117,28 @@ class Watch(threading.Thread):
 def main(case, dtype, order, folder):
     """Evaluate the file with limited memory, and then the part that matters in memory."""
     path = folder / "a.npy"
-    (make, test), (alone, small) = CASES[case](path, dtype, order)
+    (make, test), (small_source, small) = CASES[case](path, dtype, order)
     mapped, read_as = np.load(path, mmap_mode="r"), np.result_type(dtype, np.float32)
     resource.setrlimit(resource.RLIMIT_DATA, (LIMIT, resource.RLIM_INFINITY))
     options = {"metrics": "ndcg@10 recall@100 rr@50 ap@100", "threads": 2}
     before = anonymous()
     watch = Watch()
     watch.start()
-    whole = rm.evaluate(make(), test, **options)
+    result = rm.evaluate(make(), test, **options)
     watch.ended.set()
     watch.join()
     try:
         refused = not len(mapped.astype(read_as))
     except MemoryError:
         refused = True
-    part = rm.evaluate(alone, small, **options)
-    same = all(np.array_equal(whole.values[name], part.values[name]) for name in whole.values)
-    found = {"before": before, "most": watch.most, "refused": refused, "same": same}
-    found["copy"] = mapped.size * read_as.itemsize
-    print(json.dumps({**found, "mean": whole.mean()}))
+    part = rm.evaluate(small_source, small, **options)
+    is_equal = all(np.array_equal(result.values[name], part.values[name]) for name in result.values)
+    report = {"before": before, "most": watch.most, "refused": refused, "same": is_equal}
+    report["copy"] = mapped.size * read_as.itemsize
+    print(json.dumps({**report, "mean": result.mean()}))
 
 
-CASES = {one.__name__: one for one in (items, users, scores)}
+CASES = {function.__name__: function for function in (items, users, scores)}
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # about conversions

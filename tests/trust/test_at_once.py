@@ -29,17 +29,17 @@ def values(number):
 
 @pytest.mark.filterwarnings("ignore")  # other threads change the warning filters
 def test_concurrent_evaluations_give_the_same_values():
-    alone = [values(number) for number in range(4)]
+    separate = [values(number) for number in range(4)]
     with ThreadPoolExecutor(THREADS) as pool:
-        found = list(pool.map(values, range(4 * THREADS)))
-    assert found == alone * THREADS
+        concurrent = list(pool.map(values, range(4 * THREADS)))
+    assert concurrent == separate * THREADS
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 @pytest.mark.filterwarnings("ignore")
 def test_forked_child_can_evaluate():
     """A forked process lacks the threads of its parent, but can still evaluate."""
-    alone = values(0)
+    expected = values(0)
     with ThreadPoolExecutor(3) as pool:
         working = [pool.submit(values, number) for number in range(12)]
         children = []
@@ -47,8 +47,8 @@ def test_forked_child_can_evaluate():
             child = os.fork()
             if child == 0:
                 signal.alarm(30)  # fail instead of waiting forever
-                os._exit(0 if values(0) == alone else 1)
+                os._exit(0 if values(0) == expected else 1)
             children.append(child)
-        assert all(one.result() for one in working)
+        assert all(child.result() for child in working)
     for child in children:
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

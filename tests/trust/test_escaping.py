@@ -42,7 +42,7 @@ texts = st.one_of(
 )
 # Each name ends with a number, which makes it unique.
 names = st.lists(texts, min_size=9, max_size=9).map(
-    lambda found: [f"{text}{at}" for at, text in enumerate(found)]
+    lambda texts: [f"{text}{number}" for number, text in enumerate(texts)]
 )
 
 
@@ -74,23 +74,23 @@ class Page(html.parser.HTMLParser):
             self.scripts[-1][1] += data
 
 
-def report(called):
+def report(names):
     """Make a page about two models, four users and two titled items with these names."""
     rng = np.random.default_rng(2)
-    users, items = called[:4], [*called[4:6], "c", "d", "e"]
-    test = {user: [items[at % 5], items[(at + 2) % 5]] for at, user in enumerate(users)}
+    users, items = names[:4], [*names[4:6], "c", "d", "e"]
+    test = {user: [items[number % 5], items[(number + 2) % 5]] for number, user in enumerate(users)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = {
             name: rm.evaluate(
                 rm.Scores(rng.random((4, 5)), user_ids=users, item_ids=items),
                 test,
-                catalogue=rm.Catalogue({"item_id": items, "title": [called[6], *items[1:]]}),
+                catalogue=rm.Catalogue({"item_id": items, "title": [names[6], *items[1:]]}),
                 metrics="ndcg@2 rr",
             )
-            for name in called[7:9]
+            for name in names[7:9]
         }
-        return rm.compare(results).report(title=called[0]).to_html()
+        return rm.compare(results).report(title=names[0]).to_html()
 
 
 @pytest.fixture(scope="module")
@@ -98,34 +98,32 @@ def plain():
     """Make the same page with harmless names, for comparison."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(page, "vega", lambda: "window.vegaEmbed = null;")
-        yield Page(report([f"name {at}" for at in range(9)]))
+        yield Page(report([f"name {number}" for number in range(9)]))
 
 
 @given(names)
-@example([f"{text}{at}" for at, text in enumerate(TRICKY[:9])])
-@example([f"{text}{at}" for at, text in enumerate(TRICKY[4:])])
+@example([f"{text}{number}" for number, text in enumerate(TRICKY[:9])])
+@example([f"{text}{number}" for number, text in enumerate(TRICKY[4:])])
 @examples(0.3)
-def test_names_add_no_elements_to_a_report(plain, called):
-    found = Page(report(called))
-    assert found.elements == plain.elements
-    assert len(found.scripts) == len(plain.scripts)
-    for (attributes, text), (_, expected) in zip(found.scripts, plain.scripts, strict=True):
+def test_names_add_no_elements_to_a_report(plain, names):
+    page = Page(report(names))
+    assert page.elements == plain.elements
+    assert len(page.scripts) == len(plain.scripts)
+    for (attributes, text), (_, expected) in zip(page.scripts, plain.scripts, strict=True):
         if attributes.get("type") == "application/json":
             json.loads(text)
             assert not {"<", ">", "&", "\u2028", "\u2029"} & set(text)
         else:
             assert text == expected  # no name appears in a script
-    for name, value in found.values:
+    for name, value in page.values:
         assert not name.startswith("on")
         assert name not in ("href", "src") or (value or "").startswith(("#", "data:image/"))
 
 
 @given(st.lists(texts, min_size=4, max_size=4))
 @examples(4)
-def test_names_add_no_elements_to_tables(called):
-    table = Table(
-        [Column(called[0]), Column("b")], [{called[0]: called[1], "b": called[2]}], called
-    )
+def test_names_add_no_elements_to_tables(names):
+    table = Table([Column(names[0]), Column("b")], [{names[0]: names[1], "b": names[2]}], names)
     plain = Table([Column("a"), Column("b")], [{"a": "x", "b": "y"}], ["n"] * 4)
     assert Page(table.to_html()).elements == Page(plain.to_html()).elements
 
@@ -138,14 +136,14 @@ def test_spreadsheets_see_no_text_as_a_formula(values):
     # The csv module of Python 3.10 can neither read nor write the character NUL.
     assume(sys.version_info >= (3, 11) or not any("\0" in str(value) for value in values))
     table = Table([Column("a")], [{"a": value} for value in values])
-    kept, safe = (
+    unescaped, safe = (
         [row[0] if row else "" for row in csv.reader(io.StringIO(text, newline=""))][1:]
         for text in (table.to_csv(), table.to_spreadsheet())
     )
-    for value, one, other in zip(values, kept, safe, strict=True):
+    for value, plain_cell, safe_cell in zip(values, unescaped, safe, strict=True):
         if isinstance(value, str):
-            assert one == value
-            assert other in (value, f"'{value}")
-            assert not other.lstrip().startswith(FORMULAS)
+            assert plain_cell == value
+            assert safe_cell in (value, f"'{value}")
+            assert not safe_cell.lstrip().startswith(FORMULAS)
         else:
-            assert one == other
+            assert plain_cell == safe_cell

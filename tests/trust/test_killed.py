@@ -20,12 +20,12 @@ SAVED = {
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked, to be fast")
-@pytest.mark.parametrize("what", SAVED)
-def test_old_or_new_version_is_complete_after_a_kill(what, tmp_path):
-    printed = run_script("killed.py", what, str(tmp_path), timeout=300)
+@pytest.mark.parametrize("kind", SAVED)
+def test_old_or_new_version_is_complete_after_a_kill(kind, tmp_path):
+    printed = run_script("killed.py", kind, str(tmp_path), timeout=300)
     *kills, end = printed.split("\n")[:-1]
     assert end == "ended"
-    assert len(kills) >= SAVED[what]
+    assert len(kills) >= SAVED[kind]
     assert set(kills) == {"old", "new"}
     # The old version is complete until some step, and the new version from this step on.
     assert kills == sorted(kills, reverse=True)

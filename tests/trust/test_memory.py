@@ -11,21 +11,21 @@ pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limits are Linux's"),
 ]
 ASKED_FOR = r"MemoryError: Unable to allocate [\d.]+ [KMGT]iB for an array with shape .* data type"
-LEAST = 4 * 2**20  # allowed growth in bytes, since allocators keep some memory
+ALLOWED_GROWTH = 4 * 2**20  # allowed growth in bytes, since allocators keep some memory
 
 
-def said(case):
+def output_of(case):
     """Run a case in a separate process; return its output."""
     return run_script("starved.py", case, timeout=300).splitlines()
 
 
 @pytest.mark.parametrize("case", ["long_lists", "many_cutoffs", "many_users", "texts"])
 def test_memory_error_states_the_requested_size(case):
-    raised, after = said(case)
+    raised, after = output_of(case)
     assert re.match(ASKED_FOR, raised)
     assert after == "alive"
 
 
 def test_repeated_evaluations_do_not_leak_memory():
-    (grown,) = said("repeated")
-    assert int(grown) < LEAST
+    (grown,) = output_of("repeated")
+    assert int(grown) < ALLOWED_GROWTH

@@ -22,12 +22,12 @@ def test_arrays_and_ids_survive_pickling(protocol):
     ids[:] = IDS
     state = {"n": 2, "arrays": [np.eye(2, dtype=np.float32), np.array(["a", "bc"]), ids]}
     state["number"] = np.float64(0.1)
-    found = _plain.loads(pickle.dumps(state, protocol=protocol))
-    assert found["n"] == 2
-    assert found["number"] == 0.1
-    for mine, other in zip(found["arrays"], state["arrays"], strict=True):
-        assert mine.dtype == other.dtype
-        assert mine.tolist() == other.tolist()
+    restored = _plain.loads(pickle.dumps(state, protocol=protocol))
+    assert restored["n"] == 2
+    assert restored["number"] == 0.1
+    for array, original in zip(restored["arrays"], state["arrays"], strict=True):
+        assert array.dtype == original.dtype
+        assert array.tolist() == original.tolist()
 
 
 class Planted:

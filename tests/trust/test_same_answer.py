@@ -1,4 +1,4 @@
-"""The values are the same to the last bit, whatever the machine and the form of the data."""
+"""Values are the same to the last bit on every machine and for every form of the data."""
 
 import functools
 
@@ -47,33 +47,33 @@ def test_values_do_not_depend_on_threads_row_order_or_data_frame(model, ties):
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("instruction_set", SETS)
 def test_instruction_sets(model, instruction_set, monkeypatch):
-    wanted = {ties: expected(model, ties) for ties in TIES}
+    digests = {ties: expected(model, ties) for ties in TIES}
     monkeypatch.setenv("RECOMETER_INSTRUCTION_SET", instruction_set)
     for ties in TIES:
-        assert digest(evaluated(model, ties=ties, seed=3)) == wanted[ties]
+        assert digest(evaluated(model, ties=ties, seed=3)) == digests[ties]
 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("size", [1, 7, 64])
 def test_block_sizes(model, size, monkeypatch):
-    wanted = expected(model, "random")
+    expected_digest = expected(model, "random")
     for module, name in BLOCKS:
         assert getattr(module, name) > 64
         monkeypatch.setattr(module, name, size)
     result = evaluated(model, ties="random", seed=3, threads=3)
-    assert digest(result) == wanted
+    assert digest(result) == expected_digest
 
 
 def test_values_do_not_depend_on_process_or_hash_seed():
-    wanted = {model: expected(model, "random") for model in MODELS}
+    expected_digests = {model: expected(model, "random") for model in MODELS}
     # Python's hash seed is random in this process.
     printed = run_script("same_answer.py", PYTHONHASHSEED="12345")
-    assert dict(line.split() for line in printed.splitlines()) == wanted
+    assert dict(line.split() for line in printed.splitlines()) == expected_digests
 
 
 def test_values_depend_on_the_seed():
-    """Values depend on the seed; otherwise, the other tests in this file would prove nothing."""
+    """Values depend on the seed. If they did not, the other tests in this file would be void."""
     for model in ("factors", "scores", "lists"):
-        other = evaluated(model, ties="random", seed=4, threads=1)
-        assert digest(other) != expected(model, "random")
+        other_seed = evaluated(model, ties="random", seed=4, threads=1)
+        assert digest(other_seed) != expected(model, "random")
         assert len({expected(model, ties) for ties in TIES}) == len(TIES)

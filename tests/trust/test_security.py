@@ -43,27 +43,33 @@ def found_in(name):
     """Yield the forbidden modules and functions that a module uses."""
     for node in nodes_of(FILES[name]):
         if isinstance(node, ast.Import):
-            yield from (one.name for one in node.names if one.name.split(".")[0] in MODULES)
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] in MODULES)
         elif isinstance(node, ast.ImportFrom) and node.module:
             if node.module.split(".")[0] in MODULES:
                 yield node.module
         elif isinstance(node, ast.Call):
-            called = node.func
-            if isinstance(called, ast.Name) and called.id in NAMES:
-                yield called.id
-            if isinstance(called, ast.Attribute) and called.attr in {*ATTRIBUTES, "eval", "exec"}:
-                yield called.attr
-            allows = [one.value for one in node.keywords if one.arg == "allow_pickle"]
-            if any(not (isinstance(one, ast.Constant) and one.value is False) for one in allows):
+            function = node.func
+            if isinstance(function, ast.Name) and function.id in NAMES:
+                yield function.id
+            if isinstance(function, ast.Attribute) and function.attr in {
+                *ATTRIBUTES,
+                "eval",
+                "exec",
+            }:
+                yield function.attr
+            allows = [keyword.value for keyword in node.keywords if keyword.arg == "allow_pickle"]
+            if any(
+                not (isinstance(value, ast.Constant) and value.value is False) for value in allows
+            ):
                 yield "allow_pickle"
-            reads = isinstance(called, ast.Attribute) and ast.unparse(called) == "np.load"
+            reads = isinstance(function, ast.Attribute) and ast.unparse(function) == "np.load"
             if reads and not allows:
                 yield "np.load without allow_pickle=False"
 
 
 def test_no_module_runs_code_from_data():
-    found = {(name, one) for name in FILES for one in found_in(name)}
-    assert found == ALLOWED
+    uses = {(name, use) for name in FILES for use in found_in(name)}
+    assert uses == ALLOWED
 
 
 class Planted:
@@ -143,14 +149,14 @@ def test_fold_folders_cannot_be_links_out_of_the_folder(split, command):
     elsewhere.mkdir()
     table = pl.DataFrame({"user": [1, 2, 3, 4] * 4, "item": range(16), "time": range(16)})
     table.write_csv("data.csv")
-    made = ["split", "data.csv", "--what", "folds=2", "--out"]
+    arguments = ["split", "data.csv", "--what", "folds=2", "--out"]
     if command == "evaluate":
-        assert CliRunner().invoke(app, [*made, "folds"]).exit_code == 0
-        made = ["evaluate", "--split", "folds", "--baselines", "popular", "--metrics", "rr@2"]
-        made += ["--out"]
+        assert CliRunner().invoke(app, [*arguments, "folds"]).exit_code == 0
+        arguments = ["evaluate", "--split", "folds", "--baselines", "popular", "--metrics", "rr@2"]
+        arguments += ["--out"]
     pathlib.Path("out").mkdir()
     pathlib.Path("out/fold_0").symlink_to(elsewhere.absolute(), target_is_directory=True)
-    result = CliRunner().invoke(app, [*made, "out"], env={"COLUMNS": "300"})
+    result = CliRunner().invoke(app, [*arguments, "out"], env={"COLUMNS": "300"})
     assert result.exit_code != 0
     assert "link" in result.stderr
     assert list(elsewhere.iterdir()) == []

@@ -24,11 +24,13 @@ MOST = 800 * 10**6  # bytes
 )
 def test_3_gib_are_evaluated_with_half_the_memory(tmp_path, case, dtype, order):
     try:
-        said = json.loads(run_script("streamed.py", case, dtype, order, str(tmp_path), timeout=600))
+        printed = json.loads(
+            run_script("streamed.py", case, dtype, order, str(tmp_path), timeout=600)
+        )
     finally:
         (tmp_path / "a.npy").unlink(missing_ok=True)
-    assert said["copy"] >= 3 * 2**30
-    assert said["refused"]  # copying the whole file into memory fails
-    assert said["same"]
-    assert min(said["mean"].values()) > 0.1
-    assert said["most"] - said["before"] < MOST
+    assert printed["copy"] >= 3 * 2**30
+    assert printed["refused"]  # copying the whole file into memory fails
+    assert printed["same"]
+    assert min(printed["mean"].values()) > 0.1
+    assert printed["most"] - printed["before"] < MOST

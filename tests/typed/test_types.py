@@ -23,7 +23,7 @@ PACKAGE = pathlib.Path(rm.__file__).parent
 
 def test_rule_types_match_the_protocol() -> None:
     declared = {field.name: field.type for field in dataclasses.fields(Protocol)}
-    typed = {name: one.__forward_arg__ for name, one in Rules.__annotations__.items()}
+    typed = {name: annotation.__forward_arg__ for name, annotation in Rules.__annotations__.items()}
     plain = {name: ast.unparse(ast.parse(str(text))) for name, text in declared.items()}
     assert {name: ast.unparse(ast.parse(text)) for name, text in typed.items()} == plain
     hints = typing.get_type_hints(Protocol)
@@ -33,12 +33,18 @@ def test_rule_types_match_the_protocol() -> None:
 def parameters(path: str, name: str) -> list[dict[str, str]]:
     """Return the parameters and types of every function with this name in a file."""
     tree = ast.parse((PACKAGE / path).read_text())
-    found = []
+    found_parameters = []
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name == name:
-            each = [*node.args.args, *node.args.kwonlyargs]
-            found.append({one.arg: ast.unparse(one.annotation) for one in each if one.annotation})
-    return found
+            arguments = [*node.args.args, *node.args.kwonlyargs]
+            found_parameters.append(
+                {
+                    argument.arg: ast.unparse(argument.annotation)
+                    for argument in arguments
+                    if argument.annotation
+                }
+            )
+    return found_parameters
 
 
 def test_overloads_of_evaluate_have_all_options() -> None:
@@ -60,7 +66,9 @@ def test_split_option_types_match_their_parameters() -> None:
         for line in options.body
         if isinstance(line, ast.AnnAssign)
     }
-    assert typed == {name: one for name, one in real.items() if name not in ("data", "what")}
+    assert typed == {
+        name: annotation for name, annotation in real.items() if name not in ("data", "what")
+    }
     assert inspect.signature(rm.split) == inspect.signature(rm.split.split)
 
 
@@ -79,7 +87,7 @@ def test_user_program_passes_type_checkers(checker: str, tmp_path: pathlib.Path)
         }
         (tmp_path / "pyrightconfig.json").write_text(json.dumps(config))
         command += ["--pythonpath", sys.executable, "--project", str(tmp_path)]
-    done = subprocess.run(
+    process = subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=PACKAGE.parent.parent
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr

@@ -1,4 +1,4 @@
-"""Our formulas, with parameters, reproduce the list metrics that 11 libraries printed.
+"""recometer's formulas, with parameters, reproduce the list metrics that 11 libraries printed.
 
 The recorded values in shared/conventions/results.json are for shared/conventions/cases.json.
 """
@@ -35,12 +35,12 @@ ABOUT_LISTS = {
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """How to compute a library's metric: our metric, its users and its inputs.
+    """How to compute a library's metric: the metric of recometer, its users and its inputs.
 
     Attributes
     ----------
     metric
-        Our name; ``{k}`` stands for the cut-off.
+        Name in recometer; ``{k}`` stands for the cut-off.
     users
         The users whose lists are read.
     absent
@@ -68,15 +68,17 @@ def cases():
 
 @functools.cache
 def records():
-    every = json.loads((SHARED / "conventions" / "results.json").read_text())["records"]
-    return [each for each in every if each["metric"] in ABOUT_LISTS and each["executed"]]
+    all_records = json.loads((SHARED / "conventions" / "results.json").read_text())["records"]
+    return [
+        record for record in all_records if record["metric"] in ABOUT_LISTS and record["executed"]
+    ]
 
 
 def relevant(user, k=0):
     return any((cases()["users"][user]["test"] or {}).values())
 
 
-def listed(user, k):
+def lists_up_to_k(user, k):
     return len(cases()["users"][user]["ranking"]) > 0
 
 
@@ -112,9 +114,9 @@ def side(rows):
 
 def data(record, users, features):
     """Return the cases for the given users, as they were passed to the library."""
-    known, n, shift = cases()["users"], 20, 0
-    rankings = [known[user]["ranking"] for user in users]
-    train = {user: known[user]["train"] for user in known}
+    cases_of_users, n, shift = cases()["users"], 20, 0
+    rankings = [cases_of_users[user]["ranking"] for user in users]
+    train = {user: cases_of_users[user]["train"] for user in cases_of_users}
     if record["source"].startswith("top10"):
         rankings = [ranking[:10] for ranking in rankings]
     elif record["source"] == "matrix":
@@ -132,7 +134,7 @@ def data(record, users, features):
     )
     judged = side(
         [
-            {int(item) + shift: gain for item, gain in (known[user]["test"] or {}).items()}
+            {int(item) + shift: gain for item, gain in (cases_of_users[user]["test"] or {}).items()}
             for user in users
         ]
     )
@@ -166,10 +168,10 @@ LENSKIT_EXTRA = [19]
 def recommenders(record):
     # For each k, the first record compares items by their users in train, the second by features.
     twins = [
-        each
-        for each in records()
-        if each["library"] == "recommenders"
-        and (each["metric"], each["k"]) == (record["metric"], record["k"])
+        item
+        for item in records()
+        if item["library"] == "recommenders"
+        and (item["metric"], item["k"]) == (record["metric"], record["k"])
     ]
     return Rule("ild@{k}", features="train" if twins[0] is record else "items")
 
@@ -178,7 +180,7 @@ RULES: dict[tuple[str, str, str], Rule | Callable[[dict], Rule]] = {
     ("rectools", "novelty", "MeanInvUserFreq"): Rule("novelty@{k}"),
     ("rectools", "ild", "IntraListDiversity"): Rule("ild@{k}(distance=differing,single=zero)"),
     ("rectools", "serendipity", "Serendipity"): Rule(
-        "serendipity@{k}(expected=rank)", users=listed, absent=0
+        "serendipity@{k}(expected=rank)", users=lists_up_to_k, absent=0
     ),
     ("rectools", "arp", "AvgRecPopularity"): Rule("popularity@{k}"),
     ("rectools", "arp", "AvgRecPopularity(normalize=True)"): Rule(
@@ -264,14 +266,14 @@ RULES: dict[tuple[str, str, str], Rule | Callable[[dict], Rule]] = {
 
 def rule_of(record):
     """Return the rule with the longest name that the record's name begins with."""
-    found = [
+    fitting_rules = [
         key
         for key in RULES
         if key[:2] == (record["library"], record["metric"]) and record["impl"].startswith(key[2])
     ]
-    if not found:
+    if not fitting_rules:
         return None
-    rule = RULES[max(found, key=lambda key: len(key[2]))]
+    rule = RULES[max(fitting_rules, key=lambda key: len(key[2]))]
     return rule if isinstance(rule, Rule) else rule(record)
 
 
@@ -285,21 +287,23 @@ def users_of(record, rule):
 
 
 def computed(record, rule):
-    """Return our value for all users, and our value per user."""
+    """Return recometer's value for all users, and its value per user."""
     users = users_of(record, rule)
     k = record["k"] or 25
     (metric,) = parse(rule.metric.format(k=k))
-    given = data(record, users, rule.features)
+    inputs = data(record, users, rule.features)
     protocol = Protocol()
     if metric.definition.over_users:
-        value = compute_for_all(ListedUsers(given), [metric], protocol)[str(metric)]
-        alone = {}
+        value = compute_for_all(ListedUsers(inputs), [metric], protocol)[str(metric)]
+        by_user = {}
         if record.get("per_user"):  # a record per user
             for user in record["per_user"]:
-                one = data(record, [user], rule.features)
-                alone[user] = compute_for_all(ListedUsers(one), [metric], protocol)[str(metric)]
-        return rule.last(value), alone
-    values = compute(ListedUsers(given), [metric], protocol)[0][str(metric)]
+                inputs_of_user = data(record, [user], rule.features)
+                by_user[user] = compute_for_all(ListedUsers(inputs_of_user), [metric], protocol)[
+                    str(metric)
+                ]
+        return rule.last(value), by_user
+    values = compute(ListedUsers(inputs), [metric], protocol)[0][str(metric)]
     if rule.absent is not None:
         values = np.where(np.isnan(values), rule.absent, values)
     defined = ~np.isnan(values)
@@ -329,8 +333,8 @@ def check(record, rule):
         assert mean == pytest.approx(expected, rel=rule.within, abs=rule.within, nan_ok=True)
         n += 1
     for user, value in (record.get("per_user") or {}).items():
-        found = per_user.get(user, math.nan)
-        assert found == pytest.approx(
+        actual = per_user.get(user, math.nan)
+        assert actual == pytest.approx(
             number(value), rel=rule.within, abs=max(rule.within, 1e-11), nan_ok=True
         ), user
         n += 1

@@ -24,10 +24,10 @@ EVERY = [
 ]
 # Test every combination of two parameters at one cut-off.
 EVERY += [
-    Metric(name, 3, tuple({**one, **other}.items()))
+    Metric(name, 3, tuple({**first, **second}.items()))
     for name in reading("lists")
-    for one, other in itertools.combinations(variants(name), 2)
-    if not one.keys() & other.keys()
+    for first, second in itertools.combinations(variants(name), 2)
+    if not first.keys() & second.keys()
 ]
 EVERY = list(dict.fromkeys(EVERY))
 OVER_USERS = [metric for metric in EVERY if metric.definition.over_users]
@@ -39,11 +39,11 @@ def test_values_per_user_match_definitions(case):
     values, reasons = compute(ListedUsers(case.data()), PER_USER, Protocol())
     for user in range(case.n_users):
         for metric in PER_USER:
-            found, name = values[str(metric)][user], str(metric)
-            assert found == pytest.approx(
+            value, name = values[str(metric)][user], str(metric)
+            assert value == pytest.approx(
                 list_by_definition(metric, case, user), rel=1e-9, abs=1e-9, nan_ok=True
             ), name
-            assert np.isnan(found) == (reasons[name][user] != 0), name
+            assert np.isnan(value) == (reasons[name][user] != 0), name
 
 
 @given(list_cases())
@@ -74,8 +74,8 @@ def test_metrics_declare_the_side_data_they_read():
     )  # fmt: skip
     data = case.data()
     for metric in EVERY:
-        others = FIELDS.keys() - set(metric.definition.side)
-        lacking = dict.fromkeys(name for word in others for name in FIELDS[word])
+        other_kinds = FIELDS.keys() - set(metric.definition.side)
+        lacking = dict.fromkeys(name for word in other_kinds for name in FIELDS[word])
         users = ListedUsers(dataclasses.replace(data, **lacking, kept={}))
-        found = compute_for_all if metric.definition.over_users else compute
-        found(users, [metric], Protocol())
+        evaluate = compute_for_all if metric.definition.over_users else compute
+        evaluate(users, [metric], Protocol())

@@ -9,7 +9,7 @@ from recometer.metrics import METRICS, mean_over_pairs, metric, reading
 from recometer.testing import LIST_LAWS, ListCase, check_laws
 from recometer.testing.laws import at_cutoffs
 
-EVERY = [each for name in reading("lists") for each in at_cutoffs(name, 2, 7)]
+EVERY = [variant for name in reading("lists") for variant in at_cutoffs(name, 2, 7)]
 
 
 @pytest.mark.parametrize("law", LIST_LAWS, ids=lambda law: law.__name__)
@@ -29,7 +29,7 @@ def test_custom_distance():
         """Return the share of pairs of items with different categories."""
         table = data.categories.toarray()
         return mean_over_pairs(
-            data, cutoffs, lambda one, other: (table[one] != table[other]).any(axis=1)
+            data, cutoffs, lambda left, right: (table[left] != table[right]).any(axis=1)
         )
 
     try:
@@ -46,5 +46,7 @@ def test_distances_are_averaged_over_the_pairs_of_each_list():
         features=[[1.0]] * 6, n_catalogue=6,
     )  # fmt: skip
     cutoffs = np.array([1, 2, 4])
-    found = mean_over_pairs(case.data(), cutoffs, lambda one, other: np.abs(one - other) * 1.0)
-    np.testing.assert_allclose(found, [[0, 1, 10 / 6], [0, 5, 5], [0, 0, 0]])
+    distances = mean_over_pairs(
+        case.data(), cutoffs, lambda left, right: np.abs(left - right) * 1.0
+    )
+    np.testing.assert_allclose(distances, [[0, 1, 10 / 6], [0, 5, 5], [0, 0, 0]])

@@ -42,8 +42,12 @@ def one_group(start: int, size: int, relevant: int) -> Ranks:
 def all_of(users: list[Ranks]) -> Ranks:
     columns = ["item", "above", "tied", "before", "gain", "relevant", "n_relevant", "n_candidates"]
     columns += ["n_excluded", "depth", "flags"]
-    every = {name: np.concatenate([getattr(user, name) for user in users]) for name in columns}
-    return Ranks(indptr=np.append(0, np.cumsum([len(user.item) for user in users])), **every)
+    joined_columns = {
+        name: np.concatenate([getattr(user, name) for user in users]) for name in columns
+    }
+    return Ranks(
+        indptr=np.append(0, np.cumsum([len(user.item) for user in users])), **joined_columns
+    )
 
 
 def numbers_of_relevant(size: int) -> list[int]:
@@ -62,10 +66,10 @@ def computed(name: str, start: int, size: int, relevant: int, cutoffs: list[int]
 
 def chances(size: int, relevant: int):
     """Yield the places 1, 2, ..., with 2**300 times the probability of the first hit there."""
-    ways = math.comb(size - 1, relevant - 1)
+    n_choices = math.comb(size - 1, relevant - 1)
     for i in range(1, size - relevant + 2):
-        yield i, (ways << 300) // math.comb(size, relevant)
-        ways = ways * (size - i - relevant + 1) // (size - i) if i < size else 0
+        yield i, (n_choices << 300) // math.comb(size, relevant)
+        n_choices = n_choices * (size - i - relevant + 1) // (size - i) if i < size else 0
 
 
 def test_values_of_tie_groups_do_not_depend_on_other_users():
@@ -82,8 +86,8 @@ def test_values_of_tie_groups_do_not_depend_on_other_users():
         cutoffs = np.array([2, 9, 50, 1_060, 70_000])
         together = metric.at(cutoffs)(resolve(all_of(users), by=metric.definition.reads))
         for number, user in enumerate(users):
-            alone = metric.at(cutoffs)(resolve(user, by=metric.definition.reads))
-            assert together[number].tobytes() == alone[0].tobytes(), str(metric)
+            separate = metric.at(cutoffs)(resolve(user, by=metric.definition.reads))
+            assert together[number].tobytes() == separate[0].tobytes(), str(metric)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -142,14 +146,14 @@ def test_average_precision_and_ndcg(start, size):
     discounts = [1 / math.log2(j + 1) for j in places]
     best = [1 / math.log2(j + 1) for j in range(1, min(size, 500) + 1)]
     for relevant in numbers_of_relevant(size):
-        others = (relevant - 1) / (size - 1)
-        precisions = [(1 + (j - start - 1) * others) / j / size for j in places]
+        hit_rate_of_others = (relevant - 1) / (size - 1)
+        precisions = [(1 + (j - start - 1) * hit_rate_of_others) / j / size for j in places]
         ap, ndcg = [], []
         for cutoff in cutoffs:
             within = max(cutoff - start, 0)
             ap.append(math.fsum(precisions[:within]))
-            found = relevant * math.fsum(discounts[:within]) / size
-            ndcg.append(found / math.fsum(best[: min(relevant, cutoff)]))
+            expected_dcg = relevant * math.fsum(discounts[:within]) / size
+            ndcg.append(expected_dcg / math.fsum(best[: min(relevant, cutoff)]))
         # Allow an absolute error, since large terms of the closed form cancel far down the ranking.
         assert computed("ap", start, size, relevant, cutoffs) == pytest.approx(
             ap, rel=1e-14, abs=1e-15

@@ -51,8 +51,8 @@ def enough(case: RankingCase, user: int) -> bool:
     return len(next(iter(case.orders(user)))) >= 2
 
 
-def same(value: float, expected: float, rel: float, least: float) -> bool:
-    """Compare numbers like pytest.approx, which would take half of the running time."""
+def nearly_equal(value: float, expected: float, rel: float, least: float) -> bool:
+    """Compare numbers like pytest.approx, which would take half of the test's running time."""
     if math.isnan(expected):
         return math.isnan(value)
     return abs(value - expected) <= max(rel * abs(expected), least) or value == expected
@@ -73,7 +73,9 @@ def test_without_ties(case, relevant_from, negative_gains):
             if ranked:
                 expected = by_definition(metric, order, judged, n_excluded=n_excluded, **rules)
             actual = values[str(metric)][user]
-            assert same(actual, expected, 1e-14, 1e-14), f"{metric}: {actual}, not {expected}"
+            assert nearly_equal(actual, expected, 1e-14, 1e-14), (
+                f"{metric}: {actual}, not {expected}"
+            )
 
 
 @given(cases(max_users=2), RELEVANT_FROM, NEGATIVE_GAINS)
@@ -88,7 +90,9 @@ def test_expected_is_the_mean_over_all_orders(case, relevant_from, negative_gain
             if ranked:
                 expected = mean_over_orders(metric, case, user, **rules)
             actual = values[str(metric)][user]
-            assert same(actual, expected, 1e-12, 1e-12), f"{metric}: {actual}, not {expected}"
+            assert nearly_equal(actual, expected, 1e-12, 1e-12), (
+                f"{metric}: {actual}, not {expected}"
+            )
 
 
 @pytest.mark.parametrize("relevant", [1, 3, 6])
@@ -96,11 +100,11 @@ def test_expected_value_in_one_group_of_six(relevant):
     gains = np.full((1, 8), np.nan)
     gains[0, 1 : 1 + relevant] = np.arange(relevant) // 2 + 1.0
     gains[0, 7] = 2.0
-    nothing = np.zeros((1, 8), bool)
-    case = RankingCase(np.array([[2.0, 1, 1, 1, 1, 1, 1, 0]]), gains, nothing, nothing)
-    some = [metric for metric in AVERAGED if metric.cutoff in (None, 2, 4)]
-    values, _ = compute(RankedUsers(case.ranks()), some, Protocol())
-    for metric in some:
+    no_items = np.zeros((1, 8), bool)
+    case = RankingCase(np.array([[2.0, 1, 1, 1, 1, 1, 1, 0]]), gains, no_items, no_items)
+    metrics = [metric for metric in AVERAGED if metric.cutoff in (None, 2, 4)]
+    values, _ = compute(RankedUsers(case.ranks()), metrics, Protocol())
+    for metric in metrics:
         expected = mean_over_orders(metric, case, 0)
         assert values[str(metric)][0] == pytest.approx(
             expected, rel=1e-13, abs=1e-15, nan_ok=True
@@ -116,7 +120,7 @@ def every_ranking(n: int, gains: Sequence[float | None]) -> Iterator[Ranking]:
         yield ()
     for size in range(1, n + 1):
         for group in itertools.combinations_with_replacement(gains, size):
-            yield from ((group, *others) for others in every_ranking(n - size, gains))
+            yield from ((group, *rest) for rest in every_ranking(n - size, gains))
 
 
 def one_item_first(ranking: Ranking) -> list[Ranking]:
@@ -131,9 +135,13 @@ def test_value_of_a_tie_group_averages_over_its_first_item(n, gains):
     """A group's value is the mean over the item that comes first. Check this for all rankings."""
     rankings = list(every_ranking(n, gains))
     number = {ranking: row for row, ranking in enumerate(rankings)}
-    scores = [[-place for place, group in enumerate(one) for _ in group] for one in rankings]
-    ranks = observed(rank(scores, [[gain for group in one for gain in group] for one in rankings]))
-    tied = [row for row, one in enumerate(rankings) if max(map(len, one)) > 1]
+    scores = [
+        [-place for place, group in enumerate(ranking) for _ in group] for ranking in rankings
+    ]
+    ranks = observed(
+        rank(scores, [[gain for group in ranking for gain in group] for ranking in rankings])
+    )
+    tied = [row for row, ranking in enumerate(rankings) if max(map(len, ranking)) > 1]
     parts = [[number[part] for part in one_item_first(rankings[row])] for row in tied]
     count = np.array([len(part) for part in parts])
     for metric in AVERAGED:

@@ -38,12 +38,12 @@ def err_place_by_place(start: int, size: int, q: np.ndarray) -> np.ndarray:
     # Choose `come` of the first i items, in all possible ways. `none` is the mean product of 1 - q
     # of the chosen items. `stop` is the mean of this product times the q of another item.
     none, stop = (come == 0).astype(float), np.zeros(n + 1)
-    for i, one in enumerate(q, start=1):
+    for i, satisfaction in enumerate(q, start=1):
         last, before = np.append(0, none[:-1]), np.append(0, stop[:-1])
-        stop = come * (1 - one) * before + one * none + (i - come - 1) * stop
+        stop = come * (1 - satisfaction) * before + satisfaction * none + (i - come - 1) * stop
         stop[come >= i] = 0
         stop /= i
-        none = (come * (1 - one) * last + (i - come) * none) / i
+        none = (come * (1 - satisfaction) * last + (i - come) * none) / i
     chance, added = (come == 0).astype(float), np.zeros(size)
     for place in range(size):
         coming = chance * ((n - come) / (size - place))
@@ -91,9 +91,9 @@ def test_huge_tie_of_items_with_equal_gains():
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("err(max_gain=60)", 1 / 2),  # the chance of satisfaction rounds to 1
+        ("err(max_gain=60)", 1 / 2),  # the probability of satisfaction rounds to 1
         ("err@2000(max_gain=60)", 1 / 2),
-        ("err(max_gain=1e5)", 0.0),  # the chance of satisfaction rounds to 0
+        ("err(max_gain=1e5)", 0.0),  # the probability of satisfaction rounds to 0
         ("err@2000(max_gain=1e5)", 0.0),
     ],
 )

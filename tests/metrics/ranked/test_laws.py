@@ -8,7 +8,7 @@ from recometer.metrics import reading
 from recometer.testing import LAWS
 from recometer.testing.laws import at_cutoffs
 
-# To save time, only metrics without parameters are tested at cut-off 9, beyond the number of items.
+# Cut-off 9 is beyond the number of items. To save time, it is only tested without parameters.
 EVERY = [
     metric
     for name in reading("ranks")

@@ -1,4 +1,4 @@
-"""Metrics with parameters have the values that are computed by hand for small rankings."""
+"""Metrics with parameters have the values computed by hand for small rankings."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_graded_discounts_of_zero_and_negative_gains():
 @pytest.mark.parametrize(
     ("gains", "ones"), [([2, 1, NAN], 3), ([1, -1, NAN], 1), ([-2, 1, NAN], 4), ([4, 9, NAN], 4)]
 )
-def test_ideal_order_can_have_the_sum_of_gains_as_ones(gains, ones):
+def test_ideal_order_can_replace_gains_by_as_many_ones(gains, ones):
     """The ideal order has as many ones as the sum of gains, or k + 1 + sum if that is negative."""
     actual = value("ndcg@4(ideal=sum)", rank([3, 2, 1], gains), negative_gains="counted")
     ideal = sum(1 / math.log2(place + 1) for place in range(1, ones + 1))
@@ -179,7 +179,7 @@ def test_metrics_of_the_listed_items():
     assert value("percentile_rank", ranks) == (0 + 2 / 3 + 1) / 3
 
 
-def test_training_items_as_negatives():
+def test_train_items_as_negatives():
     ranks = rank([4, 3, 2, 1, 9], [NAN, 1, NAN, NAN, NAN], excluded=[False] * 4 + [True])
     assert value("roc_auc", ranks) == 2 / 3
     assert value("roc_auc(negatives=all)", ranks) == 3 / 4
@@ -188,8 +188,8 @@ def test_training_items_as_negatives():
 @pytest.mark.filterwarnings("ignore::recometer.DataWarning")
 @pytest.mark.parametrize("rules", [{"ties": "random"}, {"ties": "item"}, {"relevant_from": 1}])
 @pytest.mark.parametrize("n_trained", [1, 2])
-def test_relevant_items_that_are_not_candidates_rank_below_training_items(rules, n_trained):
-    """The pairs with training items do not count half, as they would in a tie (1/6 or 2/6)."""
+def test_relevant_items_outside_the_candidates_rank_below_train_items(rules, n_trained):
+    """Their pairs with train items count as wrong, not as half right, as in a tie (1/6 or 2/6)."""
     train = np.array([[1, n_trained == 2, 0, 0]])
     test, candidates = np.array([[0, 0, 0, 1]]), np.array([[1, 1, 1, 0]])
     result = rm.evaluate(
@@ -224,9 +224,9 @@ def test_pr_curve_by_distinct_scores(case):
             continue
         points = [(0.0, 1.0)]
         for threshold in sorted(set(case.scores[user][items]), reverse=True):
-            chosen = [item for item in items if case.scores[user][item] >= threshold]
-            found = sum(item in relevant for item in chosen)
-            points.append((found / len(relevant), found / len(chosen)))
+            retrieved = [item for item in items if case.scores[user][item] >= threshold]
+            n_hits = sum(item in relevant for item in retrieved)
+            points.append((n_hits / len(relevant), n_hits / len(retrieved)))
         step = sum((r - q) * p for (q, _), (r, p) in itertools.pairwise(points))
         trapezoid = sum((r - q) * (p + o) / 2 for (q, o), (r, p) in itertools.pairwise(points))
         assert values["pr_auc(rule=distinct)"][user] == pytest.approx(step)
@@ -234,26 +234,28 @@ def test_pr_curve_by_distinct_scores(case):
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 100, 5_000, 2_000_000])
-def test_chances_of_hits(size):
+def test_probabilities_of_hits(size):
     for relevant, places in itertools.product({1, size // 3 or 1, size}, {1, size // 2 or 1, size}):
         if min(relevant, places) > 3_000:
             continue
-        _, found, chance = expand(*(np.array([n]) for n in (size, relevant, places)))
+        _, n_hits, chance = expand(*(np.array([n]) for n in (size, relevant, places)))
         assert chance.sum() == pytest.approx(1, rel=1e-12)
-        assert (chance * found).sum() == pytest.approx(relevant * places / size, rel=1e-11)
+        assert (chance * n_hits).sum() == pytest.approx(relevant * places / size, rel=1e-11)
         if size <= 100:
-            ways = [math.comb(relevant, x) * math.comb(size - relevant, places - x) for x in found]
-            expected = [way / math.comb(size, places) for way in ways]
+            n_choices = [
+                math.comb(relevant, x) * math.comb(size - relevant, places - x) for x in n_hits
+            ]
+            expected = [n / math.comb(size, places) for n in n_choices]
             np.testing.assert_allclose(chance, expected, rtol=1e-12)
 
 
-def test_chances_of_hits_do_not_depend_on_other_groups():
+def test_probabilities_of_hits_do_not_depend_on_other_groups():
     groups = np.array([(9, 4, 3), (1, 1, 1), (100, 50, 50), (7, 1, 6), (30, 2, 2), (9, 9, 9)])
-    which, found, chance = expand(*groups.T)
+    group_of_row, n_hits, chance = expand(*groups.T)
     for number, group in enumerate(groups):
-        _, alone, expected = expand(*group[:, np.newaxis])
-        np.testing.assert_array_equal(found[which == number], alone)
-        np.testing.assert_array_equal(chance[which == number], expected)
+        _, n_hits_alone, expected = expand(*group[:, np.newaxis])
+        np.testing.assert_array_equal(n_hits[group_of_row == number], n_hits_alone)
+        np.testing.assert_array_equal(chance[group_of_row == number], expected)
 
 
 def one_group(start: int, size: int, gains: list[float]):
@@ -350,8 +352,8 @@ def test_err_needs_a_largest_gain():
 def test_evaluate_states_the_largest_gain_and_the_parameters(tmp_path):
     scores = np.array([[4.0, 3.0, 2.0, 1.0], [1.0, 2.0, 3.0, 4.0]])
     test = np.array([[0.0, 3.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
-    asked = "err@2 ndcg@2(gain=exponential) f@2(beta=0.5) recall@1(denominator=list)"
-    result = rm.evaluate(rm.Scores(scores), test, metrics=asked)
+    metrics = "err@2 ndcg@2(gain=exponential) f@2(beta=0.5) recall@1(denominator=list)"
+    result = rm.evaluate(rm.Scores(scores), test, metrics=metrics)
     assert list(result.values) == [
         "err@2(max_gain=3)",
         "ndcg@2(gain=exponential)",
@@ -360,10 +362,10 @@ def test_evaluate_states_the_largest_gain_and_the_parameters(tmp_path):
     ]
     assert result.definitions["ndcg(gain=exponential)"]["gain=exponential"] == "2^value - 1"
     result.save(tmp_path / "result.parquet")
-    again = rm.load(tmp_path / "result.parquet")
-    assert again.metrics == result.metrics
+    loaded = rm.load(tmp_path / "result.parquet")
+    assert loaded.metrics == result.metrics
     for name in result.values:
-        assert again[name].tobytes() == result[name].tobytes()
+        assert loaded[name].tobytes() == result[name].tobytes()
     assert "f@2(beta=0.5)" in result.per_user().columns
 
 
@@ -374,19 +376,21 @@ def test_metrics_request_places_beyond_the_cutoff():
     test = rng.random((30, 200)) < 0.05
     for name in ("partial_auc@3", "fallout@3", "mcc@3", "ap@3(denominator=listed)"):
         assert parse(name)[0].depth is None
-        alone = rm.evaluate(rm.Factors(users, items), test, metrics=name)
-        whole = rm.evaluate(rm.Factors(users, items), test, metrics=[name, "roc_auc"])
-        np.testing.assert_array_equal(alone[name], whole[name])
+        without_auc = rm.evaluate(rm.Factors(users, items), test, metrics=name)
+        with_auc = rm.evaluate(rm.Factors(users, items), test, metrics=[name, "roc_auc"])
+        np.testing.assert_array_equal(without_auc[name], with_auc[name])
 
 
 def test_threads_do_not_change_values(monkeypatch):
     monkeypatch.setattr("recometer.measuring.ranked.BLOCK_USERS", 7)
     rng = np.random.default_rng(1)
     ranks = rank(rng.integers(0, 4, (60, 12)), np.where(rng.random((60, 12)) < 0.4, 1.0, NAN))
-    wanted = [Metric(name, None if METRICS[name].cutoff == "none" else 3) for name in ("ap", "mcc")]
-    one, _ = compute(RankedUsers(ranks), wanted, Protocol(ties="random"))
-    two, _ = compute(RankedUsers(ranks), wanted, Protocol(ties="random"), threads=2)
-    for name, values in one.items():
+    metrics = [
+        Metric(name, None if METRICS[name].cutoff == "none" else 3) for name in ("ap", "mcc")
+    ]
+    single_thread, _ = compute(RankedUsers(ranks), metrics, Protocol(ties="random"))
+    two, _ = compute(RankedUsers(ranks), metrics, Protocol(ties="random"), threads=2)
+    for name, values in single_thread.items():
         assert values.tobytes() == two[name].tobytes()
 
 
@@ -441,14 +445,14 @@ def test_last_place_of_a_short_list_is_repeated():
     rules = {"deep_cutoffs": "computed", "all_relevant": "computed"}
     plain, tied = rank([3, 2, 1], [0, 1, 1]), rank([3, 2, 2, 2], [1, 0, 1, 0])
     name = "mean_recall@5(over=relevant,repeat_last)"
-    both = rank([3, 2, 2], [0, 1, 1])  # tied at the same ranks
-    for one in (plain, both):
-        assert value(name, one, **rules) == pytest.approx((1 + 3 * 2) / 2**2)
+    two_tied = rank([3, 2, 2], [0, 1, 1])  # tied at the same ranks
+    for ranks in (plain, two_tied):
+        assert value(name, ranks, **rules) == pytest.approx((1 + 3 * 2) / 2**2)
     # In two thirds of the orders, one of the two relevant items comes last, at rank 3.
-    most = rank([3, 2, 2, 2], [1, 1, 0, 1])
-    assert value(name, most, **rules) == pytest.approx((1 + 2 + 3 + 2 / 3 * 3) / 3**2)
-    actual = value("ap@5(repeat_last)", most, **rules)
-    assert actual == pytest.approx(value("ap", most) + 2 / 3 * (3 / 4) / 3)
+    three_tied = rank([3, 2, 2, 2], [1, 1, 0, 1])
+    assert value(name, three_tied, **rules) == pytest.approx((1 + 2 + 3 + 2 / 3 * 3) / 3**2)
+    actual = value("ap@5(repeat_last)", three_tied, **rules)
+    assert actual == pytest.approx(value("ap", three_tied) + 2 / 3 * (3 / 4) / 3)
     actual = value("ap@5(denominator=hits,repeat_last)", plain, **rules)
     assert actual == pytest.approx((1 / 2 + 3 * 2 / 3) / 2)
     # In a third of the orders, a relevant item comes last, at rank 2, and counts twice, else once.
@@ -472,7 +476,7 @@ def test_short_lists_and_lists_with_repeated_items(name, rules, expected):
     assert result[name][0] == pytest.approx(expected, rel=1e-15)
 
 
-def test_hits_that_share_a_place_count_as_one():
+def test_hits_that_share_a_place_count_once():
     ranks = rank([3, 2, 1, 0], [1, NAN, 1, 1])
     ranks = dataclasses.replace(ranks, above=np.array([0, 2, 2]))
     assert value("ap@2(by_place)", ranks) == 1 / 3

@@ -1,4 +1,4 @@
-"""Every ranking metric has the value that is computed by hand here."""
+"""Every ranking metric has a value computed by hand."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ TIED = rank([9, 5, 5, 5, 5, 1, 0], [NAN, 1, NAN, 1, NAN, 1, NAN])
         ("ndcg", (1 / log2(3) + 1 / log2(4) + 1 / log2(7)) / (1 + 1 / log2(3) + 1 / log2(4))),
     ],
 )
-def test_plain_ranking(name, expected):
+def test_ranking_without_ties(name, expected):
     # Values must be exactly equal, since the formula itself is computed if there are no ties.
     assert value(name, SIMPLE) == expected
 

@@ -17,7 +17,7 @@ from recometer.protocol import Protocol
 from recometer.testing import rating_cases
 from recometer.testing.laws import at_cutoffs
 
-EVERY = [each for name in reading("ratings") for each in at_cutoffs(name, 1, 2, 4, 9)]
+EVERY = [variant for name in reading("ratings") for variant in at_cutoffs(name, 1, 2, 4, 9)]
 
 
 def computed(case, ties):
@@ -39,25 +39,29 @@ def test_expected_is_the_mean_over_all_orders(case):
 @given(rating_cases(max_users=2, max_items=4))
 def test_other_tie_rules_are_orders_too(case):
     rules = ("optimistic", "pessimistic", "random", "item", "item_desc")
-    found = {ties: computed(case, ties) for ties in rules}
+    computed_values = {ties: computed(case, ties) for ties in rules}
     for user in range(case.n_users):
         threshold = float(case.threshold[user])
         rows = [in_order(case, user, order) for order in case.orders(user)]
         for metric in EVERY:
             name = str(metric)
-            possible = [rating_by_definition(metric, *both, threshold) for both in rows]
-            values = {ties: found[ties][name][user] for ties in rules}
+            possible = [rating_by_definition(metric, *ratings, threshold) for ratings in rows]
+            values = {ties: computed_values[ties][name][user] for ties in rules}
             if math.isnan(possible[0]):
                 assert all(map(math.isnan, values.values())), name
                 continue
             for ties, value in values.items():
-                assert min(abs(value - one) for one in possible) < 1e-12, f"{name} {ties}"
+                assert min(abs(value - possible_value) for possible_value in possible) < 1e-12, (
+                    f"{name} {ties}"
+                )
             if metric.definition.higher_is_better:
                 assert values["optimistic"] == pytest.approx(max(possible), abs=1e-12), name
                 assert values["pessimistic"] == pytest.approx(min(possible), abs=1e-12), name
 
 
-OVER_ROWS = [Metric(name) for name, each in reading("ratings").items() if each.over_rows]
+OVER_ROWS = [
+    Metric(name) for name, definition in reading("ratings").items() if definition.over_rows
+]
 PROBABILITIES = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 
 
@@ -65,10 +69,10 @@ PROBABILITIES = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 def test_resampled_users_count_repeatedly_over_rows(case, times):
     users, weights = RatedUsers(case.ratings()), np.array(times[: case.n_users])
     together = users.together(compute(users, OVER_ROWS, Protocol())[1])
-    drawn = together.users(np.repeat(np.arange(case.n_users), weights))
+    resampled = together.users(np.repeat(np.arange(case.n_users), weights))
     np.testing.assert_allclose(
         together.for_all(OVER_ROWS, Protocol(), weights),
-        drawn.for_all(OVER_ROWS, Protocol(), None),
+        resampled.for_all(OVER_ROWS, Protocol(), None),
         rtol=1e-12,
         atol=1e-12,
     )

@@ -12,7 +12,7 @@ from recometer.metrics import METRICS, metric, reading
 from recometer.testing import RATING_LAWS, check_laws
 from recometer.testing.laws import at_cutoffs
 
-EVERY = [each for name in reading("ratings") for each in at_cutoffs(name, 1, 2, 4, 9)]
+EVERY = [variant for name in reading("ratings") for variant in at_cutoffs(name, 1, 2, 4, 9)]
 
 
 @pytest.mark.parametrize("law", RATING_LAWS, ids=lambda law: law.__name__)
@@ -55,9 +55,9 @@ def unshrunk():
 @pytest.mark.usefixtures("unshrunk")
 def test_custom_rating_metric(function, facts, broken):
     name = function.__name__
-    stated = {"cutoff": "none", "reads": "gain", "monotone": False} | facts
-    stated = {"upper": math.inf, "higher_is_better": False} | stated
-    metric(formula="max of abs(predicted - true)", record="ratings", **stated)(function)
+    declared = {"cutoff": "none", "reads": "gain", "monotone": False} | facts
+    declared = {"upper": math.inf, "higher_is_better": False} | declared
+    metric(formula="max of abs(predicted - true)", record="ratings", **declared)(function)
     try:
         if broken is None:
             check_laws(name)

@@ -23,11 +23,15 @@ from recometer.testing import rank
 RATINGS = reading("ratings")
 EVERY = [
     metric
-    for name, each in RATINGS.items()
-    if each.needs != "probabilities"
-    for metric in parse(name if each.cutoff == "none" else f"{name}@1..4")
+    for name, definition in RATINGS.items()
+    if definition.needs != "probabilities"
+    for metric in parse(name if definition.cutoff == "none" else f"{name}@1..4")
 ]
-ERRORS = [name for name, each in RATINGS.items() if each.reads == "gain" and name != "log_loss"]
+ERRORS = [
+    name
+    for name, definition in RATINGS.items()
+    if definition.reads == "gain" and name != "log_loss"
+]
 STARS = [1.0, 2.0, 3.0, 4.0, 5.0]
 
 
@@ -94,12 +98,19 @@ def test_precision_and_recall_over_all_orders_of_tied_rows(frame, threshold):
     for place, (_, true, predicted) in enumerate(arrays(frame)):
         values = []
         for order in orders(predicted):
-            both = np.cumsum((true >= threshold)[order] & (predicted >= threshold)[order])
+            recommended_and_relevant = np.cumsum(
+                (true >= threshold)[order] & (predicted >= threshold)[order]
+            )
             recommended = np.cumsum((predicted >= threshold)[order])
             ks = np.minimum(np.arange(1, 5), len(order)) - 1
             relevant = (true >= threshold).sum()
             with np.errstate(invalid="ignore"):
-                values.append(np.r_[both[ks] / recommended[ks], both[ks] / relevant])
+                values.append(
+                    np.r_[
+                        recommended_and_relevant[ks] / recommended[ks],
+                        recommended_and_relevant[ks] / relevant,
+                    ]
+                )
         np.testing.assert_allclose(
             table(result)[place], np.mean(values, axis=0), rtol=1e-12, atol=1e-12
         )
@@ -241,10 +252,10 @@ def test_users_without_training_items():
 @pytest.mark.parametrize("threshold", [3.5, None])
 def test_user_without_valid_rows(threshold):
     frame = pl.DataFrame({"user": [1], "item": [1], "rating": [5], "score": [math.nan]})
-    both = pl.concat(
+    extended = pl.concat(
         [frame, pl.DataFrame({"user": [2], "item": [1], "rating": [5], "score": [4.0]})]
     )
-    assert evaluate_ratings(both, "mae r2 fcp", threshold).over_rows == {
+    assert evaluate_ratings(extended, "mae r2 fcp", threshold).over_rows == {
         "mae": 1.0,
         "r2": pytest.approx(math.nan, nan_ok=True),
         "fcp": pytest.approx(math.nan, nan_ok=True),
@@ -257,8 +268,10 @@ def test_explained_variance_of_constant_rows_is_undefined():
     )
     result = evaluate_ratings(frame, "r2 explained_variance", threshold=None).over_rows
     assert list(map(math.isnan, result.values())) == [True, True]
-    nobody = evaluate_ratings(frame.with_columns(score=math.nan), "r2 explained_variance").over_rows
-    assert list(map(math.isnan, nobody.values())) == [True, True]
+    without_predictions = evaluate_ratings(
+        frame.with_columns(score=math.nan), "r2 explained_variance"
+    ).over_rows
+    assert list(map(math.isnan, without_predictions.values())) == [True, True]
 
 
 # Saving and printing
@@ -267,17 +280,17 @@ def test_explained_variance_of_constant_rows_is_undefined():
 def test_rating_metrics_are_saved_and_printed(tmp_path):
     result = evaluate_ratings(rows((4, 3.5), (2, 3)), "rmse mae ndcg@2")
     result.save(tmp_path / "ratings.parquet")
-    again = rm.load(tmp_path / "ratings.parquet")
-    assert again.over_rows == result.over_rows
+    loaded = rm.load(tmp_path / "ratings.parquet")
+    assert loaded.over_rows == result.over_rows
     assert set(result.over_rows) == {"rmse", "mae"}
     users = result.mean("users")
     message = (
         f"over the rows of all users: rmse, mae (mean over users: rmse {users['rmse']:.4f} mae"
     )
     assert message in str(result)
-    assert message in str(again)
-    assert again.mean() == result.mean()
-    assert again.interval("rmse") == result.interval("rmse")
+    assert message in str(loaded)
+    assert loaded.mean() == result.mean()
+    assert loaded.interval("rmse") == result.interval("rmse")
 
 
 def test_values_do_not_depend_on_blocks(monkeypatch):
@@ -291,9 +304,9 @@ def test_values_do_not_depend_on_blocks(monkeypatch):
             "score": rng.integers(1, 6, n) / 1.1,
         }
     )
-    whole = table(evaluate_ratings(frame))
+    expected = table(evaluate_ratings(frame))
     monkeypatch.setattr("recometer.measuring.ranked.BLOCK_USERS", 3)
-    assert table(evaluate_ratings(frame)).tobytes() == whole.tobytes()
+    assert table(evaluate_ratings(frame)).tobytes() == expected.tobytes()
 
 
 def test_rating_metrics_need_ratings():
@@ -304,7 +317,7 @@ def test_rating_metrics_need_ratings():
 # Means of errors over rows
 
 
-def test_mean_of_errors_is_over_rows():
+def test_errors_are_averaged_over_rows():
     """The mean is over rows: three of one user with an error of 1, one of another with 3."""
     frame = pl.DataFrame(
         {
@@ -340,8 +353,8 @@ def test_errors_of_groups_average_over_their_rows():
     result = evaluate_ratings(frame, "rmse fcp")
     groups = result.by(["x", "y"])
     for row in groups.rows:
-        alone = evaluate_ratings(frame.filter(user="a" if row.group == "x" else "b"), "rmse fcp")
-        assert row.mean == pytest.approx(alone.mean()[row.metric])
+        separate = evaluate_ratings(frame.filter(user="a" if row.group == "x" else "b"), "rmse fcp")
+        assert row.mean == pytest.approx(separate.mean()[row.metric])
 
 
 def test_models_are_compared_over_rows(tmp_path):
@@ -377,8 +390,8 @@ def test_classification_of_rows(frame):
             for _, true, predicted in arrays(frame)
         ]
         np.testing.assert_allclose(result[name], expected, rtol=1e-12, atol=1e-15)
-        every = frame["score"].to_list(), frame["rating"].to_list()
-        pooled = rating_by_definition(metric, *every, 1.0)
+        all_rows = frame["score"].to_list(), frame["rating"].to_list()
+        pooled = rating_by_definition(metric, *all_rows, 1.0)
         assert result.mean()[name] == pytest.approx(pooled, rel=1e-12, abs=1e-15, nan_ok=True)
 
 
