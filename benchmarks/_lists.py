@@ -43,14 +43,14 @@ class Data:
     def generate(cls, n_users: int) -> Data:
         """Return random lists and test items. About a third of the test items are in the lists."""
         rng = np.random.default_rng(0)
-        some = np.stack([rng.choice(N_ITEMS, LENGTH, replace=False) for _ in range(1000)])
-        lists = some[rng.integers(0, len(some), n_users)]
+        samples = np.stack([rng.choice(N_ITEMS, LENGTH, replace=False) for _ in range(1000)])
+        lists = samples[rng.integers(0, len(samples), n_users)]
         lists += rng.integers(0, N_ITEMS, (n_users, 1))
         lists %= N_ITEMS
         users = np.repeat(np.arange(n_users), N_JUDGED)
-        found = lists[users, rng.integers(0, LENGTH, len(users))]
+        listed = lists[users, rng.integers(0, LENGTH, len(users))]
         items = np.where(
-            rng.random(len(users)) < 1 / 3, found, rng.integers(0, N_ITEMS, len(users))
+            rng.random(len(users)) < 1 / 3, listed, rng.integers(0, N_ITEMS, len(users))
         )
         keys = np.unique(users * N_ITEMS + items)
         return cls(lists, keys // N_ITEMS, keys % N_ITEMS)
@@ -62,8 +62,8 @@ class Data:
 
     def first(self, n_users: int) -> Data:
         """Return the data of the first users only."""
-        some = self.test_users < n_users
-        return Data(self.lists[:n_users], self.test_users[some], self.test_items[some])
+        rows = self.test_users < n_users
+        return Data(self.lists[:n_users], self.test_users[rows], self.test_items[rows])
 
     def frames(self, *, strings: bool = False, shuffled: bool = False) -> tuple[Any, Any]:
         """Return lists (user_id, item_id, rank) and test (user_id, item_id)."""
@@ -99,7 +99,7 @@ def ours(lists: object, test: object, threads: int) -> Contestant:
         return rm.evaluate(rm.Lists(lists), test, metrics=metrics, threads=threads)
 
     return Contestant(
-        call, lambda found: {name.split("@")[0]: mean for name, mean in found.mean().items()}
+        call, lambda result: {name.split("@")[0]: mean for name, mean in result.mean().items()}
     )
 
 
@@ -111,10 +111,10 @@ def in_pandas(frame: pl.DataFrame) -> Any:
 
 def in_dicts(lists: pl.DataFrame) -> dict[Any, list[Any]]:
     columns = lists["user_id"].to_list(), lists["item_id"].to_list()
-    found: dict[Any, list[Any]] = {}
+    lists_by_user: dict[Any, list[Any]] = {}
     for user, item in zip(*columns, strict=True):
-        found.setdefault(user, []).append(item)
-    return found
+        lists_by_user.setdefault(user, []).append(item)
+    return lists_by_user
 
 
 def rectools(lists: pl.DataFrame, test: pl.DataFrame) -> Contestant:
@@ -150,11 +150,11 @@ def pytrec_eval_on_dicts(run: dict[str, Any], qrels: dict[str, Any]) -> Contesta
     measures = {f"{m}.{K}" for m in ("ndcg_cut", "recall", "P", "map_cut", "success")}
     measures |= {"recip_rank", "Rprec"}
 
-    def means(found: dict[str, dict[str, float]]) -> dict[str, float]:
-        users = found.values()
+    def means(values_by_user: dict[str, dict[str, float]]) -> dict[str, float]:
+        users = values_by_user.values()
         return {
-            name: sum(values[own] for values in users) / len(users)
-            for name, own in TREC_NAMES.items()
+            name: sum(values[trec_name] for values in users) / len(users)
+            for name, trec_name in TREC_NAMES.items()
         }
 
     return Contestant(lambda: library.RelevanceEvaluator(qrels, measures).evaluate(run), means)
@@ -190,8 +190,8 @@ def ranx(lists: pl.DataFrame, test: pl.DataFrame) -> Contestant:
         qrels = in_pandas(test.select(texts, score=pl.lit(1, pl.Int64)))
         return evaluate(Qrels.from_df(qrels, **columns), Run.from_df(run, **columns), metrics)
 
-    def means(found: dict[str, float]) -> dict[str, float]:
-        return {name: found[own] for name, own in zip(METRICS, metrics, strict=True)}
+    def means(values: dict[str, float]) -> dict[str, float]:
+        return {name: values[ranx_name] for name, ranx_name in zip(METRICS, metrics, strict=True)}
 
     return Contestant(call, means)
 
@@ -221,12 +221,12 @@ def torchmetrics(lists: pl.DataFrame, test: pl.DataFrame) -> Contestant:
             pairs["user_id"].rank("dense").cast(pl.Int64),
         )
         scores, target, index = (torch.from_numpy(column.to_numpy().copy()) for column in columns)
-        found = {}
+        means = {}
         for name, metric in metrics.items():
             metric.reset()
             metric.update(scores, target, indexes=index)
-            found[name] = float(metric.compute())
-        return found
+            means[name] = float(metric.compute())
+        return means
 
     return Contestant(call, dict)
 

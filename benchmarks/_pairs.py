@@ -48,7 +48,7 @@ def measured(pair: Pair, repeats: int) -> dict[str, Any]:
     for call in (pair.theirs, pair.ours):
         call()
     for _ in range(repeats):
-        for side, taken in times.items():
+        for side, times_of_side in times.items():
             call = getattr(pair, side)
             # Calls shorter than a clock tick are repeated.
             calls, spent = 0, 0.0
@@ -56,7 +56,7 @@ def measured(pair: Pair, repeats: int) -> dict[str, Any]:
                 begin = time.process_time()
                 call()
                 spent, calls = spent + time.process_time() - begin, calls + 1
-            taken.append(spent / calls)
+            times_of_side.append(spent / calls)
     ratios = [theirs / ours for theirs, ours in zip(*times.values(), strict=True)]
     return {**times, "ratio": statistics.median(ratios)}
 
@@ -69,22 +69,31 @@ def main(libraries: Mapping[str, Library], results: Path, description: str | Non
     parser.add_argument("--quick", action="store_true", help="use a hundredth of the users")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    kept = json.loads(results.read_text()) if results.exists() else {"libraries": {}}
+    record = json.loads(results.read_text()) if results.exists() else {"libraries": {}}
     headers = ["call", "users", "theirs", "ours", "times as fast"]
     for library in options.library or libraries:
         make, n_users, package = libraries[library]
         n_users = math.ceil(n_users / 100) if options.quick else n_users
         version = importlib.metadata.version(package)
-        found, lines = {}, []
+        measurements, lines = {}, []
         for pair in make(n_users):
-            found[pair.name] = one = measured(pair, options.repeats)
-            medians = [seconds(statistics.median(one[side])) for side in ("theirs", "ours")]
-            what = f"{library} {version}: {pair.name}"
-            lines.append([what, f"{n_users:,}", *medians, number(one["ratio"])])
+            measurements[pair.name] = measurement = measured(pair, options.repeats)
+            medians = [seconds(statistics.median(measurement[side])) for side in ("theirs", "ours")]
+            label = f"{library} {version}: {pair.name}"
+            lines.append([label, f"{n_users:,}", *medians, number(measurement["ratio"])])
         print(markdown(headers, lines), flush=True)
         machine = describe()
-        there = {name: one for name, one in machine.pop("versions").items() if one != "missing"}
-        facts = {"version": version, "versions": there, "n_users": n_users, "calls": found}
-        kept["libraries"][library] = facts
+        installed = {
+            name: measurement
+            for name, measurement in machine.pop("versions").items()
+            if measurement != "missing"
+        }
+        facts = {
+            "version": version,
+            "versions": installed,
+            "n_users": n_users,
+            "calls": measurements,
+        }
+        record["libraries"][library] = facts
         if not options.quick:
-            results.write_text(json.dumps({**kept, "machine": machine}, indent=1) + "\n")
+            results.write_text(json.dumps({**record, "machine": machine}, indent=1) + "\n")

@@ -33,18 +33,18 @@ def printing(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]
 
         result = evaluate()
         # A result caches its intervals, but a copy does not have them.
-        found = side_by_side(
+        timed = side_by_side(
             {"evaluate": evaluate, "print": lambda one=result: str(dataclasses.replace(one))},  # type: ignore[misc]
             5,
             wait=options.wait,
         )
-        times[f"{n_items} items"] = {name: one.seconds for name, one in found.items()}
+        times[f"{n_items} items"] = {name: one.seconds for name, one in timed.items()}
         table.append(
             Measure(
                 f"print(result), {n_users:,} users x {n_items:,} items: share of the evaluation",
-                seconds(found["print"].median),
-                seconds(found["evaluate"].median),
-                found["print"].median / found["evaluate"].median,
+                seconds(timed["print"].median),
+                seconds(timed["evaluate"].median),
+                timed["print"].median / timed["evaluate"].median,
                 MOST,
                 True,
             )

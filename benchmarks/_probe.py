@@ -51,10 +51,10 @@ def probe(
         text=True,
         env={**os.environ, **(env or {})},
     ) as child:
-        found = {"memory": _watch, "interrupt": _interrupt}.get(task, _wait)(child)
+        measurements = {"memory": _watch, "interrupt": _interrupt}.get(task, _wait)(child)
     if child.returncode:
         raise SystemExit(f"{task} of {case.name!r} failed: see above.")
-    return found
+    return measurements
 
 
 def import_seconds(repeats: int) -> list[list[float]]:
@@ -83,8 +83,8 @@ def import_seconds(repeats: int) -> list[list[float]]:
 def _read(child: subprocess.Popen[str]) -> dict[str, Any]:
     assert child.stdout is not None
     line = child.stdout.readline()
-    found: dict[str, Any] = json.loads(line) if line else {}
-    return found
+    message: dict[str, Any] = json.loads(line) if line else {}
+    return message
 
 
 def _answer(child: subprocess.Popen[str]) -> None:
@@ -99,13 +99,13 @@ def _wait(child: subprocess.Popen[str]) -> dict[str, Any]:
 
 def _watch(child: subprocess.Popen[str]) -> dict[str, Any]:
     """Sample the memory that belongs to the child, without memory-mapped files."""
-    found = _read(child)
-    if not found:
-        return found
+    measurements = _read(child)
+    if not measurements:
+        return measurements
     before, ended, peak = _anonymous(child.pid), threading.Event(), 0
 
     def read() -> None:
-        found.update(_read(child))
+        measurements.update(_read(child))
         ended.set()
 
     reader = threading.Thread(target=read)
@@ -114,11 +114,11 @@ def _watch(child: subprocess.Popen[str]) -> dict[str, Any]:
     while not ended.wait(SAMPLE):
         peak = max(peak, _anonymous(child.pid))
     reader.join()
-    if "outputs" in found:
-        found["peak"] = peak - before - found["outputs"]
+    if "outputs" in measurements:
+        measurements["peak"] = peak - before - measurements["outputs"]
         _answer(child)
-        found.update(_read(child))
-    return found
+        measurements.update(_read(child))
+    return measurements
 
 
 def _anonymous(process: int) -> int:

@@ -58,9 +58,12 @@ def side_by_side(
         order = shuffle.sample(sorted(contestants), len(contestants))
         rounds.append({name: _time(contestants[name]) for name in order})
         quiet += _disturbance(rounds[-1]) <= QUIET
-    kept = sorted(rounds, key=_disturbance)[:repeats]
+    quietest = sorted(rounds, key=_disturbance)[:repeats]
     return {
-        name: Timed([one[name][0] for one in kept], [one[name][1] for one in kept])
+        name: Timed(
+            [times_of_round[name][0] for times_of_round in quietest],
+            [times_of_round[name][1] for times_of_round in quietest],
+        )
         for name in contestants
     }
 

@@ -37,9 +37,9 @@ def implicit(n_users: int) -> list[Pair]:
     users = np.arange(n_users)[:, np.newaxis]
     train, test = (
         sp.csr_matrix(
-            (np.ones(some.size), ((users + 0 * some).ravel(), some.ravel())), (n_users, n_items)
+            (np.ones(part.size), ((users + 0 * part).ravel(), part.ravel())), (n_users, n_items)
         )
-        for some in (items[:, :50], items[:, 50:])
+        for part in (items[:, :50], items[:, 50:])
     )
 
     def call(library: Any) -> Any:
@@ -85,8 +85,8 @@ def ranx(n_users: int) -> list[Pair]:
         return which.evaluate(which.Qrels(qrels), which.Run(run), metrics)
 
     def of_frames(which: Any) -> Any:
-        made = which.Qrels.from_df(frames[0]), which.Run.from_df(frames[1])
-        return which.evaluate(*made, metrics)
+        inputs = which.Qrels.from_df(frames[0]), which.Run.from_df(frames[1])
+        return which.evaluate(*inputs, metrics)
 
     ready = {which: (which.Qrels(qrels), which.Run(run)) for which in (library, compat)}
     return [
@@ -111,7 +111,7 @@ def sklearn(n_users: int) -> list[Pair]:
     gains = (rng.random(scores.shape) < 0.02) * rng.integers(1, 5, scores.shape)
     labels = (gains > 0).astype(int)
     average = "label_ranking_average_precision_score"
-    one = gains[:1, :100] + 1, scores[:1, :100]
+    single_row = gains[:1, :100] + 1, scores[:1, :100]
     return [
         Pair(
             "ndcg_score(k=10)",
@@ -125,8 +125,8 @@ def sklearn(n_users: int) -> list[Pair]:
         ),
         Pair(
             "ndcg_score, one row of 100",
-            lambda: library.ndcg_score(*one),
-            lambda: compat.ndcg_score(*one),
+            lambda: library.ndcg_score(*single_row),
+            lambda: compat.ndcg_score(*single_row),
         ),
     ]
 
@@ -197,14 +197,16 @@ def torchmetrics(n_users: int) -> list[Pair]:
         metric.update(preds, target, indexes=indexes)
         return metric.compute()
 
-    one = preds[:100], target[:100]
+    single_query = preds[:100], target[:100]
     names = ["RetrievalNormalizedDCG", "RetrievalMRR", "RetrievalPrecision"]
     pairs = [
         Pair(name, lambda name=name: call(library, name), lambda name=name: call(compat, name))  # type: ignore[misc]
         for name in names
     ]
     name = "retrieval_normalized_dcg"
-    one_query = [lambda which=which: getattr(which, name)(*one) for which in (functional, compat)]
+    one_query = [
+        lambda which=which: getattr(which, name)(*single_query) for which in (functional, compat)
+    ]
     return [*pairs, Pair(f"{name}, one query", one_query[0], one_query[1])]
 
 
@@ -222,8 +224,8 @@ def pyg(n_users: int) -> list[Pair]:
     names = ["Precision", "Recall", "F1", "MAP", "NDCG", "MRR", "HitRatio"]
     batches = []
     for first in range(0, n_users, 4096):
-        some = (edges[0] >= first) & (edges[0] < first + 4096)
-        batch = edges[:, some].clone()
+        in_batch = (edges[0] >= first) & (edges[0] < first + 4096)
+        batch = edges[:, in_batch].clone()
         batch[0] -= first
         batches.append((lists[first : first + 4096], batch))
 

@@ -83,16 +83,18 @@ class Run:
 
     def keep(self, name: str, times: Times) -> Times:
         """Keep times for the results."""
-        kept = self.times.setdefault(name, {})
-        kept.update({what: dataclasses.asdict(timed) for what, timed in times.items()})
+        times_of_case = self.times.setdefault(name, {})
+        times_of_case.update(
+            {contestant: dataclasses.asdict(timed) for contestant, timed in times.items()}
+        )
         return times
 
     def ratio(
-        self, what: str, other: Timed, ours: Timed, target: float | None = None, **more: Any
+        self, label: str, theirs: Timed, ours: Timed, target: float | None = None, **more: Any
     ) -> None:
         """Add a row with the ratio of the other call's time."""
-        ratio = other.median / ours.median
-        self.add(what, seconds(ours.median), seconds(other.median), ratio, target, **more)
+        ratio = theirs.median / ours.median
+        self.add(label, seconds(ours.median), seconds(theirs.median), ratio, target, **more)
 
 
 def compare(run: Run, name: str, data: Data, targets: dict[str, float]) -> None:
@@ -110,18 +112,22 @@ def compare(run: Run, name: str, data: Data, targets: dict[str, float]) -> None:
             contestants["implicit, 4 metrics"] = _rivals.implicit_metrics(data, threads)
     times = run.time(name, contestants, 3 if data.operations > VERY_LONG else None)
     shares(run, name, data.operations, times, targets)
-    whole = times["evaluate"].median, times["rank"].median
+    medians = times["evaluate"].median, times["rank"].median
     run.add(
         f"{name}: evaluate / ranks alone",
-        *(seconds(one) for one in whole),
-        whole[0] / whole[1],
+        *(seconds(median) for median in medians),
+        medians[0] / medians[1],
         targets.get("whole"),
         at_most=True,
     )
-    for other in [
-        what for what in contestants if what not in ("evaluate", "rank", "large product")
+    for contestant in [
+        contestant_name
+        for contestant_name in contestants
+        if contestant_name not in ("evaluate", "rank", "large product")
     ]:
-        run.ratio(f"{name}: {other}", times[other], times["evaluate"], targets.get(other))
+        run.ratio(
+            f"{name}: {contestant}", times[contestant], times["evaluate"], targets.get(contestant)
+        )
     if run.others:
         compare_recometrics(run, name, data, times["evaluate"], targets.get("recometrics"))
 
@@ -129,28 +135,28 @@ def compare(run: Run, name: str, data: Data, targets: dict[str, float]) -> None:
 def shares(run: Run, name: str, operations: int, times: Times, targets: dict[str, float]) -> None:
     """Add the rates as shares of the rate of the large product."""
     large = LARGE_OPERATIONS / times["large product"].median
-    for what, title in (("rank", "ranks alone"), ("evaluate", "evaluate")):
-        ours = operations / times[what].median
+    for contestant, title in (("rank", "ranks alone"), ("evaluate", "evaluate")):
+        ours = operations / times[contestant].median
         run.add(
             f"{name}: {title}, share of the large product",
             f"{number(ours / 1e9)} GFLOP/s",
             f"{number(large / 1e9)} GFLOP/s",
             ours / large,
-            targets.get(what),
+            targets.get(contestant),
         )
 
 
 def compare_recometrics(run: Run, name: str, data: Data, ours: Timed, target: float | None) -> None:
     """Time recometrics: for all users if there is a target, otherwise for the first users."""
-    some = len(data.users) if target else min(len(data.users), RECOMETRICS_USERS)
+    n_timed = len(data.users) if target else min(len(data.users), RECOMETRICS_USERS)
     _rivals.recometrics_metrics(data.first_users(16), run.threads)()
-    call = _rivals.recometrics_metrics(data.first_users(some), run.threads)
+    call = _rivals.recometrics_metrics(data.first_users(n_timed), run.threads)
     repeats = 1 if data.operations > LONG_FOR_RECOMETRICS else None
     timed = run.time(name, {"recometrics": call}, repeats, warm_up=False)["recometrics"]
-    scaled = Timed([second * len(data.users) / some for second in timed.seconds], timed.others)
+    scaled = Timed([second * len(data.users) / n_timed for second in timed.seconds], timed.others)
     run.keep(name, {"recometrics": scaled})
-    said = "" if some == len(data.users) else f" ({some} users, scaled up)"
-    run.ratio(f"{name}: recometrics{said}", scaled, ours, target)
+    remark = "" if n_timed == len(data.users) else f" ({n_timed} users, scaled up)"
+    run.ratio(f"{name}: recometrics{remark}", scaled, ours, target)
 
 
 def base(run: Run) -> None:
@@ -189,8 +195,8 @@ def avx2(run: Run) -> None:
     """Measure AVX2 on both sides, in a separate process."""
     case = run.sized(BASE)
     env = {"RECOMETER_INSTRUCTION_SET": "avx2", "OPENBLAS_CORETYPE": "Haswell"}
-    found = probe("share", case, run.threads, run.repeats, env)
-    times = {what: Timed(**timed) for what, timed in found.items()}
+    measurements = probe("share", case, run.threads, run.repeats, env)
+    times = {contestant: Timed(**timed) for contestant, timed in measurements.items()}
     operations = 2 * case.n_users * case.n_items * case.n_factors
     shares(run, "AVX2", operations, run.keep("AVX2", times), {"rank": 0.55})
 
@@ -222,13 +228,13 @@ def stop_early(run: Run, name: str, data: Data, targets: Mapping[str, float]) ->
         contestants["NumPy's product of the factors"] = _rivals.product(data)
         contestants["faiss, top 10 lists"] = _rivals.faiss_lists(data, run.threads)
     times = run.time(name, contestants)
-    for other in list(contestants)[2:]:
-        what = f"{other} / cut-offs only, {name}"
-        run.ratio(what, times[other], times["cut-offs"], targets.get(other))
+    for contestant in list(contestants)[2:]:
+        label = f"{contestant} / cut-offs only, {name}"
+        run.ratio(label, times[contestant], times["cut-offs"], targets.get(contestant))
     if run.others:
         faiss = "faiss, top 10 lists"
-        what = f"{faiss} / lists of 10, {name}"
-        run.ratio(what, times[faiss], times["lists"], targets.get(faiss))
+        label = f"{faiss} / lists of 10, {name}"
+        run.ratio(label, times[faiss], times["lists"], targets.get(faiss))
 
 
 def threads(run: Run) -> None:
@@ -246,7 +252,7 @@ def growth(run: Run) -> None:
         large = _rivals.evaluate(_cases.make(run.sized(case)), run.threads)
         times = run.time(f"10 x {more}", {"ten times": large, "base": small}, 3)
         ratio = times["ten times"].median / times["base"].median
-        ours, base = (seconds(times[what].median) for what in ("ten times", "base"))
+        ours, base = (seconds(times[contestant].median) for contestant in ("ten times", "base"))
         run.add(f"10 x {more} / base", ours, base, ratio, 10.5, at_most=True)
 
 
@@ -255,8 +261,8 @@ def memory(run: Run) -> None:
     small = BASE.but("5,000 items", n_items=5_000)
     for case in (small, BASE.but("50,000 items"), MILLION, MAPPED):
         peak = probe("memory", run.sized(case), run.threads)["peak"] / MIB
-        what = f"memory above inputs and outputs, {case.name}"
-        run.add(what, f"{number(peak)} MiB", "", peak, 32 + 16 * run.threads, at_most=True)
+        label = f"memory above inputs and outputs, {case.name}"
+        run.add(label, f"{number(peak)} MiB", "", peak, 32 + 16 * run.threads, at_most=True)
 
 
 def imports(run: Run) -> None:
@@ -265,24 +271,24 @@ def imports(run: Run) -> None:
     run.times["import"] = {"recometer": ours, "when first used": later, "numpy": numpys}
     median, used = statistics.median(ours), statistics.median(later)
     numpys_median = seconds(statistics.median(numpys))
-    what = "import recometer, beyond NumPy's own (s)"
-    run.add(what, seconds(median), numpys_median, median, 0.06, at_most=True)
-    what = "imports when evaluate and Factors are first used (s)"
-    run.add(what, seconds(used), numpys_median, used)
+    label = "import recometer, beyond NumPy's own (s)"
+    run.add(label, seconds(median), numpys_median, median, 0.06, at_most=True)
+    label = "imports when evaluate and Factors are first used (s)"
+    run.add(label, seconds(used), numpys_median, used)
 
 
 def interrupt(run: Run) -> None:
     """Measure the return from Ctrl-C at several moments; keep the slowest one."""
     for case in (MORE_USERS, MILLION, MAPPED, MORE_USERS.but("256 factors", n_factors=256)):
-        found = probe("interrupt", run.sized(case), run.threads)
-        run.times[f"Ctrl-C, {case.name}"] = found
-        latencies = found["seconds"]
+        measurements = probe("interrupt", run.sized(case), run.threads)
+        run.times[f"Ctrl-C, {case.name}"] = measurements
+        latencies = measurements["seconds"]
         if not latencies:  # it ended before Ctrl-C
             continue
         label = f"Ctrl-C to prompt, the slowest of {len(latencies)}, {case.name} (s)"
         run.add(label, seconds(max(latencies)), "", max(latencies), 0.5, at_most=True)
-        if found["threads"]:
-            raise SystemExit(f"{found['threads']} threads were left running after Ctrl-C.")
+        if measurements["threads"]:
+            raise SystemExit(f"{measurements['threads']} threads were left running after Ctrl-C.")
 
 
 CASES: dict[str, Callable[[Run], None]] = {

@@ -53,7 +53,7 @@ def drawn(draw: Draw, n: int, share: float, repeats: int) -> Iterator[Float64]:
 
 def both_methods(draw: Draw, n: int, share: float, repeats: int) -> Float64:
     """Return how often the inverted test and Gaffke's bound cover the mean, and exclude 0."""
-    truth, found = share * MEANS[draw], []
+    truth, outcomes = share * MEANS[draw], []
     for sample in drawn(draw, n, share, repeats):
         differences = group(sample)
         test = stats.randomisation(differences)
@@ -61,8 +61,8 @@ def both_methods(draw: Draw, n: int, share: float, repeats: int) -> Float64:
             difference_interval(differences, test, (0, 1), kind, 0.95)
             for kind in ("randomisation", "gaffke")
         ]
-        found.append([*(truth in end for end in ends), *(0.0 not in end for end in ends)])
-    shares: Float64 = np.mean(found, axis=0)
+        outcomes.append([*(truth in end for end in ends), *(0.0 not in end for end in ends)])
+    shares: Float64 = np.mean(outcomes, axis=0)
     return shares
 
 
@@ -96,7 +96,7 @@ SIZES: dict[str, Draw] = {
 def cluster_means(how: str, n: int, repeats: int) -> list[str]:
     """Return a row: the coverage of intervals for means over clusters of unequal size."""
     generator = np.random.default_rng([zlib.crc32(how.encode()), n])
-    truth, found = 0.2, []
+    truth, outcomes = 0.2, []
     for _ in range(repeats):
         sizes = SIZES[how](generator, n)
         # Users in a cluster are similar: 0 in most clusters, up to 1 in some.
@@ -108,9 +108,9 @@ def cluster_means(how: str, n: int, repeats: int) -> list[str]:
             for kind in ("auto", "bca", "t")
         ]
         widths = ends[0].width / ends[2].width if ends[2].width else np.nan
-        found.append([*(truth in one for one in ends), widths])
-    covered, width = np.mean(found, axis=0)[:3], float(np.nanmedian(np.array(found)[:, 3]))
-    return [how, f"{n}", *(f"{one:.2f}" for one in covered), f"{width:.2f}"]
+        outcomes.append([*(truth in value for value in ends), widths])
+    covered, width = np.mean(outcomes, axis=0)[:3], float(np.nanmedian(np.array(outcomes)[:, 3]))
+    return [how, f"{n}", *(f"{value:.2f}" for value in covered), f"{width:.2f}"]
 
 
 def unseen(repeats: int, sizes: Sequence[int] = (50, 200, 1_000)) -> list[list[str]]:
@@ -130,7 +130,9 @@ def unseen(repeats: int, sizes: Sequence[int] = (50, 200, 1_000)) -> list[list[s
             covered.append(
                 [truth in inverted, truth in difference_interval(sample, test, (0, 1), "t", 0.95)]
             )
-        lines.append([f"{n:,}", f"{0.99**n:.2g}", *(f"{one:.2f}" for one in np.mean(covered, 0))])
+        lines.append(
+            [f"{n:,}", f"{0.99**n:.2g}", *(f"{share:.2f}" for share in np.mean(covered, 0))]
+        )
     return lines
 
 

@@ -1,7 +1,7 @@
-"""The speed of reading lists that a model wrote as text.
+"""The speed of reading lists that a language model wrote as text.
 
-A million answers of ten titles, of which one in ten is not in the catalogue of 100,000 titles, as
-numbered lists, as a title per line, and as JSON. Prints a table.
+Reads a million answers of ten titles: as numbered lists, with a title per line, and as JSON. One
+title in ten is not in the catalogue, which has 100,000 titles. Prints a table.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def written(form: str, titles: list[str]) -> str:
     if form == "json":
         return json.dumps(titles)
     if form == "numbered":
-        titles = [f"{place}. **{one}**" for place, one in enumerate(titles, 1)]
+        titles = [f"{place}. **{text}**" for place, text in enumerate(titles, 1)]
     return "\n".join(titles)
 
 
@@ -47,15 +47,17 @@ def main() -> None:
         answers = []
         for first in range(0, n, 100_000):
             drawn = rng.integers(0, len(texts), (min(100_000, n - first), LENGTH))
-            answers += [written(form, [texts[one] for one in row]) for row in drawn.tolist()]
+            answers += [
+                written(form, [texts[position] for position in row]) for row in drawn.tolist()
+            ]
         frame = pl.DataFrame({"user": np.arange(n), "answer": answers})
         del answers
         start = time.perf_counter()
         lists = rm.Lists.from_text(frame, catalogue)
-        taken = time.perf_counter() - start
+        duration = time.perf_counter() - start
         assert lists.invalid is not None
-        what = f"{n:,} answers, {form}: {len(lists.invalid):,} invalid places (s)"
-        table.append(Measure(what, seconds(taken), "", taken, SECONDS, True))
+        label = f"{n:,} answers, {form}: {len(lists.invalid):,} invalid places (s)"
+        table.append(Measure(label, seconds(duration), "", duration, SECONDS, True))
     print(markdown(HEADERS, [measure.cells() for measure in table]))
 
 

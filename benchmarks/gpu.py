@@ -141,7 +141,7 @@ def measure(size: Size, device: Device) -> dict[str, Any]:
     for _ in range(size.rounds):
         for name, work in works.items():
             times[name].append(device.seconds(work))
-    median = {name: statistics.median(each) for name, each in times.items()}
+    median = {name: statistics.median(seconds) for name, seconds in times.items()}
     plain = 2 * size.side**3 / median["plain"]
     ours = 2 * size.users * size.items * size.factors / median["ranks"]
     return {
@@ -167,10 +167,10 @@ def main() -> None:
             "benchmarks/gpu.py needs a CUDA device, and torch finds none here. "
             "Hint: --quick tries the script on the processor."
         )
-    found = measure(QUICK if quick else Size(), device)
-    print(json.dumps(found, indent=2))
+    measurements = measure(QUICK if quick else Size(), device)
+    print(json.dumps(measurements, indent=2))
     if not quick:
-        RESULTS.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        RESULTS.write_text(json.dumps(measurements, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -52,9 +52,9 @@ def speed(n: int) -> None:
     start = time.perf_counter()
     log = rm.Impressions(frame, **COLUMNS)
     log.evaluate({"one": "one", "other": "other"}).compare(baseline="logged")
-    taken = time.perf_counter() - start
+    duration = time.perf_counter() - start
     table = [
-        Measure(f"{n:,} impressions (s)", seconds(taken), "", taken, SECONDS, True),
+        Measure(f"{n:,} impressions (s)", seconds(duration), "", duration, SECONDS, True),
         Measure(f"{n:,} impressions (GiB)", f"{peak():.2f} GiB", "", peak(), GIB, True),
     ]
     print(markdown(HEADERS, [measure.cells() for measure in table]))
@@ -74,7 +74,7 @@ def coverage(repeats: int) -> None:
         logging /= logging.sum()
         target, predicted = logging[::-1], 0.8 / (1 + np.exp(-APPEAL))
         truth = sum(target[k] * clicks(tastes, k).mean() for k in range(N_ITEMS))
-        found = np.empty((repeats, len(ESTIMATORS), 3))
+        estimates = np.empty((repeats, len(ESTIMATORS), 3))
         effective = []
         for seed in range(repeats):
             rng = np.random.default_rng(seed)
@@ -94,9 +94,9 @@ def coverage(repeats: int) -> None:
             effective.append(values.weights["new"].effective_users)
             for at, name in enumerate(ESTIMATORS):
                 estimate = values["new", name]
-                found[seed, at] = estimate.value, *estimate.interval
+                estimates[seed, at] = estimate.value, *estimate.interval
         row = [f"{n_users:,} ({np.median(effective):,.0f})", f"{(target / logging).max():.1f}"]
-        for value, low, high in found.transpose(1, 2, 0):
+        for value, low, high in estimates.transpose(1, 2, 0):
             inside = np.mean((low <= truth) & (truth <= high))
             row.append(f"{value.mean() / truth - 1:+.1%}, {value.std() / truth:.1%}, {inside:.3f}")
         rows.append(row)

@@ -31,13 +31,13 @@ def main() -> None:
         return
     if not PYTHON.exists():
         sys.exit(f"There is no {PYTHON}. Hint: .ci/check_aarch64 installs it on Debian.")
-    found = counted()
-    names = sorted({name for name, *_ in found})
+    counts = counted()
+    names = sorted({name for name, *_ in counts})
     print("| scores | factors | relevant items |", *(f"{name} |" for name in names))
     print("|---|---|---|" + "---|" * len(names))
     for dtype in DTYPES:
         for factors, relevant in CASES:
-            numbers = [f"{found[name, dtype, factors, relevant]:.1f} |" for name in names]
+            numbers = [f"{counts[name, dtype, factors, relevant]:.1f} |" for name in names]
             print(f"| {dtype} | {factors} | {relevant} |", *numbers)
 
 
@@ -47,7 +47,7 @@ def counted() -> dict[tuple[str, str, int, int], float]:
         plugin = Path(folder) / "count.so"
         source = str(HERE / "_instructions.c")
         subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", str(plugin), source], check=True)
-        done = subprocess.run(
+        process = subprocess.run(
             [PYTHON, __file__, "--inside"],
             env=os.environ | {"QEMU_PLUGIN": str(plugin)},
             stdout=subprocess.PIPE,
@@ -55,17 +55,17 @@ def counted() -> dict[tuple[str, str, int, int], float]:
             text=True,
             check=True,
         )
-    found: dict[tuple[str, str, int, int], float] = {}
+    per_pair: dict[tuple[str, str, int, int], float] = {}
     counts: list[int] = []
-    for line in done.stdout.splitlines():
+    for line in process.stdout.splitlines():
         word, *rest = line.split()
         if word == "count":
             counts.append(int(rest[0]))
         elif word == "case":
             name, dtype, factors, relevant = rest
             key = name, dtype, int(factors), int(relevant)
-            found[key] = (counts[-1] - counts[-2]) / (USERS * ITEMS)
-    return found
+            per_pair[key] = (counts[-1] - counts[-2]) / (USERS * ITEMS)
+    return per_pair
 
 
 def run_cases() -> None:
@@ -99,7 +99,10 @@ def rank(name: str, dtype: str, n_factors: int, n_relevant: int) -> None:
     scores = np.empty(len(judged), dtype)
     score: dict[str, Any] = {"indptr": indptr, "listed": judged, "scores": scores}
     _kernel.score_items(instruction_set=name, **factors, **score)
-    counts = {what: np.zeros(len(judged), np.int64) for what in ("above", "tied", "before")}
+    counts = {
+        name_of_count: np.zeros(len(judged), np.int64)
+        for name_of_count in ("above", "tied", "before")
+    }
     arguments: dict[str, Any] = {
         **factors,
         **dict.fromkeys(("by_place", "places", "item_bound", "user_bound", "limit")),

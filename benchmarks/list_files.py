@@ -63,10 +63,10 @@ def measure_file(files: list[str], threads: int) -> None:
     begin = time.perf_counter()
     metrics = [name if name == "rprecision" else f"{name}@{K}" for name in METRICS]
     rm.evaluate(rm.Lists(lists), test, metrics=metrics, threads=threads)
-    took = time.perf_counter() - begin
+    duration = time.perf_counter() - begin
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
-    print(json.dumps({"seconds": took, "bytes": int(peak.split()[1]) * 1024}))
+    print(json.dumps({"seconds": duration, "bytes": int(peak.split()[1]) * 1024}))
 
 
 def main() -> None:
@@ -79,11 +79,11 @@ def main() -> None:
     if options.measure:
         measure_file(options.measure, options.threads)
         return
-    found: dict[str, list[dict[str, Any]]] = {order: [] for order in MILLION_ROWS_A_SECOND}
+    runs_by_order: dict[str, list[dict[str, Any]]] = {order: [] for order in MILLION_ROWS_A_SECOND}
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), options.users)
         for _ in range(options.repeats):
-            for order, runs in found.items():
+            for order, runs in runs_by_order.items():
                 files = [str(Path(folder) / f"{name}.parquet") for name in (order, "test")]
                 command = [sys.executable, __file__, "--threads", str(options.threads)]
                 output = subprocess.run(
@@ -92,13 +92,13 @@ def main() -> None:
                 runs.append(json.loads(output))
     n = options.users * LENGTH
     measures = []
-    for order, runs in found.items():
-        took = statistics.median(run["seconds"] for run in runs)
+    for order, runs in runs_by_order.items():
+        duration = statistics.median(run["seconds"] for run in runs)
         most = max(run["bytes"] for run in runs)
-        name, rate = f"{n / 1e6:g} million rows, {order}", n / took / 1e6
+        name, rate = f"{n / 1e6:g} million rows, {order}", n / duration / 1e6
         target = MILLION_ROWS_A_SECOND[order]
         measures += [
-            Measure(f"{name}: million rows a second", seconds(took), "", rate, target),
+            Measure(f"{name}: million rows a second", seconds(duration), "", rate, target),
             Measure(
                 f"{name}: memory of the process (GB)",
                 f"{number(most / GIB)} GiB",
@@ -113,7 +113,7 @@ def main() -> None:
         "machine": _machine.describe(),
         "options": vars(options),
         "measures": [dataclasses.asdict(measure) for measure in measures],
-        "runs": found,
+        "runs": runs_by_order,
     }
     path = HERE / "results" / "list_files.json"
     path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")

@@ -96,7 +96,7 @@ CASES = (
 
 
 def others_of(case: Case, data: Data, names: list[str]) -> dict[str, Contestant]:
-    """Return calls of the other libraries, by name, with the kinds of data that they accept."""
+    """Return the calls of other libraries by name, each with the kind of data that it accepts."""
     lists, test = data.frames(strings=case.strings or "strings" in case.name)
     if case.dicts:
         dicts = _lists.trec_dicts(lists, test)
@@ -108,11 +108,11 @@ def others_of(case: Case, data: Data, names: list[str]) -> dict[str, Contestant]
 def check(data: Data, names: list[str]) -> None:
     """Check that all libraries agree on the means of metrics with the same definition."""
     frames = data.frames()
-    own = _lists.ours(*frames, 1)
-    expected = own.means(own.call())
+    recometer = _lists.ours(*frames, 1)
+    expected = recometer.means(recometer.call())
     for name in names:
-        other = getattr(_lists, name)(*frames)
-        for metric, mean in other.means(other.call()).items():
+        library = getattr(_lists, name)(*frames)
+        for metric, mean in library.means(library.call()).items():
             if (abs(mean - expected[metric]) <= TOLERANCE) == (metric in DIFFERENT[name]):
                 raise SystemExit(
                     f"{name} has {metric} = {mean}, but recometer has {expected[metric]}."
@@ -130,17 +130,19 @@ def run_case(case: Case, n_users: int, options: argparse.Namespace) -> tuple[Tim
     del data
     gc.collect()
     calls = {"recometer": _lists.ours(*prepared, options.threads).call}
-    times = side_by_side(calls | {name: one.call for name, one in others.items()}, options.repeats)
-    own = times["recometer"].median
+    times = side_by_side(
+        calls | {name: contestant.call for name, contestant in others.items()}, options.repeats
+    )
+    median = times["recometer"].median
     fastest = min(others, key=lambda name: times[name].median, default=None)
-    took = float("nan") if fastest is None else times[fastest].median * factor
+    fastest_time = float("nan") if fastest is None else times[fastest].median * factor
     scaled = f" ({few.n_users:,} users, scaled up)" if factor > 1 else ""
-    rate = number(n_users * LENGTH / own / 1e6)
+    rate = number(n_users * LENGTH / median / 1e6)
     measure = Measure(
         f"{n_users:,} users, {case.name}: {rate} million rows a second",
-        seconds(own),
-        "" if fastest is None else f"{fastest}{scaled}: {seconds(took)}",
-        took / own,
+        seconds(median),
+        "" if fastest is None else f"{fastest}{scaled}: {seconds(fastest_time)}",
+        fastest_time / median,
         case.target,
     )
     print(measure.cells(), flush=True)
@@ -162,28 +164,28 @@ def main() -> None:
     measures = []
     for n_users in options.users:
         for case in CASES:
-            wanted = options.case is None or case.name in options.case
-            if wanted and (n_users <= FEW_USERS or not case.objects):
-                found, measure = run_case(case, n_users, options)
-                times[f"{n_users} users, {case.name}"] = found
+            selected = options.case is None or case.name in options.case
+            if selected and (n_users <= FEW_USERS or not case.objects):
+                case_times, measure = run_case(case, n_users, options)
+                times[f"{n_users} users, {case.name}"] = case_times
                 measures.append(measure)
     slow = [name for name in options.others if name not in QUICK]
     for name in slow:
-        other = getattr(_lists, name)(*Data.generate(FEW_USERS).frames())
-        times[name] = side_by_side({name: other.call}, 1, warm_up=False)
-        took = times[name][name].median
+        library = getattr(_lists, name)(*Data.generate(FEW_USERS).frames())
+        times[name] = side_by_side({name: library.call}, 1, warm_up=False)
+        duration = times[name][name].median
         key = f"{FEW_USERS} users, integer frame"
-        own = times[key]["recometer"].median if key in times else float("nan")
-        words = f"{FEW_USERS:,} users, integer frame: {name}, once"
-        measures.append(Measure(words, seconds(own), seconds(took), took / own))
+        ours = times[key]["recometer"].median if key in times else float("nan")
+        label = f"{FEW_USERS:,} users, integer frame: {name}, once"
+        measures.append(Measure(label, seconds(ours), seconds(duration), duration / ours))
     print(markdown(HEADERS, [measure.cells() for measure in measures]))
     results = {
         "machine": _machine.describe(),
         "options": vars(options),
         "measures": [dataclasses.asdict(measure) for measure in measures],
         "times": {
-            part: {name: dataclasses.asdict(timed) for name, timed in found.items()}
-            for part, found in times.items()
+            part: {name: dataclasses.asdict(timed) for name, timed in case_times.items()}
+            for part, case_times in times.items()
         },
     }
     path = HERE / "results" / "lists.json"

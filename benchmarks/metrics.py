@@ -97,8 +97,8 @@ class Data:
     def items(self, places: Int64 | None = None) -> Int64:
         """Return the items at the given places: [n_users, n_places]."""
         shift = np.arange(self.n_users)[:, np.newaxis] * 7
-        found: Int64 = ((self.places if places is None else places) + shift) % N_ITEMS
-        return found
+        items: Int64 = ((self.places if places is None else places) + shift) % N_ITEMS
+        return items
 
     def lists(self) -> Int64:
         """Return each user's top items: [n_users, LENGTH]."""
@@ -107,13 +107,13 @@ class Data:
 
 def accuracy_metrics() -> list[Metric]:
     """Return every ranking metric: at ten cut-offs, or once if it has none."""
-    found = []
+    metrics = []
     for name, definition in reading("ranks").items():
-        given = [p for p in definition.parameters.values() if p.from_test]
-        written = f"({given[0].name}=1)" if given else ""
+        from_test = [p for p in definition.parameters.values() if p.from_test]
+        setting = f"({from_test[0].name}=1)" if from_test else ""
         cutoffs = "" if definition.cutoff == "none" else "@" + ",".join(map(str, CUTOFFS))
-        found += parse(f"{name}{cutoffs}{written}")
-    return found
+        metrics += parse(f"{name}{cutoffs}{setting}")
+    return metrics
 
 
 def at_cutoffs(*names: str) -> list[Metric]:
@@ -153,7 +153,7 @@ class Run:
     threads: int
     repeats: int
     users: int
-    users_beside_others: int
+    users_with_others: int
     wait: float
     measures: list[Measure] = dataclasses.field(default_factory=list)
     times: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -166,7 +166,9 @@ class Run:
     def time(self, name: str, contestants: dict[str, Call]) -> Times:
         """Time calls in turn, and keep the times for the results."""
         times = side_by_side(contestants, self.repeats, wait=self.wait)
-        self.times[name] = {what: dataclasses.asdict(timed) for what, timed in times.items()}
+        self.times[name] = {
+            contestant: dataclasses.asdict(timed) for contestant, timed in times.items()
+        }
         return times
 
 
@@ -178,14 +180,19 @@ def all_metrics(name: str, target: float, *, all_tied: bool) -> Callable[[Run], 
         result, peak, spent = _peak(call)
         contestants = {"ours": call, "writing": writing(run.users, len(metrics), run.threads)}
         times = run.time(name, contestants)
-        own, alone = times["ours"].median, times["writing"].median
+        median, writing_time = times["ours"].median, times["writing"].median
         title = f"{name}, {run.users:,} users, {len(metrics)} columns"
-        run.add(f"{title} (s)", seconds(own), "", own, target, at_most=True)
+        run.add(f"{title} (s)", seconds(median), "", median, target, at_most=True)
         # Other processes hardly affect the processor time.
         run.add(f"{title}: processor time (s)", seconds(spent), "", spent)
-        run.add(f"{title}: to writing as many numbers", seconds(own), seconds(alone), own / alone)
+        run.add(
+            f"{title}: relative to writing as many numbers",
+            seconds(median),
+            seconds(writing_time),
+            median / writing_time,
+        )
         sizes = f"{peak / 2**30:.2f} GiB", f"{result / 2**30:.2f} GiB"
-        run.add(f"{title}: memory to that of the result", *sizes, peak / result, 3, at_most=True)
+        run.add(f"{title}: memory relative to the result", *sizes, peak / result, 3, at_most=True)
 
     return measure
 
@@ -224,19 +231,19 @@ def ild(run: Run) -> None:
         listed = ListedUsers(ListData(lists, features=features))
         return compute(listed, metrics, Protocol())
 
-    own = run.time("ild", {"ours": call})["ours"].median
+    median = run.time("ild", {"ours": call})["ours"].median
     title = f"ILD of {n_features} numbers an item, {n_users:,} lists of {length} (s)"
-    run.add(title, seconds(own), "", own, 5, at_most=True)
+    run.add(title, seconds(median), "", median, 5, at_most=True)
 
 
-def beside(name: str, others: Callable[[Data], Call], *names: str) -> Callable[[Run], None]:
+def compared_with(name: str, others: Callable[[Data], Call], *names: str) -> Callable[[Run], None]:
     """Compare at ten cut-offs, without conversions on either side."""
 
     def measure(run: Run) -> None:
         if importlib.util.find_spec(name) is None:
             print(f"  {name} is not installed.")
             return
-        data = Data.generate(run.users_beside_others)
+        data = Data.generate(run.users_with_others)
         metrics = [*at_cutoffs(*names), *parse("rprecision")]
         call = ours(data, metrics, run.threads)
         times = run.time(name, {"ours": call, name: others(data)})
@@ -262,8 +269,8 @@ def ranx(data: Data) -> Call:
     }
     names = ("precision", "recall", "f1", "hit_rate", "hits", "mrr", "map", "ndcg")
     metrics = [f"{name}@{cutoff}" for name in names for cutoff in CUTOFFS]
-    known, lists = Qrels(qrels), Run(run)
-    return lambda: evaluate(known, lists, [*metrics, "r-precision"])
+    ready_qrels, lists = Qrels(qrels), Run(run)
+    return lambda: evaluate(ready_qrels, lists, [*metrics, "r-precision"])
 
 
 def rectools(data: Data) -> Call:
@@ -298,8 +305,12 @@ CASES: dict[str, Callable[[Run], None]] = {
     "few-ties": all_metrics("few ties", 4, all_tied=False),
     "all-tied": all_metrics("every item tied", 10, all_tied=True),
     "ild": ild,
-    "ranx": beside("ranx", ranx, "precision", "recall", "f", "hit", "hits", "rr", "ap", "ndcg"),
-    "rectools": beside("rectools", rectools, "precision", "recall", "f", "hit", "rr", "ap", "ndcg"),
+    "ranx": compared_with(
+        "ranx", ranx, "precision", "recall", "f", "hit", "hits", "rr", "ap", "ndcg"
+    ),
+    "rectools": compared_with(
+        "rectools", rectools, "precision", "recall", "f", "hit", "rr", "ap", "ndcg"
+    ),
 }
 
 
@@ -311,7 +322,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5, help="number of repeats per median (5)")
     parser.add_argument("--threads", type=int, default=2, help="threads of recometer (2)")
     parser.add_argument("--users", type=int, default=1_000_000)
-    parser.add_argument("--users-beside-others", type=int, default=50_000)
+    parser.add_argument("--users-with-others", type=int, default=50_000)
     parser.add_argument(
         "--wait", type=float, default=WAIT, help="seconds to wait for other processes to be quiet"
     )
@@ -329,7 +340,7 @@ def main() -> None:
             options.threads,
             options.repeats,
             options.users,
-            options.users_beside_others,
+            options.users_with_others,
             options.wait,
         )
         CASES[name](run)

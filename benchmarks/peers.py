@@ -202,9 +202,9 @@ def recbole(n_users: int) -> list[Pair]:
     def theirs() -> Any:
         collector = Collector(config)
         for first in range(0, n_users, BATCH):
-            some = (users >= first) & (users < first + BATCH)
+            in_batch = (users >= first) & (users < first + BATCH)
             batch = scores[first : first + BATCH].clone()
-            collector.eval_batch_collect(batch, None, users[some] - first, items[some])
+            collector.eval_batch_collect(batch, None, users[in_batch] - first, items[in_batch])
         return Evaluator(config).evaluate(collector.get_data_struct())
 
     name = "Collector and Evaluator of 6"
@@ -232,10 +232,10 @@ def warprec(n_users: int) -> list[Pair]:
     def theirs() -> Any:
         batches = []
         for first in range(0, n_users, BATCH):
-            some = (users >= first) & (users < first + BATCH)
+            in_batch = (users >= first) & (users < first + BATCH)
             rows = torch.arange(first, min(first + BATCH, n_users))
-            ones = torch.ones(int(some.sum()))
-            batches.append((rows, users[some] - first, items[some], ones))
+            ones = torch.ones(int(in_batch.sum()))
+            batches.append((rows, users[in_batch] - first, items[in_batch], ones))
         names = ["nDCG", "Precision", "Recall", "MAP", "MRR", "HitRate"]
         evaluator = Evaluator(names, [K], train)
         evaluator.evaluate(model, batches, "full", dataset)

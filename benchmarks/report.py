@@ -26,17 +26,17 @@ def evaluations(n_models: int, n_users: int) -> dict[str, rm.Evaluation]:
     relevant = rng.integers(0, N_ITEMS // 3, (n_users, 3)) + np.arange(3) * (N_ITEMS // 3)
     indptr = np.arange(0, 3 * n_users + 1, 3)
     test = rm.Interactions(indptr=indptr, items=relevant.ravel().astype(np.int32), n_items=N_ITEMS)
-    found = {}
+    results = {}
     for model in range(n_models):
         lists = np.sort(rng.integers(0, N_ITEMS // DEPTH, (n_users, DEPTH)), axis=1)
         lists += np.arange(DEPTH) * (N_ITEMS // DEPTH)
         lists = rng.permuted(lists, axis=1)
         hit = rng.random(n_users) < 0.2 + 0.05 * model
         lists[hit, model % DEPTH] = relevant[hit, 0]
-        found[f"model {model}"] = rm.evaluate(
+        results[f"model {model}"] = rm.evaluate(
             rm.Lists(lists), test, metrics=METRICS, catalogue=N_ITEMS, progress=False
         )
-    return found
+    return results
 
 
 def main() -> None:

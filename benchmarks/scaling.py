@@ -38,17 +38,19 @@ def measure(threads: int, repeats: int, shrink: int) -> list[dict[str, Any]]:
     for varied, sizes in SIZES.items():
         for size in sizes[: len(sizes) - shrink]:
             case = BASE.but(varied, **{varied: size})
-            found = probe("memory", case, threads, repeats)
+            measurements = probe("memory", case, threads, repeats)
             records.append(
                 {
                     "varied": varied,
                     "size": size,
-                    "seconds": found["seconds"],
-                    "peak": found["peak"],
-                    "outputs": found["outputs"],
+                    "seconds": measurements["seconds"],
+                    "peak": measurements["peak"],
+                    "outputs": measurements["outputs"],
                 }
             )
-            print(f"  {case.size}: {seconds(statistics.median(found['seconds']))}", flush=True)
+            print(
+                f"  {case.size}: {seconds(statistics.median(measurements['seconds']))}", flush=True
+            )
     return records
 
 
@@ -77,10 +79,10 @@ def plot(records: list[dict[str, Any]], path: Path, threads: int) -> None:
 
     figure, axes = pyplot.subplots(2, len(SIZES), figsize=(13, 6), sharex="col", sharey="row")
     for column, (varied, title) in enumerate(TITLES.items()):
-        own = [record for record in records if record["varied"] == varied]
-        sizes = [record["size"] for record in own]
-        times = [statistics.median(record["seconds"]) for record in own]
-        peaks = [record["peak"] / MIB for record in own]
+        of_parameter = [record for record in records if record["varied"] == varied]
+        sizes = [record["size"] for record in of_parameter]
+        times = [statistics.median(record["seconds"]) for record in of_parameter]
+        peaks = [record["peak"] / MIB for record in of_parameter]
         above, below = axes[0, column], axes[1, column]
         above.loglog(sizes, times, "o-", color="tab:blue", label="measured")
         line = [times[-1] * size / sizes[-1] for size in sizes]
@@ -119,8 +121,8 @@ def main() -> None:
     options = parser.parse_args()
     records = measure(options.threads, options.repeats, shrink=3 if options.quick else 0)
     options.output.mkdir(parents=True, exist_ok=True)
-    found = {"machine": _machine.describe(), "threads": options.threads, "records": records}
-    (options.output / "scaling.json").write_text(json.dumps(found, indent=1) + "\n")
+    results = {"machine": _machine.describe(), "threads": options.threads, "records": records}
+    (options.output / "scaling.json").write_text(json.dumps(results, indent=1) + "\n")
     plot(records, options.output / "scaling.png", options.threads)
     print("\n" + table(records))
     print(f"\nWritten to {options.output}")

@@ -94,10 +94,10 @@ def top_k_metrics(data: Data) -> Call:
     n_items = data.scores.shape[1]
 
     def call() -> dict[str, float]:
-        found = search()
-        keys = torch.arange(len(found))[:, None] * n_items + found
+        top_items = search()
+        keys = torch.arange(len(top_items))[:, None] * n_items + top_items
         hits = torch.isin(keys, users * n_items + items).double()
-        n_relevant = torch.bincount(users, minlength=len(found)).double()
+        n_relevant = torch.bincount(users, minlength=len(top_items)).double()
         discounts = 1 / torch.log2(torch.arange(2, K + 2).double())
         ideal = torch.cumsum(discounts, 0)[n_relevant.clamp(max=K).long() - 1]
         n_hits = hits.sum(1)
@@ -132,14 +132,14 @@ def main() -> None:
         WITH_METRICS: top_k_metrics(data),
         "torch.topk, masked in place": top_k(data, copy=False),
     }
-    expected, other = calls["recometer"](), calls[WITH_METRICS]()
-    if not all(np.isclose(other[name], mean) for name, mean in expected.items()):
-        raise SystemExit(f"The values differ: {expected} and {other}.")
+    expected, theirs = calls["recometer"](), calls[WITH_METRICS]()
+    if not all(np.isclose(theirs[name], mean) for name, mean in expected.items()):
+        raise SystemExit(f"The values differ: {expected} and {theirs}.")
     times = side_by_side(calls, options.repeats)
-    own = times["recometer"].median
+    median = times["recometer"].median
     measures = [
-        Measure(f"evaluate: {name}", seconds(own), seconds(took), took / own, target)
-        for (name, target), took in ((one, times[one[0]].median) for one in TARGETS.items())
+        Measure(f"evaluate: {name}", seconds(median), seconds(duration), duration / median, target)
+        for (name, target), duration in ((one, times[one[0]].median) for one in TARGETS.items())
     ]
     print(markdown(HEADERS, [measure.cells() for measure in measures]))
     results = {

@@ -52,17 +52,17 @@ SAMPLE = 0.05  # seconds between two samples of a process's memory
 def in_file(threads: int, repeats: int, case: Case) -> dict[str, Any]:
     """Time factors in a file and in memory, for all metrics and for metrics with cut-offs."""
     mapped = make(dataclasses.replace(case, mapped=True))
-    whole = dataclasses.replace(mapped, items=mapped.items.copy())
-    found: dict[str, Any] = {"size": case.size, "seconds": {}, "processor": {}}
+    in_memory = dataclasses.replace(mapped, items=mapped.items.copy())
+    results: dict[str, Any] = {"size": case.size, "seconds": {}, "processor": {}}
     for name, metrics in METRICS.items():
         calls = {
-            "in memory": _evaluation(whole, threads, metrics),
+            "in memory": _evaluation(in_memory, threads, metrics),
             "in a file": _evaluation(mapped, threads, metrics),
         }
         times = side_by_side(calls, repeats)
-        found["seconds"][name] = {one: timed.seconds for one, timed in times.items()}
-        found["processor"][name] = _processor_times(calls, repeats)
-    return found
+        results["seconds"][name] = {place: timed.seconds for place, timed in times.items()}
+        results["processor"][name] = _processor_times(calls, repeats)
+    return results
 
 
 def _evaluation(data: Data, threads: int, metrics: str) -> Callable[[], rm.Evaluation]:
@@ -75,42 +75,42 @@ def _evaluation(data: Data, threads: int, metrics: str) -> Callable[[], rm.Evalu
 
 def _processor_times(calls: dict[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
     """Return each call's CPU time. Calls run in turn, so others may use the machine meanwhile."""
-    found: dict[str, list[float]] = {name: [] for name in calls}
+    times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(repeats):
         for name, call in calls.items():
             gc.collect()
             begin = time.process_time()
             call()
-            found[name].append(time.process_time() - begin)
-    return found
+            times[name].append(time.process_time() - begin)
+    return times
 
 
 def million(threads: int, case: Case) -> dict[str, Any]:
     """Evaluate in a separate process, which draws its progress bar on a terminal that we read."""
-    ours, theirs = pty.openpty()
+    terminal, child_terminal = pty.openpty()
     command = [sys.executable, __file__, "child", json.dumps(dataclasses.asdict(case))]
     child = subprocess.Popen(
         [*command, "--threads", str(threads)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=theirs,
+        stderr=child_terminal,
         text=True,
         env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
     )
-    os.close(theirs)
-    watch = _Watch(child.pid, ours)
+    os.close(child_terminal)
+    watch = _Watch(child.pid, terminal)
     watch.start()
     output = child.communicate()[0]
     watch.join()
     if child.returncode:
         raise SystemExit(f"{case.name} failed:\n{watch.text[-2000:]}")
-    said = json.loads(output)
-    return {"size": case.size, **said, **watch.found()}
+    child_results = json.loads(output)
+    return {"size": case.size, **child_results, **watch.found()}
 
 
 def per_row(threads: int, n_rows: int) -> dict[str, Any]:
     """Return the bytes of memory per row of each kind of input."""
-    found: dict[str, Any] = {"rows": n_rows, "users": n_rows // ROWS_PER_USER, "bytes": {}}
+    results: dict[str, Any] = {"rows": n_rows, "users": n_rows // ROWS_PER_USER, "bytes": {}}
     with tempfile.TemporaryDirectory() as folder:
         _write_rows(Path(folder), n_rows)
         for kind in KINDS:
@@ -118,8 +118,10 @@ def per_row(threads: int, n_rows: int) -> dict[str, Any]:
             output = subprocess.run(
                 [*command, "--threads", str(threads)], check=True, capture_output=True, text=True
             ).stdout
-            found["bytes"][kind] = {what: n / n_rows for what, n in json.loads(output).items()}
-    return found
+            results["bytes"][kind] = {
+                moment: n / n_rows for moment, n in json.loads(output).items()
+            }
+    return results
 
 
 def _write_rows(folder: Path, n_rows: int) -> None:
@@ -134,9 +136,9 @@ def _write_rows(folder: Path, n_rows: int) -> None:
     table = table.with_columns(rating=pl.Series(judged).cast(pl.Float64))
     texts = table.with_columns(pl.format("user-{}", "user_id").alias("user_id"))
     texts = texts.with_columns(pl.format("item-{}", "item_id").alias("item_id"))
-    for name, one in (("numbers", table), ("texts", texts)):
-        one.write_parquet(folder / f"{name}.parquet")
-        one.filter(pl.Series(judged)).select("user_id", "item_id").write_parquet(
+    for name, frame in (("numbers", table), ("texts", texts)):
+        frame.write_parquet(folder / f"{name}.parquet")
+        frame.filter(pl.Series(judged)).select("user_id", "item_id").write_parquet(
             folder / f"test_{name}.parquet"
         )
 
@@ -160,32 +162,32 @@ KINDS: dict[str, tuple[str, Callable[[Path], Any]]] = {
 def kind(name: str, folder: Path, threads: int) -> None:
     """Run as the child process that reads and evaluates a kind of input."""
     ids, read = KINDS[name]
-    warm = rm.Interactions.of(folder / f"test_{ids}.parquet")
+    test = rm.Interactions.of(folder / f"test_{ids}.parquet")
     before = _anonymous()
     with _Most() as reading:
-        given = read(folder / f"{ids}.parquet")
+        data = read(folder / f"{ids}.parquet")
     gc.collect()
-    found = {"while reading": reading.most - before, "held": _anonymous() - before}
+    sizes = {"while reading": reading.most - before, "held": _anonymous() - before}
     with _Most() as evaluating:
         if name.startswith("lists"):
-            rm.evaluate(given, warm, metrics="ndcg@10 recall@10", threads=threads)
+            rm.evaluate(data, test, metrics="ndcg@10 recall@10", threads=threads)
         elif name == "pairs":
-            rm.evaluate(given, metrics="ndcg@10 roc_auc", threads=threads)
+            rm.evaluate(data, metrics="ndcg@10 roc_auc", threads=threads)
         else:
-            names = {"user_ids": given.user_ids, "item_ids": given.item_ids}
+            names = {"user_ids": data.user_ids, "item_ids": data.item_ids}
             factors = rm.Factors(
-                np.ones((given.n_users, 1), np.float32),
-                np.arange(given.n_items, dtype=np.float32)[:, np.newaxis],
+                np.ones((data.n_users, 1), np.float32),
+                np.arange(data.n_items, dtype=np.float32)[:, np.newaxis],
                 **names,
             )
-            rm.evaluate(factors, given, metrics="ndcg@10 recall@10", threads=threads)
-    print(json.dumps({**found, "while evaluating": evaluating.most - before}))
+            rm.evaluate(factors, data, metrics="ndcg@10 recall@10", threads=threads)
+    print(json.dumps({**sizes, "while evaluating": evaluating.most - before}))
 
 
 def _anonymous() -> int:
     """Return the bytes of this process's memory that are not backed by a file."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
-    line = next(one for one in status.splitlines() if one.startswith("RssAnon"))
+    line = next(entry for entry in status.splitlines() if entry.startswith("RssAnon"))
     return int(line.split()[1]) * 1024
 
 
@@ -227,28 +229,28 @@ class _Watch(threading.Thread):
         with contextlib.suppress(OSError):  # raised when the terminal has been closed
             while piece := os.read(self._terminal, 4096):
                 self.text += CODES.sub("", piece.decode(errors="replace"))
-                *_, last = (None, *SHOWN.finditer(self.text[-500:]))
-                if last is not None:
-                    percent, hours, minutes, rest = map(int, last.groups())
-                    left = 3600 * hours + 60 * minutes + rest
-                    self._shown.append((time.monotonic(), percent, left))
+                *_, match = (None, *SHOWN.finditer(self.text[-500:]))
+                if match is not None:
+                    percent, hours, minutes, seconds = map(int, match.groups())
+                    remaining = 3600 * hours + 60 * minutes + seconds
+                    self._shown.append((time.monotonic(), percent, remaining))
 
     def _sample(self) -> None:
         with contextlib.suppress(OSError, StopIteration):  # the process has ended
             while True:
                 status = Path(f"/proc/{self._process}/status").read_text()
-                line = next(one for one in status.splitlines() if one.startswith("RssAnon"))
+                line = next(entry for entry in status.splitlines() if entry.startswith("RssAnon"))
                 self._memory.append((time.monotonic(), int(line.split()[1]) * 1024))
                 time.sleep(SAMPLE)
 
     def found(self) -> dict[str, Any]:
         """Return the bar's estimate after a tenth of the work, the actual time, and the memory."""
-        begin, end = self._shown[0][0], next(at for at, done, _ in self._shown if done == 100)
-        at, _, left = next(one for one in self._shown if one[1] >= 100 * SHARE)
+        begin, end = self._shown[0][0], next(at for at, percent, _ in self._shown if percent == 100)
+        at, _, remaining = next(shown for shown in self._shown if shown[1] >= 100 * SHARE)
         ranking = [size for when, size in self._memory if at <= when <= end]
         return {
             "ranking": end - begin,
-            "estimate": at - begin + left,
+            "estimate": at - begin + remaining,
             "least": min(ranking),
             "most": max(ranking),
         }
@@ -266,48 +268,54 @@ def child(case: Case, threads: int) -> None:
         threads=threads,
         progress=True,
     )
-    found = {
+    results = {
         "seconds": time.perf_counter() - begin,
         "processor": time.process_time() - busy,
         "rate": data.operations / (time.perf_counter() - begin),
         "ndcg": result.mean()["ndcg@10"],
         "counts": BYTES_PER_JUDGED * data.test.nnz,
     }
-    print(json.dumps(found))
+    print(json.dumps(results))
 
 
-def lines(found: dict[str, Any]) -> list[Measure]:
+def lines(results: dict[str, Any]) -> list[Measure]:
     """Return the measurements, each with its target."""
     measures = []
-    for name, times in found.get("file", {}).get("seconds", {}).items():
-        ours, other = (statistics.median(times[one]) for one in ("in a file", "in memory"))
-        speed = other / ours
-        measures.append(
-            Measure(f"speed in a file, {name}", seconds(ours), seconds(other), speed, LEAST_SPEED)
+    for name, times in results.get("file", {}).get("seconds", {}).items():
+        ours, in_memory = (
+            statistics.median(times[million]) for million in ("in a file", "in memory")
         )
-    for name, sizes in found.get("rows", {}).get("bytes", {}).items():
-        for what, size in sizes.items():
-            measures.append(Measure(f"bytes per row {what}: {name}", number(size), "", size))
-    if "million" in found:
-        one = found["million"]
-        off = abs(one["estimate"] / one["ranking"] - 1)
-        grown = one["most"] - one["least"] - one["counts"]
-        measures += [
-            Measure("a million users, seconds", seconds(one["seconds"]), "", one["seconds"]),
-            Measure("GFLOP/s", number(one["rate"] / 1e9), "", one["rate"] / 1e9),
+        speed = in_memory / ours
+        measures.append(
             Measure(
-                "the bar's estimate after a tenth, off by",
-                seconds(one["estimate"]),
-                seconds(one["ranking"]),
-                off,
+                f"speed in a file, {name}", seconds(ours), seconds(in_memory), speed, LEAST_SPEED
+            )
+        )
+    for name, sizes in results.get("rows", {}).get("bytes", {}).items():
+        for moment, size in sizes.items():
+            measures.append(Measure(f"bytes per row {moment}: {name}", number(size), "", size))
+    if "million" in results:
+        million = results["million"]
+        error = abs(million["estimate"] / million["ranking"] - 1)
+        growth = million["most"] - million["least"] - million["counts"]
+        measures += [
+            Measure(
+                "a million users, seconds", seconds(million["seconds"]), "", million["seconds"]
+            ),
+            Measure("GFLOP/s", number(million["rate"] / 1e9), "", million["rate"] / 1e9),
+            Measure(
+                "error of the bar's estimate after a tenth",
+                seconds(million["estimate"]),
+                seconds(million["ranking"]),
+                error,
                 0.2,
                 at_most=True,
             ),
             Measure(
-                "memory grown while ranking, beside the counts",
-                f"{number(grown / MIB)} MiB",
-                f"{number(one['least'] / MIB)} MiB",
-                grown / one["least"],
+                "growth of memory while ranking, without the counts",
+                f"{number(growth / MIB)} MiB",
+                f"{number(million['least'] / MIB)} MiB",
+                growth / million["least"],
                 0.05,
                 at_most=True,
             ),
@@ -334,23 +342,23 @@ def main() -> None:
         name, folder = json.loads(options.case)
         kind(name, Path(folder), options.threads)
         return
-    found = json.loads(options.output.read_text()) if options.output.exists() else {}
+    results = json.loads(options.output.read_text()) if options.output.exists() else {}
     shrunk = 10 if options.quick else 1
     if options.part in ("file", "all"):
         case = dataclasses.replace(FILE, n_users=FILE.n_users // shrunk)
-        found["file"] = in_file(options.threads, options.repeats, case)
+        results["file"] = in_file(options.threads, options.repeats, case)
     if options.part in ("rows", "all"):
-        found["rows"] = per_row(options.threads, N_ROWS // shrunk)
+        results["rows"] = per_row(options.threads, N_ROWS // shrunk)
     if options.part in ("million", "all"):
         case = dataclasses.replace(
             MILLION, n_users=MILLION.n_users // shrunk, n_items=MILLION.n_items // shrunk
         )
-        found["million"] = million(options.threads, case)
-    found |= {"machine": _machine.describe(), "threads": options.threads}
+        results["million"] = million(options.threads, case)
+    results |= {"machine": _machine.describe(), "threads": options.threads}
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(found, indent=1) + "\n")
+    options.output.write_text(json.dumps(results, indent=1) + "\n")
     headers = ["measure", "ours", "other", "value", "to reach", "reached"]
-    print(markdown(headers, [measure.cells() for measure in lines(found)]))
+    print(markdown(headers, [measure.cells() for measure in lines(results)]))
 
 
 if __name__ == "__main__":

@@ -28,12 +28,12 @@ SMALLEST = {
     "impressions": ["--rows", "20000"],
     "list_files": ["--users", "200", *ONCE],
     "lists": ["--users", "200", "--case", "integer frame", *ONCE, "--others"],
-    "metrics": ["--users", "500", "--users-beside-others", "50", *ONCE, *QUIET],
+    "metrics": ["--users", "500", "--users-with-others", "50", *ONCE, *QUIET],
     "peers": ["--quick", "--library", "ir_measures", *ONCE],
     "report": ["--users", "100", "--models", "2"],
     "scaling": ["--quick", *ONCE],
     "scores": ["--users", "50", "--items", "200", *ONCE],
-    "size": ["parts", "--quick", *ONCE],
+    "size": ["rows", "--quick", *ONCE],
     "spark": ["compare", "--users", "200", *ONCE],
     "splits": ["--rows", "20000", "--large", "0", *ONCE, *QUIET, "--others"],
     "stats": ["--quick", "--only", "printing", *QUIET],
@@ -77,7 +77,7 @@ def runs(name: str) -> bool:
         here = Path(folder) / "benchmarks"
         shutil.copytree(HERE, here, ignore=shutil.ignore_patterns("results", "__pycache__"))
         (here / "results").mkdir()
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, here / f"{name}.py", *SMALLEST[name]],
             cwd=folder,
             env=os.environ | {"MPLBACKEND": "agg"},
@@ -87,9 +87,9 @@ def runs(name: str) -> bool:
             check=False,
         )
     print(f"{name}: {time.monotonic() - start:.0f} s", flush=True)
-    if done.returncode != 0:
-        print(done.stdout, flush=True)
-    return done.returncode == 0
+    if process.returncode != 0:
+        print(process.stdout, flush=True)
+    return process.returncode == 0
 
 
 if __name__ == "__main__":

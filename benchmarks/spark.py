@@ -51,9 +51,9 @@ def session(cores: int) -> Any:
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
-    found = builder.getOrCreate()
-    found.sparkContext.setLogLevel("ERROR")
-    return found
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
 
 
 def frames(spark: Any, folder: Path, n_users: int, seed: int = 0) -> tuple[Any, Any]:
@@ -74,29 +74,31 @@ def frames(spark: Any, folder: Path, n_users: int, seed: int = 0) -> tuple[Any, 
         },
         "test": {"user": np.repeat(np.arange(n_users), TEST), "item": test.ravel()},
     }
-    found = []
+    tables_read = []
     for name, columns in tables.items():
         path = folder / f"{name}{seed}.parquet"
         pyarrow.parquet.write_table(pa.table(columns), path, row_group_size=1_000_000)
-        found.append(spark.read.parquet(str(path)))
-    return found[0], found[1]
+        tables_read.append(spark.read.parquet(str(path)))
+    return tables_read[0], tables_read[1]
 
 
 def medians(works: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
     """Time all jobs in turn, after a round that does not count; print and return medians."""
-    taken: dict[str, list[float]] = {name: [] for name in works}
+    seconds: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(rounds + 1):
         for name, work in works.items():
             begin = time.perf_counter()
             work()
-            taken[name].append(time.perf_counter() - begin)
-            print(f"{name}: {taken[name][-1]:.2f} s", file=sys.stderr, flush=True)
-    found = {name: statistics.median(each[1:]) for name, each in taken.items()}
-    base = {name: each[1:] for name, each in taken.items()}
+            seconds[name].append(time.perf_counter() - begin)
+            print(f"{name}: {seconds[name][-1]:.2f} s", file=sys.stderr, flush=True)
+    result = {name: statistics.median(times[1:]) for name, times in seconds.items()}
+    counted = {name: times[1:] for name, times in seconds.items()}
     for name in works:
-        pairs = zip(base[next(iter(works))], base[name], strict=True)
-        found[f"first / {name}"] = statistics.median(one / other for one, other in pairs)
-    return {**found, "load": os.getloadavg()[0]}
+        pairs = zip(counted[next(iter(works))], counted[name], strict=True)
+        result[f"first / {name}"] = statistics.median(
+            first_time / other_time for first_time, other_time in pairs
+        )
+    return {**result, "load": os.getloadavg()[0]}
 
 
 def lists(spark: Any, folder: Path, n_users: int, rounds: int) -> dict[str, float]:
@@ -124,14 +126,16 @@ def lists(spark: Any, folder: Path, n_users: int, rounds: int) -> dict[str, floa
     def mllib() -> None:
         cells = listed.selectExpr("user", "struct(rank, item) AS c").groupBy("user")
         ranked = "transform(array_sort(c), e -> double(e.item)) AS prediction"
-        mine = cells.agg({"c": "collect_list"}).toDF("user", "c").selectExpr("user", ranked)
+        lists_of_users = (
+            cells.agg({"c": "collect_list"}).toDF("user", "c").selectExpr("user", ranked)
+        )
         truth = (
             test.selectExpr("user", "double(item) AS i").groupBy("user").agg({"i": "collect_set"})
         )
-        both = mine.join(truth.toDF("user", "label"), "user").persist()
+        joined = lists_of_users.join(truth.toDF("user", "label"), "user").persist()
         for name in THEIRS:
-            assert RankingEvaluator(metricName=name, k=PLACES).evaluate(both) >= 0
-        both.unpersist()
+            assert RankingEvaluator(metricName=name, k=PLACES).evaluate(joined) >= 0
+        joined.unpersist()
 
     def one_machine() -> None:
         assert rm.evaluate(rm.Lists(listed.toArrow()), test.toArrow(), metrics=FIVE).mean()
@@ -148,14 +152,14 @@ def lists(spark: Any, folder: Path, n_users: int, rounds: int) -> dict[str, floa
 
 def compare(spark: Any, folder: Path, n_users: int, rounds: int) -> dict[str, float]:
     """Time the evaluation of two models, and their comparison with its table."""
-    each = [frames(spark, folder, n_users, seed) for seed in (0, 1)]
+    models = [frames(spark, folder, n_users, seed) for seed in (0, 1)]
     results: dict[str, Any] = {}
 
     def evaluated() -> None:
-        for name, (one, _) in zip(("first", "second"), each, strict=True):
+        for name, (lists_of_model, _) in zip(("first", "second"), models, strict=True):
             if name in results:
                 results[name].unpersist()
-            results[name] = rs.evaluate(rs.Lists(one), each[0][1], metrics=FIVE)
+            results[name] = rs.evaluate(rs.Lists(lists_of_model), models[0][1], metrics=FIVE)
 
     def compared() -> None:
         assert str(rs.compare(results))
@@ -195,23 +199,23 @@ def large(spark: Any, folder: Path, n_users: int, _: int) -> dict[str, float]:
 
 def memory_below(root: int) -> dict[str, int]:
     """Return the resident memory of the Java process, and the total of its workers."""
-    parents, used, names = {}, {}, {}
+    parents, memory_of, names = {}, {}, {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             fields = dict(line.split(":", 1) for line in _status(folder.name) if ":" in line)
             number = int(folder.name)
             parents[number], names[number] = int(fields["PPid"]), fields["Name"].strip()
-            used[number] = int(fields["VmRSS"].split()[0]) * 1024
+            memory_of[number] = int(fields["VmRSS"].split()[0]) * 1024
         except (OSError, KeyError):  # it has ended
             continue
-    found = {"java": 0, "python": 0}
-    for number, n_bytes in used.items():
+    totals = {"java": 0, "python": 0}
+    for number, n_bytes in memory_of.items():
         above = number
         while above in parents and above != root:
             above = parents[above]
         if above == root and names[number] in ("java", "python", "python3"):
-            found["java" if names[number] == "java" else "python"] += n_bytes
-    return found
+            totals["java" if names[number] == "java" else "python"] += n_bytes
+    return totals
 
 
 def _status(process: str) -> list[str]:
@@ -232,12 +236,12 @@ def main() -> None:
     spark = session(options.cores)
     n_users = options.users or usual
     with tempfile.TemporaryDirectory() as folder:
-        found = work(spark, Path(folder), n_users, options.repeats)
+        results = work(spark, Path(folder), n_users, options.repeats)
     spark.stop()
     content = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    content[f"{options.command}, {n_users} users"] = found
+    content[f"{options.command}, {n_users} users"] = results
     RESULTS.write_text(json.dumps(content, indent=1) + "\n")
-    print(json.dumps(found, indent=2))
+    print(json.dumps(results, indent=2))
 
 
 if __name__ == "__main__":

@@ -228,14 +228,18 @@ def in_memory(options: argparse.Namespace) -> dict[str, dict[str, Timed]]:
     quick = {name: MAKERS[name](data) for name in installed if name not in SLOW}
     for case in CASES:
         calls = {"recometer": mine[case]}
-        calls |= {name: made[case] for name, made in quick.items() if case in made}
+        calls |= {
+            name: calls_of_library[case]
+            for name, calls_of_library in quick.items()
+            if case in calls_of_library
+        }
         times[case] = side_by_side(calls, options.repeats, wait=options.wait)
     # Run one library at a time, since each needs a copy of the data in its own format.
     for name in (name for name in installed if name in SLOW):
         part = SCALED.get(name, 1)
-        made = MAKERS[name](data if part == 1 else interactions(options.rows // part))
+        calls_of_library = MAKERS[name](data if part == 1 else interactions(options.rows // part))
         label = name if part == 1 else f"{name} ({options.rows // part:,} rows, scaled up)"
-        for case, call in made.items():
+        for case, call in calls_of_library.items():
             ((_, timed),) = side_by_side({name: call}, 1, warm_up=False, wait=options.wait).items()
             times[case][label] = Timed([part * second for second in timed.seconds], timed.others)
     return times
@@ -243,27 +247,33 @@ def in_memory(options: argparse.Namespace) -> dict[str, dict[str, Timed]]:
 
 def measures(times: Mapping[str, Mapping[str, Timed]]) -> list[Measure]:
     """Compare recometer with each library, and the fastest of them with the target."""
-    found = []
+    rows = []
     for case, timed in times.items():
-        own = timed["recometer"].median
-        others = {name: one.median for name, one in timed.items() if name != "recometer"}
-        libraries = {name: value for name, value in others.items() if name != "polars"}
+        median = timed["recometer"].median
+        medians = {
+            name: timed_library.median
+            for name, timed_library in timed.items()
+            if name != "recometer"
+        }
+        libraries = {name: value for name, value in medians.items() if name != "polars"}
         fastest = min(libraries, key=libraries.__getitem__, default="")
-        for name, value in others.items():
+        for name, value in medians.items():
             target = CASES[case] if name == fastest else None
-            found.append(
-                Measure(f"{case}: {name}", seconds(own), seconds(value), value / own, target)
+            rows.append(
+                Measure(f"{case}: {name}", seconds(median), seconds(value), value / median, target)
             )
-        if case == "global time" and "polars" in others:
-            ratio = own / others["polars"]
+        if case == "global time" and "polars" in medians:
+            ratio = median / medians["polars"]
             label = f"{case}: ours / Polars' filter"
-            found.append(Measure(label, seconds(own), seconds(others["polars"]), ratio, 1.3, True))
-    return found
+            rows.append(
+                Measure(label, seconds(median), seconds(medians["polars"]), ratio, 1.3, True)
+            )
+    return rows
 
 
 def large(n: int, threads: int) -> dict[str, Any]:
     """Split a file and write the parts, with each method in a separate process."""
-    found = {}
+    results = {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ratings.parquet"
         pieces = []
@@ -277,29 +287,29 @@ def large(n: int, threads: int) -> dict[str, Any]:
         for case in ("last", "random", "time", "core"):
             command = [sys.executable, __file__, "--child", case, str(path), str(threads)]
             output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-            found[case] = json.loads(output)
-    return found
+            results[case] = json.loads(output)
+    return results
 
 
 def child(case: str, path: str, threads: int) -> None:
     """Split a file and write the parts; print the time and the memory."""
-    what = {
+    method = {
         "last": Last(1),
         "random": Fraction(SHARE),
         "time": After(LATER),
         "core": After(LATER),
     }[case]
     start = time.perf_counter()
-    made = split(path, what, filters=[KCore(5)] if case == "core" else [], threads=threads)
+    parts = split(path, method, filters=[KCore(5)] if case == "core" else [], threads=threads)
     at = time.perf_counter()
-    made.save(Path(path).parent / "split")
-    found = {
+    parts.save(Path(path).parent / "split")
+    results = {
         "seconds": time.perf_counter() - start,
         "splitting": at - start,
         "GiB": _peak(),
-        "rows": dict(made.protocol.counts),
+        "rows": dict(parts.protocol.counts),
     }
-    print(json.dumps(found))
+    print(json.dumps(results))
 
 
 def _peak() -> float:
@@ -331,16 +341,18 @@ def main() -> None:
         "machine": _machine.describe(),
         "options": {k: v for k, v in vars(options).items() if k != "child"},
         "times": {
-            case: {name: dataclasses.asdict(one) for name, one in timed.items()}
+            case: {name: dataclasses.asdict(timed_library) for name, timed_library in timed.items()}
             for case, timed in times.items()
         },
     }
     if options.large:
         results["large"] = large(options.large, options.threads)
-        for case, found in results["large"].items():
+        for case, results_of_case in results["large"].items():
             name = f"{options.large:,} rows of Parquet split and written, {case}"
-            taken, memory = found["seconds"], found["GiB"]
-            table.append(Measure(f"{name} (s)", seconds(taken), "", taken, LARGE_SECONDS, True))
+            duration, memory = results_of_case["seconds"], results_of_case["GiB"]
+            table.append(
+                Measure(f"{name} (s)", seconds(duration), "", duration, LARGE_SECONDS, True)
+            )
             table.append(Measure(f"{name} (GiB)", f"{memory:.1f} GiB", "", memory, LARGE_GIB, True))
     print(markdown(HEADERS, [measure.cells() for measure in table]))
     path = HERE / "results" / "splits.json"

@@ -60,14 +60,16 @@ class Population:
 
 def populations(shared: Path) -> list[Population]:
     """Return populations from MovieLens 1M, if available, and from recometer's own data."""
-    found = []
+    result = []
     for name, first, second in itertools.chain(_movies(shared), _visits()):
         for metric in METRICS:
             columns = first[metric], second[metric]
-            known = ~(np.isnan(columns[0]) | np.isnan(columns[1]))
-            one, other = (column[known] for column in columns)
-            found.append(Population(f"{name} {metric}", one, other, first.bounds(metric)))
-    return found
+            defined = ~(np.isnan(columns[0]) | np.isnan(columns[1]))
+            first_values, second_values = (column[defined] for column in columns)
+            result.append(
+                Population(f"{name} {metric}", first_values, second_values, first.bounds(metric))
+            )
+    return result
 
 
 def _movies(shared: Path) -> Iterator[tuple[str, rm.Evaluation, rm.Evaluation]]:
@@ -115,7 +117,7 @@ def coverage(population: Population, n: int, repeats: int) -> list[dict[str, Any
     """Return how often the default interval and Student's t cover the mean and the difference."""
     first, second, bounds = population.first, population.second, population.bounds
     truths = {"mean": first.mean(), "difference": (first - second).mean()}
-    found: dict[str, list[tuple[bool, float, bool, float, bool]]] = {name: [] for name in truths}
+    outcomes: dict[str, list[tuple[bool, float, bool, float, bool]]] = {name: [] for name in truths}
     for x, y, _ in _drawn(population, n, repeats):
         values, differences = group(x), group(x - y)
         test = stats.randomisation(differences)
@@ -131,11 +133,11 @@ def coverage(population: Population, n: int, repeats: int) -> list[dict[str, Any
         }
         for name, (usual, without, student) in intervals.items():
             truth = truths[name]
-            found[name].append(
+            outcomes[name].append(
                 (truth in usual, usual.width, truth in student, student.width, truth in without)
             )
     lines = []
-    for name, rows in found.items():
+    for name, rows in outcomes.items():
         covered, width, by_student, student_width, without_range = np.mean(rows, axis=0).tolist()
         lines.append(
             {
@@ -176,8 +178,8 @@ def errors(population: Population, n: int, repeats: int) -> dict[str, Any]:
         "population": population.name,
         "n": n,
         "differ": float(np.mean(n_differ)),
-        **{name: float(np.mean(one)) for name, one in rejected.items()},
-        "sign could": float(np.mean([_attainable(one) for one in n_differ])),
+        **{name: float(np.mean(rejections)) for name, rejections in rejected.items()},
+        "sign could": float(np.mean([_attainable(rejections) for rejections in n_differ])),
     }
 
 
@@ -198,9 +200,9 @@ def powers(population: Population, n: int, repeats: int) -> list[dict[str, Any]]
     """
     differences = population.first - population.second
     unit = stats.unit_of(differences)
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for how in ("swapped", "shifted"):
-        generator = _generator(population, n, len(found))
+        generator = _generator(population, n, len(rows))
         if how == "shifted":
             deviation = float(differences.std())
             effect = 2 * deviation / math.sqrt(n)
@@ -217,7 +219,7 @@ def powers(population: Population, n: int, repeats: int) -> list[dict[str, Any]]
             rejected.append(stats.randomisation(sample).p_value <= LEVEL)
         # A shift destroys the unit of the differences.
         step = unit if how == "swapped" else 0.0
-        found.append(
+        rows.append(
             {
                 "population": population.name,
                 "n": n,
@@ -228,24 +230,26 @@ def powers(population: Population, n: int, repeats: int) -> list[dict[str, Any]]
                 "predicted by t": stats.power_of(effect, deviation, n),
             }
         )
-    return found
+    return rows
 
 
 def _each(
     call: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], workers: ProcessPoolExecutor
 ) -> list[Any]:
     """Return a function's results for all tasks, computed in separate processes."""
-    start, found = time.perf_counter(), list(workers.map(call, *zip(*tasks, strict=True)))
-    taken = time.perf_counter() - start
-    print(f"{call.__name__}: {len(found)} settings in {taken:.0f} s", file=sys.stderr, flush=True)
-    return found
+    start, results = time.perf_counter(), list(workers.map(call, *zip(*tasks, strict=True)))
+    duration = time.perf_counter() - start
+    print(
+        f"{call.__name__}: {len(results)} settings in {duration:.0f} s", file=sys.stderr, flush=True
+    )
+    return results
 
 
 def quality(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]:
     """Return coverage, errors and power, and their targets."""
     data, sizes = populations(options.shared), (20, 200) if options.quick else SIZES
     repeats = 60 if options.quick else options.repeats
-    cells = [(one, n, repeats) for one, n in itertools.product(data, sizes)]
+    cells = [(population, n, repeats) for population, n in itertools.product(data, sizes)]
     large = [cell for cell in cells if cell[1] >= 50]
     # Samples are too small for numerical libraries to parallelise.
     spawned = multiprocessing.get_context("spawn")
@@ -255,15 +259,15 @@ def quality(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]
     ):
         covered = list(itertools.chain(*_each(coverage, cells, workers)))
         wrong = _each(errors, large, workers)
-        found = list(itertools.chain(*_each(powers, large, workers)))
+        power_rows = list(itertools.chain(*_each(powers, large, workers)))
     table = [
         *_of_intervals(covered, repeats),
-        *_of_power(found, repeats),
+        *_of_power(power_rows, repeats),
         *_of_tests(wrong, repeats),
     ]
     if options.quick:  # too few samples to conclude anything
-        table = [dataclasses.replace(one, target=None) for one in table]
-    return {"coverage": covered, "errors": wrong, "power": found}, table
+        table = [dataclasses.replace(measure, target=None) for measure in table]
+    return {"coverage": covered, "errors": wrong, "power": power_rows}, table
 
 
 def noise(chance: float, repeats: int) -> float:
@@ -274,25 +278,25 @@ def noise(chance: float, repeats: int) -> float:
 def _of_intervals(covered: list[dict[str, Any]], repeats: int) -> list[Measure]:
     return [
         Measure(
-            f"coverage of the default interval, the least of {len(covered)} settings",
+            f"smallest coverage of the default interval, {len(covered)} settings",
             "",
-            f"Student's t: {min(one['student'] for one in covered):.2f}",
-            min(one["covered"] for one in covered),
+            f"Student's t: {min(row['student'] for row in covered):.2f}",
+            min(row["covered"] for row in covered),
             round(LEAST - noise(LEAST, repeats), 3),
         )
     ]
 
 
-def _of_power(found: list[dict[str, Any]], repeats: int) -> list[Measure]:
-    def off(by: str) -> float:
-        return max(abs(float(one["power"]) - float(one[by])) for one in found)
+def _of_power(rows: list[dict[str, Any]], repeats: int) -> list[Measure]:
+    def largest_error(by: str) -> float:
+        return max(abs(float(row["power"]) - float(row[by])) for row in rows)
 
     return [
         Measure(
-            f"power, farthest from what was predicted of {len(found)} settings",
+            f"largest error of the predicted power, {len(rows)} settings",
             "",
-            f"by t alone: {off('predicted by t'):.3f}",
-            off("predicted"),
+            f"by t alone: {largest_error('predicted by t'):.3f}",
+            largest_error("predicted"),
             round(0.05 + noise(0.5, repeats), 3),
             True,
         )
@@ -301,37 +305,38 @@ def _of_power(found: list[dict[str, Any]], repeats: int) -> list[Measure]:
 
 def _of_tests(wrong: list[dict[str, Any]], repeats: int) -> list[Measure]:
     allowed, table = noise(LEVEL, repeats), []
-    hits = [one for one in wrong if "hit" in one["population"]]
+    hits = [row for row in wrong if "hit" in row["population"]]
     # With few differing users, exact tests cannot reject in exactly 5 of 100 cases.
-    usual = [one for one in wrong if one["differ"] >= 30 and one not in hits]
+    usual = [row for row in wrong if row["differ"] >= 30 and row not in hits]
     for name in ("randomisation", "t", "wilcoxon", "sign"):
         label = f"type I error of {name}: most"
-        most = max(one[name] for one in wrong)
-        table.append(Measure(label, "", "", most, round(0.06 + allowed, 3), True))
+        highest = max(row[name] for row in wrong)
+        table.append(Measure(label, "", "", highest, round(0.06 + allowed, 3), True))
         if name == "sign":
             continue
         label = f"type I error of {name}, at least 30 users differ, without hit: least"
-        least = min(one[name] for one in usual)
-        table.append(Measure(label, "", "", least, round(0.04 - allowed, 3)))
-    for name, of in (("sign", wrong), ("randomisation", hits)):
-        label = f"type I error of {name}{' of hits' if of is hits else ''}: farthest from possible"
-        off = max(abs(one[name] - one["sign could"]) for one in of)
-        table.append(Measure(label, "", "", off, round(0.01 + allowed, 3), True))
+        lowest = min(row[name] for row in usual)
+        table.append(Measure(label, "", "", lowest, round(0.04 - allowed, 3)))
+    for name, rows in (("sign", wrong), ("randomisation", hits)):
+        test = f"{name} of hits" if rows is hits else name
+        label = f"type I error of {test}: largest difference from the attainable rate"
+        largest_difference = max(abs(row[name] - row["sign could"]) for row in rows)
+        table.append(Measure(label, "", "", largest_difference, round(0.01 + allowed, 3), True))
     return table
 
 
 def columns(n_users: int, n: int, seed: int = 0) -> list[Float64]:
     """Return models' values between 0 and 1; four in ten of them are above 0."""
     generator = np.random.default_rng(seed)
-    common, some = generator.random(n_users), generator.random(n_users) < 0.4
-    made = []
+    common, positive = generator.random(n_users), generator.random(n_users) < 0.4
+    arrays = []
     for _ in range(n):
         values = generator.random(n_users)
         values += common
         values *= 0.5
-        values *= some
-        made.append(values)
-    return made
+        values *= positive
+        arrays.append(values)
+    return arrays
 
 
 def speed(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]:
@@ -345,7 +350,7 @@ def speed(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]:
     def resampled() -> object:
         return permutation_test(
             (differences,),
-            lambda one, axis: one.mean(axis=axis),
+            lambda sample, axis: sample.mean(axis=axis),
             vectorized=True,
             permutation_type="samples",
             n_resamples=10_000,
@@ -353,17 +358,17 @@ def speed(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]:
             rng=np.random.default_rng(0),
         )
 
-    (other,) = side_by_side({"scipy": resampled}, 1, warm_up=False, wait=options.wait).values()
+    (theirs,) = side_by_side({"scipy": resampled}, 1, warm_up=False, wait=options.wait).values()
     (ours,) = side_by_side(
         {"ours": lambda: stats.randomisation(differences)}, 5, wait=options.wait
     ).values()
-    times: dict[str, Any] = {"scipy": other.seconds, "ours": ours.seconds}
+    times: dict[str, Any] = {"scipy": theirs.seconds, "ours": ours.seconds}
     table = [
         Measure(
             f"paired test of {n:,} users: SciPy's permutation_test, 10,000 resamples",
             seconds(ours.median),
-            seconds(other.median),
-            other.median / ours.median,
+            seconds(theirs.median),
+            theirs.median / ours.median,
             100,
         )
     ]
@@ -375,8 +380,8 @@ def speed(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]:
         command = [sys.executable, __file__, "--child", case, str(n), str(options.threads)]
         output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         times[case] = parsed = json.loads(output)
-        taken = parsed["seconds"]
-        table.append(Measure(label, seconds(taken), "", taken, bound, True))
+        duration = parsed["seconds"]
+        table.append(Measure(label, seconds(duration), "", duration, bound, True))
         if case == "pairs":
             memory = parsed["GB"]
             label = "the same: memory of the process, with its 2.4 GB of values (GB)"
@@ -391,7 +396,10 @@ def child(case: str, n: int, threads: int) -> None:
     start = time.perf_counter()
     for table in tables:
         tasks.run_tasks(
-            lambda one, _: stats.interval(one, bounds=unit), table, threads=threads, progress=False
+            lambda values, _: stats.interval(values, bounds=unit),
+            table,
+            threads=threads,
+            progress=False,
         )
         if case == "pairs":
             pairs = list(itertools.combinations(table, 2))
@@ -401,10 +409,10 @@ def child(case: str, n: int, threads: int) -> None:
                 threads=threads,
                 progress=False,
             )
-    taken = time.perf_counter() - start
+    duration = time.perf_counter() - start
     lines = Path("/proc/self/status").read_text().splitlines()
     kilobytes = next(line.split()[1] for line in lines if line.startswith("VmHWM"))
-    print(json.dumps({"seconds": taken, "GB": int(kilobytes) * 1024 / 1e9}))
+    print(json.dumps({"seconds": duration, "GB": int(kilobytes) * 1024 / 1e9}))
 
 
 def main() -> None:

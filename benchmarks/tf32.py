@@ -43,26 +43,32 @@ def double(factors: Any) -> Any:
 def main(users: str, items: str, test: str, train: str) -> None:
     """Print the changes."""
     factors = [np.ascontiguousarray(np.load(path), np.float32) for path in (users, items)]
-    truth, seen = (rm.Interactions.of(sp.load_npz(path)) for path in (test, train))
+    truth, train_interactions = (rm.Interactions.of(sp.load_npz(path)) for path in (test, train))
 
     def places(source: rm.Factors) -> Any:
-        ranks = source.rank(Request(truth, seen))
+        ranks = source.rank(Request(truth, train_interactions))
         return ranks.above[np.lexsort((ranks.item, users_of(ranks.indptr)))]
 
     base = rm.Factors(*factors)
-    expected, before = rm.evaluate(base, truth, train=seen, metrics=METRICS), places(base)
+    expected, before = (
+        rm.evaluate(base, truth, train=train_interactions, metrics=METRICS),
+        places(base),
+    )
     ways: tuple[Callable[[Any], Any], ...] = (double, nearest, cut_off)
     for way in ways:
         source = rm.Factors(*map(way, factors))
-        found, after = rm.evaluate(source, truth, train=seen, metrics=METRICS), places(source)
+        result, after = (
+            rm.evaluate(source, truth, train=train_interactions, metrics=METRICS),
+            places(source),
+        )
         moved = np.abs(after - before)
         first = np.minimum(after, before) < FIRST
         print(
             f"{way.__name__}: {np.mean(moved > 0):.2%} of ranks change, by at most {moved.max()};"
         )
         print(f"  {np.mean(moved[first] > 0):.2%} of those in the first {FIRST} places")
-        for name, mean in found.mean().items():
-            changed = np.abs(found[name] - expected[name]) > 1e-12
+        for name, mean in result.mean().items():
+            changed = np.abs(result[name] - expected[name]) > 1e-12
             print(
                 f"  {name}: {expected.mean()[name]:.5f}, {mean - expected.mean()[name]:+.6f}; "
                 f"of {changed.mean():.2%} of users"

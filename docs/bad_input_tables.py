@@ -17,16 +17,16 @@ def write(path: Path) -> None:
     text = f"### In Python\n\nThe calls use these names:\n\n```python\n{table['setup']}```\n"
     for section, entries in table["python"].items():
         rows = (
-            f"| {code(call)} | {error} | {plain(said)} |\n"
-            for call, error, said in entries["cases"]
+            f"| {code(call)} | {error} | {plain(message)} |\n"
+            for call, error, message in entries["cases"]
         )
         text += (
             f"\n#### {section}\n\n| call | error | its message |\n|---|---|---|\n{''.join(rows)}"
         )
     text += "\n### On the command line\n\n| case | command | exit code | its message |\n"
     text += "|---|---|---|---|\n"
-    for what, command, exit_code, said in table["commands"]["cases"]:
-        text += f"| {what} | {code('recometer ' + command)} | {exit_code} | {plain(said)} |\n"
+    for case, command, exit_code, message in table["commands"]["cases"]:
+        text += f"| {case} | {code('recometer ' + command)} | {exit_code} | {plain(message)} |\n"
     path.write_text(text, encoding="utf-8")
 
 

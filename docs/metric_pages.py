@@ -85,8 +85,8 @@ def facts(definition: MetricDefinition) -> Iterator[str]:
     if definition.over_users:
         yield "* There is one value for all users, not one per user."
     if definition.side:
-        needed = " and ".join(SIDE_DATA[side][0] for side in definition.side)
-        yield f"* In addition to the model's output, the metric needs {needed}."
+        data = " and ".join(SIDE_DATA[side][0] for side in definition.side)
+        yield f"* In addition to the model's output, the metric needs {data}."
     if definition.other_names:
         yield f"* Other names: {', '.join(f'`{other}`' for other in definition.other_names)}."
     yield ""
@@ -112,40 +112,47 @@ def cutoff(definition: MetricDefinition) -> str:
 
 def parameters(definition: MetricDefinition) -> Iterator[str]:
     """List the parameters; those for conventions only are folded away."""
-    own, folded = (
-        [one for one in definition.parameters.values() if one.for_conventions == kind]
+    visible, folded = (
+        [
+            declared
+            for declared in definition.parameters.values()
+            if declared.for_conventions == kind
+        ]
         for kind in (False, True)
     )
-    if own or folded:
+    if visible or folded:
         yield "## Parameters\n"
-    for one in own:
-        yield from parameter(definition, one)
+    for declared in visible:
+        yield from parameter(definition, declared)
     if folded:
-        names = ", ".join(f"`{one.name}`" for one in folded)
+        names = ", ".join(f"`{declared.name}`" for declared in folded)
         yield f":::{{dropdown}} Only for the numbers of other libraries: {names}"
         yield "The [convention](../conventions.md) of a library sets them if necessary.\n"
-        for one in folded:
-            yield from parameter(definition, one)
+        for declared in folded:
+            yield from parameter(definition, declared)
         yield ":::\n"
 
 
-def parameter(definition: MetricDefinition, one: Parameter) -> Iterator[str]:
+def parameter(definition: MetricDefinition, declared: Parameter) -> Iterator[str]:
     """Describe a parameter, its values and its default."""
-    if one.is_flag:
-        yield f"**`{one.name}`**: {one.sentence}"
-        yield f"To switch it on, write its name, as in `{written(definition, one.name)}`.\n"
+    if declared.is_flag:
+        yield f"**`{declared.name}`**: {declared.sentence}"
+        yield f"To switch it on, write its name, as in `{written(definition, declared.name)}`.\n"
         return
-    default = "" if one.default is None else f", by default {one.default}"
-    numbers = "" if one.choices else f" ({one.values}{default})"
-    yield f"**`{one.name}`**{numbers}: {one.sentence}\n"
-    for choice, sentence in one.choices.items():
-        usual = " (default)" if choice == one.default else ""
+    default = "" if declared.default is None else f", by default {declared.default}"
+    numbers = "" if declared.choices else f" ({declared.values}{default})"
+    yield f"**`{declared.name}`**{numbers}: {declared.sentence}\n"
+    for choice, sentence in declared.choices.items():
+        usual = " (default)" if choice == declared.default else ""
         yield f"* `{choice}`{usual}: {sentence}"
-    other = next((each for each in (*one.choices, *one.examples) if each != one.default), None)
-    if one.choices:
+    sample = next(
+        (value for value in (*declared.choices, *declared.examples) if value != declared.default),
+        None,
+    )
+    if declared.choices:
         yield ""
-    if other is not None:
-        yield f"To set it, write for example `{written(definition, one.write(other))}`.\n"
+    if sample is not None:
+        yield f"To set it, write for example `{written(definition, declared.write(sample))}`.\n"
 
 
 def written(definition: MetricDefinition, setting: str) -> str:
@@ -174,16 +181,16 @@ def ranked(name: str, definition: MetricDefinition) -> Iterator[str]:
         yield f"| {rank} | {item} | {value} |"
     yield ""
     names = [f"{name}@{k}" for k in CUTOFFS] if definition.cutoff != "none" else []
-    whole = definition.cutoff != "required" and not definition.order_free
-    names += [name] if whole or not names else []
+    whole_ranking = definition.cutoff != "required" and not definition.order_free
+    names += [name] if whole_ranking or not names else []
     # Other users' training items make items popular; they do not exclude candidates of this user.
-    others = {user: items for user, items in TRAIN.items() if user != "ann"}
-    given: dict[str, object] = {}
+    other_users = {user: items for user, items in TRAIN.items() if user != "ann"}
+    arguments: dict[str, object] = {}
     if definition.reads == "inverse_popularity":
-        given = {"train": others}
-        yield f"{in_words('The training items', others)}\n"
+        arguments = {"train": other_users}
+        yield f"{in_words('The training items', other_users)}\n"
     source = rm.Scores([[0.9, 0.7, 0.5, 0.3, 0.1]], user_ids=["ann"], item_ids=ITEMS)
-    yield from table(source, {"ann": GAINS}, names, **given)
+    yield from table(source, {"ann": GAINS}, names, **arguments)
 
 
 def rated(name: str, definition: MetricDefinition) -> Iterator[str]:
@@ -224,34 +231,34 @@ def listed(name: str, definition: MetricDefinition) -> Iterator[str]:
 
 def side_data(definition: MetricDefinition, train: Mapping[str, list[str]]) -> Iterator[str]:
     """Show the side data that the metric reads."""
-    needed = set(definition.with_parameters(()).side)
-    if "train" in needed:
+    sides = set(definition.with_parameters(()).side)
+    if "train" in sides:
         yield f"{in_words('The training items', train)}\n"
-    if "baseline" in needed:
+    if "baseline" in sides:
         yield f"{in_words('The lists of the baseline', BASELINE)}\n"
     columns = {"categories": ["categories"], "features": ["sweet", "price"]}
-    shown_columns = [name for side in sorted(needed) for name in columns.get(side, [])]
+    shown_columns = [name for side in sorted(sides) for name in columns.get(side, [])]
     if shown_columns:
         yield f"| item | {' | '.join(shown_columns)} |\n|---|{'---|' * len(shown_columns)}"
         for row, item in enumerate(ITEMS):
             cells = [str(CATALOGUE[name][row]).replace("|", ", ") for name in shown_columns]
             yield f"| {item} | {' | '.join(cells)} |"
         yield ""
-    if needed & {"catalogue", "catalogue_items"}:
+    if sides & {"catalogue", "catalogue_items"}:
         yield f"The catalogue has {len(ITEMS)} items: {', '.join(ITEMS)}.\n"
 
 
-def in_words(what: str, lists: Mapping[str, list[str]]) -> str:
-    """Return a sentence with the items of each user; `what` is its subject."""
+def in_words(subject: str, lists: Mapping[str, list[str]]) -> str:
+    """Return a sentence about the items of each user, which begins with `subject`."""
     users = "; ".join(f"{', '.join(items)} for {user}" for user, items in lists.items())
-    return f"{what} are {users}."
+    return f"{subject} are {users}."
 
 
-def table(source: object, test: object, names: list[str], **given: object) -> Iterator[str]:
+def table(source: object, test: object, names: list[str], **arguments: object) -> Iterator[str]:
     """Return a table of the values."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DataWarning)
-        result = rm.evaluate(source, test, metrics=" ".join(names), progress=False, **given)
+        result = rm.evaluate(source, test, metrics=" ".join(names), progress=False, **arguments)
     users = [str(user) for user in result.user_ids] if result.user_ids is not None else ["0"]
     mean = result.mean()
     yield f"| metric | {' | '.join(users)} | mean |\n|---|{'---|' * (len(users) + 1)}"
@@ -264,13 +271,19 @@ def table(source: object, test: object, names: list[str], **given: object) -> It
 
 def literature(definition: MetricDefinition) -> Iterator[str]:
     """List the literature, with the titles from the docstrings."""
-    everything = [one for each in METRICS.values() for one in (*cited(each), *stated(each))]
-    titles = {key(one): REMARK.sub("", one) for one in sorted(everything, key=len)}
-    own = [*stated(definition), *cited(definition)]
-    titles |= {key(one): one for one in own if re.search(r"\d{4}, ", one)}
+    all_references = [
+        reference for other in METRICS.values() for reference in (*cited(other), *stated(other))
+    ]
+    titles = {
+        key(reference): REMARK.sub("", reference) for reference in sorted(all_references, key=len)
+    }
+    references = [*stated(definition), *cited(definition)]
+    titles |= {
+        key(reference): reference for reference in references if re.search(r"\d{4}, ", reference)
+    }
     yield "\n## Literature\n"
-    for one in dict.fromkeys(map(key, own)):
-        yield f"* {titles[one]}"
+    for reference in dict.fromkeys(map(key, references)):
+        yield f"* {titles[reference]}"
     yield ""
 
 
@@ -281,9 +294,13 @@ def stated(definition: MetricDefinition) -> list[str]:
 
 def cited(definition: MetricDefinition) -> list[str]:
     """Return the references in the metric function's docstring."""
-    found = re.search(r"References\n-+\n(.*)", inspect.getdoc(definition.function) or "", re.DOTALL)
-    text = " ".join(found[1].split()) if found else ""
-    return [one.rstrip(".") for one in re.split(r"(?<!al)\. |; (?=[A-Z])", text) if one]
+    match = re.search(r"References\n-+\n(.*)", inspect.getdoc(definition.function) or "", re.DOTALL)
+    text = " ".join(match[1].split()) if match else ""
+    return [
+        reference.rstrip(".")
+        for reference in re.split(r"(?<!al)\. |; (?=[A-Z])", text)
+        if reference
+    ]
 
 
 def key(reference: str) -> tuple[str, str]:

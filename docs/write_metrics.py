@@ -210,7 +210,7 @@ def needs(definition: MetricDefinition) -> str:
 def arguments() -> str:
     """List the argument of each kind of side data."""
     return "\n".join(
-        f"* {what}: {argument}" for what, argument, _ in SIDE_DATA.values() if what != argument
+        f"* {data}: {argument}" for data, argument, _ in SIDE_DATA.values() if data != argument
     )
 
 
@@ -222,10 +222,10 @@ def other_needs() -> str:
             lines.append(f"* `{name}`: {needs(d.with_parameters(()))}")
         for parameter in d.parameters.values():
             for value in [*parameter.choices, *([True] if parameter.is_flag else [])]:
-                given = d.with_parameters([(parameter.name, value)])
-                if given.side != d.with_parameters(()).side:
-                    read = needs(given) or "nothing else"
-                    lines.append(f"* `{name}({parameter.write(value)})`: {read}")
+                changed = d.with_parameters([(parameter.name, value)])
+                if changed.side != d.with_parameters(()).side:
+                    data = needs(changed) or "nothing else"
+                    lines.append(f"* `{name}({parameter.write(value)})`: {data}")
     return "\n".join(lines)
 
 

@@ -26,10 +26,10 @@ def page() -> str:
 def row(field: dataclasses.Field, rule: Rule) -> str:
     """Return the row of a rule: its values with their meanings, the default in bold."""
     values = []
-    for value, said in rule.says.items():
-        written = f"x, {value.text}" if isinstance(value, Number) else f"`{value!r}`"
+    for value, sentence in rule.says.items():
+        choice = f"x, {value.text}" if isinstance(value, Number) else f"`{value!r}`"
         default = not isinstance(value, Number) and repr(value) == repr(field.default)
-        values.append(f"{f'**{written}**' if default else written}: {said.format('x')}")
+        values.append(f"{f'**{choice}**' if default else choice}: {sentence.format('x')}")
     if repr(field.default) not in map(repr, rule.says):
         values.append(f"The default is `{field.default!r}`.")
     text = "<br>".join([*values, *([rule.about] if rule.about else [])])
