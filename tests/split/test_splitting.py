@@ -48,7 +48,6 @@ from recometer.split import (
     Windows,
     calling,
     folds,
-    memory,
     saving,
     split,
 )
@@ -955,42 +954,6 @@ def test_fewer_test_users_than_requested_give_a_warning():
 
 
 # Memory
-
-
-@pytest.mark.parametrize(
-    ("limit", "used", "expected"), [("max", "5", 2048_000), ("1000", "400", 600), ("10", "99", 0)]
-)
-def test_free_memory_respects_system_and_control_groups(limit, used, expected, tmp_path):
-    (tmp_path / "meminfo").write_text("MemTotal: 9000 kB\nMemAvailable:    2000 kB\n")
-    (tmp_path / "cgroup").write_text("1:cpu:/x\n0::/a/b\n")
-    folder = tmp_path / "root" / "a"
-    folder.mkdir(parents=True)
-    (folder / "memory.max").write_text(limit + "\n")
-    (folder / "memory.current").write_text(used + "\n")
-    paths = (tmp_path / "meminfo", tmp_path / "cgroup", tmp_path / "root")
-    assert memory.available(*paths) == expected
-    assert memory.available(tmp_path / "none", *paths[1:]) is None
-
-
-def test_memory_is_checked_before_splitting(monkeypatch, tmp_path):
-    data = interactions()
-    data.write_parquet(tmp_path / "data.parquet")
-    monkeypatch.setattr(memory, "available", lambda: 15_000)
-    for whole in (
-        data,
-        data.to_pandas(),
-        data.to_arrow(),
-        rm.Interactions.of(one_row_per_pair(data)),
-    ):
-        enough = isinstance(whole, rm.Interactions) and len(whole) * 64 <= 15_000
-        if not enough:
-            message = r"needs about 0.0 GB, and 0.0 GB are free. Hint: split a Parquet file"
-            with pytest.raises(InputError, match=message):
-                split(whole, Last(1))
-    assert len(split(tmp_path / "data.parquet", Last(1)).users)
-    monkeypatch.setattr(memory, "available", lambda: 1000)
-    with pytest.raises(InputError, match=r"Splitting 240 interactions .* more memory"):
-        split(tmp_path / "data.parquet", Last(1))
 
 
 # Recorded draws, which SplitMix64 and BLAKE2b must reproduce on every machine and in every version.

@@ -25,6 +25,11 @@ def check_share(name: str, share: Any) -> float:
     return float(share)
 
 
+def limit(share: float) -> np.uint64:
+    """Return the threshold that a draw is below with this probability."""
+    return np.uint64(min(int(share * 2.0**64), 2**64 - 1))
+
+
 def check_whole(name: str, number: Any, least: int = 0) -> int:
     """Return a whole number, which must be at least the minimum."""
     whole = isinstance(number, numbers.Integral) and not isinstance(number, bool)

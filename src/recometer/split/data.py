@@ -40,11 +40,6 @@ class Container:
     table: Table
     columns: Columns | None = None
 
-    @property
-    def bytes_of_parts(self) -> int:
-        """The memory that all parts will take together, in bytes."""
-        raise NotImplementedError
-
     def take(self, parts: UInt8, number: int, values: Array | None) -> Any:
         """Return the rows of a part, in order; `values`, if any, replace the values of all rows."""
         raise NotImplementedError
@@ -90,11 +85,6 @@ class _Interactions(Container):
             None if data.times is None else _given(data.times),
             None if data.values is None else _given(data.values),
         )
-
-    @property
-    def bytes_of_parts(self) -> int:
-        columns = (self.data.items, self.data.values, self.data.times)
-        return sum(column.nbytes for column in columns if column is not None)
 
     def take(self, parts: UInt8, number: int, values: Array | None) -> Interactions:
         kept = parts == number
@@ -191,16 +181,6 @@ class _Frame(Container):
             ),
         )
 
-    @property
-    def bytes_of_parts(self) -> int:
-        import polars as pl
-
-        if isinstance(self.data, pl.DataFrame):
-            return int(self.data.estimated_size())
-        if hasattr(self.data, "memory_usage"):
-            return int(self.data.memory_usage(index=True).sum())
-        return int(self.data.nbytes)
-
     def take(self, parts: UInt8, number: int, values: Array | None) -> Any:
         import polars as pl
 
@@ -289,10 +269,6 @@ class _Parquet(Container):
         self.table = _table(
             one, self.columns, n, dates, names, lambda: time_zone(one(str(time)), None, str(time))
         )
-
-    @property
-    def bytes_of_parts(self) -> int:
-        return 0
 
     def take(self, parts: UInt8, number: int, values: Array | None) -> pl.LazyFrame:
         import polars as pl

@@ -14,9 +14,9 @@ import numpy as np
 
 from recometer import _kernel
 from recometer._kernel import RowOrder
-from recometer.arrays import Bool, Int64, UInt32
-from recometer.draws import mix
-from recometer.split import draws
+from recometer.arrays import Bool, Int64, UInt32, UInt64
+from recometer.draws import mix, mixed_seed
+from recometer.split.checks import limit
 from recometer.split.table import Table
 from recometer.tasks import BRIEF, Ticker, run_tasks
 
@@ -52,9 +52,8 @@ def number_rows(table: Table, order: RowOrder, *, seed: int, threads: int) -> UI
 def hold_share(table: Table, share: float, *, seed: int, threads: int) -> Bool:
     """Choose each row with some probability, by the draw of its pair."""
     held = np.empty(table.n, dtype=bool)
-    users = draws.of_users(table.users.keys, seed)
-    items = mix(table.items.keys)
-    limit = int(draws.limit(share))
+    users, items = _pair_draws(table, seed)
+    threshold = int(limit(share))
 
     def hold(begin: int, ticker: Ticker) -> None:
         part = slice(begin, begin + ROWS_AT_ONCE)
@@ -63,7 +62,7 @@ def hold_share(table: Table, share: float, *, seed: int, threads: int) -> Bool:
             items=table.items.codes[part],
             user_draws=users,
             item_draws=items,
-            limit=limit,
+            limit=threshold,
             held=held[part].view(np.uint8),
         )
 
@@ -72,16 +71,26 @@ def hold_share(table: Table, share: float, *, seed: int, threads: int) -> Bool:
     return held
 
 
+def _pair_draws(table: Table, seed: int) -> tuple[UInt64, UInt64]:
+    """Return the parts of users and items in the draws of pairs, ``mix(user ^ item)``.
+
+    They are mixed before they are combined, because consecutive ids, which are common, must not
+    lead to related draws.
+    """
+    return mix(table.users.keys ^ mixed_seed(seed)), mix(table.items.keys)
+
+
 def _by_blocks(
     call: Callable[[slice, dict[str, Any]], bool], table: Table, seed: int, threads: int
 ) -> None:
     """Call a function on blocks of users; call it again with values if these break ties."""
     counts = table.users.counts
+    user_draws, item_draws = _pair_draws(table, seed)
     columns = {
         "users": table.users.codes,
         "items": table.items.codes,
-        "user_draws": draws.of_users(table.users.keys, seed),
-        "item_draws": mix(table.items.keys),
+        "user_draws": user_draws,
+        "item_draws": item_draws,
         "times": table.times.view(np.int64) if table.has_times else None,
         "float_times": table.has_times and table.times.dtype.kind == "f",
     }

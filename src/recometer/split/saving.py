@@ -31,11 +31,6 @@ from recometer.data.storage import (
 )
 from recometer.errors import FileError, InputTypeError, python_or_command
 
-try:
-    import fcntl
-except ImportError:  # on Windows
-    fcntl = None  # type: ignore[assignment]
-
 if TYPE_CHECKING:
     import polars as pl
 
@@ -82,31 +77,7 @@ def finish(folder: Path) -> None:
     FileError
         If the folder cannot be written to.
     """
-    if as_path(folder / COMPLETE, "a split").is_dir():
-        with alone(folder):
-            _finish(folder)
-
-
-@contextlib.contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Lock a folder, so that no other process can replace the split in it.
-
-    Without locks (Windows, some network folders), checksums reveal that it was replaced.
-    """
-    opened = None
-    if fcntl is not None:
-        with contextlib.suppress(OSError):
-            opened = os.open(folder, os.O_RDONLY)
-            fcntl.flock(opened, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        if opened is not None:
-            os.close(opened)
-
-
-def _finish(folder: Path) -> None:
-    new = folder / COMPLETE
+    new = as_path(folder / COMPLETE, "a split")
     try:
         if new.is_symlink() or not new.is_dir():
             return
@@ -145,10 +116,9 @@ def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str
         header["files"] = {path.name: _checksum(path) for path in sorted(temporary.iterdir())}
         text = json.dumps({**header, "checksum": PLACEHOLDER}, indent=2) + "\n"
         (temporary / HEADER).write_bytes(sealed(text.encode()))
-        with alone(folder):
-            _finish(folder)  # another process has just saved a split
-            temporary.rename(folder / COMPLETE)
-            _finish(folder)
+        finish(folder)  # another process has just saved a split
+        temporary.rename(folder / COMPLETE)
+        finish(folder)
     except FileError:
         raise
     except unreadable() as error:
@@ -268,8 +238,7 @@ def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
     Raises FileError if the folder has no split, or a split that is damaged or of a newer version.
     """
     finish(folder)
-    with alone(folder):
-        return _read(folder, _header(folder))
+    return _read(folder, _header(folder))
 
 
 def _header(folder: Path) -> bytes:

@@ -14,7 +14,6 @@ from recometer.errors import InputError, InputTypeError, python_or_command, warn
 from recometer.split.checks import NoTestUsersError, check_whole
 from recometer.split.data import open_data
 from recometer.split.filters import Filter, SeenInTrain
-from recometer.split.memory import check_memory
 from recometer.split.result import Folds, Split, SplitProtocol
 from recometer.split.what import Folding, Held, What
 from recometer.split.who import AllUsers, UserFolds, Who
@@ -94,7 +93,7 @@ def split(
     NoTestUsersError
         If no user can be tested (an `InputError`).
     InputError
-        If there is too little memory, the data lack times or values that a part of the split needs,
+        If the data lack times or values that a part of the split needs,
         ids are not in the data, or numbers are out of range.
     InputTypeError
         If a part of the split has another type.
@@ -179,19 +178,17 @@ def parts_of_some_users(
     what: What | Folding,
     *,
     who: Who | UserFolds,
-    untested: Literal["train", "apart"],
-    min_train: int,
-    min_test: int,
-    seed: int,
     columns: dict[str, Any],
     fold: int | None = None,
+    **settings: Any,
 ) -> UInt8:
     """Return the part of each row of some users, uint8 [n_rows]; others are split elsewhere.
 
     The parts are `TRAIN`, `TEST`, `REMAINDER` and `LEFT_OUT`, as in `split`, or in one `fold` of
-    `folds`. Unlike in `split`, it is not an error if no user is tested.
+    `folds`. The settings are untested, min_train, min_test and seed. Unlike in `split`, it is not
+    an error if no user is tested.
     """
-    work = _Work(data, columns, (), untested, min_train, min_test, seed, 1)
+    work = _Work(data, columns, (), **settings, threads=1)
     if fold is None:
         assert isinstance(who, Who)
         assert isinstance(what, What)
@@ -225,7 +222,6 @@ class _Work:
         self.after = [one for one in listed if isinstance(one, SeenInTrain)]
         self.container = open_data(data, columns)
         self.table = self.container.table
-        check_memory(self.table.n, self.container.bytes_of_parts)
         self.rows: Bool | None = None  # remaining rows of the data; None if no row was left out
         self.values: Array | None = None  # values of all rows of the data, if a filter changed any
         self.removed: dict[str, int] = {}  # number of rows, per filter
@@ -317,11 +313,6 @@ class _Work:
             find_users=users,
         )
 
-    def parts(self, who: Who, held: Held, for_everybody: bool) -> tuple[Bool | None, UInt8]:
-        """Return the tested users, and the part of each row."""
-        tested = self._tested(who, held)
-        return tested, self._parts(tested, held, for_everybody)
-
     def _counts(self, parts: UInt8) -> dict[str, int]:
         """Count the rows of each part; `left_out` are the rows that filters left out."""
         counts = {
@@ -343,30 +334,27 @@ class _Work:
             names[REMAINDER] = "remainder"
         return {name: self.container.take(parts, part, self.values) for part, name in names.items()}
 
-    def _tested(self, who: Who, held: Held) -> Bool | None:
-        """Return a mask of the tested users, by code, or None for all users with rows."""
+    def parts(self, who: Who, held: Held, for_everybody: bool) -> tuple[Bool | None, UInt8]:
+        """Return a mask of the tested users (None for all with rows), and the part of each row."""
+        users = self.table.users
         eligible = None
         apart = self.untested == "apart" and self.min_test > 0  # untested users are set apart
         if who.counts_users or self.min_train > 0 or self.min_test > 1 or apart:
-            codes, n = self.table.users.codes, self.table.users.n
-            n_test = np.bincount(codes[held.test], minlength=n)
-            n_train = self.table.users.counts - n_test
+            n_test = np.bincount(users.codes[held.test], minlength=users.n)
+            n_train = users.counts - n_test
             if held.left_out is not None:
-                n_train = n_train - np.bincount(codes[held.left_out], minlength=n)
-            eligible = (n_test >= self.min_test) & (n_train >= self.min_train)
-            eligible &= self.table.users.counts > 0
+                n_train = n_train - np.bincount(users.codes[held.left_out], minlength=users.n)
+            eligible = (n_test >= self.min_test) & (n_train >= self.min_train) & (users.counts > 0)
         tested = who.tested(self.table, eligible, self.seed)
-        if tested is None or eligible is None:
-            return tested if eligible is None else eligible
-        return tested & eligible
-
-    def _parts(self, tested: Bool | None, held: Held, for_everybody: bool) -> UInt8:
         if tested is None:
-            # True in `held` becomes 1, which is TEST, and False becomes 0, which is TRAIN.
-            # `held` is not used after this.
-            parts = held.test.view(np.uint8)
+            tested = eligible
+        elif eligible is not None:
+            tested = tested & eligible
+        # True in `held` becomes 1, which is TEST, and False becomes 0, which is TRAIN.
+        if tested is None:
+            parts = held.test.view(np.uint8)  # `held` is not used after this
         else:
-            mine = tested[self.table.users.codes]
+            mine = tested[users.codes]
             parts = (held.test & mine).view(np.uint8)
             if self.untested == "apart":
                 parts[~mine] = REMAINDER
@@ -374,7 +362,7 @@ class _Work:
                 parts[held.test & ~mine] = LEFT_OUT
         if held.left_out is not None:
             parts[held.left_out] = LEFT_OUT
-        return parts
+        return tested, parts
 
     def _check(
         self,

@@ -17,11 +17,13 @@ from recometer import _kernel
 from recometer.arrays import Array, Bool, Int64, UInt32, UInt64
 from recometer.data.factor_files import read_ids
 from recometer.data.ids import as_ids, encode, match, user_keys
+from recometer.draws import mix, mixed_seed
 from recometer.errors import InputError, python_or_command
 from recometer.tasks import ROWS_PER_TASK, each_block
 
 MAX_ROWS = 2**32 - 1
 UTC = datetime.timezone.utc
+OF_ITEMS, OF_PLACES = 0x6974656D73, 0x706C61636573  # salts of draws
 SPARE = 2**20  # a range of ids is dense if its length is below 4 x rows + SPARE
 
 
@@ -54,6 +56,10 @@ class Coded:
         if self.low is None:
             return user_keys(self.ids, self.n)
         return np.arange(self.n, dtype=np.uint64) + np.uint64(self.low % 2**64)
+
+    def draws(self, seed: int, salt: int = 0) -> UInt64:
+        """Return a random number for each user or item, by code; `salt` gives another one."""
+        return mix(mix(self.keys ^ np.uint64(salt)) ^ mixed_seed(seed))
 
     @cached_property
     def counts(self) -> Int64:

@@ -17,10 +17,9 @@ from recometer._kernel import RowOrder
 from recometer.arrays import Array, Bool, Int64
 from recometer.data.numbers import flag
 from recometer.errors import InputError, InputTypeError, python_or_command
-from recometer.split import draws
-from recometer.split.checks import check_folds, check_share, check_whole, moment
+from recometer.split.checks import check_folds, check_share, check_whole, limit, moment
 from recometer.split.grouping import hold_first, hold_share, number_rows
-from recometer.split.table import Table, size_of
+from recometer.split.table import OF_ITEMS, OF_PLACES, Table, size_of
 from recometer.tasks import ROWS_PER_TASK, each_block
 
 Time = float | str | datetime.date
@@ -330,7 +329,7 @@ class KFold(Folding):
     def folds(self, table: Table, seed: int, threads: int) -> Iterator[Held]:
         """Yield k folds."""
         dealt = number_rows(table, RowOrder.DRAWN, seed=seed, threads=threads)
-        first = draws.draw_places(table.users.keys, seed) % np.uint64(self.k)
+        first = table.users.draws(seed, OF_PLACES) % np.uint64(self.k)
         dealt += first.astype(np.uint32)[table.users.codes]
         dealt %= np.uint32(self.k)
         for number in range(self.k):
@@ -369,7 +368,7 @@ class ColdItems(What):
     def held(self, table: Table, seed: int, threads: int) -> Held:
         """Return the rows with these items."""
         if self.fraction is not None:
-            cold = draws.draw_items(table.items.keys, seed) < draws.limit(self.fraction)
+            cold = table.items.draws(seed, OF_ITEMS) < limit(self.fraction)
         else:
             cold = np.zeros(table.items.n, dtype=bool)
             cold[table.items.find(self.items, "item")] = True

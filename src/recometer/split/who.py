@@ -12,8 +12,7 @@ import numpy as np
 
 from recometer.arrays import Array, Bool
 from recometer.errors import warn
-from recometer.split import draws
-from recometer.split.checks import check_folds, check_share, check_whole, moment
+from recometer.split.checks import check_folds, check_share, check_whole, limit, moment
 from recometer.split.table import Table, size_of
 
 
@@ -62,7 +61,7 @@ class UsersFraction(Who):
 
     def tested(self, table: Table, eligible: Bool | None, seed: int) -> Bool:
         """Return the users whose draw is below the share."""
-        return draws.draw_users(table.users.keys, seed) < draws.limit(self.fraction)
+        return table.users.draws(seed) < limit(self.fraction)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,12 +87,8 @@ class UsersNumber(Who):
         n_eligible = int(np.count_nonzero(eligible))
         if n_eligible < self.number:
             warn(f"{self!r}: only {n_eligible:,} users can be tested, and all of them are.")
-        return self.among(table, eligible, seed)
-
-    def among(self, table: Table, eligible: Bool, seed: int) -> Bool:
-        """Draw from some users, bool by code; return all of them if there are too few."""
         candidates = np.flatnonzero(eligible)
-        draw = draws.draw_users(table.users.keys[candidates], seed)
+        draw = table.users.draws(seed)[candidates]
         chosen = np.zeros(table.users.n, dtype=bool)
         chosen[candidates[np.argsort(draw, kind="stable")[: self.number]]] = True
         return chosen
@@ -163,7 +158,7 @@ class UserFolds:
 
     def parts(self, table: Table, seed: int) -> list[Who]:
         """Return the tested users of each fold."""
-        draw = draws.draw_users(table.users.keys, seed)
+        draw = table.users.draws(seed)
         # The high half of a draw is enough to choose a fold, and its product does not overflow.
         fold = ((draw >> np.uint64(32)) * np.uint64(self.k)) >> np.uint64(32)
         return [_Fold(fold == number) for number in range(self.k)]
