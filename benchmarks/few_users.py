@@ -15,8 +15,9 @@ import numpy.typing as npt
 from _table import markdown
 
 from recometer import stats
-from recometer.stats.comparing import difference_interval
+from recometer.stats.comparing import consistent, inverted
 from recometer.stats.grouping import group
+from recometer.stats.means import interval_of, student
 
 Float64 = npt.NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], Float64]
@@ -58,8 +59,8 @@ def both_methods(draw: Draw, n: int, share: float, repeats: int) -> Float64:
         differences = group(sample)
         test = stats.randomisation(differences)
         ends = [
-            difference_interval(differences, test, (0, 1), kind, 0.95)
-            for kind in ("randomisation", "gaffke")
+            consistent(inverted(differences, 0.95), test.p_value),
+            interval_of(differences, "gaffke", bounds=(-1, 1)),
         ]
         outcomes.append([*(truth in end for end in ends), *(0.0 not in end for end in ends)])
     shares: Float64 = np.mean(outcomes, axis=0)
@@ -126,10 +127,8 @@ def unseen(repeats: int, sizes: Sequence[int] = (50, 200, 1_000)) -> list[list[s
             gains, lost = 0.04 * generator.random(n), generator.random(n) < 0.01
             sample = group(np.where(lost, -1.0, gains))
             test = stats.randomisation(sample)
-            inverted = difference_interval(sample, test, (0, 1), "randomisation", 0.95)
-            covered.append(
-                [truth in inverted, truth in difference_interval(sample, test, (0, 1), "t", 0.95)]
-            )
+            ends = consistent(inverted(sample, 0.95), test.p_value)
+            covered.append([truth in ends, truth in student(sample, 0.95)])
         lines.append(
             [f"{n:,}", f"{0.99**n:.2g}", *(f"{share:.2f}" for share in np.mean(covered, 0))]
         )

@@ -37,7 +37,7 @@ import recometer as rm
 from recometer import stats, tasks
 from recometer.stats.comparing import difference_interval
 from recometer.stats.grouping import group
-from recometer.stats.means import interval_of
+from recometer.stats.means import interval_of, student
 
 HERE = Path(__file__).parent
 Float64 = npt.NDArray[np.float64]
@@ -126,15 +126,15 @@ def coverage(population: Population, n: int, repeats: int) -> list[dict[str, Any
         intervals = {
             "mean": (of_mean(bounds=bounds), of_mean(), of_mean("t")),
             "difference": (
-                of_difference(bounds, "auto", 0.95),
-                of_difference(None, "auto", 0.95),
-                of_difference(None, "t", 0.95),
+                of_difference(bounds, 0.95),
+                of_difference(None, 0.95),
+                student(differences, 0.95),
             ),
         }
-        for name, (usual, without, student) in intervals.items():
+        for name, (usual, without, by_t) in intervals.items():
             truth = truths[name]
             outcomes[name].append(
-                (truth in usual, usual.width, truth in student, student.width, truth in without)
+                (truth in usual, usual.width, truth in by_t, by_t.width, truth in without)
             )
     lines = []
     for name, rows in outcomes.items():

@@ -25,7 +25,7 @@ from recometer.version import __version__
 if TYPE_CHECKING:
     from recometer.auditing import Audit, audit
     from recometer.checking import Preflight, check
-    from recometer.comparison import Comparison, compare, power
+    from recometer.comparison import Comparison, compare
     from recometer.data.catalogue import Catalogue
     from recometer.data.interactions import Interactions
     from recometer.evaluation import Evaluation, evaluate, load
@@ -91,7 +91,6 @@ __all__ = [
     "fairness",
     "from_model",
     "load",
-    "power",
     "split",
 ]
 
@@ -132,7 +131,6 @@ LAZY = {
     "fairness": "group_exposure",
     "from_model": "sources.models",
     "load": "evaluation",
-    "power": "comparison",
 }
 
 

@@ -16,14 +16,13 @@ from recometer.comparing import wording
 from recometer.comparing.alike import check_alike, read_allow
 from recometer.comparing.compared import Compared, margin_of, primary_of
 from recometer.comparing.corrections import (
-    POWER_WANTED,
     Correction,
     adjusted,
     check_correction,
     on_tukey,
     tukey_by,
 )
-from recometer.comparing.gates import Gate, GateReport, Undecided, check_gates
+from recometer.comparing.gates import GateReport, Undecided, check_gates
 from recometer.comparing.kinds import Options, Paired, resolve
 from recometer.comparing.known_users import known_users
 from recometer.comparing.models import (
@@ -55,8 +54,8 @@ from recometer.results.evaluation import EvaluationRecord, names_among
 from recometer.results.flat import FlatName
 from recometer.results.folds import FoldedRecord
 from recometer.results.groups import read_clusters
-from recometer.stats import Interval, Power, SampleRatio
-from recometer.stats.comparing import IntervalKind, check_names
+from recometer.stats import Interval, SampleRatio
+from recometer.stats.comparing import check_test
 from recometer.stats.ends import check_confidence
 from recometer.stats.tests import Test, documented
 from recometer.tasks import resolve_threads, run_tasks
@@ -91,7 +90,7 @@ class Comparison(Compared, Tracked, Reported):
         The leaderboard: for each metric, every model, best first, with its possible ranks.
     correction
     options
-        How pairs were compared: `test`, `interval`, `confidence`, ...
+        How pairs were compared: `test`, `confidence`, ...
     users : Users
         All users, in the order of `per_user`.
     notes : tuple of str
@@ -107,9 +106,7 @@ class Comparison(Compared, Tracked, Reported):
         Whether tables show all pairs on all metrics, as those of `full` do.
     """
 
-    def gate(
-        self, gates: str | Gate | Sequence[str | Gate], undecided: Undecided | None = None
-    ) -> GateReport:
+    def gate(self, gates: str | Sequence[str], undecided: Undecided | None = None) -> GateReport:
         """Check bounds for the difference of every model, except chance, to the baseline.
 
         A gate is passed if the lower end of the interval reaches the bound, failed if the upper
@@ -196,7 +193,6 @@ def compare(
     paired: bool = True,
     ratio: Mapping[str, float] | str | None = None,
     test: Test | None = None,
-    interval: IntervalKind = "auto",
     confidence: float | None = None,
     correction: Correction = "holm",
     margin: float | Mapping[str, float] | None = None,
@@ -218,10 +214,9 @@ def compare(
     models
         A dict from the name of a model to its evaluation, or to a file that `Evaluation.save`
         wrote; a list of either; or a `Leaderboard`. All evaluations must use the same test data.
-        A model may be a list of evaluations. If they have the same users, they are seeds (the
-        model was trained several times), and the variance between them is added to the variance
-        between users (`recometer.stats.over_runs`). If they have different users, they are batches
-        of one evaluation.
+        A model may be a list of evaluations of the same users, one for each seed of its training.
+        The variance between seeds is then added to the variance between users
+        (`recometer.stats.over_runs`).
     baseline
         The model that all others are compared with. None compares every pair.
     metrics
@@ -240,13 +235,9 @@ def compare(
         group, ``{"a": 9, "b": 1}`` or ``"9:1"`` in the order of the models.
     test
         None takes ``"randomisation"``, and Welch's test for different users. Tests of the same
-        users are {tests}
-    interval
-        The interval of the difference. ``"auto"`` takes the interval that belongs to the test. It
-        takes Gaffke's interval, and the p-value that follows from it, if the metric has a range
-        and either all users differ by the same amount, or fewer than 30 users differ while at
-        least half are equal. Other values are ``"randomisation"``, ``"gaffke"``, ``"t"``,
-        ``"percentile"`` and ``"bca"``.
+        users are {tests} The interval belongs to the test. If the metric has a range, and either
+        all users differ by the same amount or fewer than 30 users differ while at least half are
+        equal, the interval is Gaffke's, and p follows from it.
     confidence
         Coverage of the intervals; 1 - confidence is the level of significance. None takes the
         confidence of the evaluations' protocol.
@@ -295,7 +286,7 @@ def compare(
         If the models are not evaluations, user ids have different types, or an argument has a
         type that is not supported.
     UnknownNameError
-        If a baseline, metric, test, interval or correction does not exist.
+        If a baseline, metric, test or correction does not exist.
 
     Warns
     -----
@@ -316,24 +307,18 @@ def compare(
     >>> row.verdict, row.n, row.test.method
     ('better', 199, 'saddlepoint')
     """
-    usual = {"test": "randomisation", "interval": "auto", "correction": "holm"}
-    if test is None and flag("paired", paired):
-        test = "randomisation"
-    names = "randomisation" if test is None else test, interval, correction
-    for name, value in zip(usual, names, strict=True):
+    if test is None:
+        test = "randomisation" if flag("paired", paired) else "welch"
+    for name, value, usual in (("test", test, "randomisation"), ("correction", correction, "holm")):
         if not isinstance(value, str):
-            raise InputTypeError(
-                f"{name} is a name, found {brief(value)}. Hint: {name}={usual[name]!r}."
-            )
+            raise InputTypeError(f"{name} is a name, found {brief(value)}. Hint: {name}={usual!r}.")
     read = read_models(models)
     if flag("paired", paired):
         if ratio is not None:
             wrong = argument_text("ratio", ratio)
             raise InputError(f"{wrong} is for groups of different users. Hint: {on_unpaired()}")
     else:
-        _check_unpaired(read, test, interval, chance)
-        test = "welch"
-    assert test is not None
+        _check_unpaired(read, test, chance)
     if flag("chance", chance):
         read.append(by_chance(read))
     baseline = check_baseline(baseline, read)
@@ -345,11 +330,10 @@ def compare(
         compared, left_out = _of_users(compared, first, chosen=metrics is not None)
     decisive = compared if primary is None else primary_of(primary, compared, first)
     if paired:
-        check_names(test, interval)
+        check_test(test)
     check_correction(correction, test, read, decisive, first.together)
     options = Options(
         test=test,
-        interval=interval,
         confidence=check_confidence(
             first.protocol.confidence if confidence is None else confidence
         ),
@@ -394,87 +378,6 @@ def compare(
         if text:
             warn(text)
     return result
-
-
-def power(
-    of: EvaluationRecord | Comparison,
-    metric: str,
-    difference: float | None = None,
-    *,
-    model: str | None = None,
-    other: str | None = None,
-    wanted: float = POWER_WANTED,
-    alpha: float | None = None,
-) -> Power:
-    """Return how many users it takes to detect a difference, and how small one can be detected.
-
-    Parameters
-    ----------
-    of
-        A comparison, which shows how much the differences vary between users. A single evaluation
-        does not. For it, assume two models with independent values that vary as much between users
-        as its own: their difference has √2 times its standard deviation. In practice, the values
-        of two models for the same users are usually correlated, so fewer users are needed.
-    metric
-        A metric with a value for each user.
-    difference
-        The mean difference to detect. None takes the difference that the comparison found.
-    model, other
-        The pair of models, if a comparison has several.
-    wanted
-        The power to achieve.
-    alpha
-        Level of significance, two-sided. None takes 1 - confidence. To plan for m comparisons, pass
-        that divided by m.
-
-    Returns
-    -------
-    recometer.stats.Power
-        Has `users_needed`, its range from `fewest_users` to `most_users` (because the spread of the
-        differences is only estimated), `power` at the present number of users, and
-        `smallest_difference`; ``print`` puts these into a sentence.
-
-    Raises
-    ------
-    InputError
-        If a single evaluation comes without a difference, or the metric does not have a value for
-        each user.
-    UnknownNameError
-        If the metric does not exist.
-
-    Examples
-    --------
-    >>> import numpy as np, recometer as rm
-    >>> rng = np.random.default_rng(0)
-    >>> result = rm.evaluate(rm.Scores(rng.random((100, 50))), rng.random((100, 50)) < 0.1)
-    >>> rm.power(result, "ndcg@10", difference=0.05).users_needed
-    129
-    """
-    if isinstance(of, Comparison):
-        return of.power(metric, difference, model=model, other=other, wanted=wanted, alpha=alpha)
-    if not isinstance(of, EvaluationRecord):
-        raise InputError(
-            f"power reads an evaluation or a comparison, found {type(of).__name__}. "
-            "Hint: rm.power(result, 'ndcg@10', difference=0.005)."
-        )
-    if model is not None or other is not None:
-        raise InputError("model= and other= choose a pair of a comparison; this is an evaluation.")
-    if difference is None:
-        raise InputError(
-            "A single evaluation has no difference. Hint: difference= says which one to look for."
-        )
-    values = of.counted_values(metric) if metric in of and str(metric) not in of.together else None
-    if values is None:
-        why = "is not a metric of this evaluation with a value for each user."
-        raise InputError(f"{metric!r} {why}")
-    level = 1 - of.protocol.confidence if alpha is None else alpha
-    unit = stats.unit_of(values)  # the unit of the values, and thus of their differences
-    found = stats.power(np.sqrt(2) * values, difference, wanted=wanted, alpha=level, unit=unit)
-    note = (
-        "From one evaluation: for a second model with independent values. The values of two models "
-        "are usually correlated, so fewer users are needed."
-    )
-    return dataclasses.replace(found, note=" ".join(filter(None, (found.note, note))))
 
 
 def _metrics(models: Sequence[Model], asked: str | Iterable[str] | None) -> list[str]:
@@ -536,14 +439,13 @@ def _with_chance(
     return left, [note, *notes]
 
 
-def _check_unpaired(models: Sequence[Model], test: object, interval: object, chance: bool) -> None:
+def _check_unpaired(models: Sequence[Model], test: str, chance: bool) -> None:
     """Refuse paired tests, random orders, seeds and folds, which need the same users."""
-    for name, value, known in (("test", test, (None, "welch")), ("interval", interval, ("auto",))):
-        if value not in known:
-            raise InputError(
-                f"{argument_text(name, value)} is for the same users with every model; groups of "
-                "different users are compared by Welch's t test. Hint: leave it out."
-            )
+    if test != "welch":
+        raise InputError(
+            f"{argument_text('test', test)} is for the same users with every model; groups of "
+            "different users are compared by Welch's t test. Hint: leave it out."
+        )
     if flag("chance", chance):
         raise InputError(
             f"{argument_text('chance', True)} adds a random order for users of the first model, "

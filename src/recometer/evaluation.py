@@ -339,7 +339,8 @@ def evaluate(
         Lists to compare with, for metrics that need them (unexpectedness@k, overlap@k, rbo@k,
         serendipity@k): another source, or an evaluation that has `lists`.
     seed
-        Seed of everything that is random: ``ties="random"`` and ``interval="bootstrap"``.
+        Seed of everything that is random: ``ties="random"``, and the resampled users behind
+        intervals of metrics with one value for all users.
     threads
         Maximum number of threads. None uses all available processors. The result does not
         depend on it.

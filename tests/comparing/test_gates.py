@@ -11,7 +11,7 @@ import pytest
 from results import evaluation
 
 import recometer as rm
-from recometer.comparing.gates import Gate, junit, users_needed
+from recometer.comparing.gates import junit, users_needed
 from recometer.stats import Interval
 
 OLD = np.round(np.random.default_rng(3).random(2_000), 2)
@@ -52,9 +52,7 @@ def test_the_ends_of_the_interval_decide(compared: rm.Comparison) -> None:
         assert verdicts(compared, f"rr >= {high - 1e-5:.9f}{sign}")["same"] == "undecided"
         assert verdicts(compared, f"rr >= {high + 1e-5:.9f}{sign}")["same"] == "failed"
     for bound, verdict in ((row.low, "passed"), (row.high, "undecided")):  # ends included
-        (found,) = (
-            one for one in compared.gate(Gate("rr", bound, False)).rows if one.model == "same"
-        )
+        (found,) = (one for one in compared.gate(f"rr >= {bound:.17g}").rows if one.model == "same")
         assert found.verdict == verdict
 
 
@@ -105,7 +103,7 @@ def test_users_needed_follow_from_the_interval_and_the_distance() -> None:
 
 def test_undecided_gate_states_the_users_needed(compared: rm.Comparison) -> None:
     row = compared.row("rr", "same")
-    report = compared.gate(Gate("rr", row.low / 2 + row.difference / 2, False))
+    report = compared.gate(f"rr >= {row.low / 2 + row.difference / 2:.17g}")
     (found,) = (one for one in report.rows if one.model == "same")
     assert (found.fewest_users, found.most_users) == (8_000, 32_000)
     text = "About 8,000 to 32,000 users in all would decide it, if the difference and its spread"
@@ -116,7 +114,7 @@ def test_undecided_gate_states_the_users_needed(compared: rm.Comparison) -> None
     (better,) = (one for one in report.rows if one.model == "better")
     assert (better.fewest_users, better.most_users) == (None, None)
     (equal,) = (
-        one for one in compared.gate(Gate("rr", row.difference, False)).rows if one.model == "same"
+        one for one in compared.gate(f"rr >= {row.difference:.17g}").rows if one.model == "same"
     )
     assert "so no number of users would decide it" in equal.note
     assert equal.fewest_users is None
@@ -135,7 +133,7 @@ def test_the_users_needed_decide_the_gate() -> None:
         )
 
     row = of(1).rows[0]
-    gate = Gate("rr", row.difference + 0.4 * (row.low - row.difference), False)
+    gate = f"rr >= {row.difference + 0.4 * (row.low - row.difference):.17g}"
     (found,) = of(1).gate(gate).rows
     assert found.verdict == "undecided"
     assert found.fewest_users == 2_500  # 400 / 0.4^2
@@ -147,7 +145,7 @@ def test_users_needed_are_unknown_for_some_metrics() -> None:
     values = {"rr": OLD.tolist()}
     models = {"old": evaluation(values, activity=ACTIVITY), "new": [made(0.0), made(0.001)]}
     seeds = rm.compare(models, baseline="old")
-    (row,) = seeds.gate(Gate("rr", seeds.rows[0].difference - 1e-6, False)).rows
+    (row,) = seeds.gate(f"rr >= {seeds.rows[0].difference - 1e-6:.17g}").rows
     assert (row.verdict, row.fewest_users) == ("undecided", None)
     assert "also over seeds" in row.note
     generator = np.random.default_rng(1)
@@ -175,21 +173,10 @@ def test_lower_is_better_turns_the_sign() -> None:
         (row.low, "undecided"),
         (row.low - 1e-6, "failed"),
     ):
-        found = compared.gate(Gate("rmse", bound, False, higher_is_better=False)).verdict
+        found = compared.gate(f"rmse <= {bound:.17g}").verdict
         assert found == verdict
     with pytest.raises(rm.InputError, match="Lower is better for rmse, so its gate"):
         compared.gate("rmse >= -1%")
-
-
-def test_harmed_users_are_named(compared: rm.Comparison) -> None:
-    report = compared.gate("rr >= -0.5%")
-    (row,) = (row for row in report.rows if row.model == "worse")
-    text = str(report).replace("\n  ", " ")
-    assert f"Most harmed users: {row.changes.harmed[0].user!r}" in text
-    assert row.segment.group.startswith("activity ")
-    assert f"Most harmed segment: {row.segment.group}" in text
-    assert report.verdict == "failed"
-    assert not report.passed
 
 
 def test_junit_has_a_case_per_gate_and_model(
@@ -233,7 +220,6 @@ def test_junit_has_a_case_per_gate_and_model(
 def test_text_of_a_gate_can_be_parsed_again(compared: rm.Comparison) -> None:
     for text in ("rr >= -0.5%", "rr >= 0.02", "rr >= 1e-05"):
         assert str(compared.gate(text).rows[0].gate) == text
-    assert compared.gate(Gate("rr", -0.5, False)).passed
 
 
 @pytest.mark.parametrize(
@@ -289,7 +275,7 @@ def test_a_gate_of_a_metric_that_was_not_compared_is_refused():
     result = rm.evaluate(rm.Scores(scores), scores, metrics="rr")
     versus = rm.compare({"a": result, "b": result}, baseline="a")
     with pytest.raises(rm.UnknownNameError, match="hit@1"):
-        versus.gate(Gate("hit@1", 0.0, relative=False))
+        versus.gate("hit@1 >= 0")
 
 
 def test_control_characters_are_visible_in_gates_and_junit() -> None:

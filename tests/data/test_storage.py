@@ -94,7 +94,7 @@ def test_ids_that_cannot_be_stored(tmp_path: pathlib.Path) -> None:
 
 
 def test_protocol_and_seed_survive(tmp_path: pathlib.Path) -> None:
-    rules = {"ties": "random", "relevant_from": 0.1, "undefined": 0.0, "interval": "bootstrap"}
+    rules = {"ties": "random", "relevant_from": 0.1, "undefined": 0.0, "interval": "bca"}
     before = evaluation(
         {"ndcg@2": [0.5, 0.25], "ndcg@3": [0.5, 0.25], "rr": [1.0, 1.0]},
         protocol=Protocol().replace(**rules, name="mine"),

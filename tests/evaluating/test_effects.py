@@ -39,7 +39,7 @@ VALUES: dict[str, Any] = {
     "min_positives": 3,
     "min_candidates": 5,
     "cold_start": False,
-    "interval": "bootstrap",
+    "interval": "bca",
     "confidence": 0.5,
     "correction": "plug_in",
     "gamma": 0.5,

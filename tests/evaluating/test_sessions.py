@@ -85,7 +85,7 @@ def test_train_data_of_users_apply_to_all_of_their_sessions() -> None:
     assert by_session["rr"].tolist() == [0, 1, 0, 0]
 
 
-@pytest.mark.parametrize("interval", ["t", "bootstrap"])
+@pytest.mark.parametrize("interval", ["t", "bca"])
 def test_intervals_of_means_are_over_users(interval: str) -> None:
     """Eight identical sessions of each user do not make the interval narrower."""
     rng = np.random.default_rng(1)

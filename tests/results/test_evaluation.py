@@ -288,16 +288,6 @@ def test_arrays_of_the_result_are_read_only() -> None:
     n_relevant[0] = 1
 
 
-def test_bootstrap_interval_only_depends_on_the_seed() -> None:
-    values = {"rr": np.random.default_rng(0).random(50).tolist(), "ap": [0.0, 1.0] * 25}
-    rules = Protocol(interval="bootstrap")
-    first = evaluation(values, protocol=rules, seed=1)
-    same_seed = evaluation(values, protocol=rules, seed=1)
-    assert tuple(first.interval("ap")) == (same_seed.summary()[1].low, same_seed.summary()[1].high)
-    other_seed = evaluation(values, protocol=rules, seed=2)
-    assert first.interval("rr") != other_seed.interval("rr")
-
-
 @pytest.mark.parametrize(
     ("metric", "values", "cut"),
     [
@@ -747,7 +737,7 @@ def test_another_interval_can_be_requested_later() -> None:
     metrics = "ndcg@5 coverage@5"
     result = rm.evaluate(scores, test, metrics=metrics)
     groups = np.arange(60) % 2
-    for kind in ("t", "percentile", "bca", "bootstrap"):
+    for kind in ("t", "percentile", "bca"):
         requested_result = rm.evaluate(scores, test, metrics=metrics, interval=kind)
         assert result.summary(interval=kind) == requested_result.summary()
         assert str(result.by(groups, interval=kind)) == str(requested_result.by(groups))

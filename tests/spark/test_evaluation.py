@@ -126,7 +126,7 @@ RULES = [
     {"protocol": "recbole", "metrics": "Recall@5 MRR@5 NDCG@5 Hit@5"},
     {"protocol": "implicit", "metrics": "ndcg@5 precision@5 map@5 auc@5"},
     {"metrics": CUT, "ties": "random", "seed": 3},
-    {"metrics": CUT, "users": "listed", "no_relevant": 0.0, "interval": "bootstrap"},
+    {"metrics": CUT, "users": "listed", "no_relevant": 0.0, "interval": "bca"},
 ]
 
 

@@ -80,7 +80,7 @@ def test_lists_of_sessions_and_train_of_sessions(table):
                 rows[name].append(value)
     lists = rs.Lists(table(rows, SCHEMA), user=BOTH, score="value")
     frames = [rs.Interactions(table(side, SCHEMA), user=BOTH) for side in (test, train)]
-    options = {"metrics": CUT, "catalogue": items, "interval": "bootstrap", "users": "listed"}
+    options = {"metrics": CUT, "catalogue": items, "interval": "bca", "users": "listed"}
     result = rs.evaluate(lists, frames[0], train=frames[1], **options)
     value = rm.Lists(pl.DataFrame(rows), user=BOTH, score="value")
     assert_same(result, rm.evaluate(value, paired(test), train=paired(train), **options))

@@ -15,12 +15,11 @@ from recometer.cli._exit import ExitCode, known_name, usage_of
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._results import Flat, check_flat, loaded_results, of_users, paths_of
 from recometer.comparing.corrections import KNOWN
-from recometer.comparing.gates import GateReport, Undecided, read_gate
+from recometer.comparing.gates import GateReport, Undecided
 from recometer.comparing.gates import junit as write_junit
 from recometer.comparison import compare as run_comparison
 from recometer.data.storage import check_replaced
 from recometer.rendering import Shown, Table, output
-from recometer.stats.means import Kind
 from recometer.stats.tests import TESTS
 
 EXIT = {"passed": ExitCode.DONE, "failed": ExitCode.FAILED, "undecided": ExitCode.VERDICT}
@@ -71,7 +70,7 @@ Results = Annotated[
     typer.Argument(
         metavar="[NAME=]RESULT[,RESULT]...",
         help="Files that result.save(path) or recometer evaluate --out wrote, or folders of "
-        "them. Several separated by commas are seeds of one model, or batches of users.",
+        "them. Several separated by commas are seeds of one model.",
     ),
     Reads(paths_of),
 ]
@@ -166,9 +165,6 @@ def compare(
     paired: Paired = True,
     ratio: Ratio = None,
     test: Annotated[str | None, _chosen(TESTS, "Test of the difference", "randomisation")] = None,
-    interval: Annotated[
-        str, _chosen((*get_args(Kind), "randomisation"), "Interval of the difference", "auto")
-    ] = "auto",
     correction: Annotated[str, _chosen(KNOWN, "Correction for several tests", "holm")] = "holm",
     confidence: Confidence = None,
     margin: Margin = None,
@@ -201,7 +197,6 @@ def compare(
         paired=paired,
         ratio=ratio,
         test=test,
-        interval=interval,  # type: ignore[arg-type]
         confidence=confidence,
         correction=correction,  # type: ignore[arg-type]
         margin=_margins(margin or []),
@@ -261,8 +256,7 @@ def gates_of(comparison: Any, gate: list[str] | None, undecided: str | None) -> 
     if not gate:
         return None
     with usage_of("--gate"):
-        gates = [read_gate(text, comparison) for text in gate]
-    found: GateReport = comparison.gate(gates, undecided)
+        found: GateReport = comparison.gate(gate, undecided)
     return found
 
 

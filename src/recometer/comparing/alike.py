@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from recometer.arrays import Int64
 from recometer.comparing.models import Model, Users, on_unpaired
 from recometer.errors import (
     InputError,
@@ -56,18 +58,23 @@ def check_alike(
     """Raise InputError for differences that `allow` does not name; return notes for readers."""
     refused: dict[str, str] = {}
     allowed: dict[str, str] = {}
-    for pair in _pairs(models, paired):
-        for name, reason in _differences(*pair, users, paired):
+    first, *others = (
+        Run(model.label(at), run, users.places[model.name][at])
+        for model in models
+        for at, run in enumerate(model.runs)
+    )
+    for other in others:
+        for name, reason in _differences(first, other, users, paired):
             by_rule = name in RULES and "protocol" in allow
             (allowed if name in allow or by_rule else refused).setdefault(name, reason)
     if refused:
-        first, *others = refused.values()
-        more = f" {len(others)} more: {' '.join(others)}" if others else ""
+        reason, *further = refused.values()
+        more = f" {len(further)} more: {' '.join(further)}" if further else ""
         names = " ".join(refused)
-        n_each = sum(run.n_users for model in models for run in model.once())
+        n_each = sum(model.first.n_users for model in models)
         apart = f" {on_unpaired()}" if "test" in refused and users.n == n_each else ""
         raise InputError(
-            f"{first}{more} Hint: evaluate both the same way; or, if that is meant, "
+            f"{reason}{more} Hint: evaluate both the same way; or, if that is meant, "
             f"{argument_text('allow', names)} compares them nevertheless.{apart}"
         )
     notes = [f"Allowed: {reason}" for reason in allowed.values()]
@@ -83,32 +90,17 @@ def check_alike(
     return notes
 
 
-Run = tuple[str, EvaluationRecord, Model, int]
+class Run(NamedTuple):
+    """An evaluation, its name in messages, and the positions of its users among all users."""
 
-
-def _pairs(models: Sequence[Model], paired: bool) -> Iterator[tuple[Run, Run]]:
-    """Yield the pairs to compare: each run with the first run, or batch with batch."""
-    if paired and any(model.batches for model in models):
-        counts = {model.name: len(model.runs) for model in models}
-        if len(set(counts.values())) > 1 or not all(model.batches for model in models):
-            found = ", ".join(f"{name} {count}" for name, count in counts.items())
-            raise InputError(
-                f"The models have different numbers of batches of users: {found}. Hint: give each "
-                "model a result of every batch."
-            )
-    first = models[0]
-    for model in models:
-        for at, run in enumerate(model.runs):
-            place = at if paired and model.batches else 0
-            if run is not first.runs[place]:
-                begin = (first.label(place), first.runs[place], first, place)
-                yield begin, (model.label(at), run, model, at)
+    label: str
+    result: EvaluationRecord
+    place: Int64 | None
 
 
 def _differences(one: Run, two: Run, users: Users, paired: bool) -> Iterator[tuple[str, str]]:
     """Yield the inputs and rules in which two evaluations differ, and how."""
-    first, result, *_ = one
-    second, other, *_ = two
+    (first, result, _), (second, other, _) = one, two
     inputs = False
     for name, what in INPUTS.items():
         found_in = fingerprints(result, name), fingerprints(other, name)
@@ -135,15 +127,14 @@ def _differences(one: Run, two: Run, users: Users, paired: bool) -> Iterator[tup
 
 def _numbers_of_candidates(one: Run, two: Run, users: Users) -> Iterator[tuple[str, str]]:
     numbers = []
-    for _, result, model, at in (one, two):
+    for _, result, place in (one, two):
         column = result.n_candidates
-        place = users.places[model.name][at]
         if place is not None:
             column = np.full(users.n, -1)
             column[place] = result.n_candidates
         numbers.append(column)
-    invents = any(result.counts.get("list_items_uncatalogued") for _, result, *_ in (one, two))
-    if invents and fingerprints(one[1], "catalogue") == fingerprints(two[1], "catalogue"):
+    invents = any(result.counts.get("list_items_uncatalogued") for _, result, _ in (one, two))
+    if invents and fingerprints(one.result, "catalogue") == fingerprints(two.result, "catalogue"):
         return  # items outside the catalogue were only ranked for users who list them
     known = (numbers[0] >= 0) & (numbers[1] >= 0)
     differ = known & (numbers[0] != numbers[1])
@@ -151,9 +142,9 @@ def _numbers_of_candidates(one: Run, two: Run, users: Users) -> Iterator[tuple[s
         at = int(np.argmax(differ))
         yield (
             "candidates",
-            f"{one[0]} and {two[0]} were evaluated with different candidates: "
+            f"{one.label} and {two.label} were evaluated with different candidates: "
             f"{int(differ.sum()):,} users have another number of them, user {users.show(at)} for "
-            f"instance {numbers[0][at]:,} ({one[0]}) and {numbers[1][at]:,} ({two[0]}).",
+            f"instance {numbers[0][at]:,} ({one.label}) and {numbers[1][at]:,} ({two.label}).",
         )
 
 

@@ -78,30 +78,11 @@ class Changes(Printed):
         )
 
 
-@dataclasses.dataclass(frozen=True)
-class Segment:
-    """A group of users, and how two models differ there.
-
-    Attributes
-    ----------
-    group
-    users
-        The number of users compared.
-    mean, mean_other
-    difference, low, high
-        Difference of the means, with the ends of its interval.
-    method
-        The method of the interval.
-    """
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Segment(stats.Difference):
+    """How two models differ in a group of users, with the name of the `group`."""
 
     group: str
-    users: int
-    mean: float
-    mean_other: float
-    difference: float
-    low: float
-    high: float
-    method: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,14 +108,13 @@ class SegmentChanges(Printed):
         """Return a row per group."""
         columns = [
             Column("group"),
-            Column("users", show="{:,}".format, number=True),
+            Column("users", ("n",), "{:,}".format, number=True),
             Column(self.model, ("mean",), number, number=True),
             Column(self.other, ("mean_other",), number, number=True),
             Column("difference", show=signed, number=True),
             interval_column(self.confidence),
-            Column("method", hidden=True),
         ]
-        methods = ", ".join(dict.fromkeys(row.method for row in self.rows))
+        methods = ", ".join(dict.fromkeys(row.interval.method for row in self.rows))
         notes = [f"Intervals: {methods}; not adjusted for their number."]
         return Table(
             columns, self.rows, notes, [f"{self.metric}: {pair_name(self.model, self.other)}"]
@@ -173,19 +153,9 @@ def segments(pair: UserPair, groups: Any, n_quantiles: int = 4) -> SegmentChange
         codes, names = read_groups(groups, users.ids, users.n, None, None)
     rows = []
     for code, name in enumerate(names):
-        found = one.among(codes == code).against(two.among(codes == code)).difference()
-        rows.append(
-            Segment(
-                group=name,
-                users=found.n,
-                mean=found.mean,
-                mean_other=found.mean_other,
-                difference=found.difference,
-                low=found.interval.low,
-                high=found.interval.high,
-                method=found.interval.method,
-            )
-        )
+        members = codes == code
+        difference = one.among(members).against(two.among(members)).difference()
+        rows.append(Segment(**vars(difference), group=name))
     sign = 1 if one.definition.higher_is_better else -1
     rows.sort(key=lambda row: (np.isnan(row.difference), sign * row.difference))
     names_of_models = one.model.name, two.model.name

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from recometer import ragged
 from recometer.comparing import wording
 from recometer.comparing.changes import Changes, SegmentChanges, changes, segments
 from recometer.comparing.corrections import POWER_WANTED, Correction
@@ -26,7 +25,6 @@ from recometer.comparing.rows import (
     user_columns,
 )
 from recometer.data import ids
-from recometer.data.numbers import flag
 from recometer.errors import (
     InputError,
     UnknownNameError,
@@ -107,45 +105,21 @@ class Compared(Printed):
             f"{', '.join(dict.fromkeys(pair_name(row.model, row.other) for row in self.rows))}."
         )
 
-    def per_user(self, metric: str, *, means: bool = True) -> polars.DataFrame:
+    def per_user(self, metric: str) -> polars.DataFrame:
         """Return a Polars frame with the column ``user``, and a column of values per model.
 
-        Parameters
-        ----------
-        metric
-        means
-            Whether to add a row, with a null ``user``, for the means over the users with a value
-            from all models. (Means of whole columns would be over different users.)
+        Models may have values for different users; `standings_of` has means over the same users.
         """
         import polars as pl
 
         name = self.known(metric)
         self._check_per_user(name)
-        models = [model for model in self.models if model.has(name)]
-        columns = [self.users.values(model, name) for model in models]
-        labels = [model.name for model in models]
         users = np.arange(self.users.n) if self.users.ids is None else self.users.ids
-        frame = pl.DataFrame(ids.id_columns(users)).with_columns(
-            pl.Series(label, column) for label, column in zip(labels, columns, strict=True)
+        return pl.DataFrame(ids.id_columns(users)).with_columns(
+            pl.Series(model.name, self.users.values(model, name))
+            for model in self.models
+            if model.has(name)
         )
-        if not flag("means", means):
-            return frame
-        if self.options.paired:
-            table = np.column_stack(columns)
-            table = table[~np.isnan(table).any(axis=1)]
-            values = (
-                (ragged.column_sums(table) / len(table)).tolist()
-                if len(table)
-                else [np.nan] * len(labels)
-            )
-        else:
-            of = {one.model: one.mean for one in self.standings if one.metric == name}
-            values = [of[label] for label in labels]
-        last = {
-            **{name: [None] for name in frame.columns[: -len(labels)]},
-            **{label: [value] for label, value in zip(labels, values, strict=True)},
-        }
-        return pl.concat([frame, pl.DataFrame(last, schema=frame.schema)])
 
     def changes(self, metric: str, model: str, other: str | None = None, *, n: int = 5) -> Changes:
         """Return the n users who lose most, and the n who gain most, if a model replaces another.
@@ -201,7 +175,40 @@ class Compared(Printed):
         wanted: float = POWER_WANTED,
         alpha: float | None = None,
     ) -> Power:
-        """Return what this test set can show; see `recometer.power`."""
+        """Return how many users it takes to detect a difference, and how small one can be detected.
+
+        Before there is a second model, `recometer.stats.power` takes the values of an evaluation
+        times √2: the differences of two models with independent values vary that much. In practice,
+        the values of two models for the same users are correlated, so fewer users are needed.
+
+        Parameters
+        ----------
+        metric
+            A metric with a value for each user.
+        difference
+            The mean difference to detect. None takes the difference that the comparison found.
+        model, other
+            The pair of models, if several were compared.
+        wanted
+            The power to achieve.
+        alpha
+            Level of significance, two-sided. None takes 1 - confidence. To plan for m comparisons,
+            pass that divided by m.
+
+        Returns
+        -------
+        recometer.stats.Power
+            Has `users_needed`, its range from `fewest_users` to `most_users` (because the spread of
+            the differences is only estimated), `power` at the present number of users, and
+            `smallest_difference`; ``print`` puts these into a sentence.
+
+        Raises
+        ------
+        InputError
+            If the metric does not have a value for each user, or several pairs were compared.
+        UnknownNameError
+            If the metric or a model was not compared.
+        """
         name = self.known(metric)
         if model is None:
             pairs = list(dict.fromkeys((row.model, row.other) for row in self.rows))

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any, Literal
 from xml.etree import ElementTree
 
-from recometer.comparing.changes import PROFILES, Changes, Segment
 from recometer.comparing.compared import Compared
 from recometer.comparing.rows import PairRow
 from recometer.errors import (
@@ -24,7 +23,6 @@ from recometer.errors import (
 )
 from recometer.rendering import Column, Printed, Table, write_text
 from recometer.stats import Interval
-from recometer.stats.checks import check_number
 
 Verdict = Literal["passed", "failed", "undecided"]
 Undecided = Literal["pass", "fail"]
@@ -33,7 +31,6 @@ RULE = "passed if the whole interval meets the bound, failed if none of it does,
 WRITTEN = re.compile(
     r"\s*(\S.*?)\s*(>=|<=)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(%?)\s*"
 )
-SHOWN = 3  # number of most harmed users to show
 EQUAL = 1e-6  # differences this close to the bound, in half-widths of the interval, count as equal
 
 
@@ -46,26 +43,15 @@ class Gate:
     metric
     bound
         The bound for the difference, or if `relative`, for the relative difference (0.05 is 5 %).
-        It is a finite number.
     relative
     higher_is_better
         Whether the difference must be at least the bound. Otherwise it must be at most the bound.
-
-    Raises
-    ------
-    InputError
-        If the bound is not finite.
-    InputTypeError
-        If it is not a number.
     """
 
     metric: str
     bound: float
     relative: bool
-    higher_is_better: bool = True
-
-    def __post_init__(self) -> None:
-        check_number("bound", self.bound)
+    higher_is_better: bool
 
     def __str__(self) -> str:
         sign = ">=" if self.higher_is_better else "<="
@@ -98,10 +84,6 @@ class GateRow:
     fewest_users, most_users
         How many users would decide an undecided gate in the best and the worst case (see
         `users_needed`). None if that is unknown.
-    changes
-        The most harmed and helped users; None for a metric with one value for all users.
-    segment
-        The most harmed quarter of the users by activity or popularity; None if there is no train.
     note
         A remark that readers should know, or an empty text.
     """
@@ -116,29 +98,16 @@ class GateRow:
     n: int
     fewest_users: int | None
     most_users: int | None
-    changes: Changes | None
-    segment: Segment | None
     note: str = ""
 
     def sentences(self) -> list[str]:
-        """Return sentences on the verdict, and on the users who are harmed most."""
+        """Return sentences on the verdict."""
         found, ends = (
             _shown(self.gate.relative, *of) for of in ((self.found,), (self.low, self.high))
         )
         text = f"{self.model}: {self.gate}: {self.verdict}: {found or 'not known'}"
         text += f" ({ends}, {self.method})" if ends else ""
-        said = [f"{text}.", *([self.note] if self.note else [])]
-        if self.segment is not None and math.isfinite(self.segment.difference):
-            of = self.segment
-            said.append(
-                f"Most harmed segment: {of.group} ({of.users:,} users, {of.difference:+.4f})."
-            )
-        if self.changes is not None and self.changes.harmed:
-            users = ", ".join(
-                f"{one.user!r} ({one.difference:+.4f})" for one in self.changes.harmed[:SHOWN]
-            )
-            said.append(f"Most harmed users: {users}.")
-        return [visible(text) for text in said]
+        return [visible(text) for text in (f"{text}.", self.note) if text]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,7 +158,7 @@ class GateReport(Printed):
         return f"{self.summary()}\n\n{super().__str__()}"
 
     def table(self) -> Table:
-        """Return a row per gate and model. If a gate is not passed, notes name the harmed users."""
+        """Return a row per gate and model, with a note for each gate that is not passed."""
         rows = [{**vars(row), **vars(row.gate), "gate": str(row.gate)} for row in self.rows]
         notes = [f"Gates against {self.baseline}: {RULE}."]
         if self.undecided is not None:
@@ -216,14 +185,6 @@ class GateReport(Printed):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values (for JSON)."""
-        gates = [
-            {
-                **values,
-                "harmed": [vars(one) for one in row.changes.harmed] if row.changes else [],
-                "segment": vars(row.segment) if row.segment else None,
-            }
-            for values, row in zip(self.table().records(), self.rows, strict=True)
-        ]
         return {
             "verdict": self.verdict,
             "undecided": self.undecided,
@@ -231,7 +192,7 @@ class GateReport(Printed):
             "baseline": self.baseline,
             "confidence": self.confidence,
             "said": list(self.said),
-            "gates": gates,
+            "gates": self.table().records(),
         }
 
 
@@ -245,6 +206,10 @@ def _shown(relative: bool, *values: float) -> str:
 
 def read_gate(text: str, comparison: Compared) -> Gate:
     """Read a gate from text, for a comparison that has its metric."""
+    if not isinstance(text, str):
+        raise InputTypeError(
+            f"A gate is a text, found {brief(text)}. Hint: 'ndcg@10 >= -5%', or a list of such."
+        )
     match = WRITTEN.fullmatch(text)
     if match is None:
         raise InputError(
@@ -265,27 +230,9 @@ def read_gate(text: str, comparison: Compared) -> Gate:
     return Gate(metric, float(match[3]) / (100 if relative else 1), relative, higher)
 
 
-def _gate_of(given: object, comparison: Compared) -> Gate:
-    """Return a gate, which may be given as text."""
-    if isinstance(given, str):
-        return read_gate(given, comparison)
-    if not isinstance(given, Gate):
-        raise InputTypeError(
-            f"A gate is a text, found {brief(given)}. Hint: 'ndcg@10 >= -5%', or a list of such."
-        )
-    gate = dataclasses.replace(given, metric=comparison.known(given.metric))
-    if gate.higher_is_better != comparison.higher_is_better(gate.metric):
-        better = "Lower" if gate.higher_is_better else "Higher"
-        raise InputError(
-            f"{better} is better for {gate.metric}, but the gate {str(gate)!r} bounds it the "
-            f"other way. Hint: Gate(..., higher_is_better={not gate.higher_is_better})."
-        )
-    return gate
-
-
 def check_gates(
     comparison: Compared,
-    given: str | Gate | Sequence[str | Gate],
+    given: str | Sequence[str],
     undecided: Undecided | None = None,
 ) -> GateReport:
     """Check gates for all models; see `Comparison.gate`."""
@@ -299,12 +246,10 @@ def check_gates(
             "A gate bounds the difference to a baseline, but there is no baseline. Hint: "
             f"{argument_text('baseline')} names one of the models."
         )
-    some: Sequence[object] = [given]
-    if isinstance(given, Sequence) and not isinstance(given, str | bytes):
-        some = given
-    if not some:
+    texts: Any = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    if not texts:
         raise InputError("No gate was given. Hint: 'ndcg@10 >= -5%'.")
-    gates = [_gate_of(gate, comparison) for gate in some]
+    gates = [read_gate(text, comparison) for text in texts]
     chance = [model.name for model in comparison.models if model.by_chance]
     rows = [
         _check(comparison, gate, row)
@@ -338,10 +283,6 @@ def _check(comparison: Compared, gate: Gate, row: PairRow) -> GateRow:
         n=row.n,
         fewest_users=fewest,
         most_users=most,
-        changes=None
-        if row.for_all_users or not comparison.options.paired
-        else comparison.changes(row.metric, row.model),
-        segment=None if row.for_all_users else _most_harmed(comparison, row),
         note=" ".join(dict.fromkeys(filter(None, (remark, interval.note, row.interval.note)))),
     )
 
@@ -357,7 +298,7 @@ def _needed(
         remark = "Its difference is not known."
     elif not math.isfinite(interval.width):
         remark = "Its interval is not known, or has no end."
-    elif row.for_all_users and row.test.test != "t":  # t tests, of policies, are over users
+    elif row.for_all_users:
         remark = "The metric is not a mean over users: how many would decide it is not known."
     elif row.test.test == "random effects":
         remark = "The interval is also over seeds, so more users alone may not decide it."
@@ -392,20 +333,6 @@ def _rounded_up(m: float) -> int:
     """Round up to two digits, since more would suggest a false precision."""
     unit: int = 10 ** max(len(str(int(m))) - 2, 0)
     return math.ceil(m / unit - 1e-6) * unit  # allow for rounding errors
-
-
-def _most_harmed(comparison: Compared, row: PairRow) -> Segment | None:
-    """Return the most harmed quarter of the users, by activity or popularity."""
-    found = []
-    for profile in PROFILES:
-        try:
-            found.append(comparison.by(profile, row.metric, row.model).rows[0])
-        except InputError:  # there is no train
-            continue
-    if not found:
-        return None
-    sign = 1 if row.higher_is_better else -1
-    return min(found, key=lambda one: sign * one.difference)
 
 
 def junit(report: GateReport, path: str | os.PathLike[str] | None = None) -> str:

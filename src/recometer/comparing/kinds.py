@@ -27,7 +27,6 @@ from recometer.results.folds import FoldedRecord
 from recometer.stats import Difference, Equivalence, Interval, Power
 from recometer.stats.comparing import (
     FEW_DIFFER,
-    IntervalKind,
     Pairs,
     decisive_test,
     equivalence_over_runs,
@@ -48,7 +47,6 @@ class Options:
     """How models are compared; see `recometer.compare`."""
 
     test: Test
-    interval: IntervalKind
     confidence: float
     margin: float | Mapping[str, float] | None
     clusters: Array | None
@@ -163,10 +161,8 @@ class Paired(Resolved):
     def mean_interval(self) -> Interval:
         """Return the interval of the mean."""
         options = self.options
-        kind: Any = "auto" if options.interval == "randomisation" else options.interval
         return stats.interval(
             self.column,
-            kind,
             bounds=self.bounds,
             confidence=options.confidence,
             weights=self.weights,
@@ -245,7 +241,6 @@ class UserPair:
             self.two.column,
             bounds=self.one.bounds,
             test=options.test,
-            interval=options.interval,
             confidence=options.confidence,
             clusters=options.clusters,
         )
@@ -256,13 +251,12 @@ class UserPair:
         Holm's method rejects such a small p first, whatever the other p-values are.
         """
         options, bounds = self.options, self.one.bounds
-        usual = (options.test, options.interval) == ("randomisation", "auto")
-        if options.clusters is None and usual:
+        if options.clusters is None and options.test == "randomisation":
             at_most = _bound_of_p(self.values, bounds[1] - bounds[0])
             if at_most <= enough:
                 return at_most
         pairs = Pairs.of(self.one.column, self.two.column, options.clusters)
-        return decisive_test(pairs, bounds, options.test, options.interval).p_value
+        return decisive_test(pairs, bounds, options.test).p_value
 
     def equivalence(self, margin: float) -> Equivalence:
         """Return the two one-sided tests."""
@@ -281,7 +275,7 @@ class UserPair:
         return row
 
     def power(self, difference: float | None, wanted: float, alpha: float | None) -> Power:
-        """Return what these users can show; see `recometer.power`."""
+        """Return what these users can show; see `Comparison.power`."""
         options = self.options
         planned = self.planned(difference, wanted, options.alpha if alpha is None else alpha)
         clusters = "" if options.clusters is None else "Numbers of users are numbers of clusters."
@@ -446,11 +440,6 @@ def resolve(
 
     found = run_tasks(read, models, threads=options.threads, progress=False)
     bounds, remark = _bounds_of(metric, models, (one.column for one in found))
-    if options.interval == "gaffke" and not np.isfinite(bounds).all():
-        raise InputError(
-            f"{argument_text('interval', 'gaffke')} needs a range, and {metric} has none. {remark} "
-            f"Hint: {argument_text('interval', 'bca')}, or {argument_text('metrics')} without it."
-        )
     return [dataclasses.replace(one, bounds=bounds, remark=remark) for one in found]
 
 

@@ -132,11 +132,8 @@ def known_users(models: Sequence[Model], users: Users, metrics: Sequence[str]) -
     """
     models = [model for model in models if not model.by_chance]
     names, first = [model.name for model in models], models[0].first
-    n_rows = int(sum(run.n_relevant.sum() for run in models[0].once()))
-    rows = {
-        model.name: sum(run.counts.get("relevant_unranked", 0) for run in model.once())
-        for model in models
-    }
+    n_rows = int(first.n_relevant.sum())
+    rows = {model.name: model.first.counts.get("relevant_unranked", 0) for model in models}
     if len(set(rows.values())) < 2 or max(rows.values()) <= FEW * n_rows:
         rows = {}  # rows unknown to all models favour no model
     by_rows = KnownUsers(0, {}, 0, n_rows, rows, ()) if rows else None

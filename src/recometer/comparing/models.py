@@ -49,16 +49,13 @@ class Model:
     ----------
     name
     runs
-        The evaluations of several seeds on the same users, or of batches of users.
-    batches
-        Whether the runs have no user in common, because each is a batch of users.
+        The evaluation, or those of several seeds, on the same users.
     by_chance
         Whether it is a random order of another model's candidates.
     """
 
     name: str
     runs: tuple[EvaluationRecord, ...]
-    batches: bool = False
     by_chance: bool = False
 
     @property
@@ -69,21 +66,15 @@ class Model:
     @property
     def n_seeds(self) -> int:
         """Return the number of evaluations of each user."""
-        return 1 if self.batches else len(self.runs)
+        return len(self.runs)
 
     def has(self, metric: str) -> bool:
         """Return whether it has values for a metric. Random orders lack some metrics."""
         return metric in self.first.reasons
 
-    def once(self) -> tuple[EvaluationRecord, ...]:
-        """Return evaluations that together contain each user once."""
-        return self.runs if self.batches else self.runs[:1]
-
     def label(self, run: int) -> str:
         """Return the name of a run in messages."""
-        if len(self.runs) == 1:
-            return self.name
-        return f"{self.name} ({'batch' if self.batches else 'run'} {run + 1})"
+        return self.name if len(self.runs) == 1 else f"{self.name} (run {run + 1})"
 
 
 def read_models(given: Any) -> list[Model]:
@@ -137,24 +128,19 @@ def check_baseline(baseline: object, models: Sequence[Model]) -> str | None:
 
 def by_chance(models: Sequence[Model]) -> Model:
     """Return a random order of the first model's candidates as a model."""
-    first = models[0]
-    runs = first.once()
+    name, run = models[0].name, models[0].first
     if any(model.name == "chance" for model in models):
         raise InputError(
             f"{argument_text('chance', True)} adds a model 'chance', but there is one. Hint: "
             "rename it."
         )
-    if not all(run.chance for run in runs):
+    if not run.chance:
         raise InputError(
             f"{argument_text('chance', True)} needs an evaluation that knows chance, which "
-            f"{first.name} does not. Hint: "
+            f"{name} does not. Hint: "
             f"{python_or_command('evaluate(..., chance=True)', 'recometer evaluate --chance')}."
         )
-    return Model("chance", tuple(map(_random_order, runs)), first.batches, by_chance=True)
-
-
-def _random_order(run: EvaluationRecord) -> EvaluationRecord:
-    """Return the evaluation of a random order, undefined for the same users as the model."""
+    # A random order is undefined for the same users as the model.
     plain = {field.name: getattr(run, field.name) for field in dataclasses.fields(EvaluationRecord)}
     plain.pop("_intervals")
     names = [str(metric) for metric in run.metrics if str(metric) in run.chance]
@@ -170,7 +156,7 @@ def _random_order(run: EvaluationRecord) -> EvaluationRecord:
         "over_rows": {},
         **dict.fromkeys(("by_popularity", "lists", "list_data", "rated", "inputs_kept")),
     }
-    return EvaluationRecord(**{**plain, **changes})
+    return Model("chance", (EvaluationRecord(**{**plain, **changes}),), by_chance=True)
 
 
 def _model(name: str, given: Any) -> Model:
@@ -185,7 +171,8 @@ def _model(name: str, given: Any) -> Model:
                 f"The runs of {name!r} have different metrics: only one of run 1 and run "
                 f"{number} has {min(found ^ metrics[0])}."
             )
-    return Model(name, runs, batches=_are_batches(name, runs))
+    _check_users(name, runs)
+    return Model(name, runs)
 
 
 def _evaluation(name: str, given: Any) -> EvaluationRecord:
@@ -199,21 +186,18 @@ def _evaluation(name: str, given: Any) -> EvaluationRecord:
     )
 
 
-def _are_batches(name: str, runs: Sequence[EvaluationRecord]) -> bool:
-    """Return whether runs are batches of users; raise an error if they share only some users."""
-    if len(runs) == 1 or any(run.user_ids is None for run in runs):
-        return False
+def _check_users(name: str, runs: Sequence[EvaluationRecord]) -> None:
+    """Raise an error if seeds were evaluated on different users."""
     known = [run.user_ids for run in runs if run.user_ids is not None]
-    _check_kinds(known, [f"{name} (run {number + 1})" for number in range(len(runs))])
+    if len(known) < 2 or all(np.array_equal(one, known[0]) for one in known):
+        return
+    _check_kinds(known, [f"{name} (run {number + 1})" for number in range(len(known))])
     _, distinct = ids.encode(np.concatenate(known), f"user ids of {name}")
-    if len(distinct) == sum(map(len, known)):
-        return True
     if any(len(one) != len(distinct) for one in known):
         raise InputError(
-            f"The {len(runs)} evaluations of {name!r} are neither of the same users (seeds) nor of "
-            "users of their own (batches). Hint: evaluate all seeds on the same test data."
+            f"The {len(runs)} evaluations of {name!r} have different users. Hint: evaluate all "
+            "seeds on the same test data; rm.Evaluator(...).stream() evaluates batches of users."
         )
-    return False
 
 
 def _check_kinds(known: Sequence[Array], labels: Sequence[str]) -> None:
@@ -318,13 +302,7 @@ class Users:
         if model.by_chance and not model.has(metric):
             return [np.full(self.n, np.nan)]
         columns = (read(run, metric) for run in model.runs)
-        found = self.spread(model, columns, np.nan)
-        if not model.batches:
-            return found
-        whole = np.full(self.n, np.nan)
-        for column, place in zip(found, self.places[model.name], strict=True):
-            whole[place] = column[place]
-        return [whole]
+        return self.spread(model, columns, np.nan)
 
     def values(self, model: Model, metric: str) -> Float64:
         """Return each user's mean over seeds; NaN unless all seeds have a value."""

@@ -32,6 +32,8 @@ class PairRow(Difference):
         The metric and the models. Differences are those of `model` minus `other`.
     higher_is_better
         Direction of the metric.
+    for_all_users
+        Whether the metric has one value for all users instead of a value per user.
     primary
         Whether p-values are adjusted over this comparison, among others. These are the comparisons
         on primary metrics, except for those with chance, unless that is the baseline.
@@ -57,6 +59,7 @@ class PairRow(Difference):
     model: str
     other: str
     higher_is_better: bool
+    for_all_users: bool = False
     primary: bool = True
     adjusted_p: float = math.nan
     smallest_adjusted_p: float = math.nan
@@ -65,16 +68,6 @@ class PairRow(Difference):
     equivalence: Equivalence | None = None
     runs: Runs | None = None
     notes: tuple[str, ...] = ()
-
-    @property
-    def low(self) -> float:
-        """Return the lower end of the difference."""
-        return self.interval.low
-
-    @property
-    def high(self) -> float:
-        """Return the upper end of the difference."""
-        return self.interval.high
 
     @property
     def relative_low(self) -> float:
@@ -104,11 +97,6 @@ class PairRow(Difference):
     def equivalence_p(self) -> float:
         """Return p of the two one-sided tests; NaN without a margin."""
         return math.nan if self.equivalence is None else self.equivalence.p_value
-
-    @property
-    def for_all_users(self) -> bool:
-        """Return whether the metric has one value for all users instead of a value per user."""
-        return self.probability_interval is None
 
     @property
     def verdict(self) -> str:

@@ -26,10 +26,6 @@ from recometer.stats.runs import over_values
 
 Pair = tuple[Model, Model]
 
-BATCHES = (
-    "One value per batch of users: that of all of them does not follow from these, so that nothing "
-    "is tested. Hint: evaluate all users at once."
-)
 OTHER_FOLDS = "One value per fold, but the models have not as many folds: nothing is tested."
 FOLDS = (
     "From the differences of {} folds, by Student's t. Models of different folds are trained on "
@@ -126,8 +122,6 @@ class WholePair:
         one, two = self.one, self.two
         pair, confidence = (one.model, two.model), one.options.confidence
         runs = [run for model in pair for run in model.runs]
-        if any(model.batches for model in pair):
-            return _untested(one.metric, pair, BATCHES, confidence)
         folds = [run.folds for run in runs if isinstance(run, FoldedRecord)]
         if folds:
             return _of_folds(one.metric, pair, folds, confidence)
@@ -294,7 +288,7 @@ def _of_folds(
         return _untested(metric, pair, OTHER_FOLDS, confidence)
     first, second = (np.array([fold.together[metric] for fold in each]) for each in folds)
     note = FOLDS.format(len(first))
-    found = stats.compare(first, second, test="t", interval="t", confidence=confidence)
+    found = stats.compare(first, second, test="t", confidence=confidence)
     test = dataclasses.replace(found.test, test="folds", note=note)
     ends = dataclasses.replace(found.interval, note=note), found.relative_interval
     return _row(metric, pair, (found.mean, found.mean_other), ends, test)
@@ -364,6 +358,7 @@ def _row(
         model=model.name,
         other=other.name,
         higher_is_better=model.first.known_metric(metric).definition.higher_is_better,
+        for_all_users=True,
         n=test.n,
         mean=means[0],
         mean_other=means[1],

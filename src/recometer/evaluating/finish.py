@@ -132,7 +132,6 @@ def means_of(case: Case) -> dict[str, float]:
         n_candidates=part.users.n_candidates,
         depth=part.users.depth,
         protocol=arguments.protocol,
-        seed=arguments.seed,
         negative_gains=sides.negative_gains,
         binary_gains=sides.binary_gains,
         clusters=None,  # only intervals read them

@@ -23,7 +23,7 @@ from recometer.stats.several import Correction
 from recometer.tasks import on_all_threads
 
 if TYPE_CHECKING:
-    from recometer.comparing.gates import Gate, GateReport, Undecided
+    from recometer.comparing.gates import GateReport, Undecided
     from recometer.report.result import Report
 
 ESTIMATORS = ("dr", "snips", "clipped_ips", "ips", "direct")  # the most robust first
@@ -365,9 +365,7 @@ class PolicyComparison(Printed):
         """Return everything as plain values (for JSON)."""
         return {**self.values.to_dict(), "comparison": super().to_dict()}
 
-    def gate(
-        self, gates: str | Gate | Sequence[str | Gate], undecided: Undecided | None = None
-    ) -> GateReport:
+    def gate(self, gates: str | Sequence[str], undecided: Undecided | None = None) -> GateReport:
         """Check bounds for the difference to the baseline: ``"snips >= -1%"``, ``"dr >= 0"``.
 
         Parameters, verdicts and errors are those of `recometer.Comparison.gate`; the metrics are

@@ -361,7 +361,7 @@ class Protocol:
         },
         step="undefined values",
     )
-    interval: Literal["gaffke", "t", "percentile", "bca", "bootstrap"] = rule(
+    interval: Literal["gaffke", "t", "percentile", "bca"] = rule(
         "gaffke",
         {
             "gaffke": "The interval of the mean is Gaffke's if the metric has a range; otherwise, "
@@ -371,8 +371,6 @@ class Protocol:
             "computed without resampling.",
             "bca": "The interval of the mean is the bootstrap's BCa interval, computed without "
             "resampling.",
-            "bootstrap": "The interval of the mean is the percentile interval over resampled "
-            "users.",
         },
         no_step="It changes only the interval of a mean, not a value or the mean.",
         about="On small or sparse data, Student's t and the bootstrap cover the mean too rarely. "
@@ -678,7 +676,7 @@ class Rules(TypedDict, total=False):
     min_positives: int
     min_candidates: int
     cold_start: bool
-    interval: Literal["gaffke", "t", "percentile", "bca", "bootstrap"]
+    interval: Literal["gaffke", "t", "percentile", "bca"]
     confidence: float
     correction: Literal["none", "plug_in", "unbiased", "cv"]
     gamma: float

@@ -171,7 +171,7 @@ def call_of(given: Inputs) -> str:
     paired = comparison.options.paired
     options += ["paired=False"] * (not paired)
     test = "randomisation" if paired else "welch"
-    for name, default in (("test", test), ("interval", "auto"), ("seed", 0)):
+    for name, default in (("test", test), ("seed", 0)):
         value = getattr(comparison.options, name)
         options += [f"{name}={value!r}"] * (value != default)
     options += [f"correction={comparison.correction!r}"] * (comparison.correction != "holm")

@@ -127,7 +127,6 @@ def read_inputs(of: object, name: str, groups: object, threads: int | None) -> I
 def _options_of(result: EvaluationRecord, threads: int | None) -> Options:
     return Options(
         test="randomisation",
-        interval="auto",
         confidence=check_confidence(result.protocol.confidence),
         margin=None,
         clusters=None,

@@ -156,7 +156,7 @@ def list_sources(given: Inputs, lists: object, data: Mapping[str, Any]) -> dict[
 
 def _kept(model: Model, data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the inputs kept in a model's evaluation, or given for the report."""
-    kept = {} if model.batches else dict(model.first.inputs_kept or {})
+    kept = dict(model.first.inputs_kept or {})
     return kept | {name: value for name, value in data.items() if value is not None}
 
 
@@ -169,7 +169,7 @@ def _known(
 ) -> ListSource | None:
     result = model.first
     source = source or kept.get("source")
-    lists = None if model.batches else result.lists
+    lists = result.lists
     if source is None and (lists is None or not beside):
         return None
     kept = {**{name: beside.get(name) for name in ("test", "train", "catalogue")}, **kept}

@@ -394,7 +394,7 @@ def _cells(given: Inputs, model: Model, groups: Groups, counted: Bool) -> Cells:
     codes, n_groups = groups.codes[counted], len(groups.names)
     sums = []
     for name in ("relevant", "found"):
-        # There is a column per run and band. If runs are batches, their users differ.
+        # There is a column per run and band.
         columns = zip(*(getattr(one, name).T for one in _kept(model)), strict=True)
         band_sums = [
             np.bincount(
@@ -475,8 +475,7 @@ def _runs(given: Inputs, name: str, metric: str) -> list[tuple[str, float]]:
     model = given.model(name)
     found = []
     if len(model.runs) > 1:
-        what = "batch" if model.batches else "seed"
-        found = [(f"{what} {at}", run.mean()[metric]) for at, run in enumerate(model.runs, start=1)]
+        found = [(f"seed {at}", run.mean()[metric]) for at, run in enumerate(model.runs, start=1)]
     for run in model.runs:
         if isinstance(run, FoldedRecord):
             found += [(f"fold {at}", fold.mean()[metric]) for at, fold in enumerate(run.folds)]

@@ -17,7 +17,6 @@ from recometer.measuring.compute import Together, computed_for_all
 from recometer.measuring.reasons import Reason, entering
 from recometer.metrics.registry import METRICS, Metric, rules_of
 from recometer.protocol import Protocol
-from recometer.ragged import sums_of
 from recometer.stats import Interval, intervals
 from recometer.stats.grouping import LARGEST
 
@@ -25,7 +24,6 @@ Weights = Literal["users", "relevant", "pooled"] | npt.ArrayLike | None
 Ends = tuple[float, float]
 
 NO_WIDTH = "The values are the same whichever users are drawn: the interval has no width."
-TWO_FINITE = "Resampling needs two users with a finite value."
 # For metrics with one value for all users: the minimum and the maximum number of resamples of
 # users, and the approximate number of places in all resamples.
 RESAMPLES, PLACES_RESAMPLED = (50, 200), 10**8
@@ -42,7 +40,6 @@ class Averaging:
     n_candidates: Int64
     depth: Int64
     protocol: Protocol
-    seed: int
     negative_gains: bool
     binary_gains: bool
     clusters: Int64 | None  # the user of each session; None if there are no sessions
@@ -75,10 +72,8 @@ class Averaging:
             "usual",
         }
         weight = [self.weights(name, weights) for name in names] if weighted else None
-        found = self._resampled(columns, weight)
-        if not found:
-            each = [None] * len(names) if weight is None else weight
-            found = [self._interval(*one) for one in zip(names, columns, each, strict=True)]
+        each = [None] * len(names) if weight is None else weight
+        found = [self._interval(*one) for one in zip(names, columns, each, strict=True)]
         unknown = "The interval of a mean of parts is not known."
         return [
             Interval.unknown(self.protocol.confidence, one.n, unknown)
@@ -95,27 +90,12 @@ class Averaging:
             return Interval.unknown(confidence, n, note)
         return stats.interval(
             values,
-            "auto" if kind == "gaffke" else kind,  # type: ignore[arg-type]
+            "auto" if kind == "gaffke" else kind,
             bounds=self.bounds(name),
             confidence=confidence,
             weights=weights,
             clusters=self.clusters,
         )
-
-    def _resampled(
-        self, columns: Sequence[Float64], weights: Sequence[Float64] | None
-    ) -> list[Interval]:
-        """Return intervals over resampled users, all at once; empty under other rules."""
-        if self.protocol.interval != "bootstrap":
-            return []
-        confidence = self.protocol.confidence
-        if self.clusters is not None:
-            columns, weights = _of_clusters(columns, weights, self.clusters)
-        ends = intervals.bootstrap(columns, confidence, self.seed, weights=weights)
-        sizes = [int(np.count_nonzero(~np.isnan(column))) for column in columns]
-        return [
-            of_resamples(one, confidence, n, TWO_FINITE) for one, n in zip(ends, sizes, strict=True)
-        ]
 
     def bounds(self, name: str) -> Ends:
         """Return the lowest and the highest possible value of a metric."""
@@ -244,22 +224,6 @@ def intervals_of_ends(
 def resamples_of(size: int) -> int:
     """Return the number of resamples for users with this total number of places or rows."""
     return int(np.clip(PLACES_RESAMPLED // max(1, size), *RESAMPLES))
-
-
-def _of_clusters(
-    columns: Sequence[Float64], weights: Sequence[Float64] | None, clusters: Int64
-) -> tuple[list[Float64], list[Float64]]:
-    """Return the mean over each user's sessions, and their total weight, per column."""
-    means, totals = [], []
-    each = [np.ones(len(clusters))] * len(columns) if weights is None else weights
-    for column, weight in zip(columns, each, strict=True):
-        counted = np.where(np.isnan(column), 0.0, weight)
-        total = np.bincount(clusters, counted).astype(np.float64, copy=False)
-        of_known = np.where(counted > 0, column, 0.0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            means.append(sums_of(clusters, of_known * counted, len(total)) / total)
-        totals.append(total)
-    return means, totals
 
 
 def _weighted(values: Float64, weight: Float64) -> float:

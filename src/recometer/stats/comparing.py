@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import numbers
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from recometer.arrays import Float64
 from recometer.errors import InputError, UnknownNameError, argument_text, did_you_mean
 from recometer.remembered import cached_property
 from recometer.stats.checks import Bounds, check_bounds, check_whole
-from recometer.stats.ends import METHODS, Interval, check_confidence
+from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.grouping import (
     Column,
     Grouped,
@@ -24,12 +24,9 @@ from recometer.stats.grouping import (
     group_checked,
     grouped,
     labels_of,
-    of_counts,
 )
 from recometer.stats.means import (
-    Kind,
     gaffke,
-    interval_of,
     quantile_at,
     ratio_ends,
     student,
@@ -55,8 +52,6 @@ class Effects:
         0 if no user differs, and infinite if all differ by the same amount.
     probability_better
         The probability that a random user's difference is above 0; a tie counts half.
-    probability_interval
-        Gaffke's interval of this probability.
     """
 
     n_better: int = 0
@@ -64,10 +59,9 @@ class Effects:
     n_worse: int = 0
     standardised: float = np.nan
     probability_better: float = np.nan
-    probability_interval: Interval | None = None
 
 
-def effects(differences: npt.ArrayLike | Grouped, confidence: float = 0.95) -> Effects:
+def effects(differences: npt.ArrayLike | Grouped) -> Effects:
     """Return effect sizes of paired differences.
 
     For the standardised mean (d_z), see Cohen, "Statistical Power Analysis for the Behavioral
@@ -78,20 +72,12 @@ def effects(differences: npt.ArrayLike | Grouped, confidence: float = 0.95) -> E
     ----------
     differences : [n_users], or from `group`
         NaN leaves a user out.
-    confidence
-        Coverage of the interval, in (0, 1).
     """
-    check_confidence(confidence)
     differences = grouped(differences)
     n, better, worse = differences.n, differences.n_above, differences.n_below
     equal = n - better - worse
-    note = "No user has both values."
     if n == 0:
-        return Effects(probability_interval=Interval.unknown(confidence, 0, note))
-    counts = np.array([worse, equal, better], np.float64)
-    places = np.flatnonzero(counts)
-    users = of_counts(np.array([0.0, 0.5, 1.0])[places], counts[places])
-    likely = gaffke(users, (0, 1), confidence)
+        return Effects()
     if equal == n:
         standardised = 0.0
     elif differences.constant or n < 2:
@@ -103,8 +89,7 @@ def effects(differences: npt.ArrayLike | Grouped, confidence: float = 0.95) -> E
         n_equal=equal,
         n_worse=worse,
         standardised=standardised,
-        probability_better=users.estimate,
-        probability_interval=likely,
+        probability_better=(better + 0.5 * equal) / n,
     )
 
 
@@ -137,8 +122,6 @@ def most_changed(
         found.append(below[np.argsort(values[below], kind="stable")][:n].astype(np.int64))
     return found[0], found[1]
 
-
-IntervalKind = Kind | Literal["randomisation"]
 
 # If fewer users differ and most are equal, the interval by inversion covers the true difference too
 # rarely: the sample may lack the few users who lose much (docs/statistics.md).
@@ -197,16 +180,23 @@ class Difference(Effects):
     error: float = np.nan
     few: bool = False
 
+    @property
+    def low(self) -> float:
+        """Return the lower end of the difference."""
+        return self.interval.low
+
+    @property
+    def high(self) -> float:
+        """Return the upper end of the difference."""
+        return self.interval.high
+
     def for_lower_values(self) -> Difference:
         """Return the difference with better and worse exchanged, if lower values are better."""
-        ends = self.probability_interval
-        assert ends is not None
         return dataclasses.replace(
             self,
             n_better=self.n_worse,
             n_worse=self.n_better,
             probability_better=1 - self.probability_better,
-            probability_interval=dataclasses.replace(ends, low=1 - ends.high, high=1 - ends.low),
         )
 
 
@@ -333,11 +323,14 @@ def compare(
     *,
     bounds: Bounds | None = None,
     test: Test = "randomisation",
-    interval: IntervalKind = "auto",
     confidence: float = 0.95,
     clusters: npt.ArrayLike | None = None,
 ) -> Difference:
     """Compare two models, paired by user.
+
+    The interval is that of the test (by inversion for randomisation). If the range is known, and
+    either fewer than 30 users differ while at least half are equal or all differ by the same
+    amount, it is Gaffke's, from which p then follows as well.
 
     Parameters
     ----------
@@ -347,11 +340,6 @@ def compare(
         The lowest and the highest possible value of a user of a single model. None if unknown.
     test
         {tests}
-    interval
-        ``"auto"`` takes the interval of the test (by inversion for randomisation). If the range is
-        known, and either fewer than 30 users differ while at least half are equal or all differ by
-        the same amount, it takes Gaffke's, from which p then follows as well. Other values are the
-        kinds of `recometer.stats.means`.
     confidence
         Coverage, in (0, 1).
     clusters : [n_users] or None
@@ -363,7 +351,7 @@ def compare(
     InputError
         If values are not numbers, are infinite, or have different lengths.
     UnknownNameError
-        If there is no such test or interval.
+        If there is no such test.
 
     Examples
     --------
@@ -373,12 +361,12 @@ def compare(
     (0.714, 0.0625, 'binomial')
     """
     check_confidence(confidence)
-    check_names(test, interval)
+    check_test(test)
     bounds = None if bounds is None else check_bounds(bounds)
     pairs = Pairs.of(first, second, clusters)
-    result = decisive_test(pairs, bounds, test, interval)
+    result = decisive_test(pairs, bounds, test)
     units, ratios = pairs.units, pairs.ratios
-    ends = difference_interval(units, result, bounds, interval, confidence, pairs.largest)
+    ends = difference_interval(units, result, bounds, confidence, pairs.largest)
     why = NOBODY if not units.n else NOT_ABOVE_0
     lowest = -np.inf if bounds is None else bounds[0]
     if ratios is not None and not np.isfinite(lowest):  # negative values are possible
@@ -392,7 +380,7 @@ def compare(
     differences = pairs.differences
     mean, mean_other = pairs.means
     return Difference(
-        **vars(effects(differences, confidence)),
+        **vars(effects(differences)),
         n=differences.n,
         n_only_model=pairs.one.n - differences.n,
         n_only_other=pairs.two.n - differences.n,
@@ -420,17 +408,14 @@ def paired_test(test: Test, pairs: Pairs) -> TestResult:
     return entry.result(getattr(pairs, reads[entry.reads]))
 
 
-def decisive_test(
-    pairs: Pairs, bounds: Bounds | None, test: Test, interval: IntervalKind
-) -> TestResult:
+def decisive_test(pairs: Pairs, bounds: Bounds | None, test: Test) -> TestResult:
     """Return the result of `paired_test`, or of Gaffke's bound if that decides."""
     if not TESTS[test].of_mean:
         return paired_test(test, pairs)
     units, sums = pairs.units, pairs.of_sums
     n, n_differ, spread = units.n, sums.n_above + sums.n_below, _spread(bounds)
     asked = TestResult(np.nan, test, "none", n, n_differ, 0.0)
-    by_bound = interval == "gaffke" and within(units, spread)
-    if not n_differ or not (by_bound or _rests_on_gaffke(units, asked, spread, interval)):
+    if not n_differ or not _rests_on_gaffke(units, asked, spread):
         return paired_test(test, pairs)
     from scipy.special import ndtr
 
@@ -441,12 +426,10 @@ def decisive_test(
     return TestResult(p, "gaffke", "gaffke", n, n_differ, smallest)
 
 
-def check_names(test: str, interval: str) -> None:
-    """Refuse a test or an interval that does not exist."""
-    kinds = (*get_args(Kind), "randomisation")
-    for what, name, known in (("test", test, tuple(TESTS)), ("interval", interval, kinds)):
-        if name not in known:
-            raise UnknownNameError(f"There is no {what} {name!r}. {did_you_mean(str(name), known)}")
+def check_test(test: str) -> None:
+    """Refuse a test that does not exist."""
+    if test not in TESTS:
+        raise UnknownNameError(f"There is no test {test!r}. {did_you_mean(str(test), TESTS)}")
 
 
 def inverted(differences: Grouped, confidence: float) -> Interval:
@@ -514,7 +497,6 @@ def difference_interval(
     differences: Grouped,
     test: TestResult,
     bounds: Bounds | None,
-    kind: IntervalKind,
     confidence: float,
     largest: float = 1.0,
 ) -> Interval:
@@ -524,18 +506,20 @@ def difference_interval(
     of a single model, and `largest` is the number of users of the largest cluster.
     """
     spread = _spread(bounds)
-    if kind != "auto" and kind != "gaffke" and kind != "randomisation":
-        found = interval_of(differences, kind, bounds=spread, confidence=confidence)
-    elif kind == "gaffke" or _rests_on_gaffke(differences, test, spread, kind):
+    if _rests_on_gaffke(differences, test, spread):
         found = _gaffke(differences, spread, confidence, largest)
-    elif kind == "auto" and _by_t(test):
+    elif _by_t(test):
         found = student(differences, confidence).within(spread)
     else:
         found = inverted(differences, confidence).within(spread)
     own = "gaffke" if found.method == "clopper-pearson" else found.method
     if test.test == own and own != "t" and np.isfinite(test.p_value):
         found = consistent(found, test.p_value)
-    notes = [found.note, _on_few(test, own, differences, spread), _on_methods(test, own, found)]
+    notes = [found.note, _on_few(test, own, differences, spread)]
+    if test.test in TESTS and not TESTS[test.test].of_mean:
+        notes.append(
+            "The interval is about the mean, and p is not: it tests a different hypothesis."
+        )
     return dataclasses.replace(found, note=" ".join(filter(None, notes)))
 
 
@@ -554,22 +538,19 @@ def _by_t(test: TestResult) -> bool:
     return test.test in TESTS and TESTS[test.test].interval == "t"
 
 
-def _rests_on_gaffke(
-    differences: Grouped, test: TestResult, spread: Bounds | None, kind: str
-) -> bool:
+def _rests_on_gaffke(differences: Grouped, test: TestResult, spread: Bounds | None) -> bool:
     """Return whether Gaffke's bound decides: few users differ, or all do by the same amount."""
     few = _few(test) and not _by_t(test)
-    return kind == "auto" and (few or differences.constant) and within(differences, spread)
+    return (few or differences.constant) and within(differences, spread)
 
 
 def _gaffke(
     differences: Grouped, spread: Bounds | None, confidence: float, largest: float
 ) -> Interval:
-    """Return Gaffke's interval (for clusters by `ratio_ends`), or BCa if there is no range."""
+    """Return Gaffke's interval; for clusters by `ratio_ends`."""
     if isinstance(differences.sizes, float):
-        return interval_of(differences, "gaffke", bounds=spread, confidence=confidence)
-    if not within(differences, spread):
-        return interval_of(differences, "bca", bounds=spread, confidence=confidence)
+        assert spread is not None
+        return gaffke(differences, spread, confidence)
     low, high = _points(spread, largest)
     ends = ratio_ends(differences, low, high, confidence)
     return Interval(*ends, "gaffke", confidence, differences.n)
@@ -601,19 +582,6 @@ def _on_few(test: TestResult, method: str, differences: Grouped, spread: Bounds 
             "are roughly symmetric."
         )
     return ""
-
-
-def _on_methods(test: TestResult, method: str, interval: Interval) -> str:
-    """Return a note if p and the interval disagree, or test different hypotheses."""
-    if test.test in TESTS and not TESTS[test.test].of_mean:
-        return "The interval is about the mean, and p is not: it tests a different hypothesis."
-    excludes = interval.low > 0 or interval.high < 0
-    if test.test == method or excludes == (test.p_value <= 1 - interval.confidence):
-        return ""
-    return (
-        f"The interval ({METHODS.get(method, method)}) and p ({test.test}) come from two "
-        "methods, which disagree on whether there is a difference: no difference counts as shown."
-    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -697,7 +665,7 @@ def equivalence(
     result, values = paired_test(test, whole), whole.units
 
     def interval(level: float) -> Interval:
-        return difference_interval(values, result, bounds, "auto", 1 - 2 * level)
+        return difference_interval(values, result, bounds, 1 - 2 * level)
 
     found = interval(alpha)
     if values.n == 0:

@@ -328,15 +328,6 @@ def _sum(values: Float64, times: Float64 | None) -> float:
     return float(values.sum() if times is None else values @ times)
 
 
-def of_counts(values: Float64, counts: Float64) -> Grouped:
-    """Return values and their counts, given in any order, in the form of `group`."""
-    order = np.argsort(values, kind="stable")
-    values, counts, n = values[order], counts[order], int(counts.sum())
-    if not n:
-        return group_checked(np.empty(0))
-    return _counted(values, counts, n, float(counts @ values) / n)
-
-
 def _sorted(x: Float64, times: Float64, n: int, estimate: float) -> Grouped:
     """Group n values by sorting. x lacks n - Σ times of them, which are 0."""
     values, at = np.unique(x, return_inverse=True)
@@ -345,11 +336,6 @@ def _sorted(x: Float64, times: Float64, n: int, estimate: float) -> Grouped:
     if zeros:
         place = int(np.searchsorted(values, 0.0))
         values, counts = np.insert(values, place, 0.0), np.insert(counts, place, zeros)
-    return _counted(values, counts, n, estimate)
-
-
-def _counted(values: Float64, counts: Float64, n: int, estimate: float) -> Grouped:
-    """Return distinct values with their counts, given ascending values."""
     zero = SAME * float(np.abs(values[[0, -1]]).max())
     above, below = (int(counts[side].sum()) for side in (values > zero, values < -zero))
     squares = float(counts @ (values - estimate) ** 2)

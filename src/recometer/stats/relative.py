@@ -10,7 +10,7 @@ import numpy as np
 from recometer.arrays import Float64
 from recometer.stats.ends import Interval
 from recometer.stats.grouping import Grouped
-from recometer.stats.means import bca, percentile, ratio_ends
+from recometer.stats.means import ratio_ends
 from recometer.stats.runs import Moments, RunMoments, over_runs_of
 from recometer.stats.saddlepoint import increasing_root, quantile_of
 
@@ -28,20 +28,17 @@ def relative_interval(
     """Return all θ from -1 on for which a mean of 0 is not excluded for x - (1 + θ)·y.
 
     The method is that of `difference`, the interval of the mean of x - y: the inversion of the
-    randomisation test, Gaffke's bound, Student's t (Fieller, "Some problems in interval
-    estimation", Journal of the Royal Statistical Society B 16, 1954), or the bootstrap. If the mean
-    of y may be 0, there is no upper end. If the set has gaps, its hull is returned. Each end has
-    the same sign as the corresponding end of the difference, because x - y is positive exactly if θ
-    is. `ratios` has x (at least 0) as values and y as sizes; for clusters, the sums of both, and
-    `largest` is the number of users of the largest cluster.
+    randomisation test, Gaffke's bound, or Student's t (Fieller, "Some problems in interval
+    estimation", Journal of the Royal Statistical Society B 16, 1954). If the mean of y may be 0,
+    there is no upper end. If the set has gaps, its hull is returned. Each end has the same sign as
+    the corresponding end of the difference, because x - y is positive exactly if θ is. `ratios` has
+    x (at least 0) as values and y as sizes; for clusters, the sums of both, and `largest` is the
+    number of users of the largest cluster.
     """
     method, confidence = difference.method, difference.confidence
-    if method in ("none", "percentile", "bca"):
-        if method == "none":
-            return Interval.unknown(confidence, ratios.n, difference.note)
-        found = (bca if method == "bca" else percentile)(ratios, confidence)
-        low, high = found
-    elif method in ("gaffke", "clopper-pearson"):
+    if method == "none":
+        return Interval.unknown(confidence, ratios.n, difference.note)
+    if method in ("gaffke", "clopper-pearson"):
         assert bounds is not None
         least, most = (largest * end for end in bounds)
         low, high = ratio_ends(ratios, (least, most), (most, least), confidence)

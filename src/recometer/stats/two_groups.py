@@ -117,7 +117,6 @@ class TwoGroups:
             )
             interval = dataclasses.replace(interval, note=note)
         deviation = math.sqrt((one.deviation**2 + two.deviation**2) / 2)
-        unknown = Interval.unknown(confidence, n, "The users of the two groups are different.")
         effect = found.difference / deviation if deviation > 0 else np.nan
         relative = self._relative(interval, bounds)
         return Difference(
@@ -132,7 +131,6 @@ class TwoGroups:
             relative_interval=relative,
             test=TestResult(p, "welch", "student" if found.known else "none", n, n, 0.0, note),
             standardised=effect,
-            probability_interval=unknown,
             deviation=deviation,
             error=found.error,
             few=few < FEW_DIFFER,
