@@ -17,7 +17,7 @@ from _table import markdown
 from recometer import stats
 from recometer.stats.comparing import consistent, inverted
 from recometer.stats.grouping import group
-from recometer.stats.means import interval_of, student
+from recometer.stats.means import student
 
 Float64 = npt.NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], Float64]
@@ -60,7 +60,7 @@ def both_methods(draw: Draw, n: int, share: float, repeats: int) -> Float64:
         test = stats.randomisation(differences)
         ends = [
             consistent(inverted(differences, 0.95), test.p_value),
-            interval_of(differences, "gaffke", bounds=(-1, 1)),
+            stats.interval(differences, "gaffke", bounds=(-1, 1)),
         ]
         outcomes.append([*(truth in end for end in ends), *(0.0 not in end for end in ends)])
     shares: Float64 = np.mean(outcomes, axis=0)

@@ -37,7 +37,7 @@ import recometer as rm
 from recometer import stats, tasks
 from recometer.stats.comparing import difference_interval
 from recometer.stats.grouping import group
-from recometer.stats.means import interval_of, student
+from recometer.stats.means import student
 
 HERE = Path(__file__).parent
 Float64 = npt.NDArray[np.float64]
@@ -122,7 +122,7 @@ def coverage(population: Population, n: int, repeats: int) -> list[dict[str, Any
         values, differences = group(x), group(x - y)
         test = stats.randomisation(differences)
         of_difference = functools.partial(difference_interval, differences, test)
-        of_mean = functools.partial(interval_of, values)
+        of_mean = functools.partial(stats.interval, values)
         intervals = {
             "mean": (of_mean(bounds=bounds), of_mean(), of_mean("t")),
             "difference": (

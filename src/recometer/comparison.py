@@ -325,7 +325,10 @@ def compare(
     users, first, allowed = Users.of(read, paired=paired), read[0].first, read_allow(allow)
     notes = check_alike(read, users, allowed, paired=paired)
     counted = [model for model in read if not model.by_chance or model.name == baseline]
-    compared, left_out = _with_chance(_metrics(read, metrics), read, counted)
+    compared = _metrics(read, metrics)
+    left_out: list[str] = []
+    if chance:
+        compared, left_out = _with_chance(compared, read, counted)
     if not paired:
         compared, left_out = _of_users(compared, first, chosen=metrics is not None)
     decisive = compared if primary is None else primary_of(primary, compared, first)
@@ -528,7 +531,7 @@ def _compare_all(
     if baseline is not None:
         pairs = [(name, baseline) for name in names if name != baseline]
     together = [name for name in metrics if name in models[0].first.together]
-    whole = resolve_whole(together, models, users, options)
+    whole = resolve_whole(together, models, users, options) if together else {}
     rows: list[PairRow] = []
     standings: list[Standing] = []
     for metric in metrics:
@@ -596,12 +599,14 @@ def _standings(
 
 def _check_users(rows: Sequence[PairRow]) -> None:
     """Refuse pairs of models if no metric has a value from both for any user."""
-    for pair in dict.fromkeys((row.model, row.other) for row in rows):
-        own = [row for row in rows if (row.model, row.other) == pair]
-        per_user = [row for row in own if not row.for_all_users]
-        if per_user and not max(row.n for row in per_user):
+    most: dict[tuple[str, str], int] = {}
+    for row in rows:
+        if not row.for_all_users:
+            most[row.model, row.other] = max(row.n, most.get((row.model, row.other), 0))
+    for (model, other), n in most.items():
+        if not n:
             raise InputError(
-                f"{pair[0]} and {pair[1]} have no user in common with a value from both. Hint: "
+                f"{model} and {other} have no user in common with a value from both. Hint: "
                 "were they evaluated on the same users, and do summary() and skipped() say why "
                 f"values are undefined? {on_unpaired()}"
             )

@@ -21,7 +21,6 @@ from recometer.stats.grouping import (
     SORTED_UP_TO,
     group,
 )
-from recometer.stats.means import interval_of
 
 Float64 = NDArray[np.float64]
 UNIT = (0.0, 1.0)
@@ -164,8 +163,8 @@ def test_weighted_mean_matches_scipys_bootstrap_of_a_ratio() -> None:
 
 
 def test_an_interval_of_groups_is_that_of_their_values() -> None:
-    assert interval_of(group(sparse(40))) == interval(sparse(40))
-    assert interval_of(group(sparse(40)), bounds=UNIT) == interval(sparse(40), bounds=UNIT)
+    assert interval(group(sparse(40))) == interval(sparse(40))
+    assert interval(group(sparse(40)), bounds=UNIT) == interval(sparse(40), bounds=UNIT)
 
 
 def test_student_is_scipys() -> None:

@@ -32,8 +32,7 @@ from recometer.stats.comparing import (
     equivalence_over_runs,
 )
 from recometer.stats.grouping import Column, group
-from recometer.stats.means import in_units
-from recometer.stats.relative import relative_over_runs
+from recometer.stats.means import in_units, relative_over_runs
 from recometer.stats.runs import over_runs_of, run_moments
 from recometer.stats.tests import TESTS, Test
 from recometer.stats.two_groups import TwoGroups
@@ -138,10 +137,8 @@ class Paired(Resolved):
         """Return the users' values in each run: float64 [n_users, n_runs]."""
         return np.column_stack(self.users.runs(self.model, self.metric))
 
-    def among(self, chosen: Bool | slice) -> Paired:
+    def among(self, chosen: Bool) -> Paired:
         """Return the model on the metric for only some users."""
-        if isinstance(chosen, slice):
-            return self
         clusters, column = self.options.clusters, Column.of(self.column.values[chosen])
         weights = None if self.weights is None else self.weights[chosen]
         if clusters is not None:
@@ -154,7 +151,9 @@ class Paired(Resolved):
         )
 
     def mean(self) -> float:
-        """Return the mean of the values, which must not contain NaN."""
+        """Return the mean of the values; if users are paired, there must be no NaN."""
+        if not self.options.paired:
+            return in_units(self.column, self.weights, self.options.clusters).estimate
         values = self.column.values
         return float(values.sum() / len(values)) if len(values) else np.nan
 
@@ -171,6 +170,8 @@ class Paired(Resolved):
 
     def against(self, other: Paired) -> UserPair:
         """Return the pair of this model and another model."""
+        if not self.options.paired:
+            return GroupPair(self, other)
         models = self.model, other.model
         if max(model.n_seeds for model in models) > 1:
             return SeedPair(self, other)
@@ -181,37 +182,25 @@ class Paired(Resolved):
     def board(ranked: Sequence[Paired], chance: Sequence[Paired], rows: Sequence[PairRow]) -> Board:
         """Return means, intervals and p, over the users with a value from all ranked models.
 
-        `rows` has the pairs compared so far. Pairs with the same users are not tested again.
+        Different users are those of each model. `rows` has the pairs compared so far. Pairs with
+        the same users are not tested again.
         """
-        options, n = ranked[0].options, ranked[0].users.n
-        common: slice | Bool = slice(None)
-        if not all(one.column.complete for one in ranked):
-            complete = ~np.logical_or.reduce([np.isnan(one.column.values) for one in ranked])
-            common, n = complete, int(np.count_nonzero(complete))
-        chosen = [one.among(common) for one in ranked]
+        options, common = ranked[0].options, None
+        if options.paired and not all(one.column.complete for one in ranked):
+            common = ~np.logical_or.reduce([np.isnan(one.column.values) for one in ranked])
+        chosen, others = (
+            [one if common is None else one.among(common) for one in models]
+            for models in (ranked, chance)
+        )
+        n = [one.column.n for one in chosen]
         enough = options.alpha / max(1, math.comb(len(ranked), 2))
-        p_values = p_of_pairs(chosen, [row for row in rows if row.n == n], enough)
+        tested = [row for row in rows if row.n == n[0] or not options.paired]
+        p_values = p_of_pairs(chosen, tested, enough)
         intervals = run_tasks(
             lambda one, _: one.mean_interval(), chosen, threads=options.threads, progress=False
         )
-        means = [one.mean() for one in (*chosen, *(each.among(common) for each in chance))]
-        return Board(np.array(means), p_values, intervals, [n] * len(means))
-
-
-class InGroup(Paired):
-    """A model on a metric with a value for each user, compared with different users."""
-
-    def against(self, other: Paired) -> GroupPair:
-        """Return the pair of this model and another one."""
-        return GroupPair(self, other)
-
-    @staticmethod
-    def board(ranked: Sequence[Paired], chance: Sequence[Paired], rows: Sequence[PairRow]) -> Board:
-        """Return means, intervals and p, each over the users of its own model."""
-        means = [in_units(one.column, one.weights, one.options.clusters).estimate for one in ranked]
-        intervals = [one.mean_interval() for one in ranked]
-        n = [one.column.n for one in ranked]
-        return Board(np.array(means), p_of_pairs(ranked, rows), intervals, n)
+        means = np.array([one.mean() for one in (*chosen, *others)])
+        return Board(means, p_values, intervals, n + n[:1] * len(chance))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -434,7 +423,7 @@ def resolve(
             return Paired(model, metric, users, options, column.coded() if code else column)
         (weights,) = users.runs(model, metric, EvaluationRecord.counted_weights)
         known = np.unique(weights[~np.isnan(weights)])
-        return InGroup(
+        return Paired(
             model, metric, users, options, column, weights=weights if len(known) > 1 else None
         )
 

@@ -140,33 +140,30 @@ def known_users(models: Sequence[Model], users: Users, metrics: Sequence[str]) -
     known = np.column_stack([users.known(model) for model in models])
     if known.all():
         return by_rows
-    tables = {
-        name: np.column_stack([users.values(model, name) for model in models])
-        for name in metrics
-        if name not in first.together
-    }
-    counts = np.zeros(len(known), bool)
-    for table in tables.values():
-        counts |= ~np.isnan(table).any(axis=1)
+    by_all: Bool = np.logical_and.reduce(known, axis=1)
+    counts, means = np.zeros(len(known), bool), []
+    for name in metrics:
+        if name in first.together:
+            continue
+        table = np.column_stack([users.values(model, name) for model in models])
+        valued = ~np.isnan(table).any(axis=1)
+        counts |= valued
+        higher = first.known_metric(name).definition.higher_is_better
+        means.append(_means(name, names, table[valued], by_all[valued], higher))
     counted, n = known[counts], int(np.count_nonzero(counts))
     unknown = dict(zip(names, (n - np.count_nonzero(counted, axis=0)).tolist(), strict=True))
     if (counted == counted[:, :1]).all() and max(unknown.values()) <= FEW * n:
         return by_rows
-    by_all: Bool = np.logical_and.reduce(known, axis=1)
-    means = tuple(
-        _means(name, names, table, by_all, first.known_metric(name).definition.higher_is_better)
-        for name, table in tables.items()
+    return KnownUsers(
+        n, unknown, int(np.count_nonzero(by_all & counts)), n_rows, rows, tuple(means)
     )
-    return KnownUsers(n, unknown, int(np.count_nonzero(by_all & counts)), n_rows, rows, means)
 
 
 def _means(
     metric: str, names: Sequence[str], table: Float64, by_all: Bool, higher: bool
 ) -> KnownMeans:
-    """Return the means over the users with a value, and over those known to all models."""
-    valued = ~np.isnan(table).any(axis=1)
-    chosen = valued & by_all
-    means, known = (_mean(table[mask]) for mask in (valued, chosen))
+    """Return the means over all rows of a table, and over users known to all models."""
+    means, known = _mean(table), _mean(table[by_all])
     turned = any(
         (means[one] - means[two]) * (known[one] - known[two]) < 0
         for one, two in itertools.combinations(range(len(names)), 2)
@@ -175,8 +172,8 @@ def _means(
         {names[at]: float(each[at]) for at in np.argsort(-each if higher else each, kind="stable")}
         for each in (means, known)
     )
-    n, n_known = int(np.count_nonzero(valued)), int(np.count_nonzero(chosen))
-    return KnownMeans(metric, n, n_known, by_model, by_model_known, turned)
+    n_known = int(np.count_nonzero(by_all))
+    return KnownMeans(metric, len(table), n_known, by_model, by_model_known, turned)
 
 
 def _mean(table: Float64) -> Float64:

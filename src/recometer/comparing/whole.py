@@ -21,7 +21,7 @@ from recometer.results.folds import FoldedRecord
 from recometer.results.means import NO_WIDTH, resamples_of
 from recometer.stats import Interval, Runs, TestResult
 from recometer.stats.intervals import resampled
-from recometer.stats.relative import on_side_of
+from recometer.stats.means import on_side_of
 from recometer.stats.runs import over_values
 
 Pair = tuple[Model, Model]

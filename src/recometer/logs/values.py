@@ -17,8 +17,7 @@ from recometer.logs.policies import LOGGED
 from recometer.rendering import Column, Printed, Table
 from recometer.stats import Interval, adjust, paired_t
 from recometer.stats.grouping import group
-from recometer.stats.means import student
-from recometer.stats.relative import NEGATIVE, NOT_ABOVE_0, relative_interval
+from recometer.stats.means import NEGATIVE, NOT_ABOVE_0, relative_interval, student
 from recometer.stats.several import Correction
 from recometer.tasks import on_all_threads
 

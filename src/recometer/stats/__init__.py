@@ -87,5 +87,7 @@ LAZY = dict(sorted((name, module) for module, names in MODULES.items() for name 
 
 def __getattr__(name: str) -> Any:
     if name in LAZY:
-        return getattr(importlib.import_module(f"recometer.stats.{LAZY[name]}"), name)
+        found = getattr(importlib.import_module(f"recometer.stats.{LAZY[name]}"), name)
+        globals()[name] = found  # so that Python does not ask again
+        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -26,14 +26,17 @@ from recometer.stats.grouping import (
     labels_of,
 )
 from recometer.stats.means import (
+    NEGATIVE,
+    NOBODY,
+    NOT_ABOVE_0,
     gaffke,
     quantile_at,
     ratio_ends,
+    relative_interval,
     student,
     within,
 )
 from recometer.stats.planning import unit_of
-from recometer.stats.relative import NEGATIVE, NOBODY, NOT_ABOVE_0, relative_interval
 from recometer.stats.runs import over_runs_of, run_moments
 from recometer.stats.saddlepoint import increasing_root, quantile_of
 from recometer.stats.tests import TESTS, Test, TestResult, documented, smallest_p
@@ -148,7 +151,7 @@ class Difference(Effects):
     relative, relative_interval
         Ratio of the means minus 1, with its interval. It contains all θ for which a mean of 0 of
         first - (1 + θ) second is not excluded by the method of `interval`
-        (`recometer.stats.relative`). NaN if the second mean is not above 0, or values can be
+        (`recometer.stats.means`). NaN if the second mean is not above 0, or values can be
         negative.
     test
         p-value of the null hypothesis that the models do not differ. If `interval` is Gaffke's,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -35,34 +35,25 @@ def resampled(
     are drawn together. Ends are NaN for fewer than two users; resamples without a value do not
     count.
     """
-    each = np.arange(n_users) if clusters is None else clusters
-    n_drawn = int(each.max(initial=0)) + 1
-    if n_drawn < 2:
-        return dict.fromkeys(values, UNKNOWN)
-    drawn = [statistic(counts[each]) for counts in draws(n_drawn, n_resamples, seed)]
-    return ends_of(values, drawn, confidence)
-
-
-def draws(n: int, n_resamples: int, seed: int) -> Iterator[Int64]:
-    """Yield how often each of n users is drawn with replacement, int64 [n], per resample."""
-    generator = np.random.Generator(np.random.PCG64(seed))
-    for _ in range(n_resamples):
-        yield np.bincount(generator.integers(n, size=n), minlength=n)
-
-
-def ends_of(
-    values: Mapping[str, float], drawn: Sequence[Mapping[str, float]], confidence: float
-) -> dict[str, Interval]:
-    """Return the intervals of `resampled`, from the statistics of each resample."""
     from scipy.special import ndtri
 
+    each = np.arange(n_users) if clusters is None else clusters
+    n_units = int(each.max(initial=0)) + 1
+    if n_units < 2:
+        return dict.fromkeys(values, UNKNOWN)
+    generator = np.random.Generator(np.random.PCG64(seed))
+    rows = []
+    for _ in range(n_resamples):
+        counts = np.bincount(generator.integers(n_units, size=n_units), minlength=n_units)
+        numbers = statistic(counts[each])
+        rows.append([numbers[name] for name in values])
     # Leave out resamples without a value; infinite values have no deviation.
-    drawn_values = np.array([[numbers[name] for name in values] for numbers in drawn])
-    missing = np.isnan(drawn_values)
+    drawn = np.array(rows)
+    missing = np.isnan(drawn)
     n = np.count_nonzero(~missing, axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        means = np.where(missing, 0.0, drawn_values).sum(axis=0) / n
-        squares = np.where(missing, 0.0, drawn_values - means) ** 2
+        means = np.where(missing, 0.0, drawn).sum(axis=0) / n
+        squares = np.where(missing, 0.0, drawn - means) ** 2
         half = ndtri((1 + confidence) / 2) * np.sqrt(squares.sum(axis=0) / (n - 1))
     ends = zip(values.items(), half, strict=True)
     return {name: (float(value - h), float(value + h)) for (name, value), h in ends}

@@ -22,9 +22,8 @@ from recometer.stats.comparing import (
 )
 from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.grouping import Column, Grouped
-from recometer.stats.means import in_units
+from recometer.stats.means import NEGATIVE, NOT_ABOVE_0, hull, in_units, less_1
 from recometer.stats.planning import Power, power
-from recometer.stats.relative import NEGATIVE, NOT_ABOVE_0, hull, less_1
 from recometer.stats.tests import TestResult
 
 Two = tuple[npt.ArrayLike | None, npt.ArrayLike | None]
