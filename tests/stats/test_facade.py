@@ -38,11 +38,3 @@ def test_no_module_hides_a_function():
 def test_other_names_do_not_exist():
     with pytest.raises(AttributeError, match="no attribute 'intervall'"):
         stats.intervall  # noqa: B018
-
-
-@pytest.mark.parametrize(
-    ("name", "way"), [("friedman", "friedmanchisquare"), ("published", "recometer compare")]
-)
-def test_removed_names_mention_their_replacement(name, way):
-    with pytest.raises(AttributeError, match=way):
-        getattr(stats, name)

@@ -22,7 +22,7 @@ from recometer.stats import (
     randomisation,
     tukey,
 )
-from recometer.stats.comparing import effects, equivalence_over_runs
+from recometer.stats.comparing import equivalence_over_runs
 from recometer.stats.grouping import group
 from recometer.stats.planning import unit_of
 from recometer.stats.runs import over_values, run_moments
@@ -82,7 +82,7 @@ def test_masked_values_are_missing() -> None:
 
 def test_two_users_are_enough() -> None:
     assert 0 < power([0.1, 0.3]).power < 1
-    assert np.isfinite(effects([0.1, 0.3]).standardised)
+    assert np.isfinite(compare([0.1, 0.3], [0.0, 0.0]).standardised)
     found = paired_t([0.1, 0.3])
     assert found.p_value == pytest.approx(scipy.stats.ttest_1samp([0.1, 0.3], 0).pvalue)
     assert found.smallest_p == 0

@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from recometer.stats.comparing import (
         Difference,
-        Effects,
         Equivalence,
         compare,
-        effects,
         equivalence,
         most_changed,
     )
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Difference",
-    "Effects",
     "Equivalence",
     "Interval",
     "Power",
@@ -50,7 +47,6 @@ __all__ = [
     "adjust",
     "compare",
     "compare_groups",
-    "effects",
     "equivalence",
     "interval",
     "most_changed",
@@ -73,7 +69,7 @@ __all__ = [
 # Names are imported when they are first used, because an evaluation only needs a few. A module with
 # the name of a function would hide it.
 MODULES = {
-    "comparing": "Difference Effects Equivalence compare effects equivalence most_changed",
+    "comparing": "Difference Equivalence compare equivalence most_changed",
     "ends": "Interval",
     "means": "interval",
     "planning": "Power power power_of smallest_difference unit_of users_needed",

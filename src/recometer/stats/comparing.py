@@ -22,7 +22,6 @@ from recometer.stats.grouping import (
     column,
     crossed,
     group_checked,
-    grouped,
     labels_of,
 )
 from recometer.stats.means import (
@@ -40,60 +39,6 @@ from recometer.stats.planning import unit_of
 from recometer.stats.runs import over_runs_of, run_moments
 from recometer.stats.saddlepoint import increasing_root, quantile_of
 from recometer.stats.tests import TESTS, Test, TestResult, documented, smallest_p
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Effects:
-    """How users differ between two models.
-
-    Attributes
-    ----------
-    n_better, n_equal, n_worse
-        The numbers of users whose difference is above, at and below 0.
-    standardised
-        Mean of the differences divided by their standard deviation (Cohen's d of paired values);
-        0 if no user differs, and infinite if all differ by the same amount.
-    probability_better
-        The probability that a random user's difference is above 0; a tie counts half.
-    """
-
-    n_better: int = 0
-    n_equal: int = 0
-    n_worse: int = 0
-    standardised: float = np.nan
-    probability_better: float = np.nan
-
-
-def effects(differences: npt.ArrayLike | Grouped) -> Effects:
-    """Return effect sizes of paired differences.
-
-    For the standardised mean (d_z), see Cohen, "Statistical Power Analysis for the Behavioral
-    Sciences", 1988, section 2.3.5. For the probability of being better off, see Grissom & Kim,
-    "Effect Sizes for Research", 2005, chapter 5.
-
-    Parameters
-    ----------
-    differences : [n_users], or from `group`
-        NaN leaves a user out.
-    """
-    differences = grouped(differences)
-    n, better, worse = differences.n, differences.n_above, differences.n_below
-    equal = n - better - worse
-    if n == 0:
-        return Effects()
-    if equal == n:
-        standardised = 0.0
-    elif differences.constant or n < 2:
-        standardised = float(np.copysign(np.inf, differences.estimate))
-    else:
-        standardised = float(differences.estimate / differences.deviation)
-    return Effects(
-        n_better=better,
-        n_equal=equal,
-        n_worse=worse,
-        standardised=standardised,
-        probability_better=(better + 0.5 * equal) / n,
-    )
 
 
 def most_changed(
@@ -134,8 +79,12 @@ FEW_USERS = 50  # too few to show whether the differences are symmetric
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Difference(Effects):
-    """Two models on the users with a value from both, with the attributes of `Effects` and more.
+class Difference:
+    """Two models on the users with a value from both.
+
+    The standardised mean is d_z of Cohen, "Statistical Power Analysis for the Behavioral Sciences",
+    1988, section 2.3.5; for the probability of being better off, see Grissom & Kim, "Effect Sizes
+    for Research", 2005, chapter 5.
 
     Attributes
     ----------
@@ -156,6 +105,13 @@ class Difference(Effects):
     test
         p-value of the null hypothesis that the models do not differ. If `interval` is Gaffke's,
         p is the smallest level whose interval excludes 0, and the test is called ``"gaffke"``.
+    n_better, n_equal, n_worse
+        The numbers of users whose difference is above, at and below 0.
+    standardised
+        Mean of the differences divided by their standard deviation (Cohen's d of paired values);
+        0 if no user differs, and infinite if all differ by the same amount.
+    probability_better
+        The probability that a random user's difference is above 0; a tie counts half.
     unit
         The unit that divides the differences of all users (or clusters), see `unit_of`, if it makes
         the randomisation test coarser; otherwise 0.
@@ -178,6 +134,11 @@ class Difference(Effects):
     relative: float
     relative_interval: Interval
     test: TestResult
+    n_better: int = 0
+    n_equal: int = 0
+    n_worse: int = 0
+    standardised: float = np.nan
+    probability_better: float = np.nan
     unit: float = 0.0
     deviation: float = np.nan
     error: float = np.nan
@@ -381,12 +342,18 @@ def compare(
         relative = ratios.estimate - 1
         relative_ends = relative_interval(ratios, ends, bounds, pairs.largest)
     differences = pairs.differences
+    n, n_better, n_worse = differences.n, differences.n_above, differences.n_below
+    n_equal = n - n_better - n_worse
+    standardised = 0.0 if n else np.nan
+    if differences.constant and n_equal < n:
+        standardised = float(np.copysign(np.inf, differences.estimate))
+    elif n_equal < n:
+        standardised = float(differences.estimate / differences.deviation)
     mean, mean_other = pairs.means
     return Difference(
-        **vars(effects(differences)),
-        n=differences.n,
-        n_only_model=pairs.one.n - differences.n,
-        n_only_other=pairs.two.n - differences.n,
+        n=n,
+        n_only_model=pairs.one.n - n,
+        n_only_other=pairs.two.n - n,
         mean=mean,
         mean_other=mean_other,
         difference=differences.estimate,
@@ -394,6 +361,11 @@ def compare(
         relative=relative,
         relative_interval=relative_ends,
         test=result,
+        n_better=n_better,
+        n_equal=n_equal,
+        n_worse=n_worse,
+        standardised=standardised,
+        probability_better=(n_better + 0.5 * n_equal) / n if n else np.nan,
         unit=unit_of(units) if result.test == "randomisation" else 0.0,
         deviation=differences.deviation,
         error=units.standard_error,
