@@ -35,13 +35,13 @@ ROW = st.tuples(
 def sides(draw: st.DrawFn) -> tuple[list[Any], list[Any]]:
     """Draw rows of train and test; the ids are numbers or strings."""
     name = draw(st.sampled_from([lambda n: n, lambda n: f"id {n}"]))
-    both = []
+    drawn_sides = []
     for _ in range(2):
         rows = draw(st.lists(ROW, min_size=1, max_size=14))
-        both.append(
+        drawn_sides.append(
             [(name(user), name(10 + item), value, time) for user, item, value, time in rows]
         )
-    return both[0], both[1]
+    return drawn_sides[0], drawn_sides[1]
 
 
 def frame(rows: list[Any]) -> pl.DataFrame:
@@ -54,12 +54,12 @@ def audit(train: Any, test: Any, **options: Any) -> rm.Audit:
         return rm.audit(train, test, **options)
 
 
-def settled(rows: list[Any]) -> Rows:
-    found: Rows = {}
+def merged_rows(rows: list[Any]) -> Rows:
+    merged: Rows = {}
     for user, item, value, time in rows:
-        before = found.get((user, item), (0, time))
-        found[user, item] = (before[0] + value, max(before[1], time))
-    return found
+        before = merged.get((user, item), (0, time))
+        merged[user, item] = (before[0] + value, max(before[1], time))
+    return merged
 
 
 def duplicates(rows: list[Any]) -> tuple[int, int, list[Any]]:
@@ -75,7 +75,7 @@ def slow_audit(
     min_candidates: int,
 ) -> dict[str, tuple[int, int, list[Any]]]:
     """Compute the count, total and first examples of every finding with plain loops."""
-    train, test = settled(train_rows), settled(test_rows)
+    train, test = merged_rows(train_rows), merged_rows(test_rows)
     newest: dict[Any, int] = {}
     owned = collections.Counter(user for user, _ in train)
     bought = collections.Counter(item for _, item in train)
@@ -95,19 +95,19 @@ def slow_audit(
         has[pair[0]] += relevant(pair)
         left[pair[0]] += relevant(pair) and pair not in train
 
-    def rows(chosen: Any) -> tuple[int, int, list[Any]]:
-        found = [pair for pair in pairs if chosen(pair)]
-        return len(found), len(pairs), found[:5]
+    def rows(predicate: Any) -> tuple[int, int, list[Any]]:
+        matching = [pair for pair in pairs if predicate(pair)]
+        return len(matching), len(pairs), matching[:5]
 
-    def of_users(chosen: Any) -> tuple[int, int, list[Any]]:
-        found = [user for user in users if chosen(user)]
-        return len(found), len(users), found[:5]
+    def of_users(predicate: Any) -> tuple[int, int, list[Any]]:
+        matching = [user for user in users if predicate(user)]
+        return len(matching), len(users), matching[:5]
 
     def enough(user: Any) -> bool:
         return catalogue - owned[user] >= min_candidates
 
-    wanted = [pair for pair in pairs if relevant(pair)]
-    missed = [pair for pair in wanted if pair[1] not in bought]
+    relevant_pairs = [pair for pair in pairs if relevant(pair)]
+    missed = [pair for pair in relevant_pairs if pair[1] not in bought]
     untested = [user for user in sorted(owned) if user not in users]
     last = max(time for _, time in train.values())
     return {
@@ -125,7 +125,7 @@ def slow_audit(
             len(items),
             [item for item in items if item not in bought][:5],
         ),
-        "unreachable": (len(missed), len(wanted), missed[:5]),
+        "unreachable": (len(missed), len(relevant_pairs), missed[:5]),
         "users_without_relevant": of_users(lambda user: has[user] == 0),
         "users_emptied": of_users(lambda user: has[user] > 0 and left[user] == 0),
         "users_without_candidates": of_users(lambda user: left[user] > 0 and not enough(user)),
@@ -148,28 +148,28 @@ def test_audit_agrees_with_slow_audit(split, relevant_from, min_positives, min_c
         "min_positives": min_positives,
         "min_candidates": min_candidates,
     }
-    found = audit(*map(frame, split), **rules)
+    report = audit(*map(frame, split), **rules)
     expected = slow_audit(*split, **rules)
     for name, (count, total, examples) in expected.items():
-        finding = found[name]
+        finding = report[name]
         assert (finding.name, finding.count, finding.total) == (name, count, total)
         assert list(finding.examples) == examples, name
     leaking = ("overlap", "older_than_own_training", "older_than_training")
-    assert found.leaks == any(expected[name][0] for name in leaking)
-    levels = {f.name: f.level for f in found.findings}
+    assert report.leaks == any(expected[name][0] for name in leaking)
+    levels = {f.name: f.level for f in report.findings}
     assert all((levels[name] == "leakage") == (expected[name][0] > 0) for name in leaking)
     shifts = {"popularity_shift", "activity_shift"}
-    assert {f.name for f in found.findings} == set(expected) | shifts
+    assert {f.name for f in report.findings} == set(expected) | shifts
 
 
 @given(split=sides(), order=st.randoms(use_true_random=False))
-def test_the_order_of_the_rows_means_nothing(split, order):
+def test_the_order_of_rows_does_not_matter(split, order):
     shuffled = [order.sample(side, len(side)) for side in split]
     assert audit(*map(frame, split)).to_dict() == audit(*map(frame, shuffled)).to_dict()
 
 
 @given(split=sides())
-def test_positions_are_matched_as_ids_are(split):
+def test_positions_are_matched_like_ids(split):
     numbers = [
         [(*(int(str(x).split()[-1]) for x in row[:2]), *row[2:]) for row in s] for s in split
     ]
@@ -177,17 +177,17 @@ def test_positions_are_matched_as_ids_are(split):
         warnings.simplefilter("ignore", rm.DataWarning)
         positions = [rm.Interactions.of(frame(side), n_users=6, n_items=16) for side in numbers]
     by_id, by_position = audit(*map(frame, numbers)), rm.audit(*positions)
-    for one in by_id.findings:
+    for finding in by_id.findings:
         # These two findings also depend on the catalogue, which is larger for positions than for
         # ids.
-        if one.name not in ("users_without_candidates", "users_few_relevant"):
-            other = by_position[one.name]
-            assert (one.count, one.total, one.examples) == (
-                other.count,
-                other.total,
-                other.examples,
+        if finding.name not in ("users_without_candidates", "users_few_relevant"):
+            other_finding = by_position[finding.name]
+            assert (finding.count, finding.total, finding.examples) == (
+                other_finding.count,
+                other_finding.total,
+                other_finding.examples,
             )
-            assert one.statistics == pytest.approx(dict(other.statistics))
+            assert finding.statistics == pytest.approx(dict(other_finding.statistics))
 
 
 @given(
@@ -204,9 +204,9 @@ def test_users_that_cannot_be_evaluated_match_evaluate(split, relevant_from, min
     source = rm.Scores(scores, user_ids=users, item_ids=items)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DataWarning)
-        how = {"metrics": "precision@1", "repeated_test": "summed"}
-        result = rm.evaluate(source, test, train=train, **how, **rules)
-    found = rm.audit(train, test, **rules)
+        options = {"metrics": "precision@1", "repeated_test": "summed"}
+        result = rm.evaluate(source, test, train=train, **options, **rules)
+    report = rm.audit(train, test, **rules)
     reasons = {
         "users_without_relevant": "no relevant item to find",
         "users_emptied": "no relevant item to find",
@@ -215,7 +215,7 @@ def test_users_that_cannot_be_evaluated_match_evaluate(split, relevant_from, min
     }
     expected: collections.Counter[str] = collections.Counter()
     for name, reason in reasons.items():
-        expected[reason] += found[name].count
+        expected[reason] += report[name].count
     assert {r: n for r, n in result.skipped("precision@1").items() if n} == {
         reason: n for reason, n in expected.items() if n
     }
@@ -231,27 +231,27 @@ def clean_split() -> tuple[pl.DataFrame, pl.DataFrame]:
     items = np.concatenate([generator.choice(50, 8, replace=False) for _ in range(300)])
     held_out = np.tile(np.arange(8) >= 6, 300)
     times = generator.integers(1_000, 2_000, len(users)) + 1_000 * held_out
-    whole = pl.DataFrame({"user_id": users, "item_id": items, "timestamp": times})
-    return whole.filter(~held_out), whole.filter(held_out)
+    interactions = pl.DataFrame({"user_id": users, "item_id": items, "timestamp": times})
+    return interactions.filter(~held_out), interactions.filter(held_out)
 
 
 def test_a_clean_split_has_no_leakage():
-    found = rm.audit(*clean_split())
-    assert not found.leaks
-    assert {finding.level for finding in found.findings} == {"fact"}
-    assert repr(found) == "<Audit: no leakage>"
-    assert str(found).endswith("\nNo leakage was found.")
+    report = rm.audit(*clean_split())
+    assert not report.leaks
+    assert {finding.level for finding in report.findings} == {"fact"}
+    assert repr(report) == "<Audit: no leakage>"
+    assert str(report).endswith("\nNo leakage was found.")
 
 
 @pytest.mark.parametrize("n", [1, 7, 100])
 def test_seeded_overlaps_are_counted(n):
     train, test = clean_split()
     copies = test.sample(n, seed=n).with_columns(timestamp=pl.lit(1_500, pl.Int64))
-    found = rm.audit(pl.concat([train, copies]), test)
-    assert found.leaks
-    assert found["overlap"].count == n
-    assert found["overlap"].statistics == {"same_time": 0}
-    assert found["older_than_training"].count == 0
+    report = rm.audit(pl.concat([train, copies]), test)
+    assert report.leaks
+    assert report["overlap"].count == n
+    assert report["overlap"].statistics == {"same_time": 0}
+    assert report["older_than_training"].count == 0
     exact = test.sample(n, seed=n)
     assert rm.audit(pl.concat([train, exact]), test)["overlap"].statistics == {"same_time": n}
 
@@ -262,11 +262,11 @@ def test_seeded_old_interactions_are_counted(n):
     test = test.with_row_index().with_columns(
         timestamp=pl.when(pl.col("index") < n).then(10).otherwise("timestamp")
     )
-    found = rm.audit(train, test)
-    assert found["older_than_own_training"].count == n
-    assert found["older_than_training"].count == n
-    assert found["older_than_training"].statistics == {"training_newer": len(train)}
-    assert [finding.name for finding in found.findings if finding.level == "leakage"] == [
+    report = rm.audit(train, test)
+    assert report["older_than_own_training"].count == n
+    assert report["older_than_training"].count == n
+    assert report["older_than_training"].statistics == {"training_newer": len(train)}
+    assert [finding.name for finding in report.findings if finding.level == "leakage"] == [
         "older_than_own_training",
         "older_than_training",
     ]
@@ -275,24 +275,24 @@ def test_seeded_old_interactions_are_counted(n):
 def test_future_of_the_user_and_of_other_users_are_separate_findings():
     train = frame([("ann", 1, 5, 10), ("bob", 1, 5, 90)])
     test = frame([("ann", 2, 5, 20), ("bob", 3, 5, 95)])
-    found = rm.audit(train, test)
-    assert found["older_than_own_training"].count == 0
-    assert found["older_than_training"].examples == (("ann", 2),)
+    report = rm.audit(train, test)
+    assert report["older_than_own_training"].count == 0
+    assert report["older_than_training"].examples == (("ann", 2),)
 
 
 def test_equal_times_are_reported_as_a_fact():
-    found = rm.audit(frame([("ann", 1, 5, 10)]), frame([("ann", 2, 5, 10)]))
-    assert not found.leaks
-    assert found["same_time"].count == 1
+    report = rm.audit(frame([("ann", 1, 5, 10)]), frame([("ann", 2, 5, 10)]))
+    assert not report.leaks
+    assert report["same_time"].count == 1
 
 
 def test_a_random_split_with_times_leaks():
     generator = np.random.default_rng(1)
-    whole = pl.concat(clean_split())
-    chosen = generator.random(len(whole)) < 0.2
-    found = rm.audit(whole.filter(~chosen), whole.filter(chosen))
-    assert found["older_than_own_training"].count > 0.8 * chosen.sum()
-    assert found["overlap"].count == 0
+    interactions = pl.concat(clean_split())
+    in_test = generator.random(len(interactions)) < 0.2
+    report = rm.audit(interactions.filter(~in_test), interactions.filter(in_test))
+    assert report["older_than_own_training"].count > 0.8 * in_test.sum()
+    assert report["overlap"].count == 0
 
 
 def test_missing_times_are_reported_as_not_checked():
@@ -303,14 +303,14 @@ def test_missing_times_are_reported_as_not_checked():
         ({}, (train.drop("timestamp"), test), "train has no times"),
         ({}, (train, test.drop("timestamp")), "test has no times"),
     ]:
-        found = rm.audit(*data, **options)
+        report = rm.audit(*data, **options)
         for name in names:
-            assert found[name].count is None
-            assert found[name].share is None
-            assert found[name].sentence == f"Not checked: {missing}."
-        assert str(found).count("not checked") == 3
-        assert str(found).endswith("\nNo leakage was found, as far as it was checked.")
-        assert not found.leaks
+            assert report[name].count is None
+            assert report[name].share is None
+            assert report[name].sentence == f"Not checked: {missing}."
+        assert str(report).count("not checked") == 3
+        assert str(report).endswith("\nNo leakage was found, as far as it was checked.")
+        assert not report.leaks
 
 
 # Splits made by the library
@@ -339,24 +339,24 @@ SETTINGS = st.fixed_dictionaries(
 TIME = st.integers(1, 8)
 
 
-def made(*arguments: Any, several: bool = False, **settings: Any) -> list[rm.Split]:
+def make_splits(*arguments: Any, several: bool = False, **settings: Any) -> list[rm.Split]:
     """Make splits; skip those without test users or without rows to train on."""
-    found = []
+    results = []
     make = splits.folds if several else splits.split
     with warnings.catch_warnings(), contextlib.suppress(splits.NoTestUsersError):
         warnings.simplefilter("ignore", rm.DataWarning)
         result = make(*arguments, **settings)
-        for one in result if several else [result]:
-            found.append(one)
-    return [one for one in found if len(one.train) or one.protocol.counts["remainder"]]
+        for split in result if several else [result]:
+            results.append(split)
+    return [split for split in results if len(split.train) or split.protocol.counts["remainder"]]
 
 
 @given(data=whole_data(), who=WHO, time=TIME, until=st.sampled_from([None, 9]), settings=SETTINGS)
 def test_splits_at_one_time_do_not_leak(data, who, time, until, settings):
-    for split in made(data, splits.After(time, until), who=who, **settings):
+    for split in make_splits(data, splits.After(time, until), who=who, **settings):
         assert not rm.audit(split).leaks
     windows = splits.Windows(sorted({time, 4, 7}), until=until, length=5)
-    for split in made(data, windows, who=who, several=True, **settings):
+    for split in make_splits(data, windows, who=who, several=True, **settings):
         assert not rm.audit(split).leaks
 
 
@@ -369,27 +369,27 @@ AT_RANDOM = st.sampled_from(
 
 
 @given(data=whole_data(), who=WHO, what=BY_TIME, settings=SETTINGS)
-def test_the_last_of_each_user_leak_through_others_alone(data, who, what, settings):
-    for split in made(data, what, who=who, **settings):
-        found = rm.audit(split)
-        assert {f.name for f in found.findings if f.level == "leakage"} <= {"older_than_training"}
+def test_splits_by_last_items_only_leak_through_other_users(data, who, what, settings):
+    for split in make_splits(data, what, who=who, **settings):
+        report = rm.audit(split)
+        assert {f.name for f in report.findings if f.level == "leakage"} <= {"older_than_training"}
 
 
 @given(data=whole_data(), who=WHO, what=st.one_of(BY_TIME, AT_RANDOM), settings=SETTINGS)
 def test_leakage_of_splits_is_counted(data, who, what, settings):
-    for split in made(data, what, who=who, **settings):
-        found = rm.audit(split)
+    for split in make_splits(data, what, who=who, **settings):
+        report = rm.audit(split)
         parts = [part for part in (split.train, split.remainder) if part is not None]
         expected = slow_audit(pl.concat(parts).rows(), split.test.rows(), None, 1, 2)
         for name, (count, total, examples) in expected.items():
-            assert (found[name].count, found[name].total) == (count, total), name
-            assert list(found[name].examples) == examples
+            assert (report[name].count, report[name].total) == (count, total), name
+            assert list(report[name].examples) == examples
 
 
 def test_a_split_is_audited_like_its_parts(tmp_path):
     train, test = clean_split()
-    whole = pl.concat([train, test])
-    for data in (whole, rm.Interactions.of(whole), whole.to_pandas()):
+    interactions = pl.concat([train, test])
+    for data in (interactions, rm.Interactions.of(interactions), interactions.to_pandas()):
         split = splits.split(data, splits.Last(2))
         assert rm.audit(split).to_dict()["findings"] == rm.audit(train, test).to_dict()["findings"]
         split.save(tmp_path)
@@ -397,34 +397,36 @@ def test_a_split_is_audited_like_its_parts(tmp_path):
     with pytest.raises(rm.InputError, match="user= does not apply"):
         rm.audit(split, user="user_id")
     with pytest.raises(rm.InputTypeError, match="needs train and test, or a Split, found only"):
-        rm.audit(whole)
+        rm.audit(interactions)
 
 
 def test_the_remainder_of_a_split_counts_as_train():
     train, test = clean_split()
-    whole = pl.concat([train, test])
+    interactions = pl.concat([train, test])
     dense = np.zeros((300, 50))
-    dense[whole["user_id"], whole["item_id"]] = 1
-    for data, what in ((whole, splits.Last(2)), (dense, splits.Number(2))):
+    dense[interactions["user_id"], interactions["item_id"]] = 1
+    for data, what in ((interactions, splits.Last(2)), (dense, splits.Number(2))):
         split = splits.split(data, what, who=splits.UsersFraction(0.1), untested="apart")
-        found = rm.audit(split)
-        assert found["untested_users"].count == 300 - len(split.users)
-        assert found["untested_users"].total == 300
-        assert found["unseen_items"].count == 0
-        if data is whole:
+        report = rm.audit(split)
+        assert report["untested_users"].count == 300 - len(split.users)
+        assert report["untested_users"].total == 300
+        assert report["unseen_items"].count == 0
+        if data is interactions:
             joined = pl.concat([split.train, split.remainder])
-            assert found.to_dict()["findings"] == rm.audit(joined, split.test).to_dict()["findings"]
+            assert (
+                report.to_dict()["findings"] == rm.audit(joined, split.test).to_dict()["findings"]
+            )
 
 
 def test_rows_merged_before_the_split_are_not_duplicates():
     rows = [(user, item, 1, item) for user in range(3) for item in range(4)]
     with pytest.warns(rm.DataWarning, match="3 of 15 interactions repeat"):
         data = rm.Interactions.of(frame(rows + rows[:3]))
-    found = rm.audit(splits.split(data, splits.Last(1)))
-    assert (found["train_duplicates"].count, found["test_duplicates"].count) == (0, 0)
-    kept = splits.split(frame(rows + rows[:3]), splits.After(3))
+    report = rm.audit(splits.split(data, splits.Last(1)))
+    assert (report["train_duplicates"].count, report["test_duplicates"].count) == (0, 0)
+    with_repeated_rows = splits.split(frame(rows + rows[:3]), splits.After(3))
     with pytest.warns(rm.DataWarning):
-        assert rm.audit(kept)["train_duplicates"].examples == ((0, 0), (0, 1), (0, 2))
+        assert rm.audit(with_repeated_rows)["train_duplicates"].examples == ((0, 0), (0, 1), (0, 2))
 
 
 # Times and ids that do not match
@@ -456,7 +458,7 @@ def test_times_of_different_kinds_are_refused(early, late):
     ("early", "late"),
     [([-(10**15)], [10**15]), ([0], [10]), ([1, 5], [600_000_000]), ([3e8], [9e8]), ([-5], [7])],
 )
-def test_times_that_may_count_the_same_are_compared(early, late):
+def test_times_that_may_have_the_same_unit_are_compared(early, late):
     def side(times: Any, item: int) -> pl.DataFrame:
         items = [item + i for i in range(len(times))]
         return pl.DataFrame({"user_id": [1] * len(times), "item_id": items, "time": times})
@@ -489,21 +491,21 @@ def test_ids_on_one_side_only_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("sides", "named"),
+    ("sides", "empty_side"),
     [(({}, {"ann": ["tea"]}), "train"), (({"ann": ["tea"]}, {"ann": []}), "test")],
 )
-def test_an_empty_side_is_refused(sides, named):
-    with pytest.raises(rm.InputError, match=f"{named} is empty"):
+def test_an_empty_side_is_refused(sides, empty_side):
+    with pytest.raises(rm.InputError, match=f"{empty_side} is empty"):
         rm.audit(*sides)
 
 
 def test_audit_asks_about_spelling_if_no_ids_match():
-    found = rm.audit({"U1": ["a"]}, {"u1": ["A"]})
+    report = rm.audit({"U1": ["a"]}, {"u1": ["A"]})
     assert (
         "are ids written the same way? Those of test are such as 'u1'"
-        in found["unseen_users"].sentence
+        in report["unseen_users"].sentence
     )
-    assert "such as 'A', those of train such as 'a'" in found["unseen_items"].sentence
+    assert "such as 'A', those of train such as 'a'" in report["unseen_items"].sentence
 
 
 # Inputs
@@ -517,20 +519,20 @@ def test_audit_accepts_all_kinds_of_interactions(tmp_path):
         side.write_parquet(tmp_path / f"{name}.parquet")
         side.rename(renamed).write_csv(tmp_path / f"{name}.csv")
     expected = rm.audit(train, test).to_dict()
-    for found in (
+    for report in (
         rm.audit(tmp_path / "train.parquet", str(tmp_path / "test.parquet")),
         rm.audit(tmp_path / "train.csv", tmp_path / "test.csv", **columns),
         rm.audit(train.rename(renamed), rm.Interactions.of(test), **columns),
         rm.audit(rm.Interactions.of(train), rm.Interactions.of(test)),
         rm.audit(train.to_pandas(), test.lazy()),
     ):
-        assert found.to_dict()["findings"] == expected["findings"]
-        assert found.train.startswith("Interactions(300 users (int ids of column ")
+        assert report.to_dict()["findings"] == expected["findings"]
+        assert report.train.startswith("Interactions(300 users (int ids of column ")
     with pytest.raises(rm.InputError, match="user= does not apply"):
         rm.audit(rm.Interactions.of(train), rm.Interactions.of(test), user="who")
 
 
-def test_train_is_looked_through_block_by_block(monkeypatch):
+def test_train_is_searched_in_blocks(monkeypatch):
     train, test = clean_split()
     train = pl.concat([train, test.head(40)])
     expected = rm.audit(train, test).to_dict()
@@ -543,28 +545,28 @@ def test_train_is_looked_through_block_by_block(monkeypatch):
 
 
 def test_printed_audit():
-    found = rm.audit(
+    report = rm.audit(
         {"ann": ["book", "film"], "bob": ["film"]}, {"ann": ["book"], "cleo": ["game"]}
     )
-    lines = str(found).splitlines()
+    lines = str(report).splitlines()
     assert lines[0].split() == ["finding", "level", "count", "of", "share", "for", "instance"]
     assert lines[1].split(None, 5) == ["overlap", "leakage", "1", "2", "50.0%", "('ann', 'book')"]
     assert lines[-1] == "There is leakage."
-    assert "<td" in found._repr_html_()
-    assert repr(found) == "<Audit: overlap>"
-    table = found.frame()
+    assert "<td" in report._repr_html_()
+    assert repr(report) == "<Audit: overlap>"
+    table = report.frame()
     assert table.columns[:4] == ["name", "what", "level", "count"]
     assert table["examples"].to_list()[0] == ["('ann', 'book')"]
     with pytest.raises(rm.UnknownNameError, match="'overlap'"):
-        found["overlaps"]
+        report["overlaps"]
     with pytest.raises(AttributeError):
-        found.findings = ()
+        report.findings = ()
 
 
 def test_ids_of_any_type_become_json():
     ids = [uuid.UUID(int=n) for n in range(2)]
-    found = rm.audit({ids[0]: [ids[1]]}, {ids[0]: [ids[1], ids[0]]})
-    content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    report = rm.audit({ids[0]: [ids[1]]}, {ids[0]: [ids[1], ids[0]]})
+    content = json.loads(json.dumps(report.to_dict(), allow_nan=False))
     assert content["leaks"] is True
     assert content["findings"][0]["examples"] == [[str(ids[0]), str(ids[1])]]
     assert content["findings"][0]["share"] == 0.5
@@ -593,14 +595,14 @@ def test_shifts_by_their_definitions(pairs):
     assert expected_variation(first, second) == pytest.approx(
         (1 / n + 1 / m) / 2 * sum(deviations), rel=1e-9
     )
-    chosen = head(first)
-    assert first[chosen].sum() >= 0.8 * n
-    least = first[chosen].min()
+    is_popular = head(first)
+    assert first[is_popular].sum() >= 0.8 * n
+    least = first[is_popular].min()
     assert first[first > least].sum() * 5 < 4 * n
-    assert (first[~chosen] < least).all()
+    assert (first[~is_popular] < least).all()
 
 
-def test_parts_of_a_random_split_differ_as_much_as_expected():
+def test_shifts_of_a_random_split_are_as_large_as_expected():
     generator = np.random.default_rng(0)
     items = (1000 * generator.random(30_000) ** 3).astype(int)
     to_test = generator.random(len(items)) < 0.1
@@ -612,8 +614,8 @@ def test_parts_of_a_random_split_differ_as_much_as_expected():
 
 def test_shifts_describe_how_test_differs():
     train = {"ann": ["hit", "a"], "bob": ["hit", "b"], "cleo": ["hit"], "dan": ["hit"]}
-    found = rm.audit(train, {"ann": ["b"], "bob": ["a"]})
-    popularity, activity = found["popularity_shift"], found["activity_shift"]
+    report = rm.audit(train, {"ann": ["b"], "bob": ["a"]})
+    popularity, activity = report["popularity_shift"], report["activity_shift"]
     assert popularity.statistics["total_variation"] == pytest.approx(4 / 6)
     assert popularity.statistics["head_items"] == 3  # b is as popular as a, which is in the head
     assert popularity.count == 2
@@ -623,18 +625,18 @@ def test_shifts_describe_how_test_differs():
 
 
 def test_sessions_add_up_to_the_users_of_train():
-    both = pl.DataFrame(
+    sessions = pl.DataFrame(
         {
             "user": ["ann", "ann", "bob", "cleo", "cleo"],
             "session": [1, 2, 1, 3, 4],
             "item": [*"abcab"],
         }
     )
-    test = rm.Interactions.of(both, user=["user", "session"])
+    test = rm.Interactions.of(sessions, user=["user", "session"])
     train = {"ann": ["a", "b"], "bob": ["c"], "dan": ["a"]}
     activity = rm.audit(train, test)["activity_shift"]
-    without_sessions = rm.Interactions.of(both.drop("session"), user="user")
+    without_sessions = rm.Interactions.of(sessions.drop("session"), user="user")
     by_user = rm.audit(train, without_sessions)["activity_shift"]
-    assert activity.total == len(both)
+    assert activity.total == len(sessions)
     assert dict(activity.statistics) == dict(by_user.statistics)
     assert (activity.count, activity.sentence) == (by_user.count, by_user.sentence)

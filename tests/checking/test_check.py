@@ -47,46 +47,46 @@ def scored(change: Any) -> rm.Preflight:
 
 
 def test_a_good_model_has_no_problem() -> None:
-    found = rm.check(good(), TEST, train=TRAIN)
-    assert found.passed
-    assert {name: found[name].count for name in CLEAN} == dict.fromkeys(CLEAN, 0)
-    assert {finding.level for finding in found.findings} == {"fact"}
-    assert found["train_items_scored"].share == 1
+    report = rm.check(good(), TEST, train=TRAIN)
+    assert report.passed
+    assert {name: report[name].count for name in CLEAN} == dict.fromkeys(CLEAN, 0)
+    assert {finding.level for finding in report.findings} == {"fact"}
+    assert report["train_items_scored"].share == 1
     # Each user's five best items are in train, so the model would recommend them again.
-    assert found["train_items_recommended"].count == 5 * N_USERS
-    assert found["train_items_recommended"].total == 10 * N_USERS
-    chance = found["no_better_than_chance"]
+    assert report["train_items_recommended"].count == 5 * N_USERS
+    assert report["train_items_recommended"].total == 10 * N_USERS
+    chance = report["no_better_than_chance"]
     assert chance.count == 0
     assert chance.statistics["mean"] == pytest.approx(1)
     assert 0 < chance.statistics["chance"] < chance.statistics["low"] < 1
-    assert str(found).endswith("No problem was found.")
-    assert repr(found) == "<Preflight: no problem>"
+    assert str(report).endswith("No problem was found.")
+    assert repr(report) == "<Preflight: no problem>"
 
 
-def test_chance_is_that_of_evaluate() -> None:
+def test_chance_equals_that_of_evaluate() -> None:
     result = rm.evaluate(good(), TEST, train=TRAIN, metrics="ndcg@3", chance=True)
     statistics = rm.check(good(), TEST, train=TRAIN, k=3)["no_better_than_chance"].statistics
     (row,) = result.summary()
     assert (statistics["mean"], statistics["chance"]) == (row.mean, row.chance)
 
 
-def test_a_function_that_changes_its_mind() -> None:
+def test_a_function_whose_scores_change_between_calls() -> None:
     calls = itertools.count()
-    restless = rm.Scores(
+    unstable = rm.Scores(
         lambda rows: np.random.default_rng(next(calls)).normal(size=(len(rows), N_ITEMS)), **IDS
     )
-    found = rm.check(restless, TEST, train=TRAIN)
-    assert not found.passed
-    assert found["changes_between_calls"].level == "problem"
-    assert found["changes_between_calls"].share == 1
-    assert "There are problems: changes_between_calls, rank_differs_from_list." in str(found)
+    report = rm.check(unstable, TEST, train=TRAIN)
+    assert not report.passed
+    assert report["changes_between_calls"].level == "problem"
+    assert report["changes_between_calls"].share == 1
+    assert "There are problems: changes_between_calls, rank_differs_from_list." in str(report)
 
 
 class Recommender:
     """A model that recommends the best items, but reverses a list in every second call."""
 
-    def __init__(self, restless: int) -> None:
-        self.restless, self.calls = restless, 0
+    def __init__(self, unstable: int) -> None:
+        self.restless, self.calls = unstable, 0
 
     def recommend(self, users: Any, k: int) -> dict[str, list[str]]:
         self.calls += 1
@@ -97,13 +97,13 @@ class Recommender:
 
 
 def test_a_model_is_asked_twice() -> None:
-    model = Recommender(restless=3)
-    found = rm.check(model, TEST, train=TRAIN)
+    model = Recommender(unstable=3)
+    report = rm.check(model, TEST, train=TRAIN)
     assert model.calls == 2
-    assert found["changes_between_calls"].examples == (USERS[3],)
-    assert found["changes_between_calls"].count == 1
-    assert found["no_better_than_chance"].count is None
-    assert "lists end early" in found["train_items_low"].sentence
+    assert report["changes_between_calls"].examples == (USERS[3],)
+    assert report["changes_between_calls"].count == 1
+    assert report["no_better_than_chance"].count is None
+    assert "lists end early" in report["train_items_low"].sentence
 
 
 class Contradicting(rm.Factors):
@@ -132,25 +132,25 @@ class Shortened(rm.Factors):
 
 @pytest.mark.parametrize(("source", "user"), [(Contradicting, 2), (Shortened, 4)])
 def test_lists_that_contradict_ranks(source: type[rm.Factors], user: int) -> None:
-    found = rm.check(source(*FACTORS, **IDS), TEST, train=TRAIN)
-    assert [one.name for one in found.findings if one.level == "problem"] == [
+    report = rm.check(source(*FACTORS, **IDS), TEST, train=TRAIN)
+    assert [finding.name for finding in report.findings if finding.level == "problem"] == [
         "rank_differs_from_list"
     ]
-    assert found["rank_differs_from_list"].examples == (USERS[user],)
+    assert report["rank_differs_from_list"].examples == (USERS[user],)
 
 
 def test_nan_infinite_and_constant_scores() -> None:
     def change(scores: Any) -> None:
         scores[1, 40], scores[2, 41], scores[5] = math.nan, math.inf, 2.0
 
-    found = scored(change)
+    report = scored(change)
     for name, user in (("nan_scores", 1), ("infinite_scores", 2), ("constant_scores", 5)):
-        assert found[name].examples == (USERS[user],), name
-        assert found[name].level == "warning"
-        assert found[name].total == N_USERS
-    assert found["tied_places"].count == 10
-    assert found["tied_places"].examples == (USERS[5],)
-    assert found.passed
+        assert report[name].examples == (USERS[user],), name
+        assert report[name].level == "warning"
+        assert report[name].total == N_USERS
+    assert report["tied_places"].count == 10
+    assert report["tied_places"].examples == (USERS[5],)
+    assert report.passed
 
     def change_most(scores: Any) -> None:
         scores[1:, 40] = math.nan
@@ -169,15 +169,15 @@ def test_tied_places() -> None:
     def round_off(scores: Any) -> None:
         scores[:] = np.round(scores)
 
-    found = scored(round_off)["tied_places"]
+    finding = scored(round_off)["tied_places"]
     scores = np.round(FACTORS[0] @ FACTORS[1].T)
     tied = 0
     for row in range(N_USERS):
         left = np.delete(scores[row], BEST[row, :5])
         best = np.sort(left)[::-1][:10]
         tied += sum(np.count_nonzero(left == score) > 1 for score in best)
-    assert (found.count, found.total) == (tied, 10 * N_USERS)
-    assert found.level == "warning"
+    assert (finding.count, finding.total) == (tied, 10 * N_USERS)
+    assert finding.level == "warning"
 
     def make_one(scores: Any) -> None:
         scores[0, BEST[0, 6]] = scores[0, BEST[0, 7]]
@@ -185,20 +185,20 @@ def test_tied_places() -> None:
     assert scored(make_one)["tied_places"].level == "fact"
     assert scored(make_one)["tied_places"].count == 2
     constant = rm.Scores(np.ones((N_USERS, N_ITEMS)), **IDS)
-    found = rm.check(constant, TEST)["tied_places"]
-    assert (found.level, found.share) == ("problem", 1)
+    finding = rm.check(constant, TEST)["tied_places"]
+    assert (finding.level, finding.share) == ("problem", 1)
 
 
-def test_everybody_gets_the_same() -> None:
+def test_all_users_have_the_same_list() -> None:
     popular = rm.Factors(None, None, item_bias=RNG.normal(size=N_ITEMS), item_ids=ITEMS)
-    found = rm.check(popular, TEST)["same_list"]
-    assert (found.count, found.level) == (N_USERS, "warning")
+    finding = rm.check(popular, TEST)["same_list"]
+    assert (finding.count, finding.level) == (N_USERS, "warning")
 
     def copy_one(scores: Any) -> None:
         scores[3] = scores[8]
 
-    found = rm.check(rm.Scores(_changed(copy_one), **IDS), TEST)["same_list"]
-    assert (found.examples, found.level) == ((USERS[3], USERS[8]), "fact")
+    finding = rm.check(rm.Scores(_changed(copy_one), **IDS), TEST)["same_list"]
+    assert (finding.examples, finding.level) == ((USERS[3], USERS[8]), "fact")
 
 
 def _changed(change: Any) -> Any:
@@ -210,24 +210,24 @@ def _changed(change: Any) -> Any:
 def test_unknown_users_and_items() -> None:
     source = rm.Factors(FACTORS[0][4:], FACTORS[1][1:], user_ids=USERS[4:], item_ids=ITEMS[1:])
     test = {**TEST, "stranger": [ITEMS[0], "novelty"]}
-    found = rm.check(source, test, train=TRAIN)
-    assert found.passed
-    assert found["test_users_unknown"].examples == ("stranger", *USERS[:4])
-    assert found["test_users_unknown"].total == N_USERS + 1
-    assert found["test_items_unknown"].examples == (ITEMS[0], "novelty")
-    assert found["train_users_unknown"].examples == tuple(USERS[:4])
-    assert found["train_items_unknown"].count == any(ITEMS[0] in items for items in TRAIN.values())
-    found = rm.check(source, {user: TEST[user] for user in USERS[5:]})
-    assert found["source_users_untested"].examples == (USERS[4],)
-    tested = {item for user in USERS[5:] for item in TEST[user]}
-    assert found["source_items_untested"].count == N_ITEMS - 1 - len(tested - {ITEMS[0]})
-    assert found["train_users_unknown"].count is None
-    assert str(found).count("Not checked: no train.") == 1
-    few = rm.Factors(FACTORS[0][:3], FACTORS[1], user_ids=USERS[:3], item_ids=ITEMS)
-    found = rm.check(few, TEST)
-    assert found["test_users_unknown"].level == "problem"
+    report = rm.check(source, test, train=TRAIN)
+    assert report.passed
+    assert report["test_users_unknown"].examples == ("stranger", *USERS[:4])
+    assert report["test_users_unknown"].total == N_USERS + 1
+    assert report["test_items_unknown"].examples == (ITEMS[0], "novelty")
+    assert report["train_users_unknown"].examples == tuple(USERS[:4])
+    assert report["train_items_unknown"].count == any(ITEMS[0] in items for items in TRAIN.values())
+    report = rm.check(source, {user: TEST[user] for user in USERS[5:]})
+    assert report["source_users_untested"].examples == (USERS[4],)
+    tested_items = {item for user in USERS[5:] for item in TEST[user]}
+    assert report["source_items_untested"].count == N_ITEMS - 1 - len(tested_items - {ITEMS[0]})
+    assert report["train_users_unknown"].count is None
+    assert str(report).count("Not checked: no train.") == 1
+    model_of_few_users = rm.Factors(FACTORS[0][:3], FACTORS[1], user_ids=USERS[:3], item_ids=ITEMS)
+    report = rm.check(model_of_few_users, TEST)
+    assert report["test_users_unknown"].level == "problem"
     assert "are ids written the same way? Those of test are such as 'user 03'" in str(
-        found["test_users_unknown"].sentence
+        report["test_users_unknown"].sentence
     )
 
 
@@ -242,19 +242,19 @@ def test_positions_are_known() -> None:
             matrix[row, items] = 1
         sides.append(matrix)
     sides[0][0] = 0
-    found = rm.check(rm.Factors(*FACTORS), sides[0], train=sides[1], n_users=5)
-    assert found.n_checked == N_USERS  # all users are checked if data have no ids
-    assert found["test_users_unknown"].count == 0
-    assert found["source_users_untested"].examples == (0,)
-    assert found["source_items_untested"].total == N_ITEMS
+    report = rm.check(rm.Factors(*FACTORS), sides[0], train=sides[1], n_users=5)
+    assert report.n_checked == N_USERS  # all users are checked if data have no ids
+    assert report["test_users_unknown"].count == 0
+    assert report["source_users_untested"].examples == (0,)
+    assert report["source_items_untested"].total == N_ITEMS
 
 
 def test_a_sample_of_users() -> None:
-    found = rm.check(good(), TEST, train=TRAIN, n_users=7)
-    assert (found.n_checked, found.n_users) == (7, N_USERS)
-    assert found["nan_scores"].total == 7
-    assert found["test_users_unknown"].total == N_USERS
-    assert "checked: 7 of 40 test users, 10 places of each, drawn at random" in str(found)
+    report = rm.check(good(), TEST, train=TRAIN, n_users=7)
+    assert (report.n_checked, report.n_users) == (7, N_USERS)
+    assert report["nan_scores"].total == 7
+    assert report["test_users_unknown"].total == N_USERS
+    assert "checked: 7 of 40 test users, 10 places of each, drawn at random" in str(report)
     assert rm.check(good(), TEST, n_users=None).n_checked == N_USERS
     lists = [
         rm.check(rm.Factors(*FACTORS, **IDS), TEST, train=TRAIN, n_users=3, seed=seed)[
@@ -267,77 +267,86 @@ def test_a_sample_of_users() -> None:
 
 def test_items_of_train() -> None:
     lists = {user: [ITEMS[item] for item in BEST[row, :10]] for row, user in enumerate(USERS)}
-    found = rm.check(rm.Lists(lists), TEST, train=TRAIN)
-    assert found["train_items_recommended"].level == "warning"
-    assert "the lists are shorter" in found["train_items_recommended"].sentence
-    assert found["train_items_recommended"].count == 5 * N_USERS
-    kept = rm.check(rm.Lists(lists), TEST, train=TRAIN, seen="kept")["train_items_recommended"]
-    assert (kept.level, kept.sentence) == ("fact", "They keep their places (the rule seen).")
+    report = rm.check(rm.Lists(lists), TEST, train=TRAIN)
+    assert report["train_items_recommended"].level == "warning"
+    assert "the lists are shorter" in report["train_items_recommended"].sentence
+    assert report["train_items_recommended"].count == 5 * N_USERS
+    finding_if_kept = rm.check(rm.Lists(lists), TEST, train=TRAIN, seen="kept")[
+        "train_items_recommended"
+    ]
+    assert (finding_if_kept.level, finding_if_kept.sentence) == (
+        "fact",
+        "They keep their places (the rule seen).",
+    )
     longer = {user: [ITEMS[item] for item in BEST[row, :20]] for row, user in enumerate(USERS)}
-    found = rm.check(rm.Lists(longer), TEST, train=TRAIN)
-    assert found["train_items_recommended"].level == "fact"
-    apart = {user: [ITEMS[item] for item in BEST[row, 5:15]] for row, user in enumerate(USERS)}
-    found = rm.check(rm.Lists(apart), TEST, train=TRAIN)
-    assert found["train_items_recommended"].count == 0
-    assert found["train_items_scored"].count == 0
+    report = rm.check(rm.Lists(longer), TEST, train=TRAIN)
+    assert report["train_items_recommended"].level == "fact"
+    without_train_items = {
+        user: [ITEMS[item] for item in BEST[row, 5:15]] for row, user in enumerate(USERS)
+    }
+    report = rm.check(rm.Lists(without_train_items), TEST, train=TRAIN)
+    assert report["train_items_recommended"].count == 0
+    assert report["train_items_scored"].count == 0
 
 
 def test_lists_of_all_candidates_are_not_too_short() -> None:
     source = rm.Scores([[3.0, 2.0, 1.0]], user_ids=["ann"], item_ids=["a", "b", "c"])
-    found = rm.check(source, {"ann": ["b"]}, train={"ann": ["a"]})
-    assert found["train_items_recommended"].level == "fact"
-    assert found["rank_differs_from_list"].count == 0
+    report = rm.check(source, {"ann": ["b"]}, train={"ann": ["a"]})
+    assert report["train_items_recommended"].level == "fact"
+    assert report["rank_differs_from_list"].count == 0
 
 
-def test_users_in_another_order() -> None:
+def test_users_in_the_wrong_order() -> None:
     """If the model's users are in the wrong order, items of train and test rank low."""
     turned = rm.Factors(-FACTORS[0], FACTORS[1], **IDS)
-    found = rm.check(turned, TEST, train=TRAIN)
-    assert (found["train_items_low"].level, found["train_items_low"].share) == ("warning", 1)
-    assert found["train_items_low"].statistics["mean_depth"] > 0.9
-    assert "in the same order?" in found["train_items_low"].sentence
-    chance = found["no_better_than_chance"]
+    report = rm.check(turned, TEST, train=TRAIN)
+    assert (report["train_items_low"].level, report["train_items_low"].share) == ("warning", 1)
+    assert report["train_items_low"].statistics["mean_depth"] > 0.9
+    assert "in the same order?" in report["train_items_low"].sentence
+    chance = report["no_better_than_chance"]
     assert (chance.level, chance.share) == ("problem", 1)
     assert "That is worse than chance." in chance.sentence
     random = rm.Factors(RNG.normal(size=(N_USERS, 6)), FACTORS[1], **IDS)
     assert rm.check(random, TEST, train=TRAIN)["no_better_than_chance"].level == "warning"
 
 
-def test_pairs_bring_the_truth() -> None:
+def test_pairs_with_labels_need_no_test() -> None:
     rows = [(user, item) for user in range(6) for item in range(12)]
     frame = pl.DataFrame(rows, schema=["user", "item"], orient="row").with_columns(
         score=pl.Series(RNG.normal(size=len(rows))), relevance=pl.Series(RNG.integers(0, 2, 72))
     )
-    found = rm.check(rm.Pairs(frame))
-    assert found["rank_differs_from_list"].count == 0
-    assert found["tied_places"].total == 60
-    assert found["no_better_than_chance"].count is not None
-    assert found["train_items_scored"].count is None
+    report = rm.check(rm.Pairs(frame))
+    assert report["rank_differs_from_list"].count == 0
+    assert report["tied_places"].total == 60
+    assert report["no_better_than_chance"].count is not None
+    assert report["train_items_scored"].count is None
 
 
-def test_a_split_brings_train() -> None:
+def test_a_split_provides_test_and_train() -> None:
     rows = [(user, item) for side in (TRAIN, TEST) for user in USERS for item in side[user]]
     frame = pl.DataFrame(rows, schema=["user_id", "item_id"], orient="row")
-    made = rm.split.split(frame, rm.split.Fraction(0.3))
-    found = rm.check(good(), made)
-    assert found["train_items_scored"].share == 1
+    split = rm.split.split(frame, rm.split.Fraction(0.3))
+    report = rm.check(good(), split)
+    assert report["train_items_scored"].share == 1
     with pytest.raises(rm.InputError, match="Split contains its own"):
-        rm.check(good(), made, train=TRAIN)
+        rm.check(good(), split, train=TRAIN)
     with pytest.raises(rm.InputError, match="one at a time"):
         rm.check(good(), rm.split.folds(frame, rm.split.KFold(2)))
 
 
 def test_preflight_formats() -> None:
-    found = rm.check(good(), TEST, train=TRAIN)
-    content = json.loads(found.to_json())
+    report = rm.check(good(), TEST, train=TRAIN)
+    content = json.loads(report.to_json())
     assert content["passed"] is True
     assert content["k"] == 10
-    assert [one["name"] for one in content["findings"]] == [one.name for one in found.findings]
-    assert found.frame().height == len(found.findings)
-    assert found.frame().schema["examples"] == pl.List(pl.String)
+    assert [finding["name"] for finding in content["findings"]] == [
+        finding.name for finding in report.findings
+    ]
+    assert report.frame().height == len(report.findings)
+    assert report.frame().schema["examples"] == pl.List(pl.String)
     with pytest.raises(rm.UnknownNameError, match="Did you mean 'nan_scores'"):
-        found["nan_score"]
-    assert "<table" in found._repr_html_()
+        report["nan_score"]
+    assert "<table" in report._repr_html_()
 
 
 SOURCES = {
@@ -354,16 +363,16 @@ SOURCES = {
     trained=st.booleans(),
     k=st.integers(1, 12),
 )
-def test_our_own_sources_never_contradict_themselves(
+def test_recometers_sources_never_contradict_themselves(
     seed: int, kind: str, ties: Any, trained: bool, k: int
 ) -> None:
     rng = np.random.default_rng(seed)
     scores = rng.integers(0, 5, (8, 10)).astype(float)
     test, train = (np.where(rng.random((8, 10)) < share, 1, 0) for share in (0.3, 0.2))
     test[0, 0] = 1
-    found = rm.check(SOURCES[kind](scores), test, train=train if trained else None, ties=ties, k=k)
+    report = rm.check(SOURCES[kind](scores), test, train=train if trained else None, ties=ties, k=k)
     for name in ("changes_between_calls", "rank_differs_from_list"):
-        assert found[name].count == 0, name
+        assert report[name].count == 0, name
 
 
 def test_ranks_are_compared_by_ids() -> None:
@@ -378,39 +387,39 @@ def test_ranks_are_compared_by_ids() -> None:
             lists[USERS[0]][-1] = "a new item" if Growing.calls == 2 else ITEMS[BEST[0, k - 1]]
             return lists
 
-    found = rm.check(Growing(), TEST)
-    assert found["changes_between_calls"].examples == (USERS[0],)
+    report = rm.check(Growing(), TEST)
+    assert report["changes_between_calls"].examples == (USERS[0],)
 
 
-def test_ranks_that_change_are_seen_even_if_lists_do_not() -> None:
-    class Restless(rm.Factors):
+def test_changed_ranks_are_detected_even_if_lists_stay_the_same() -> None:
+    class Unstable(rm.Factors):
         calls = 0
 
         def rank(self, request: Request) -> Ranks:
-            Restless.calls += 1
-            found = super().rank(request)
-            if Restless.calls == 2:
-                found.above[found.indptr[6]] += 1
-            return found
+            Unstable.calls += 1
+            ranks = super().rank(request)
+            if Unstable.calls == 2:
+                ranks.above[ranks.indptr[6]] += 1
+            return ranks
 
-    found = rm.check(Restless(*FACTORS, **IDS), TEST)
-    assert found["changes_between_calls"].examples == (USERS[6],)
+    report = rm.check(Unstable(*FACTORS, **IDS), TEST)
+    assert report["changes_between_calls"].examples == (USERS[6],)
 
 
-def test_listed_items_that_the_catalogue_lacks():
+def test_listed_items_missing_from_the_catalogue():
     lists = rm.Lists({"ann": ["book", "bokk"], "bob": ["film"]})
     test = {"ann": ["book"], "bob": ["film"]}
-    found = rm.check(lists, test, catalogue=["book", "film"])["listed_items_unknown"]
-    assert (found.level, found.count, found.total) == ("warning", 1, 3)
-    assert found.examples == ("bokk",)
-    found = rm.check(lists, test, catalogue=["book", "film", "bokk"])["listed_items_unknown"]
-    assert (found.level, found.count) == ("fact", 0)
+    finding = rm.check(lists, test, catalogue=["book", "film"])["listed_items_unknown"]
+    assert (finding.level, finding.count, finding.total) == ("warning", 1, 3)
+    assert finding.examples == ("bokk",)
+    finding = rm.check(lists, test, catalogue=["book", "film", "bokk"])["listed_items_unknown"]
+    assert (finding.level, finding.count) == ("fact", 0)
     positions = rm.Lists(np.array([[0, 3], [1, 2]]))
-    found = rm.check(positions, np.eye(2, 4), catalogue=[0, 1, 2])["listed_items_unknown"]
-    assert (found.count, found.total, found.examples) == (1, 4, (3,))
+    finding = rm.check(positions, np.eye(2, 4), catalogue=[0, 1, 2])["listed_items_unknown"]
+    assert (finding.count, finding.total, finding.examples) == (1, 4, (3,))
     for catalogue in (None, 3):
-        found = rm.check(lists, test, catalogue=catalogue)["listed_items_unknown"]
-        assert (found.count, found.sentence[:12]) == (None, "Not checked:")
+        finding = rm.check(lists, test, catalogue=catalogue)["listed_items_unknown"]
+        assert (finding.count, finding.sentence[:12]) == (None, "Not checked:")
 
 
 def test_invalid_places_of_generated_lists() -> None:
@@ -424,16 +433,21 @@ def test_invalid_places_of_generated_lists() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         lists = rm.Lists.from_text(answers, catalogue)
-    found = rm.check(lists, {user: [3] for user in answers}, catalogue=catalogue)
-    counts = {one.name: (one.count, one.total, one.examples) for one in found.findings}
+    report = rm.check(lists, {user: [3] for user in answers}, catalogue=catalogue)
+    counts = {
+        finding.name: (finding.count, finding.total, finding.examples)
+        for finding in report.findings
+    }
     assert "listed_items_unknown" not in counts
     assert counts["places_unknown"] == (4, 8, ("Foo", "[1,", "Bar"))
     assert counts["places_shared"] == (1, 8, ("Hamlet",))
     assert counts["places_repeated"] == (1, 8, ("Up",))
     assert counts["answers_without_list"] == (1, 4, ("bob",))
     assert counts["rank_differs_from_list"][0] == 0
-    assert found.passed
+    assert report.passed
     clear = rm.check(rm.Lists.from_text({"ann": "Up"}, catalogue), {"ann": [3]}, k=1)
     assert not any(
-        one.count for one in clear.findings if one.name.startswith(("places", "answers"))
+        finding.count
+        for finding in clear.findings
+        if finding.name.startswith(("places", "answers"))
     )

@@ -15,41 +15,41 @@ from recometer.version import __version__
 
 
 def test_this_installation_works() -> None:
-    found = check_installation()
-    assert found.works
-    lines = {line.what: line.found for line in found.lines}
+    report = check_installation()
+    assert report.works
+    lines = {line.what: line.found for line in report.lines}
     assert lines["recometer"] == __version__
     assert lines["a known result"].startswith("rr 0.75, ndcg@2 0.8154648767857")
-    kernels = [what for what in lines if what.startswith("kernel, ")]
+    kernels = [name for name in lines if name.startswith("kernel, ")]
     assert kernels == [f"kernel, {name}" for name in _kernel.instruction_sets()]
-    assert all("numbers are those of NumPy" in lines[what] for what in kernels)
-    assert str(found).endswith("All is well.")
-    assert found.to_dict()["works"] is True
+    assert all("numbers are those of NumPy" in lines[name] for name in kernels)
+    assert str(report).endswith("All is well.")
+    assert report.to_dict()["works"] is True
 
 
 def test_stored_results_match_the_twin() -> None:
     stored = gzip.decompress(installation.PROBLEMS.read_bytes())
-    found = stored == kernel_problems.content()
-    assert found, "python tests/helpers/kernel_problems.py writes the file again"
+    is_equal = stored == kernel_problems.content()
+    assert is_equal, "python tests/helpers/kernel_problems.py writes the file again"
 
 
-def test_a_kernel_that_counts_wrongly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_with_wrong_counts_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     right = _kernel.rank_scores
 
     def wrong(**options: Any) -> int:
-        found = right(**options)
+        result = right(**options)
         options["above"][0] += options["instruction_set"] == "plain"
-        return found
+        return result
 
     monkeypatch.setattr(_kernel, "rank_scores", wrong)
-    found = check_installation()
-    assert not found.works
-    assert "8 of" in next(line.found for line in found.lines if line.what == "kernel, plain")
-    assert str(found).endswith("Wrong: kernel, plain. Please report this.")
-    assert "WRONG" in str(found)
+    report = check_installation()
+    assert not report.works
+    assert "8 of" in next(line.found for line in report.lines if line.what == "kernel, plain")
+    assert str(report).endswith("Wrong: kernel, plain. Please report this.")
+    assert "WRONG" in str(report)
 
 
-def test_a_result_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_result_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(installation.EXPECTED, "rr", 0.5)
     assert "Wrong: a known result. Please report this." in str(check_installation())
 
@@ -64,6 +64,6 @@ def test_any_exception_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_unsupported_instruction_set_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECOMETER_INSTRUCTION_SET", "mmx")
-    found = check_installation()
-    assert not found.works
-    assert "'mmx' is not one that this processor has" in str(found).replace("\n", " ")
+    report = check_installation()
+    assert not report.works
+    assert "'mmx' is not one that this processor has" in str(report).replace("\n", " ")

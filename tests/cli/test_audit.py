@@ -73,12 +73,12 @@ def test_a_table() -> None:
 
 def test_json() -> None:
     content = json.loads(audit(*FILES, "--format", "json").stdout)
-    found = {finding["name"]: finding for finding in content["findings"]}
+    findings = {finding["name"]: finding for finding in content["findings"]}
     assert content["leaks"] is True
-    assert found["overlap"]["count"] == 1
-    assert found["overlap"]["examples"] == [["bob", "a"]]
-    assert found["older_than_own_training"]["examples"] == [["ann", "c"]]
-    assert found["unseen_users"]["share"] == pytest.approx(1 / 3)
+    assert findings["overlap"]["count"] == 1
+    assert findings["overlap"]["examples"] == [["bob", "a"]]
+    assert findings["older_than_own_training"]["examples"] == [["ann", "c"]]
+    assert findings["unseen_users"]["share"] == pytest.approx(1 / 3)
 
 
 def test_csv() -> None:
@@ -96,9 +96,9 @@ def test_markdown() -> None:
 
 def test_relevant_from() -> None:
     result = audit(*FILES, "--relevant-from", 3, "--format", "json")
-    found = {finding["name"]: finding for finding in json.loads(result.stdout)["findings"]}
-    assert found["users_without_relevant"]["examples"] == ["cleo"]
-    assert found["users_emptied"]["examples"] == ["bob"]
+    findings = {finding["name"]: finding for finding in json.loads(result.stdout)["findings"]}
+    assert findings["users_without_relevant"]["examples"] == ["cleo"]
+    assert findings["users_emptied"]["examples"] == ["bob"]
 
 
 def test_strict_fails_if_there_is_leakage() -> None:
@@ -126,9 +126,9 @@ def test_strict_passes_allowed_leakage() -> None:
     )
     clean = audit(*CLEAN_FILES, "--strict", "--allow", "overlap")
     assert clean.stdout == audit(*CLEAN_FILES).stdout
-    without = audit(*FILES, "--allow", "overlap")
-    assert without.exit_code == 2
-    assert "it says what --strict lets pass. Hint: pass --strict" in without.stderr
+    without_strict = audit(*FILES, "--allow", "overlap")
+    assert without_strict.exit_code == 2
+    assert "it says what --strict lets pass. Hint: pass --strict" in without_strict.stderr
     wrong = audit(*FILES, "--allow", "overlaps")
     assert wrong.exit_code == 2
     assert "Did you mean 'overlap'" in " ".join(wrong.stderr.replace("│", " ").split())
@@ -143,11 +143,11 @@ def test_files_can_have_different_column_names() -> None:
     assert "Not checked: train has no times." in one_line(result.stdout)
     renamed = CLEAN.rename({"timestamp": "when"})
     renamed.write_csv("also.csv")
-    given = ("--user", "who", "--time", "when")
-    result = audit("--train", "renamed.csv", "--test", "also.csv", *given, "--strict")
+    options = ("--user", "who", "--time", "when")
+    result = audit("--train", "renamed.csv", "--test", "also.csv", *options, "--strict")
     assert result.exit_code == 0, result.stderr
     assert "time 'when'" in result.stderr
-    wrong = audit("--train", "renamed.csv", "--test", "clean.csv", *given)
+    wrong = audit("--train", "renamed.csv", "--test", "clean.csv", *options)
     assert wrong.exit_code == 1
     assert "clean.csv: There is no column 'when'" in wrong.stderr
 
@@ -188,8 +188,8 @@ def test_errors_name_options() -> None:
 def test_repeated_rows_are_counted() -> None:
     pl.concat([TEST, TEST.head(2)]).write_csv("twice.csv")
     result = audit("--train", "train.csv", "--test", "twice.csv", "--format", "json")
-    found = {finding["name"]: finding for finding in json.loads(result.stdout)["findings"]}
-    assert found["test_duplicates"]["count"] == 2
-    assert found["test_duplicates"]["level"] == "warning"
-    assert found["test_duplicates"]["examples"] == [["ann", "c"], ["bob", "a"]]
+    findings = {finding["name"]: finding for finding in json.loads(result.stdout)["findings"]}
+    assert findings["test_duplicates"]["count"] == 2
+    assert findings["test_duplicates"]["level"] == "warning"
+    assert findings["test_duplicates"]["examples"] == [["ann", "c"], ["bob", "a"]]
     assert "Warning: test: 2 of 5 interactions repeat a pair" in result.stderr

@@ -33,8 +33,8 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name, frame in (("train", TRAIN), ("test", TEST), ("lists", LISTS)):
         frame.write_parquet(f"{name}.parquet")
-    one = TEST.select(user_id=pl.lit("eve"), item_id=pl.col("item_id"), rank=pl.lit(1))
-    one.head(1).write_parquet("strangers.parquet")
+    list_of_eve = TEST.select(user_id=pl.lit("eve"), item_id=pl.col("item_id"), rank=pl.lit(1))
+    list_of_eve.head(1).write_parquet("strangers.parquet")
 
 
 FILES = ("--test", "test.parquet", "--train", "train.parquet", "--run", "mine=lists.parquet")
@@ -61,9 +61,9 @@ def test_hints_name_options() -> None:
 def test_json_and_options() -> None:
     result = check(*FILES, "--format", "json", "-k", 1, "--users", 2, "--seed", 1)
     content = json.loads(result.stdout)
-    found = {one["name"]: one for one in content["findings"]}
+    findings = {finding["name"]: finding for finding in content["findings"]}
     assert (content["k"], content["n_checked"], content["n_users"]) == (1, 2, 3)
-    assert found["test_users_unknown"]["examples"] == ["cleo"]
+    assert findings["test_users_unknown"]["examples"] == ["cleo"]
     assert json.loads(check(*FILES, "--users", 0, "--format", "json").stdout)["n_checked"] == 3
 
 
@@ -78,9 +78,9 @@ def test_strict_fails_if_there_is_a_problem() -> None:
 
 
 def test_rules_and_protocols() -> None:
-    kept = check(*FILES, "--rule", "seen=kept", "--format", "json")
-    found = {one["name"]: one for one in json.loads(kept.stdout)["findings"]}
-    assert "They keep their places" in found["train_items_recommended"]["sentence"]
+    result = check(*FILES, "--rule", "seen=kept", "--format", "json")
+    findings = {finding["name"]: finding for finding in json.loads(result.stdout)["findings"]}
+    assert "They keep their places" in findings["train_items_recommended"]["sentence"]
     assert check(*FILES, "--protocol", "lenskit").exit_code == 0
     assert check(*FILES, "--protocol", "lens").exit_code == 2
 

@@ -42,10 +42,10 @@ def results(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> dict[str
     values = {"prod": OLD, "new": np.clip(OLD + 0.05 + noise, 0, 1)}
     values |= {"bad": np.clip(OLD - 0.05 + noise, 0, 1), "same": np.clip(OLD + noise, 0, 1)}
     pathlib.Path("results").mkdir()
-    found = {name: evaluation({"rr": column.tolist()}) for name, column in values.items()}
-    for name, result in found.items():
+    evaluations = {name: evaluation({"rr": column.tolist()}) for name, column in values.items()}
+    for name, result in evaluations.items():
         result.save(f"results/{name}.parquet")
-    return found
+    return evaluations
 
 
 def test_output_matches_python(results: dict[str, rm.Evaluation]) -> None:
@@ -53,17 +53,17 @@ def test_output_matches_python(results: dict[str, rm.Evaluation]) -> None:
     assert result.exit_code == 0, result.stderr
     names = ("bad", "new", "prod", "same")
     assert result.stdout == f"{rm.compare({n: results[n] for n in names}, baseline='prod')}\n"
-    chosen = ("--test", "t", "--correction", "bonferroni", "--confidence", "0.9")
-    shown = run("compare", "results/new.parquet", "results/prod.parquet", *chosen, "-m", "rr")
+    options = ("--test", "t", "--correction", "bonferroni", "--confidence", "0.9")
+    table = run("compare", "results/new.parquet", "results/prod.parquet", *options, "-m", "rr")
     expected = rm.compare(
         {n: results[n] for n in ("new", "prod")}, test="t", correction="bonferroni", confidence=0.9
     )
-    assert shown.stdout == f"{expected}\n"
+    assert table.stdout == f"{expected}\n"
 
 
 def test_flat_values_match_python(results: dict[str, rm.Evaluation]) -> None:
-    chosen = ("results/new.parquet", "results/prod.parquet", "--baseline", "prod")
-    assert run("compare", *chosen, "--flat", "flat.json").exit_code == 0
+    arguments = ("results/new.parquet", "results/prod.parquet", "--baseline", "prod")
+    assert run("compare", *arguments, "--flat", "flat.json").exit_code == 0
     expected = rm.compare({n: results[n] for n in ("new", "prod")}, baseline="prod").flat()
     parsed = json.loads(pathlib.Path("flat.json").read_text(encoding="utf-8"))
     assert parsed == expected
@@ -133,16 +133,16 @@ def test_clusters_come_from_a_table(results: dict[str, rm.Evaluation]) -> None:
     table.reverse().write_csv("people.csv")
     table.drop("age").write_parquet("people.parquet")
     pair = ("compare", "results/new.parquet", "results/prod.parquet", "--cluster")
-    for given in ("person=people.csv", "people.parquet", "person=people.parquet"):
-        result = run(*pair, given)
+    for cluster in ("person=people.csv", "people.parquet", "person=people.parquet"):
+        result = run(*pair, cluster)
         assert result.stdout == f"{expected}\n", result.output
     assert expected.rows[0].interval != rm.compare(list(results.values())).rows[0].interval
-    for given, message in (
+    for cluster, message in (
         ("people.csv", "which column is meant? Hint: --cluster COLUMN=people.csv"),
         ("persn=people.csv", "Did you mean 'person'"),
         ("peple.csv", "There is no file"),
     ):
-        wrong = run(*pair, given)
+        wrong = run(*pair, cluster)
         assert wrong.exit_code != 0
         assert message in one_line(wrong.stderr)
 
@@ -156,9 +156,9 @@ def test_margins_for_all_metrics_or_for_one() -> None:
     assert rows[0] == rows[1]
     assert rows[0]["equivalence"]["equivalent"]
     assert "ends with no number" in one_line(run(*pair, "--margin", "rr").stderr)
-    both = run(*pair, "--margin", "0.1", "--margin", "rr=0.2")
-    assert both.exit_code == 2
-    assert "a margin for all metrics must be the only one" in one_line(both.stderr)
+    with_both_margins = run(*pair, "--margin", "0.1", "--margin", "rr=0.2")
+    assert with_both_margins.exit_code == 2
+    assert "a margin for all metrics must be the only one" in one_line(with_both_margins.stderr)
 
 
 def test_chance_is_a_model() -> None:
@@ -217,8 +217,8 @@ def test_junit_output_replaces_no_input() -> None:
 
 
 def test_errors_about_differences_name_options() -> None:
-    other = {"test": {"description": "other rows", "fingerprints": {"items": "ff"}}}
-    evaluation({"rr": OLD.tolist()}, inputs=other).save("other.parquet")
+    other_test = {"test": {"description": "other rows", "fingerprints": {"items": "ff"}}}
+    evaluation({"rr": OLD.tolist()}, inputs=other_test).save("other.parquet")
     result = run("compare", "results/prod.parquet", "other.parquet")
     assert result.exit_code == 1
     assert "different test data" in result.stderr
@@ -227,25 +227,25 @@ def test_errors_about_differences_name_options() -> None:
 
 
 def test_github_action_uses_existing_options() -> None:
-    known = {option for param in command_of("compare").params for option in param.opts}
+    known_options = {option for param in command_of("compare").params for option in param.opts}
     action = (ROOT / "action.yml").read_text(encoding="utf-8")
     script = action.rpartition("run: |")[2]
-    used = set(re.findall(r"(?<![\w-])--[a-z][\w-]+", script))
-    assert used
-    assert used <= known
+    used_options = set(re.findall(r"(?<![\w-])--[a-z][\w-]+", script))
+    assert used_options
+    assert used_options <= known_options
     inputs = set(re.findall(r"^  ([\w-]+):$", action.partition("runs:")[0], re.MULTILINE))
     example = (ROOT / "docs" / "compare-workflow.yml").read_text(encoding="utf-8")
-    given = re.findall(
+    example_inputs = re.findall(
         r"^          ([\w-]+):",
         example.partition("recometer@")[2].partition("- if")[0],
         re.MULTILINE,
     )
-    assert given
-    assert set(given) <= inputs
+    assert example_inputs
+    assert set(example_inputs) <= inputs
 
 
 def run_action(tmp_path: pathlib.Path, program_text: str, **changes: str) -> int:
-    """Run the script of the action on the evaluations here, and return how it ended."""
+    """Run the script of the action on the evaluations in this folder, and return how it ended."""
     action = (ROOT / "action.yml").read_text(encoding="utf-8")
     script = textwrap.dedent(action.rpartition("run: |\n")[2])
     program = tmp_path / "recometer" / "bin" / "recometer"
@@ -285,9 +285,9 @@ def test_github_action_distinguishes_errors_from_failed_gates(
     program = f"printf %s {shlex.quote(answer.stderr)} >&2\nexit {code}"
     assert run_action(tmp_path, program, RESULTS=f"{model} results/prod.parquet") == code
     assert "verdict=error" in pathlib.Path("output.txt").read_text(encoding="utf-8")
-    shown = pathlib.Path("summary.md").read_text("utf-8")
-    assert shown.startswith("**The models could not be compared**")
-    assert message in one_line(shown)
+    summary = pathlib.Path("summary.md").read_text("utf-8")
+    assert summary.startswith("**The models could not be compared**")
+    assert message in one_line(summary)
 
 
 def test_github_action_script_runs(tmp_path: pathlib.Path) -> None:

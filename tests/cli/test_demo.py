@@ -90,16 +90,16 @@ def test_the_demo_prints_a_leaderboard(shipped: Result) -> None:
     assert list(table) == ["EASE", "truncated SVD", "item-kNN", "most popular", "random"]
     for cells in table.values():
         assert all(re.fullmatch(r"0\.\d{4} ±\.\d{4}", cell) for cell in cells[:3])
-        counted, skipped, *seconds = cells[3:]
-        assert int(counted.replace(",", "")) + int(skipped.replace(",", "")) == 32_710
+        n_counted, skipped, *seconds = cells[3:]
+        assert int(n_counted.replace(",", "")) + int(skipped.replace(",", "")) == 32_710
         assert all(re.fullmatch(r"\d+\.\d\d s", cell) for cell in seconds)
     assert "Skipped 9,994 of 32,710 users: no relevant item to find." in shipped.stdout
     assert max(map(len, shipped.stdout.splitlines())) <= 100
 
 
 def test_demo_prints_the_values_of_evaluate(shipped: Result) -> None:
-    made = split(datasets.msweb(), Fraction(0.25), min_test=0, seed=0)
-    train, test = made.train, made.test
+    parts = split(datasets.msweb(), Fraction(0.25), min_test=0, seed=0)
+    train, test = parts.train, parts.test
     source = baselines.most_popular(train)
     for column, row in enumerate(
         rm.evaluate(source, test, train=train, metrics="ndcg@10 recall@10 roc_auc").summary()
@@ -110,11 +110,11 @@ def test_demo_prints_the_values_of_evaluate(shipped: Result) -> None:
 
 def test_demo_is_repeatable_and_depends_on_the_seed(file) -> None:
     path = file(rows("user_id,item_id,rating,x"))
-    first, second, other = (
+    first, second, other_seed = (
         leaderboard(demo("--data", path, "--seed", seed, "--threads", threads))
         for seed, threads in ((3, 1), (3, 2), (4, 2))
     )
-    means = [{model: cells[:5] for model, cells in t.items()} for t in (first, second, other)]
+    means = [{model: cells[:5] for model, cells in t.items()} for t in (first, second, other_seed)]
     assert means[0] == means[1] != means[2]
 
 
@@ -151,8 +151,8 @@ def test_a_parquet_file_and_other_metrics(tmp_path: pathlib.Path) -> None:
     assert result.exit_code == 0
     assert "a random 50%" in result.stdout
     tables = [line.split() for line in result.stdout.splitlines() if line.startswith("model")]
-    found = [name for header in tables for name in header if "@" in name or name == "rr"]
-    assert found == [*(f"precision@{k}" for k in range(1, 7)), "rr"]
+    metrics = [name for header in tables for name in header if "@" in name or name == "rr"]
+    assert metrics == [*(f"precision@{k}" for k in range(1, 7)), "rr"]
     assert max(map(len, result.stdout.splitlines())) <= 100
 
 

@@ -35,7 +35,7 @@ def evaluate(*arguments: object, stdin: bytes | None = None, **environment: str)
 
 
 def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[bytes]:
-    """Run the command line in a process of its own."""
+    """Run the command line in a separate process."""
     command = [sys.executable, "-m", "recometer", "evaluate", *map(str, arguments)]
     environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
     return subprocess.run(command, capture_output=True, env=environment, check=False, **options)  # type: ignore[call-overload,no-any-return]
@@ -73,8 +73,8 @@ def _write_files() -> None:
     np.save("items.npy", items)
     np.save("other.npy", generator.normal(size=(30, 4)).astype(np.float32))
     kind = generator.random((20, 30)) + 0.05 * (users @ items.T)
-    for name, chosen in (("train", kind < 0.2), ("test", kind > 0.8)):
-        user, item = np.nonzero(chosen)
+    for name, cells in (("train", kind < 0.2), ("test", kind > 0.8)):
+        user, item = np.nonzero(cells)
         frame = pl.DataFrame(
             {"user_id": user, "movieId": item, "rating": generator.integers(1, 6, len(user))}
         )
@@ -145,8 +145,8 @@ def test_one_model_as_a_table(folder) -> None:
 
 def test_train_values_are_read_like_in_the_library(folder) -> None:
     assert evaluate(*BASIC, *MF, "--out", "saved").exit_code == 0
-    both = {"command": rm.load("saved/mf.parquet"), "library": expected()}
-    assert {row.verdict for row in rm.compare(both).rows} == {"no difference shown"}
+    results = {"command": rm.load("saved/mf.parquet"), "library": expected()}
+    assert {row.verdict for row in rm.compare(results).rows} == {"no difference shown"}
     train = pl.read_parquet("train.parquet")
     train.with_columns(rating=pl.lit(0)).write_parquet("train.parquet")
     result = evaluate(*BASIC, *MF)
@@ -180,9 +180,13 @@ def test_json(folder) -> None:
     assert mf["counts"] == library.counts
     assert list(mf["metrics"]) == NAMES
     for row in library.summary():
-        found = mf["metrics"][row.metric]
-        assert (found["mean"], found["low"], found["high"]) == (row.mean, row.low, row.high)
-        assert (found["counted"], found["skipped"]) == (row.counted, row.skipped)
+        interval = mf["metrics"][row.metric]
+        assert (interval["mean"], interval["low"], interval["high"]) == (
+            row.mean,
+            row.low,
+            row.high,
+        )
+        assert (interval["counted"], interval["skipped"]) == (row.counted, row.skipped)
 
 
 def test_csv(folder) -> None:
@@ -246,15 +250,15 @@ def test_values_per_user(folder) -> None:
 def test_undefined_means_are_null_or_empty(folder) -> None:
     arguments = (*BASIC, *MF, "--relevant-from", 100)
     row = json.loads(evaluate(*arguments, "--format", "json").stdout)["models"]["mf"]
-    found = row["metrics"]["recall@5"]
-    assert (found["mean"], found["low"], found["counted"]) == (None, None, 0)
-    assert found["reasons"] == {"no relevant item to find": found["skipped"]}
+    recall = row["metrics"]["recall@5"]
+    assert (recall["mean"], recall["low"], recall["counted"]) == (None, None, 0)
+    assert recall["reasons"] == {"no relevant item to find": recall["skipped"]}
     lines = evaluate(*arguments, "--format", "csv").stdout.splitlines()
     assert lines[1].startswith("mf,ndcg@5,")
     assert lines[2].startswith("mf,recall@5,,,,,0,")
 
 
-def test_metrics_can_be_given_one_by_one(folder) -> None:
+def test_metrics_can_be_passed_in_several_options(folder) -> None:
     data = ("--test", "test.parquet", *MF, "--format", "csv")
     one_by_one = evaluate(*data, "-m", "recall@10 rr", "--metrics", "ndcg@5")
     assert one_by_one.exit_code == 0
@@ -283,12 +287,12 @@ def test_out_replaces_only_its_own_output(folder) -> None:
     (folder / "notes").mkdir()
     (folder / "notes" / "summary.csv").write_text("model,mine\n", encoding="utf-8")
     test = ("--test", "test.parquet", "--train", "train.parquet")
-    named = MF[1].partition("=")[2]
+    factors = MF[1].partition("=")[2]
     for arguments, message in (
-        ((*test, "--factors", f"train={named}", "--out", "."), "train.parquet is an input"),
+        ((*test, "--factors", f"train={factors}", "--out", "."), "train.parquet is an input"),
         ((*test, *MF, "--out", "linked"), "linked/mf.parquet is an input"),
         ((*test, *MF, "--out", "again", "--protocol", "again/mf.parquet"), "is an input"),
-        ((*test, "--factors", f"other={named}", "--out", "."), "other.parquet exists"),
+        ((*test, "--factors", f"other={factors}", "--out", "."), "other.parquet exists"),
         ((*BASIC, *MF, "--out", "notes"), "notes/summary.csv exists"),
     ):
         result = evaluate(*arguments)
@@ -299,7 +303,7 @@ def test_out_replaces_only_its_own_output(folder) -> None:
     assert (folder / "notes" / "summary.csv").read_text("utf-8") == "model,mine\n"
 
 
-def test_out_names_a_folder(folder) -> None:
+def test_out_must_name_a_folder(folder) -> None:
     result = evaluate(*BASIC, *MF, "--out", "")
     assert result.exit_code == 2
     assert "does not name a folder" in result.stderr
@@ -326,8 +330,8 @@ def test_all_formats_and_standard_input_give_the_same(folder, extension: str, by
     arguments = ("--test", path, *BASIC[2:], *MF, "--format", "json", *form)
     result = evaluate(*arguments, stdin=stdin)
     assert means(result)["mf"] == expected().mean()
-    shown = path if by == "name" else "standard input"
-    assert f"test: {shown} (user 'user_id', item 'movieId', value 'rating')" in result.stderr
+    source_name = path if by == "name" else "standard input"
+    assert f"test: {source_name} (user 'user_id', item 'movieId', value 'rating')" in result.stderr
 
 
 def test_standard_input_needs_a_format(folder) -> None:
@@ -336,8 +340,8 @@ def test_standard_input_needs_a_format(folder) -> None:
     arguments = ("--test", "-", *BASIC[2:], *MF, "--format", "json", "--value", "a,b,c,d,e")
     refused = evaluate(*arguments, stdin=text.encode())
     assert refused.exit_code == 2
-    said = " ".join(re.sub("[│╭╮╰╯─]", " ", refused.stderr).split())
-    assert "--format-in: it is required, because - does not tell its format: csv, tsv" in said
+    message = " ".join(re.sub("[│╭╮╰╯─]", " ", refused.stderr).split())
+    assert "--format-in: it is required, because - does not tell its format: csv, tsv" in message
     result = evaluate(*arguments, "--format-in", "tsv", stdin=text.encode())
     assert means(result)["mf"] == expected().mean()
 
@@ -451,8 +455,8 @@ def test_list_columns_can_be_named(folder) -> None:
         result = evaluate(
             *LISTS, "--run", "a=odd.csv", "--run", "ranked.csv", *option, "-q", "--format", "json"
         )
-        for found in means(result).values():
-            assert found == expected_means
+        for model_means in means(result).values():
+            assert model_means == expected_means
     # The column "better" ranks the worst item first, so it is only used if --score names it.
     result = evaluate(*LISTS, "--run", "a=odd.csv", "--score", "better", "--format", "json")
     assert means(result)["a"]["ndcg@5"] != expected_means["ndcg@5"]
@@ -495,11 +499,15 @@ def test_flat_values_match_python(folder: pathlib.Path) -> None:
 
 def test_users_without_a_list_are_misses_unless_left_out(folder) -> None:
     arguments = (*LISTS, "--run", "fewer.csv", "--format", "json")
-    whole = json.loads(evaluate(*LISTS, "--run", "als.parquet", "--format", "json").stdout)
-    users = whole["models"]["als"]["users"]
-    for option, counted in (((), users), (("--complete",), users), (("--no-complete",), users - 1)):
+    of_all_users = json.loads(evaluate(*LISTS, "--run", "als.parquet", "--format", "json").stdout)
+    users = of_all_users["models"]["als"]["users"]
+    for option, n_counted in (
+        ((), users),
+        (("--complete",), users),
+        (("--no-complete",), users - 1),
+    ):
         content = json.loads(evaluate(*arguments, *option).stdout)["models"]["fewer"]
-        assert content["metrics"]["rr@8"]["counted"] == counted
+        assert content["metrics"]["rr@8"]["counted"] == n_counted
         assert content["counts"]["users_unknown"] == 1
 
 
@@ -555,11 +563,11 @@ def test_columns_of_the_catalogue(folder) -> None:
     pl.DataFrame({**columns, "embedding": lists}).write_parquet("items.parquet")
     metrics = "ild@5 category_entropy@5 ips_recall@5(propensity=given)"
     arguments = ("--test", "test.parquet", "-m", metrics, *MF, "--format", "json")
-    named = ("--categories", "kind", "--propensity", "seen", "--features")
-    first = evaluate(*arguments, "--catalogue", "items.csv", *named, "x,y")
+    named_columns = ("--categories", "kind", "--propensity", "seen", "--features")
+    first = evaluate(*arguments, "--catalogue", "items.csv", *named_columns, "x,y")
     assert first.exit_code == 0, first.stderr
     assert all(means(first)["mf"].values())
-    second = evaluate(*arguments, "--catalogue", "items.parquet", *named, "embedding")
+    second = evaluate(*arguments, "--catalogue", "items.parquet", *named_columns, "embedding")
     assert means(first) == means(second)
 
 
@@ -770,7 +778,7 @@ def test_errors_mention_standard_input(folder) -> None:
     assert "Error: standard input: No column has a common name for users." in result.stderr
 
 
-# In a process of its own
+# In a separate process
 
 
 def test_as_a_module_with_a_pipe(folder) -> None:
@@ -841,12 +849,12 @@ def test_row_errors_name_the_file(folder) -> None:
 def test_positions_mistaken_for_ids(tmp_path: pathlib.Path) -> None:
     (tmp_path / "test.csv").write_text("user,item\n1,7\n2,8\n3,9\n")
     (tmp_path / "run.csv").write_text("user,item,rank\n0,7,1\n1,8,1\n2,9,1\n")
-    given = ["--test", tmp_path / "test.csv", "--run", tmp_path / "run.csv", "-m", "rr"]
-    refused = evaluate(*given)
+    arguments = ["--test", tmp_path / "test.csv", "--run", tmp_path / "run.csv", "-m", "rr"]
+    refused = evaluate(*arguments)
     assert refused.exit_code == 1
     assert "positions seem to stand for ids" in one_line(refused.stderr)
     assert "--rule shifted_ids=kept says that" in one_line(refused.stderr)
-    kept = evaluate(*given, "--rule", "shifted_ids=kept")
-    assert kept.exit_code == 0
-    assert "shifted_ids='kept'" in kept.stdout
-    assert "1 of 3 test users (33%) are unknown to the model" in one_line(kept.stderr)
+    result = evaluate(*arguments, "--rule", "shifted_ids=kept")
+    assert result.exit_code == 0
+    assert "shifted_ids='kept'" in result.stdout
+    assert "1 of 3 test users (33%) are unknown to the model" in one_line(result.stderr)

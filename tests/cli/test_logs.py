@@ -1,4 +1,4 @@
-"""``recometer logs``: a log in, the values of policies and the verdicts of gates out."""
+"""``recometer logs`` reads a log, and prints the values of policies and the verdicts of gates."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("file", ["log.parquet", "log.csv"])
-def test_tables_are_those_of_python(file: str) -> None:
+def test_tables_equal_those_of_python(file: str) -> None:
     result = logs(file, *POLICIES)
     assert result.exit_code == 0, result.output
     assert result.stdout == f"{values().compare()}\n"
@@ -65,7 +65,7 @@ def test_gates_decide_the_exit_code() -> None:
     assert "good: ips <= 0: failed" in result.stdout
 
 
-def test_undecided_gates_and_junit_are_those_of_compare() -> None:
+def test_undecided_gates_and_junit_work_as_in_compare() -> None:
     only = ("--policy", "good=good", "--estimators", "snips", "--baseline", "logged")
     gate = ("--gate", "snips >= 40%", "--junit", "gates.xml")
     for mapping, code in ((), 3), (("--undecided", "pass"), 0), (("--undecided", "fail"), 1):
@@ -83,7 +83,7 @@ def test_undecided_gates_and_junit_are_those_of_compare() -> None:
     assert "log.csv is an input, and would be replaced" in result.stderr
 
 
-def test_json_has_everything() -> None:
+def test_json_contains_all_values() -> None:
     gate = ("--baseline", "logged", "--gate", "snips >= 0%", "--format", "json")
     content = json.loads(logs("log.parquet", *POLICIES, *gate).stdout)
     assert content["weights"] == values().to_dict()["weights"]
@@ -91,7 +91,7 @@ def test_json_has_everything() -> None:
     assert len(content["comparison"]["rows"]) == 4
 
 
-def test_the_report_is_that_of_python() -> None:
+def test_the_report_equals_that_of_python() -> None:
     gate = ("--baseline", "logged", "--gate", "snips >= 0%", "--report", "report.md")
     assert logs("log.parquet", *POLICIES, *gate).exit_code == 1
     versus = values().compare(baseline="logged")
@@ -114,6 +114,8 @@ def test_a_policy_may_be_a_file_of_candidates() -> None:
     ).write_csv("good.csv")
     arguments = ("--policy", "good=good.csv", "--estimators", "dr snips", "--format", "json")
     content = json.loads(logs("log.csv", *arguments).stdout)
-    found = {(row["policy"], row["estimator"]): row["value"] for row in content["values"]}
-    assert found["good", "snips"] == pytest.approx(values()["good", "snips"].value)
-    assert 0.25 < found["good", "dr"] < 0.35
+    values_by_policy = {
+        (row["policy"], row["estimator"]): row["value"] for row in content["values"]
+    }
+    assert values_by_policy["good", "snips"] == pytest.approx(values()["good", "snips"].value)
+    assert 0.25 < values_by_policy["good", "dr"] < 0.35

@@ -103,7 +103,7 @@ def test_exit_codes_of_raised_errors(
     assert (result.exit_code, result.stdout, result.stderr) == (code, "", stderr)
 
 
-def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_errors_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails() -> None:
         raise ZeroDivisionError
 

@@ -32,8 +32,8 @@ def means(*arguments: object) -> dict[str, dict[str, float]]:
     assert result.exit_code == 0, result.output
     models = json.loads(result.stdout)["models"]
     return {
-        model: {metric: row["mean"] for metric, row in found["metrics"].items()}
-        for model, found in models.items()
+        model: {metric: row["mean"] for metric, row in model_result["metrics"].items()}
+        for model, model_result in models.items()
     }
 
 
@@ -54,9 +54,9 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
 DATA = ("--test", "test.parquet", "--train", "train.parquet", "-m", "ndcg@5 recall@5")
 
 
-def expected(source: rm.Source, **given: Any) -> dict[str, float]:
+def expected(source: rm.Source, **options: Any) -> dict[str, float]:
     train = rm.Interactions.of("train.parquet")
-    result = rm.evaluate(source, "test.parquet", train=train, metrics="ndcg@5 recall@5", **given)
+    result = rm.evaluate(source, "test.parquet", train=train, metrics="ndcg@5 recall@5", **options)
     return result.mean()
 
 
@@ -115,12 +115,12 @@ class TestBaselines:
 @pytest.mark.usefixtures("folder")
 class TestFolds:
     def test_folds_are_fitted_and_pooled(self) -> None:
-        made = run("split", "all.parquet", "--what", "folds=3", "--out", "split")
-        assert made.exit_code == 0, made.output
+        split = run("split", "all.parquet", "--what", "folds=3", "--out", "split")
+        assert split.exit_code == 0, split.output
         actual = means("--split", "split", "-m", "recall@5", "--baselines", "popular", "--out", "r")
         made_here = folds(pl.read_parquet("all.parquet"), KFold(3), seed=0)
         result = rm.evaluate(
-            lambda one: rm.baselines.most_popular(one.train), made_here, metrics="recall@5"
+            lambda fold: rm.baselines.most_popular(fold.train), made_here, metrics="recall@5"
         )
         assert actual["popular"] == pytest.approx(result.mean())
         assert rm.load("r/popular.parquet").mean() == pytest.approx(result.mean())
@@ -128,23 +128,23 @@ class TestFolds:
             pytest.approx(fold.mean()) for fold in result.folds
         ]
         # Running the same command again replaces the output.
-        again = run(
+        repeated = run(
             "evaluate", "--split", "split", "-m", "recall@5", "--baselines", "popular",
             "--out", "r",
         )  # fmt: skip
-        assert again.exit_code == 0, again.output
+        assert repeated.exit_code == 0, repeated.output
 
     def test_files_of_a_model_per_fold(self) -> None:
         run("split", "all.parquet", "--what", "folds=2", "--out", "split")
         for fold in range(2):
             lists(fold).write_csv(f"als_{fold}.csv")
         actual = means("--split", "split", "-m", "recall@5", "--run", "als=als_{fold}.csv")
-        each = [
+        means_of_folds = [
             means("--split", f"split/fold_{n}", "-m", "recall@5", "--run", f"als=als_{n}.csv")
             for n in range(2)
         ]
         assert 0 < actual["als"]["recall@5"] < 1
-        low, high = sorted(one["als"]["recall@5"] for one in each)
+        low, high = sorted(fold_means["als"]["recall@5"] for fold_means in means_of_folds)
         assert low <= actual["als"]["recall@5"] <= high
 
     def test_usage(self) -> None:
@@ -219,8 +219,10 @@ class TestPairs:
         frame.with_columns(rating=padding).write_csv("padded.csv")
         ignored = ("--ignore-label", "-100", "--ignore-label", "-1")
         actual = means("--pairs", "padded.csv", "-m", "rr ndcg", *ignored)
-        kept = rm.Pairs(frame.with_columns(rating=padding).filter(padding >= 0))
-        assert actual["padded"] == pytest.approx(rm.evaluate(kept, metrics="rr ndcg").mean())
+        without_padding = rm.Pairs(frame.with_columns(rating=padding).filter(padding >= 0))
+        assert actual["padded"] == pytest.approx(
+            rm.evaluate(without_padding, metrics="rr ndcg").mean()
+        )
         result = run("evaluate", *DATA, "--pairs", "padded.csv", *ignored)
         assert "labels of the truth in --pairs" in one_line(result.stderr)
 
@@ -258,15 +260,15 @@ class TestCandidates:
         pl.DataFrame({"item": [101, 105, 107]}).write_csv("items.csv")
         pathlib.Path("items.txt").write_text("101\n105\n107\n", encoding="utf-8")
         popular = rm.baselines.most_popular(rm.Interactions.of("train.parquet", value=False))
-        for option, given in (
+        for option, candidates in (
             (("--candidates", "negatives.csv"), {"candidates": negatives}),
             (("--negatives", "negatives.csv"), {"candidates": rm.Negatives(negatives)}),
             (("--candidates", "items.csv"), {"candidates": [101, 105, 107]}),
             (("--exclude", "items.txt"), {"exclude": [101, 105, 107]}),
         ):
             actual = means(*DATA, "--baselines", "popular", *option)
-            wanted = expected(popular, **given)
-            assert actual["popular"]["ndcg@5"] == pytest.approx(wanted["ndcg@5"]), option
+            expected_means = expected(popular, **candidates)
+            assert actual["popular"]["ndcg@5"] == pytest.approx(expected_means["ndcg@5"]), option
 
     def test_candidates_and_negatives_exclude_each_other(self) -> None:
         result = run("evaluate", *DATA, "--baselines", "popular", "--candidates", "test.parquet",
@@ -351,13 +353,13 @@ def test_answers_of_a_language_model(tmp_path, monkeypatch):
     items.write_csv("items.csv")
     answers.write_csv("llm.csv")
     pl.DataFrame({"user": [7, 8], "item": [1, 3]}).write_csv("test.csv")
-    given = "--answers", "llm.csv", "--catalogue", "items.csv", "--test", "test.csv"
+    arguments = "--answers", "llm.csv", "--catalogue", "items.csv", "--test", "test.csv"
     metrics = "valid@2 repeated_items@2 rr"
     source = rm.Lists.from_text(answers, items)
     expected = rm.evaluate(source, {7: [1], 8: [3]}, metrics=metrics, catalogue=items).mean()
-    assert means(*given, "-m", metrics)["llm"] == expected
+    assert means(*arguments, "-m", metrics)["llm"] == expected
     assert expected == {"valid@2": 0.75, "repeated_items@2": 0.25, "rr": 0.75}
-    cut = means(*given, "-m", "rr", "--depth", 1)["llm"]
+    cut = means(*arguments, "-m", "rr", "--depth", 1)["llm"]
     assert cut == {"rr": 0.5}
-    checked = run("check", *given)
+    checked = run("check", *arguments)
     assert "places_repeated" in checked.output

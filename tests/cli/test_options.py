@@ -61,8 +61,8 @@ def option(parameter: inspect.Parameter) -> typer.models.ParameterInfo:
 def names_a_file(parameter: inspect.Parameter) -> bool:
     """Whether the help of an option says that it names an input file or folder."""
     declared = option(parameter)
-    named = f"{declared.metavar or ''} {declared.help or ''}"
-    return bool(re.search(r"FILE|FOLDER|\.npy", named)) and parameter.name not in WRITES
+    description = f"{declared.metavar or ''} {declared.help or ''}"
+    return bool(re.search(r"FILE|FOLDER|\.npy", description)) and parameter.name not in WRITES
 
 
 NAMING = [
@@ -80,9 +80,9 @@ def test_why_has_every_option_of_evaluate() -> None:
 
 
 def test_compare_has_the_options_of_python() -> None:
-    others = {"models", "progress"}
-    taken = inspect.signature(rm.compare).parameters.keys() - others
-    assert taken - COMMANDS["compare"].keys() == set()
+    not_options = {"models", "progress"}
+    parameters = inspect.signature(rm.compare).parameters.keys() - not_options
+    assert parameters - COMMANDS["compare"].keys() == set()
 
 
 def test_some_options_name_files() -> None:
@@ -93,13 +93,17 @@ def test_some_options_name_files() -> None:
 def test_input_file_options_are_marked(command: str, name: str) -> None:
     mark = reads(COMMANDS[command][name])
     assert mark is not None, "Hint: put Reads() next to its typer.Option"
-    written = WRITTEN[str(option(COMMANDS[command][name]).metavar)]
-    assert "a/b.parquet" in mark.files(written.format("a/b.parquet", folder="a/b.parquet"))
+    output_pattern = WRITTEN[str(option(COMMANDS[command][name]).metavar)]
+    assert "a/b.parquet" in mark.files(output_pattern.format("a/b.parquet", folder="a/b.parquet"))
 
 
 @pytest.mark.parametrize(
     ("command", "name"),
-    [one for one in NAMING if "out" in COMMANDS[one[0]] and one[0] not in PAGES],
+    [
+        command_and_option
+        for command_and_option in NAMING
+        if "out" in COMMANDS[command_and_option[0]] and command_and_option[0] not in PAGES
+    ],
 )
 def test_no_output_replaces_an_input_file(
     command: str, name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
@@ -112,17 +116,17 @@ def test_no_output_replaces_an_input_file(
     out = tmp_path / "out"
     parameter = COMMANDS[command][name]
     made_by_split = command == "split" or name == "split"
-    written = out / ("train.parquet" if made_by_split else "mine.parquet")
+    output_file = out / ("train.parquet" if made_by_split else "mine.parquet")
     if made_by_split:  # a split may replace the output of an earlier split, unless that is an input
         rm.split.split(rows, rm.split.Fraction(0.5), user="user_id", item="item_id").save(out)
     else:
         out.mkdir()
-        rm.evaluate(rm.Lists("lists.parquet"), "rows.parquet", metrics="rr").save(written)
-    before = written.read_bytes()
-    text = WRITTEN[str(option(parameter).metavar)].format(written, folder=out)
+        rm.evaluate(rm.Lists("lists.parquet"), "rows.parquet", metrics="rr").save(output_file)
+    before = output_file.read_bytes()
+    text = WRITTEN[str(option(parameter).metavar)].format(output_file, folder=out)
     arguments = ["split", "rows.parquet", "--what", "fraction=0.5"]
     if command == "evaluate":
-        arguments = ["evaluate", "--run", f"{written.stem}=lists.parquet", "-m", "rr"]
+        arguments = ["evaluate", "--run", f"{output_file.stem}=lists.parquet", "-m", "rr"]
         arguments += [] if name == "split" else ["--test", "rows.parquet"]
     if name == "data":
         arguments[1] = text
@@ -131,7 +135,7 @@ def test_no_output_replaces_an_input_file(
     result = CliRunner().invoke(app, [*arguments, "--out", str(out)])
     assert result.exit_code == 1, result.output
     assert "is an input, and would be replaced" in " ".join(result.stderr.split())
-    assert written.read_bytes() == before
+    assert output_file.read_bytes() == before
 
 
 def test_every_table_command_supports_all_formats() -> None:

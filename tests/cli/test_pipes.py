@@ -107,8 +107,8 @@ def test_pipes_match_files(
     with contextlib.ExitStack() as opened:
         tests = stdin if test is None else opened.enter_context(pipe(test))
         runs = "run.csv" if run is None else opened.enter_context(pipe(run))
-        given = ("--test", str(tests), "--run", f"x={runs}")
-        result = evaluate(*given, *METRICS, *CSV, stdin=None if stdin is None else "test.csv")
+        arguments = ("--test", str(tests), "--run", f"x={runs}")
+        result = evaluate(*arguments, *METRICS, *CSV, stdin=None if stdin is None else "test.csv")
     assert (result.exit_code, result.stderr, result.stdout) == (0, "", expected)
 
 
@@ -116,24 +116,24 @@ def test_factors_from_pipes_and_their_messages() -> None:
     rest = "items.npy,user_ids.npy,item_ids.npy"
     expected = evaluate("--test", "test.csv", "--factors", f"x=users.npy,{rest}", *METRICS)
     assert expected.exit_code == 0, expected.stderr
-    said = []
+    messages = []
     for options in (METRICS, METRICS[:-1]):
         with pipe("test.csv") as test, named_pipe("users.npy") as users:
             result = evaluate("--test", test, "--factors", f"x={users},{rest}", *options, *CSV)
         assert (result.exit_code, result.stdout) == (0, expected.stdout)
-        said.append(result.stderr)
-    assert "test: /dev/fd/" in said[1]
-    assert "recometer-" not in said[1]  # messages do not show the names of temporary copies
+        messages.append(result.stderr)
+    assert "test: /dev/fd/" in messages[1]
+    assert "recometer-" not in messages[1]  # messages do not show the names of temporary copies
 
 
 def test_pipes_that_cannot_be_read() -> None:
-    with pipe("nothing") as nothing:
-        empty = evaluate("--test", nothing, "--run", "run.csv", *METRICS, *CSV)
+    with pipe("nothing") as empty_pipe:
+        empty = evaluate("--test", empty_pipe, "--run", "run.csv", *METRICS, *CSV)
     assert empty.exit_code == 1
     assert "is empty. Hint: does the command that writes it fail?" in empty.stderr
-    twice = evaluate("--test", "-", "--run", "/dev/stdin", *METRICS, *CSV, stdin="test.csv")
-    assert twice.exit_code == 2
-    assert "can be read only once" in twice.stderr
+    result = evaluate("--test", "-", "--run", "/dev/stdin", *METRICS, *CSV, stdin="test.csv")
+    assert result.exit_code == 2
+    assert "can be read only once" in result.stderr
 
 
 def test_format_of_pipes(expected: str) -> None:
@@ -162,15 +162,15 @@ def test_format_of_pipes(expected: str) -> None:
 def test_saved_evaluations_from_pipes(command: str) -> None:
     for name, scores in (("a", np.eye(3)), ("b", 1 - np.eye(3))):
         rm.evaluate(rm.Scores(scores), np.eye(3), metrics="rr").save(f"{name}.parquet")
-    more = ["--format", "csv"] if command != "report" else ["--out", "report.md"]
-    expected = CliRunner().invoke(app, [command, "a=a.parquet", "b=b.parquet", *more])
-    with pipe("a.parquet") as one, pipe("b.parquet") as other:
-        result = CliRunner().invoke(app, [command, f"a={one}", f"b={other}", *more])
+    options = ["--format", "csv"] if command != "report" else ["--out", "report.md"]
+    expected = CliRunner().invoke(app, [command, "a=a.parquet", "b=b.parquet", *options])
+    with pipe("a.parquet") as first, pipe("b.parquet") as second:
+        result = CliRunner().invoke(app, [command, f"a={first}", f"b={second}", *options])
     assert (result.exit_code, result.stdout) == (0, expected.stdout)
-    with pipe("test.csv") as one:
-        result = CliRunner().invoke(app, ["show", f"a={one}"])
+    with pipe("test.csv") as first:
+        result = CliRunner().invoke(app, ["show", f"a={first}"])
     assert result.exit_code == 1
-    assert f"'{one}' is not a Parquet file" in result.stderr
+    assert f"'{first}' is not a Parquet file" in result.stderr
 
 
 def test_factor_archive_from_a_pipe() -> None:
@@ -178,9 +178,9 @@ def test_factor_archive_from_a_pipe() -> None:
     of_ids = "user_ids.npy,item_ids.npy"
     expected = evaluate("--test", "test.csv", "--factors", f"m=f.npz,{of_ids}", *METRICS)
     with pipe("f.npz") as path:
-        given = ("--test", "test.csv", "--factors", f"m={path},{of_ids}", *METRICS)
-        refused = evaluate(*given)
-        result = evaluate(*given, "--format-in", "npz")
+        arguments = ("--test", "test.csv", "--factors", f"m={path},{of_ids}", *METRICS)
+        refused = evaluate(*arguments)
+        result = evaluate(*arguments, "--format-in", "npz")
     assert refused.exit_code == 2
     assert "--format-in npz" in refused.stderr
     assert (result.exit_code, result.stdout) == (0, expected.stdout)
@@ -191,34 +191,36 @@ def test_file_names_that_are_not_utf8() -> None:
     folder = os.fsdecode(b"f\xff")
     os.mkdir(folder)
     shutil.copy("run.csv", os.path.join(folder, os.fsdecode(b"m\xe9.csv")))
-    run, saved, other = (
+    run, saved, other_saved = (
         os.path.join(folder, os.fsdecode(name))
         for name in (b"m\xe9.csv", b"m\xe9.parquet", b"\xe8.parquet")
     )
 
-    def called(*arguments: str, **environment: str) -> str:
+    def run_command(*arguments: str, **environment: str) -> str:
         code = "from recometer.cli import main; main()"
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", code, *arguments],
             capture_output=True,
             check=False,
             env={**os.environ, **environment},
         )
-        assert done.returncode == 0, done.stderr
-        return (done.stdout + done.stderr).decode()
+        assert process.returncode == 0, process.stderr
+        return (process.stdout + process.stderr).decode()
 
-    said = called("evaluate", "--test", "test.csv", "--run", run, "-m", "rr", "--out", folder)
-    assert r"written: f\udcff: m\udce9.parquet, summary.csv" in said
-    shutil.copy(saved, other)
-    names = (saved, other)
+    message = run_command(
+        "evaluate", "--test", "test.csv", "--run", run, "-m", "rr", "--out", folder
+    )
+    assert r"written: f\udcff: m\udce9.parquet, summary.csv" in message
+    shutil.copy(saved, other_saved)
+    names = (saved, other_saved)
     for form in ("table", "json", "csv", "markdown", "html", "latex"):
-        assert "udce9" in called("compare", *names, "--format", form)
-    called("show", saved, PYTHONIOENCODING="ascii")
-    called("report", *names, "--out", os.path.join(folder, "r.html"))
-    called("report", *names, "--out", os.path.join(folder, "r.md"))
+        assert "udce9" in run_command("compare", *names, "--format", form)
+    run_command("show", saved, PYTHONIOENCODING="ascii")
+    run_command("report", *names, "--out", os.path.join(folder, "r.html"))
+    run_command("report", *names, "--out", os.path.join(folder, "r.md"))
     gate = ("--baseline", os.fsdecode(b"\xe8"), "--gate", "rr >= -100%", "--undecided", "pass")
-    called("compare", *names, *gate, "--junit", os.path.join(folder, os.fsdecode(b"\xe7.xml")))
+    run_command("compare", *names, *gate, "--junit", os.path.join(folder, os.fsdecode(b"\xe7.xml")))
     ElementTree.parse(os.path.join(folder, os.fsdecode(b"\xe7.xml")))
-    made = os.path.join(folder, os.fsdecode(b"s\xff"))
-    called("split", run, "--what", "number=1", "--out", made)
-    assert "interactions" in called("audit", made)
+    split_folder = os.path.join(folder, os.fsdecode(b"s\xff"))
+    run_command("split", run, "--what", "number=1", "--out", split_folder)
+    assert "interactions" in run_command("audit", split_folder)

@@ -30,9 +30,9 @@ def one_line(text: str) -> str:
 
 def data_of(path: str) -> dict[str, Any]:
     text = pathlib.Path(path).read_text(encoding="utf-8")
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
-    assert found is not None
-    return dict(json.loads(found[1]))
+    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert match is not None
+    return dict(json.loads(match[1]))
 
 
 @pytest.fixture(autouse=True)
@@ -54,11 +54,11 @@ def _folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     titles = [f"Title {item}" for item in range(ITEMS)]
     pl.DataFrame({"item_id": range(ITEMS), "title": titles}).write_csv("items.csv")
     models = [argument for name in lists for argument in ("--run", f"{name}.parquet")]
-    made = run(
+    result = run(
         *("evaluate", "--test", "test.parquet", "--train", "train.parquet", *models),
         *("-m", "ndcg@5 recall@1..5", "--out", "results", "--quiet"),
     )
-    assert made.exit_code == 0, made.stderr
+    assert result.exit_code == 0, result.stderr
 
 
 def test_saved_evaluations() -> None:
@@ -85,9 +85,9 @@ def test_lists_are_matched_to_results_by_name() -> None:
     entries = inspector["users"][0]["lists"]["good"]["entries"]
     assert [relevant for _, _, _, relevant, _ in entries] == [True] * 3 + [False] * 5
     assert all(title.startswith("Title ") for _, title in inspector["items"].values())
-    other = run("report", "results", "--run", "x=good.parquet", *inputs)
-    assert other.exit_code == 2
-    assert "there is no result of 'x', but of good, random" in one_line(other.stderr)
+    with_other_name = run("report", "results", "--run", "x=good.parquet", *inputs)
+    assert with_other_name.exit_code == 2
+    assert "there is no result of 'x', but of good, random" in one_line(with_other_name.stderr)
 
 
 def test_test_and_train_without_models_are_audited() -> None:
@@ -148,8 +148,8 @@ def test_candidates_and_exclude_apply_to_models_and_their_lists() -> None:
 def test_metric_with_the_largest_gain_of_test_is_requested_by_name() -> None:
     pathlib.Path("q.qrels").write_text("1 0 a 3\n1 0 b 1\n2 0 a 2\n", encoding="utf-8")
     pathlib.Path("run.trec").write_text("1 Q0 a 1 2.0 x\n2 Q0 b 1 2.0 x\n", encoding="utf-8")
-    given = ("report", "--run", "run.trec", "--test", "q.qrels", "-o", "page.md")
-    result = run(*given, "-m", "err@2")
+    arguments = ("report", "--run", "run.trec", "--test", "q.qrels", "-o", "page.md")
+    result = run(*arguments, "-m", "err@2")
     assert result.exit_code == 0, result.stderr
     assert "err@2(max_gain=3)" in pathlib.Path("page.md").read_text(encoding="utf-8")
 
@@ -171,22 +171,22 @@ def test_report_replaces_only_its_own_output() -> None:
     assert pathlib.Path("report.html").read_text(encoding="utf-8") == "mine"
     pathlib.Path("items.md").write_text("recometer report", encoding="utf-8")
     inputs = ("--test", "test.parquet", "--catalogue", "items.md")
-    read = run("report", "--run", "good.parquet", *inputs, "-o", "items.md")
-    assert read.exit_code == 1
-    assert "is an input, and would be replaced" in read.stderr
+    audit_of_lists = run("report", "--run", "good.parquet", *inputs, "-o", "items.md")
+    assert audit_of_lists.exit_code == 1
+    assert "is an input, and would be replaced" in audit_of_lists.stderr
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ((), "there is nothing to report"),
         (("results", "-o", "report.pdf"), "a report is written as .html or .md"),
         (("--split", "folds", "--baselines", "popular"), "lists are shown for one fold"),
     ],
 )
-def test_wrong_usage(arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_usage(arguments: tuple[str, ...], message: str) -> None:
     assert run("split", "test.parquet", "--what", "folds=2", "--out", "folds").exit_code == 0
     result = run("report", *arguments)
     assert result.exit_code == 2
-    assert said in one_line(result.stderr)
+    assert message in one_line(result.stderr)
     assert not list(pathlib.Path().glob("report.*"))

@@ -39,5 +39,5 @@ def test_an_unknown_rule_is_wrong_usage() -> None:
     assert "There is no rule 'tie'. Hint: Did you mean 'ties'" in result.stderr
 
 
-def test_a_format_is_for_the_list_alone() -> None:
+def test_formats_only_apply_to_the_list_of_rules() -> None:
     assert run("ties", "--format", "csv").exit_code == 2

@@ -28,17 +28,17 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
 
 @pytest.mark.usefixtures("folder")
 def test_sessions_with_data_that_only_has_users() -> None:
-    found = call(
+    result = call(
         *("evaluate", "--test", "test.csv", "--run", "own.parquet", "--run", "plain.csv"),
         *("--train", "train.csv", "--user", "user,session", "-m", "rr", "--per-user"),
         *("--format", "csv"),
     )
-    assert found.exit_code == 0, found.stderr
-    assert found.stdout.splitlines() == [
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.splitlines() == [
         *("model,user,session,rr", "own,1,a,0.0", "own,1,b,1.0", "own,2,a,1.0"),
         *("plain,1,a,1.0", "plain,1,b,0.0", "plain,2,a,1.0"),
     ]
-    assert "train.csv (user 'user', item 'item')" in found.stderr
+    assert "train.csv (user 'user', item 'item')" in result.stderr
 
 
 @pytest.mark.usefixtures("folder")
@@ -52,9 +52,9 @@ def test_sessions_in_comparisons_and_splits() -> None:
         *("split", "train.csv", "--what", "number=1", "--user", "user,session", "--out", "made")
     )
     assert split.exit_code == 0, split.stderr
-    found = call("evaluate", "--split", "made", *runs[2:])
-    assert found.exit_code == 0, found.stderr
-    assert "sessions of 1 users" in found.stdout
+    evaluated = call("evaluate", "--split", "made", *runs[2:])
+    assert evaluated.exit_code == 0, evaluated.stderr
+    assert "sessions of 1 users" in evaluated.stdout
     why = call(
         "why", "--test", "test.csv", *runs[:2], *runs[4:6], "--metric", "rr", "--to", "trec_eval"
     )
@@ -62,7 +62,7 @@ def test_sessions_in_comparisons_and_splits() -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_session_column_that_no_file_has() -> None:
-    found = call("evaluate", "--test", "test.csv", "--run", "plain.csv", "--user", "user,sesion")
-    assert found.exit_code != 0
-    assert "'session'" in found.stderr
+def test_error_if_no_file_has_the_session_column() -> None:
+    result = call("evaluate", "--test", "test.csv", "--run", "plain.csv", "--user", "user,sesion")
+    assert result.exit_code != 0
+    assert "'session'" in result.stderr

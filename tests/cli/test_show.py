@@ -22,15 +22,15 @@ def show(*arguments: str) -> Result:
 def results(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, rm.Evaluation]:
     monkeypatch.chdir(tmp_path)
     lists = {"als": ["song", "film"], "bpr": ["film", "game"]}
-    found = {
+    evaluations = {
         name: rm.evaluate(rm.Lists({"ann": of, "bob": of[::-1]}), TEST, metrics="rr recall@2")
         for name, of in lists.items()
     }
     pathlib.Path("saved").mkdir()
-    for name, result in found.items():
+    for name, result in evaluations.items():
         result.save(f"saved/{name}.parquet")
     pathlib.Path("saved/summary.csv").write_text("mine\n", encoding="utf-8")
-    return found
+    return evaluations
 
 
 def test_one_result_is_shown_as_in_python(results: dict[str, rm.Evaluation]) -> None:
@@ -41,8 +41,8 @@ def test_several_results_are_shown_side_by_side(results: dict[str, rm.Evaluation
     expected = f"{rm.Leaderboard(results)}\n"
     assert show("saved").stdout == expected
     assert show("saved/bpr.parquet", "saved/als.parquet").stdout == expected
-    named = show("mine=saved/bpr.parquet", "saved/als.parquet", "--format", "json").stdout
-    assert list(json.loads(named)["models"]) == ["mine", "als"]
+    with_name = show("mine=saved/bpr.parquet", "saved/als.parquet", "--format", "json").stdout
+    assert list(json.loads(with_name)["models"]) == ["mine", "als"]
 
 
 def test_formats_and_values_of_users(results: dict[str, rm.Evaluation]) -> None:

@@ -63,16 +63,16 @@ def data() -> pl.DataFrame:
     return pl.read_parquet("ratings.parquet")
 
 
-def assert_same(made: rm.Split, expected: rm.Split) -> None:
+def assert_same(actual: rm.Split, expected: rm.Split) -> None:
     """Assert that two splits have equal parts, users and rules, ignoring file names."""
     for part in ("train", "test", "remainder"):
-        frames = [getattr(one, part) for one in (made, expected)]
+        frames = [getattr(split_result, part) for split_result in (actual, expected)]
         if frames[1] is None:
             assert frames[0] is None
         else:
             assert_frame_equal(*(frame.lazy().collect() for frame in frames))
-    assert made.users.tolist() == expected.users.tolist()
-    assert made.protocol == expected.protocol
+    assert actual.users.tolist() == expected.users.tolist()
+    assert actual.protocol == expected.protocol
 
 
 PARTS_OF_WHAT: dict[str, Any] = {
@@ -127,25 +127,25 @@ def test_every_choice_of_test_users(text: str) -> None:
         for number, fold in enumerate(splits.folds("ratings.parquet", splits.Last(1), **settings)):
             assert_same(rm.Split.load(f"made/fold_{number}"), fold)
     else:
-        made = rm.Split.load("made")
-        assert_same(made, splits.split("ratings.parquet", splits.Last(1), **settings))
+        loaded = rm.Split.load("made")
+        assert_same(loaded, splits.split("ratings.parquet", splits.Last(1), **settings))
 
 
 def test_command_line_has_every_part_of_a_split() -> None:
     def classes(module: str) -> set[type]:
         return {
-            one
-            for one in vars(splits).values()
-            if isinstance(one, type) and one.__module__.endswith(f"split.{module}")
+            member
+            for member in vars(splits).values()
+            if isinstance(member, type) and member.__module__.endswith(f"split.{module}")
         }
 
-    assert {type(what) for what in PARTS_OF_WHAT.values()} == classes("what")
-    assert {type(who) for who in PARTS_OF_WHO.values()} == classes("who")
+    assert {type(part) for part in PARTS_OF_WHAT.values()} == classes("what")
+    assert {type(part) for part in PARTS_OF_WHO.values()} == classes("who")
     assert {text.partition("=")[0] for text in PARTS_OF_WHAT} == set(WHAT)
     assert {text.partition("=")[0] for text in PARTS_OF_WHO} == set(WHO)
 
 
-def test_filters_apply_in_their_order() -> None:
+def test_filters_apply_in_a_fixed_order() -> None:
     result = split(
         *("ratings.parquet", "--what", "last=1", "--out", "made"),
         *("--from-value", 2, "--duplicates", "last", "--min-user", 3, "--min-item", 2),
@@ -161,9 +161,9 @@ def test_filters_apply_in_their_order() -> None:
     ]
     expected = splits.split("ratings.parquet", splits.Last(1), filters=filters)
     assert_same(rm.Split.load("made"), expected)
-    given = ["--from-value 2", "--duplicates last", "--min-user 3 --min-item 2"]
-    given += ["--core user=4,item=3", "--seen both"]
-    for option, removed in zip(given, expected.protocol.removed.values(), strict=True):
+    options = ["--from-value 2", "--duplicates last", "--min-user 3 --min-item 2"]
+    options += ["--core user=4,item=3", "--seen both"]
+    for option, removed in zip(options, expected.protocol.removed.values(), strict=True):
         assert f"left out by {option}: {removed:,}" in result.stdout.splitlines()
     split("ratings.parquet", "--what", "last=1", "--out", "core", "--core", 4, "--seen", "items")
     assert rm.Split.load("core").protocol.filters == (
@@ -174,8 +174,8 @@ def test_filters_apply_in_their_order() -> None:
 
 def test_split_is_summarised() -> None:
     result = split("ratings.parquet", "--what", "last=1", "--min-user", 5, "--out", "made")
-    made = rm.Split.load("made")
-    train, test = made.train.collect(), made.test.collect()
+    loaded = rm.Split.load("made")
+    train, test = loaded.train.collect(), loaded.test.collect()
     lines = result.stdout.splitlines()
     assert lines[0].split() == ["part", "users", "items", "interactions", "share"]
     for line, part in zip(lines[1:3], (train, test), strict=True):
@@ -206,25 +206,25 @@ def test_folds_are_shown_one_per_line() -> None:
     lines = split("ratings.parquet", *arguments).stdout.splitlines()
     assert lines[0].split() == ["fold", "users", "of", "test", "train", "test", "left", "out"]
     for number, line in enumerate(lines[1:4]):
-        made = rm.Split.load(f"made/fold_{number}")
-        counts = made.protocol.counts
-        expected = [number, len(made.users), counts["train"], counts["test"], counts["left_out"]]
+        loaded = rm.Split.load(f"made/fold_{number}")
+        counts = loaded.protocol.counts
+        expected = [number, len(loaded.users), counts["train"], counts["test"], counts["left_out"]]
         assert line.split() == list(map(str, expected))
     assert lines[5] == "made by: --what folds=3 --who all --seed 0 --from-value 2"
     assert lines[6].startswith("left out by --from-value 2: ")
 
 
 def test_dates() -> None:
-    what = "windows=2024-06-01,2024-07-01T12:00,length=30d"
-    assert split("dated.parquet", "--what", what, "--out", "made").exit_code == 0
+    windows = "windows=2024-06-01,2024-07-01T12:00,length=30d"
+    assert split("dated.parquet", "--what", windows, "--out", "made").exit_code == 0
     times = [datetime.datetime(2024, 6, 1), datetime.datetime(2024, 7, 1, 12)]
     expected = splits.folds(
         "dated.parquet", splits.Windows(times, length=datetime.timedelta(days=30))
     )
     for number, fold in enumerate(expected):
-        made = rm.Split.load(f"made/fold_{number}")
-        assert_frame_equal(made.test.collect(), fold.test.collect())
-        assert_frame_equal(made.train.collect(), fold.train.collect())
+        loaded = rm.Split.load(f"made/fold_{number}")
+        assert_frame_equal(loaded.test.collect(), fold.test.collect())
+        assert_frame_equal(loaded.train.collect(), fold.train.collect())
     wrong = split("ratings.parquet", "--what", "after=2024-06-01", "--out", "wrong")
     assert wrong.exit_code == 1
     assert "is a date, but the times of the data are numbers" in wrong.stderr
@@ -250,8 +250,8 @@ def test_qrels() -> None:
     result = split("qrels", "--what", "number=1", "--out", "made")
     assert result.exit_code == 0, result.stderr
     assert "data: qrels (TREC qrels)" in result.stderr
-    made = rm.Split.load("made")
-    assert (len(made.train), len(made.test)) == (6, 2)
+    loaded = rm.Split.load("made")
+    assert (len(loaded.train), len(loaded.test)) == (6, 2)
 
 
 def test_text_ids_are_read_like_the_ids_of_the_data() -> None:
@@ -270,18 +270,18 @@ def test_text_ids_are_read_like_the_ids_of_the_data() -> None:
 
 
 def test_columns_can_be_named() -> None:
-    named = {"user_id": "who", "movieId": "what", "rating": "much", "timestamp": "when"}
-    data().rename(named).write_parquet("named.parquet")
+    new_names = {"user_id": "who", "movieId": "what", "rating": "much", "timestamp": "when"}
+    data().rename(new_names).write_parquet("named.parquet")
     columns = ("--user", "who", "--item", "what", "--value", "much", "--time", "when")
     result = split("named.parquet", "--what", "last=1", *columns, "--out", "made")
     assert result.exit_code == 0, result.stderr
-    unnamed = {new: old for old, new in named.items()}
-    made = rm.Split.load("made").test.collect().rename(unnamed)
-    assert_frame_equal(made, splits.split(data(), splits.Last(1)).test)
-    without = split("named.parquet", "--what", "last=1", *columns[:-2], "--out", "no")
-    assert without.exit_code == 1
-    assert "the data have no times. Hint: --time names their column" in without.stderr
-    assert "Columns: who, what, much, when, device." in without.stderr
+    unnamed = {new: old for old, new in new_names.items()}
+    loaded_test = rm.Split.load("made").test.collect().rename(unnamed)
+    assert_frame_equal(loaded_test, splits.split(data(), splits.Last(1)).test)
+    without_time = split("named.parquet", "--what", "last=1", *columns[:-2], "--out", "no")
+    assert without_time.exit_code == 1
+    assert "the data have no times. Hint: --time names their column" in without_time.stderr
+    assert "Columns: who, what, much, when, device." in without_time.stderr
     wrong = split("named.parquet", "--what", "last=1", "--out", "no")
     assert wrong.exit_code == 1
     assert "named.parquet: No column has a common name for users. Hint: pass --user" in wrong.stderr
@@ -314,14 +314,14 @@ def test_split_folder_can_be_audited() -> None:
 def test_folds_are_audited_one_by_one() -> None:
     split("ratings.parquet", "--what", "folds=3", "--out", "made")
     assert command("audit", "made/fold_1").exit_code == 0
-    both = command("audit", "made")
-    assert both.exit_code == 1
-    assert "made holds folds. Hint: name one of them: made" in both.stderr
+    result = command("audit", "made")
+    assert result.exit_code == 1
+    assert "made holds folds. Hint: name one of them: made" in result.stderr
 
 
 def test_split_folder_can_be_evaluated() -> None:
-    named = {"user_id": "who", "movieId": "what", "rating": "much"}
-    data().rename(named).unique(["who", "what"], keep="first").write_parquet("named.parquet")
+    new_names = {"user_id": "who", "movieId": "what", "rating": "much"}
+    data().rename(new_names).unique(["who", "what"], keep="first").write_parquet("named.parquet")
     columns = ("--user", "who", "--item", "what", "--value", "much")
     split("named.parquet", "--what", "last=2", *columns, "--out", "made")
     generator = np.random.default_rng(2)
@@ -348,9 +348,9 @@ def test_split_folder_can_be_evaluated() -> None:
     expected = rm.evaluate(source, rm.Split.load("made"), metrics="ndcg@5 recall@5").mean()
     metrics = json.loads(by_folder.stdout)["models"]["mf"]["metrics"]
     assert {name: row["mean"] for name, row in metrics.items()} == pytest.approx(expected)
-    twice = command("evaluate", "--split", "made", "--test", "made/test.parquet", *model)
-    assert twice.exit_code == 2
-    assert "--split has test and train already" in one_line(twice.stderr)
+    refused = command("evaluate", "--split", "made", "--test", "made/test.parquet", *model)
+    assert refused.exit_code == 2
+    assert "--split has test and train already" in one_line(refused.stderr)
 
 
 # Errors
@@ -445,10 +445,10 @@ def test_split_replaces_no_inputs_or_foreign_files(what: str) -> None:
 
 def test_split_of_a_split_does_not_replace_its_input() -> None:
     assert split("ratings.parquet", "--what", "last=1", "--out", "made").exit_code == 0
-    given = ("--who", "users=made/users.parquet")
+    options = ("--who", "users=made/users.parquet")
     for arguments in (
         ("made/train.parquet", "--what", "last=1"),
-        ("ratings.parquet", "--what", "last=1", *given),
+        ("ratings.parquet", "--what", "last=1", *options),
     ):
         refused = split(*arguments, "--out", "made")
         assert refused.exit_code == 1
@@ -456,7 +456,7 @@ def test_split_of_a_split_does_not_replace_its_input() -> None:
     assert rm.Split.load("made").protocol.what == "Last(number=1)"
 
 
-def test_out_names_a_folder() -> None:
+def test_out_must_name_a_folder() -> None:
     refused = split("ratings.parquet", "--what", "last=1", "--out", "")
     assert refused.exit_code == 2
     assert "does not name a folder" in refused.stderr

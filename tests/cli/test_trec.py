@@ -18,7 +18,7 @@ from recometer.metrics import METRICS
 
 TREC = SHARED / "data" / "trec_eval"
 
-# Our metrics by trec_eval's names, with {} for the cut-off, without metrics that recometer lacks.
+# recometer's metrics by trec_eval's names. {} is the cut-off; missing metrics are left out.
 NAMES = {
     "map": "ap",
     "map_cut_{}": "ap@{}",
@@ -81,12 +81,12 @@ def files(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "run.txt").write_text(RUN.replace(" ", "\t"), encoding="utf-8")
 
 
-def our_name(name: str) -> str | None:
-    """Return our name for a trec_eval metric, or None if recometer lacks it."""
-    for theirs, own in NAMES.items():
-        found = re.fullmatch(re.escape(theirs).replace(r"\{\}", r"(\d+)"), name)
-        if found and re.split(r"[@(]", own)[0] in METRICS:
-            return own.format(*found.groups())
+def recometers_name(name: str) -> str | None:
+    """Return recometer's name for a trec_eval metric, or None if there is none."""
+    for theirs, ours in NAMES.items():
+        match = re.fullmatch(re.escape(theirs).replace(r"\{\}", r"(\d+)"), name)
+        if match and re.split(r"[@(]", ours)[0] in METRICS:
+            return ours.format(*match.groups())
     return None
 
 
@@ -106,11 +106,11 @@ def test_run_is_named_after_its_file_without_the_extension(files, end: str) -> N
 
 
 def test_spellings_of_trec_eval_and_of_libraries(files) -> None:
-    given = ("--test", "qrels.test", "--run", "run.txt")
-    result = evaluate(*given, "--protocol", "Trec-Eval", "-m", "P.1,2", "--format", "json")
+    arguments = ("--test", "qrels.test", "--run", "run.txt")
+    result = evaluate(*arguments, "--protocol", "Trec-Eval", "-m", "P.1,2", "--format", "json")
     (content,) = json.loads(result.stdout)["models"].values()
     assert list(content["metrics"]) == ["P_1", "P_2"]
-    why = CliRunner().invoke(app, ["why", *given, "--metric", "ndcg@2", "--to", "RecBole"])
+    why = CliRunner().invoke(app, ["why", *arguments, "--metric", "ndcg@2", "--to", "RecBole"])
     assert why.exit_code == 0
     assert "recbole: ndcg@2" in why.stdout
 
@@ -119,8 +119,8 @@ def test_trec_files_can_be_combined_with_tables(files) -> None:
     """Ids are converted to the type of the ids in test, unless that would change an id."""
     qrels = pl.DataFrame({"user": [301, 301, 302], "item": [1, 3, 1], "rating": [1, 2, 1]})
     run = pl.DataFrame({"user": [301] * 3, "item": [1, 2, 3], "score": [3.0, 2.0, 1.0]})
-    seen = pl.DataFrame({"user": [301], "item": [2]})
-    for name, frame in {"qrels": qrels, "run": run, "seen": seen}.items():
+    train_rows = pl.DataFrame({"user": [301], "item": [2]})
+    for name, frame in {"qrels": qrels, "run": run, "seen": train_rows}.items():
         frame.write_csv(f"{name}.csv")
         frame.write_parquet(f"{name}.parquet")
     lines = [f"{user} 0 {item} {value}\n" for user, item, value in qrels.iter_rows()]
@@ -132,14 +132,14 @@ def test_trec_files_can_be_combined_with_tables(files) -> None:
     trains = ("seen.qrels", "seen.csv", "seen.parquet")
     # Combine every format of test with every format of the lists.
     for first, test in enumerate(tests):
-        for second, listed in enumerate(("numbers.run", "run.csv", "run.parquet")):
+        for second, list_file in enumerate(("numbers.run", "run.csv", "run.parquet")):
             train = trains[(first + second) % 3]
             values = topic_values(
-                *("--test", test, "--run", listed, "--train", train, "-m", "rr ap"),
+                *("--test", test, "--run", list_file, "--train", train, "-m", "rr ap"),
                 *("--complete", "--value", "rating"),
             )
-            found = {str(user): row for user, row in values.items()}
-            assert found["301"] == {"rr": 1.0, "ap": 1.0}, (test, listed, train)
+            values_by_user = {str(user): row for user, row in values.items()}
+            assert values_by_user["301"] == {"rr": 1.0, "ap": 1.0}, (test, list_file, train)
     result = evaluate("--test", "qrels.csv", "--run", "run.txt")
     assert result.exit_code == 1
     assert "item ids of test are of type int" in result.stderr
@@ -166,19 +166,21 @@ def test_topics_without_a_list_count_next_to_other_models(files) -> None:
     lists.write_csv("half.csv")
     arguments = ("--test", "qrels.test", "--run", "trec=run.txt", "--run", "csv=half.csv")
     arguments += ("-m", "rr recall@1", "--format", "json")
-    for chosen, users, said in (((), "test", True), (("--no-complete",), "known", False)):
-        result = evaluate(*arguments, *chosen)
+    for options, users, mentioned in (((), "test", True), (("--no-complete",), "known", False)):
+        result = evaluate(*arguments, *options)
         assert result.exit_code == 0, result.stderr
         parsed = json.loads(result.stdout)["models"]
         assert {model["protocol"]["users"] for model in parsed.values()} == {users}
-        counted = {model["metrics"]["rr"]["counted"] for model in parsed.values()}
-        assert counted == {2 if users == "test" else 1}
+        n_counted = {model["metrics"]["rr"]["counted"] for model in parsed.values()}
+        assert n_counted == {2 if users == "test" else 1}
         assert (
             "Warning: trec: because other models are not TREC runs, topics" in result.stderr
-        ) == said
-    twice = evaluate("--test", "qrels.test", "--run", "a=run.txt", "--run", "b=run.txt", "-m", "rr")
-    assert "beside" not in twice.stderr
-    assert "known" in twice.stdout
+        ) == mentioned
+    two_runs = evaluate(
+        "--test", "qrels.test", "--run", "a=run.txt", "--run", "b=run.txt", "-m", "rr"
+    )
+    assert "beside" not in two_runs.stderr
+    assert "known" in two_runs.stdout
 
 
 def test_equal_scores_follow_the_rule(files) -> None:
@@ -255,7 +257,7 @@ def test_standard_input_in_another_format(files) -> None:
 def test_every_measure_of_trec_eval(expected, qrels, run, options, fewest, by_own_name) -> None:
     lines = [line.split() for line in (TREC / expected).read_text(encoding="utf-8").splitlines()]
     printed = {(topic, name): value for name, topic, value in lines}
-    names = {name: our_name(name) for _, name in printed if our_name(name)}
+    names = {name: recometers_name(name) for _, name in printed if recometers_name(name)}
     rules = ("--ties", "item_desc")
     if by_own_name:
         names, rules = {name: name for name in names}, ("--protocol", "trec_eval")

@@ -31,8 +31,8 @@ METRICS = "ndcg@5 hit@5 coverage@5"
 
 
 def scores(strength: float, seed: int = 0) -> rm.Scores:
-    own = np.random.default_rng(seed).random(NOISE.shape)
-    return rm.Scores(NOISE + 0.2 * own + strength * TEST)
+    noise_of_model = np.random.default_rng(seed).random(NOISE.shape)
+    return rm.Scores(NOISE + 0.2 * noise_of_model + strength * TEST)
 
 
 def evaluate(strength: float, seed: int = 0, metrics: str = METRICS) -> rm.Evaluation:
@@ -53,22 +53,27 @@ def test_row_has_the_statistics_of_user_values(
     results: dict[str, rm.Evaluation], comparison: rm.Comparison
 ) -> None:
     row = comparison.row("ndcg@5", "als")
-    one, two = results["als"]["ndcg@5"], results["pop"]["ndcg@5"]
-    found = stats.compare(one, two, bounds=(0, 1))
+    first, two = results["als"]["ndcg@5"], results["pop"]["ndcg@5"]
+    statistics = stats.compare(first, two, bounds=(0, 1))
     assert (row.difference, row.interval, row.test) == (
-        found.difference,
-        found.interval,
-        found.test,
+        statistics.difference,
+        statistics.interval,
+        statistics.test,
     )
-    assert (row.relative, row.relative_interval) == (found.relative, found.relative_interval)
-    assert row.n == np.count_nonzero(~np.isnan(one - two))
-    assert row.n_better == np.count_nonzero(one > two)
+    assert (row.relative, row.relative_interval) == (
+        statistics.relative,
+        statistics.relative_interval,
+    )
+    assert row.n == np.count_nonzero(~np.isnan(first - two))
+    assert row.n_better == np.count_nonzero(first > two)
     assert row.n_better + row.n_equal + row.n_worse == row.n
-    assert row.standardised == pytest.approx(np.nanmean(one - two) / np.nanstd(one - two, ddof=1))
+    assert row.standardised == pytest.approx(
+        np.nanmean(first - two) / np.nanstd(first - two, ddof=1)
+    )
     assert row.verdict == "better"
 
 
-def test_p_is_that_of_exact_enumeration() -> None:
+def test_p_equals_exact_enumeration() -> None:
     first = [0.5, 0.25, 1.0, 0.0, 0.6, 0.33, 0.9, 0.1]
     second = [0.1, 0.25, 0.2, 0.3, 0.5, 0.0, 0.7, 0.15]
     differences = np.subtract(first, second)
@@ -85,7 +90,7 @@ def test_p_is_that_of_exact_enumeration() -> None:
 @given(seed=st.integers(0, 2**32), n=st.integers(2, 30))
 def test_user_order_does_not_matter_and_swapped_models_change_signs(seed: int, n: int) -> None:
     rng = np.random.default_rng(seed)
-    one, two = rng.choice([0.0, 0.25, 0.5, 1.0], (2, n))
+    first, two = rng.choice([0.0, 0.25, 0.5, 1.0], (2, n))
     order = rng.permutation(n)
     ids = np.arange(n) + 10
 
@@ -98,55 +103,61 @@ def test_user_order_does_not_matter_and_swapped_models_change_signs(seed: int, n
             }
         )
 
-    (row,), (same,), (other,) = (
-        each.rows
-        for each in (compared(one, two), compared(one, two, shuffled=True), compared(two, one))
+    (row,), (shuffled_row,), (swapped_row,) = (
+        comparison.rows
+        for comparison in (
+            compared(first, two),
+            compared(first, two, shuffled=True),
+            compared(two, first),
+        )
     )
     assert (row.difference, row.p_value, row.interval) == (
-        same.difference,
-        same.p_value,
-        same.interval,
+        shuffled_row.difference,
+        shuffled_row.p_value,
+        shuffled_row.interval,
     )
-    assert (row.n_better, row.n_worse) == (other.n_worse, other.n_better)
-    assert row.difference == -other.difference
-    assert row.p_value == pytest.approx(other.p_value, rel=1e-9)
-    assert (row.low, row.high) == pytest.approx((-other.high, -other.low), abs=1e-9)
-    assert row.probability_better == pytest.approx(1 - other.probability_better)
+    assert (row.n_better, row.n_worse) == (swapped_row.n_worse, swapped_row.n_better)
+    assert row.difference == -swapped_row.difference
+    assert row.p_value == pytest.approx(swapped_row.p_value, rel=1e-9)
+    assert (row.low, row.high) == pytest.approx((-swapped_row.high, -swapped_row.low), abs=1e-9)
+    assert row.probability_better == pytest.approx(1 - swapped_row.probability_better)
 
 
 def test_users_with_a_value_from_one_model_are_counted_with_a_warning() -> None:
-    one = evaluation({"rr": [1.0, np.nan, 0.5, 0.25]})
+    first = evaluation({"rr": [1.0, np.nan, 0.5, 0.25]})
     two = evaluation({"rr": [0.5, 0.5, np.nan, 0.5]})
     with pytest.warns(rm.DataWarning, match="1 user with a alone, 1 with b alone"):
-        (row,) = rm.compare({"a": one, "b": two}).rows
+        (row,) = rm.compare({"a": first, "b": two}).rows
     assert (row.n, row.n_only_model, row.n_only_other) == (2, 1, 1)
     assert row.mean == 0.625
 
 
-def test_lower_is_better_if_the_registry_says_so() -> None:
-    one, two = evaluation({"rmse": [1.0, 0.5, 0.5]}), evaluation({"rmse": [0.5, 0.25, 0.5]})
-    (row,) = rm.compare({"a": one, "b": two}, confidence=0.4).rows
+def test_lower_errors_are_better() -> None:
+    first, two = evaluation({"rmse": [1.0, 0.5, 0.5]}), evaluation({"rmse": [0.5, 0.25, 0.5]})
+    (row,) = rm.compare({"a": first, "b": two}, confidence=0.4).rows
     assert row.difference == 0.25
     assert (row.n_better, row.n_equal, row.n_worse) == (0, 1, 2)
     assert row.probability_better == pytest.approx(1 / 6)
     assert row.verdict == "worse"
-    compared = rm.compare({"a": one, "b": two})
+    compared = rm.compare({"a": first, "b": two})
     assert [standing.model for standing in compared.standings] == ["b", "a"]
     assert [change.user for change in compared.changes("rmse", "a").harmed] == [0, 1]
 
 
 def test_p_is_adjusted_over_primary_metrics(results: dict[str, rm.Evaluation]) -> None:
-    found = rm.compare(results, baseline="pop", primary="hit@5", metrics="ndcg@5 hit@5")
-    own = [row for row in found.rows if row.metric == "hit@5"]
-    expected = stats.adjust([row.p_value for row in own])
-    assert [row.adjusted_p for row in own] == expected.tolist()
-    assert all(np.isnan(row.adjusted_p) for row in found.rows if row.metric == "ndcg@5")
-    assert "over 2 comparisons" in str(found)
-    assert "Primary: hit@5; p of other metrics is exploratory" in str(found).replace("\n  ", " ")
-    everything = rm.compare(results, metrics="ndcg@5 hit@5", correction="bonferroni")
-    assert everything.primary == ("ndcg@5", "hit@5")
-    assert everything.rows[0].adjusted_p == min(1, 6 * everything.rows[0].p_value)
-    assert "All metrics are primary" in str(everything).replace("\n  ", " ")
+    comparison = rm.compare(results, baseline="pop", primary="hit@5", metrics="ndcg@5 hit@5")
+    primary_rows = [row for row in comparison.rows if row.metric == "hit@5"]
+    expected = stats.adjust([row.p_value for row in primary_rows])
+    assert [row.adjusted_p for row in primary_rows] == expected.tolist()
+    assert all(np.isnan(row.adjusted_p) for row in comparison.rows if row.metric == "ndcg@5")
+    assert "over 2 comparisons" in str(comparison)
+    assert "Primary: hit@5; p of other metrics is exploratory" in str(comparison).replace(
+        "\n  ", " "
+    )
+    all_primary = rm.compare(results, metrics="ndcg@5 hit@5", correction="bonferroni")
+    assert all_primary.primary == ("ndcg@5", "hit@5")
+    assert all_primary.rows[0].adjusted_p == min(1, 6 * all_primary.rows[0].p_value)
+    assert "All metrics are primary" in str(all_primary).replace("\n  ", " ")
 
 
 def test_per_user_has_a_row_per_user() -> None:
@@ -167,18 +178,18 @@ def test_users_who_gain_and_lose(
     differences = results["als"]["ndcg@5"] - results["pop"]["ndcg@5"]
     changes = comparison.changes("ndcg@5", "als", n=3)
     assert changes.helped[0].difference == np.nanmax(differences)
-    assert [one.difference for one in changes.helped] == sorted(
+    assert [change.difference for change in changes.helped] == sorted(
         differences[~np.isnan(differences)], reverse=True
     )[:3]
     assert "helped" in str(changes)
     segments = comparison.by("activity", "ndcg@5", "als")
     assert sum(row.n for row in segments.rows) == comparison.row("ndcg@5", "als").n
     assert segments.rows[0].difference == min(row.difference for row in segments.rows)
-    own = comparison.by(["x", "y"] * 60, "ndcg@5", "als", "pop")
-    assert {row.group for row in own.rows} == {"x", "y"}
+    segments_of_groups = comparison.by(["x", "y"] * 60, "ndcg@5", "als", "pop")
+    assert {row.group for row in segments_of_groups.rows} == {"x", "y"}
 
 
-def test_the_leaderboard_marks_the_best_and_ranks(comparison: rm.Comparison) -> None:
+def test_the_leaderboard_marks_the_best_model_and_shows_ranks(comparison: rm.Comparison) -> None:
     first = [row for row in comparison.standings if row.metric == "ndcg@5"]
     assert first[0].model == "als"
     assert [row.best for row in first] == [True, False, False]
@@ -189,28 +200,28 @@ def test_the_leaderboard_marks_the_best_and_ranks(comparison: rm.Comparison) -> 
 
 
 def test_the_leaderboard_marks_models_without_a_difference_from_the_best() -> None:
-    few = [0.9, 0.1, 0.5, 0.4, 0.8, 0.2]
-    found = rm.compare(
+    values = [0.9, 0.1, 0.5, 0.4, 0.8, 0.2]
+    comparison = rm.compare(
         {
-            "near": evaluation({"rr": few}),
-            "best": evaluation({"rr": [one + 0.01 for one in few[:3]] + few[3:]}),
+            "near": evaluation({"rr": values}),
+            "best": evaluation({"rr": [value + 0.01 for value in values[:3]] + values[3:]}),
         }
     )
-    assert [(row.model, row.leads, row.best) for row in found.standings] == [
+    assert [(row.model, row.leads, row.best) for row in comparison.standings] == [
         ("best", True, True),
         ("near", False, True),
     ]
-    one, two = (f"{row.mean:.4f}" for row in found.standings)
-    best, near = f"{one}* 1-2", f"{two}≈ 1-2"
+    best_mean, two = (f"{row.mean:.4f}" for row in comparison.standings)
+    best, near_cell = f"{best_mean}* 1-2", f"{two}≈ 1-2"
     explained = "* is the best mean of a metric. ≈ marks one that is not shown to differ from it."
-    assert all(part in str(found) for part in (best, near, explained))
-    markdown = found.to_markdown()
-    assert rf"| best | **{one}\* 1-2** |" in markdown
-    assert f"| near | {near} |" in markdown
+    assert all(part in str(comparison) for part in (best, near_cell, explained))
+    markdown = comparison.to_markdown()
+    assert rf"| best | **{best_mean}\* 1-2** |" in markdown
+    assert f"| near | {near_cell} |" in markdown
     assert "\n\n\\" + explained in markdown
-    assert f"<strong>{best}</strong>" in found.to_html()
-    assert f">{near}<" in found.to_html()
-    board, _, after = found.to_latex().partition(r"\bottomrule")
+    assert f"<strong>{best}</strong>" in comparison.to_html()
+    assert f">{near_cell}<" in comparison.to_html()
+    board, _, after = comparison.to_latex().partition(r"\bottomrule")
     assert rf"best & \textbf{{{best}}}" in board
     assert rf"near & {two}$\approx$ 1-2" in board
     within = after.split(r"\end{tabular}")[0].strip().split("\n")
@@ -229,16 +240,16 @@ def test_saved_evaluations_give_the_same_comparison(
         paths.append(tmp_path / f"{name}.parquet")
         results[name].save(paths[-1])
     here = rm.compare({name: results[name] for name in ("als", "pop")})
-    there = rm.compare(paths)
-    assert there.row("ndcg@5", "als").interval == here.row("ndcg@5", "als").interval
-    whole, paired = there.row("coverage@5", "als"), here.row("coverage@5", "als")
-    assert whole.difference == paired.difference
+    of_saved = rm.compare(paths)
+    assert of_saved.row("ndcg@5", "als").interval == here.row("ndcg@5", "als").interval
+    unpaired, paired = of_saved.row("coverage@5", "als"), here.row("coverage@5", "als")
+    assert unpaired.difference == paired.difference
     # Without lists, the interval is combined from those of the two models, and is therefore wider.
-    assert whole.interval.width >= paired.interval.width
-    assert "The lists or rows were not saved" in str(there).replace("\n  ", " ")
+    assert unpaired.interval.width >= paired.interval.width
+    assert "The lists or rows were not saved" in str(of_saved).replace("\n  ", " ")
 
 
-def test_one_value_for_all_users_is_resampled_with_the_same_users(
+def test_metrics_with_one_value_are_resampled_over_the_same_users(
     comparison: rm.Comparison, results: dict[str, rm.Evaluation]
 ) -> None:
     row = comparison.row("coverage@5", "als")
@@ -250,21 +261,23 @@ def test_one_value_for_all_users_is_resampled_with_the_same_users(
         comparison.per_user("coverage@5")
 
 
-def test_seeds_add_their_variance(results: dict[str, rm.Evaluation]) -> None:
+def test_seeds_add_variance_to_the_interval(results: dict[str, rm.Evaluation]) -> None:
     als = [evaluate(0.1, seed, "ndcg@5") for seed in range(3)]
-    found = rm.compare({"als": als, "pop": evaluate(0.0, 7, "ndcg@5")})
-    (row,) = found.rows
+    comparison = rm.compare({"als": als, "pop": evaluate(0.0, 7, "ndcg@5")})
+    (row,) = comparison.rows
     tables = [np.column_stack([run["ndcg@5"] for run in als])]
     tables.append(evaluate(0.0, 7, "ndcg@5")["ndcg@5"][:, np.newaxis])
     expected = stats.over_runs(*tables)
     assert row.runs == expected
     assert (row.p_value, row.interval) == (expected.p_value, expected.interval)
-    text = str(found).replace("\n  ", " ")
+    text = str(comparison).replace("\n  ", " ")
     assert "Seeds: als 3." in text
     assert "Only one seed: pop." in text
-    assert found.standings[0].model == "als"
-    alone = str(rm.compare({"als": als[0], "pop": results["pop"]}, metrics="ndcg@5"))
-    assert "one evaluation per model" in alone
+    assert comparison.standings[0].model == "als"
+    printed_without_seeds = str(
+        rm.compare({"als": als[0], "pop": results["pop"]}, metrics="ndcg@5")
+    )
+    assert "one evaluation per model" in printed_without_seeds
 
 
 def test_seeds_of_metrics_with_one_value_for_all_users(tmp_path: pathlib.Path) -> None:
@@ -287,11 +300,11 @@ def test_seeds_of_metrics_with_one_value_for_all_users(tmp_path: pathlib.Path) -
     assert "seeds make up" in text
     assert {row.n for row in compared.standings} == {120}
     # Passing the same run three times adds no evidence and no variance between seeds.
-    same = rm.compare({"als": [als[0]] * 3, "pop": pop}).rows[0]
-    one = rm.compare({"als": als[0], "pop": pop}).rows[0]
-    assert same.runs is not None
-    assert same.runs.deviation_runs[0] == 0
-    assert same.interval.width == pytest.approx(one.interval.width, rel=0.02)
+    repeated_run = rm.compare({"als": [als[0]] * 3, "pop": pop}).rows[0]
+    single_run = rm.compare({"als": als[0], "pop": pop}).rows[0]
+    assert repeated_run.runs is not None
+    assert repeated_run.runs.deviation_runs[0] == 0
+    assert repeated_run.interval.width == pytest.approx(single_run.interval.width, rel=0.02)
     # Saved files do not contain the lists, so the intervals of list metrics are wider.
     paths = [tmp_path / f"{number}.parquet" for number in range(3)]
     for run, path in zip(als, paths, strict=True):
@@ -304,24 +317,30 @@ def test_seeds_of_metrics_with_one_value_for_all_users(tmp_path: pathlib.Path) -
 
 def test_folds_of_metrics_with_one_value_for_all_users() -> None:
     frame = pl.DataFrame({"user_id": np.repeat(np.arange(40), 6), "item_id": [*range(6)] * 40})
-    made = rm.split.folds(frame, rm.split.KFold(3))
-    found = {}
+    folds = rm.split.folds(frame, rm.split.KFold(3))
+    results_of_folds = {}
     for name, seed in (("a", 0), ("b", 1)):
         made_scores = np.random.default_rng(seed).random((3, 40, 12)) + np.arange(12) / 8
-        sources = [rm.Scores(one, user_ids=range(40), item_ids=range(12)) for one in made_scores]
-        found[name] = rm.evaluate(sources, made, metrics="rr gini@3")
-    row = rm.compare(found).row("gini@3", "a")
+        sources = [
+            rm.Scores(matrix, user_ids=range(40), item_ids=range(12)) for matrix in made_scores
+        ]
+        results_of_folds[name] = rm.evaluate(sources, folds, metrics="rr gini@3")
+    row = rm.compare(results_of_folds).row("gini@3", "a")
     first, second = (
-        [fold.over_users["gini@3"] for fold in found[name].folds] for name in ("a", "b")
+        [fold.over_users["gini@3"] for fold in results_of_folds[name].folds] for name in ("a", "b")
     )
     expected = scipy.stats.ttest_rel(first, second)
     assert row.difference == pytest.approx(np.mean(first) - np.mean(second))
     assert row.p_value == pytest.approx(expected.pvalue)
     assert tuple(row.interval) == pytest.approx(tuple(expected.confidence_interval(0.95)))
     assert "From the differences of 3 folds" in row.notes[0]
-    other = rm.evaluate(sources[:2], rm.split.folds(frame, rm.split.KFold(2)), metrics="gini@3")
+    other_folds = rm.evaluate(
+        sources[:2], rm.split.folds(frame, rm.split.KFold(2)), metrics="gini@3"
+    )
     (untested,) = rm.compare(
-        {"a": found["a"], "b": other}, metrics="gini@3", allow="test train candidates"
+        {"a": results_of_folds["a"], "b": other_folds},
+        metrics="gini@3",
+        allow="test train candidates",
     ).rows
     assert np.isnan(untested.p_value)
     assert "not as many folds" in untested.notes[0]
@@ -329,20 +348,23 @@ def test_folds_of_metrics_with_one_value_for_all_users() -> None:
 
 def test_folds_are_pooled_by_user_and_vary() -> None:
     frame = pl.DataFrame({"user_id": np.repeat(np.arange(40), 6), "item_id": [*range(6)] * 40})
-    made = rm.split.folds(frame, rm.split.KFold(2))
-    found = {}
+    folds = rm.split.folds(frame, rm.split.KFold(2))
+    results_of_folds = {}
     for name, seed in (("a", 0), ("b", 1)):
         matrix = rm.Scores(
             np.random.default_rng(seed).random((40, 12)), user_ids=range(40), item_ids=range(12)
         )
-        found[name] = rm.evaluate([matrix, matrix], made, metrics="rr")
-    compared = rm.compare(found)
+        results_of_folds[name] = rm.evaluate([matrix, matrix], folds, metrics="rr")
+    compared = rm.compare(results_of_folds)
     (row,) = compared.rows
     differences = [
-        one["rr"] - two["rr"] for one, two in zip(found["a"].folds, found["b"].folds, strict=True)
+        first["rr"] - two["rr"]
+        for first, two in zip(results_of_folds["a"].folds, results_of_folds["b"].folds, strict=True)
     ]
     assert row.runs == stats.over_folds(differences)
-    assert row.difference == pytest.approx(np.nanmean(found["a"]["rr"] - found["b"]["rr"]))
+    assert row.difference == pytest.approx(
+        np.nanmean(results_of_folds["a"]["rr"] - results_of_folds["b"]["rr"])
+    )
     assert "over 2 folds the difference is" in str(compared).replace("\n  ", " ")
 
 
@@ -354,7 +376,7 @@ def test_seeds_must_have_the_same_users() -> None:
             rm.compare({"a": [one, other], "b": one})
 
 
-def test_clusters_keep_together(results: dict[str, rm.Evaluation]) -> None:
+def test_users_of_a_cluster_change_signs_together(results: dict[str, rm.Evaluation]) -> None:
     persons = np.arange(120) // 4
     row = rm.compare(results, baseline="pop", cluster=persons).row("ndcg@5", "als")
     expected = stats.compare(
@@ -367,12 +389,12 @@ def test_clusters_keep_together(results: dict[str, rm.Evaluation]) -> None:
 
 def test_metrics_with_one_value_draw_whole_clusters() -> None:
     pair = {"a": evaluate(0.05, metrics="gini@5"), "b": evaluate(0.0, metrics="gini@5")}
-    alone = rm.compare(pair).rows[0]
-    assert rm.compare(pair, cluster=np.arange(120)).rows[0].interval == alone.interval
+    unclustered = rm.compare(pair).rows[0]
+    assert rm.compare(pair, cluster=np.arange(120)).rows[0].interval == unclustered.interval
     together = rm.compare(pair, cluster=np.arange(120) // 30).rows[0]
-    assert together.interval.width != alone.interval.width
-    (one,) = rm.compare(pair, cluster=np.zeros(120)).rows
-    assert "Fewer than two clusters" in one.interval.note
+    assert together.interval.width != unclustered.interval.width
+    (row,) = rm.compare(pair, cluster=np.zeros(120)).rows
+    assert "Fewer than two clusters" in row.interval.note
 
 
 def test_relative_differences_of_seeds_count_their_variance() -> None:
@@ -383,8 +405,8 @@ def test_relative_differences_of_seeds_count_their_variance() -> None:
         return [evaluation({"rr": (values * level).tolist()}) for level in levels]
 
     models = {"a": runs(1.0, 1.2, 1.4), "b": runs(0.95, 1.0)}
-    found = rm.compare(models)
-    (row,) = found.rows
+    comparison = rm.compare(models)
+    (row,) = comparison.rows
     assert row.relative_interval.method == "random effects"
     assert 0.0 in row.interval
     assert 0.0 in row.relative_interval
@@ -396,9 +418,9 @@ def test_relative_differences_of_seeds_count_their_variance() -> None:
         row.relative_interval.width
         > 5 * rm.compare({"a": models["a"][1], "b": models["b"][0]}).rows[0].relative_interval.width
     )
-    assert "but for the variance between seeds" in str(found).replace("\n  ", " ")
-    far = rm.compare({"a": runs(0.01, 1.0), "b": runs(1.0, 1.0)}).rows[0]
-    assert far.relative_low == -1.0
+    assert "but for the variance between seeds" in str(comparison).replace("\n  ", " ")
+    near_zero = rm.compare({"a": runs(0.01, 1.0), "b": runs(1.0, 1.0)}).rows[0]
+    assert near_zero.relative_low == -1.0
 
 
 def test_clusters_cannot_be_combined_with_seeds(results: dict[str, rm.Evaluation]) -> None:
@@ -409,23 +431,23 @@ def test_clusters_cannot_be_combined_with_seeds(results: dict[str, rm.Evaluation
         )
 
 
-def test_equivalence_by_a_margin() -> None:
+def test_models_within_the_margin_are_equivalent() -> None:
     generator = np.random.default_rng(0)
     values = generator.random(400)
-    one = evaluation({"rr": values.tolist()})
+    first = evaluation({"rr": values.tolist()})
     two = evaluation({"rr": np.clip(values + generator.normal(0, 0.01, 400), 0, 1).tolist()})
-    found = rm.compare({"a": one, "b": two}, margin=0.05)
-    assert found.rows[0].verdict == "equivalent"
-    assert "p equivalent" in str(found)
-    named = rm.compare({"a": one, "b": two}, margin={"rr": 1e-6})
-    assert named.rows[0].equivalence is not None
-    assert not named.rows[0].equivalence.equivalent
+    comparison = rm.compare({"a": first, "b": two}, margin=0.05)
+    assert comparison.rows[0].verdict == "equivalent"
+    assert "p equivalent" in str(comparison)
+    by_metric = rm.compare({"a": first, "b": two}, margin={"rr": 1e-6})
+    assert by_metric.rows[0].equivalence is not None
+    assert not by_metric.rows[0].equivalence.equivalent
 
 
 def test_comparison_that_cannot_be_significant_has_a_note() -> None:
-    one = evaluation({"rr": [1.0, 1.0, 1.0, 0.5, 0.5], "hit@1": [1, 1, 1, 0, 0]})
+    first = evaluation({"rr": [1.0, 1.0, 1.0, 0.5, 0.5], "hit@1": [1, 1, 1, 0, 0]})
     two = evaluation({"rr": [0.5, 0.5, 0.5, 0.5, 0.5], "hit@1": [0, 0, 0, 0, 0]})
-    text = str(rm.compare({"a": one, "b": two})).replace("\n  ", " ")
+    text = str(rm.compare({"a": first, "b": two})).replace("\n  ", " ")
     assert "rr, a minus b: 3 users differ: p cannot fall below 0.2500" in text
     assert "after correction over 2 comparisons not below 0.5000" in text
     assert "nothing here can be resolved" in text
@@ -435,15 +457,15 @@ def test_power_names_only_possible_differences() -> None:
     pair = {"a": evaluation({"rr": [1.0, 0.5]}), "b": evaluation({"rr": [0.5, 0.25]})}
     text = str(rm.compare(pair)).replace("\n  ", " ")
     assert "Power: too few of the 2 users differ to say which difference in rr" in text
-    one, two = [1.0, 1.0, 1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0, 1.0, 0.0]
-    pair = {"a": evaluation({"rr": one}), "b": evaluation({"rr": two})}
+    first, two = [1.0, 1.0, 1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0, 1.0, 0.0]
+    pair = {"a": evaluation({"rr": first}), "b": evaluation({"rr": two})}
     text = str(rm.compare(pair)).replace("\n  ", " ")
     assert (
         "Power: with 6 users, no difference that rr can have would be found with 80 % power."
         in text
     )
-    near = evaluation({"rr": [0.9, 0.95, 0.8, 0.1, 0.2, 0.7]})
-    text = str(rm.compare({**pair, "c": near}, correction="none")).replace("\n  ", " ")
+    nearly_equal = evaluation({"rr": [0.9, 0.95, 0.8, 0.1, 0.2, 0.7]})
+    text = str(rm.compare({**pair, "c": nearly_equal}, correction="none")).replace("\n  ", " ")
     assert "or more (by pair; for some none that is possible) in rr" in text
 
 
@@ -457,7 +479,7 @@ def test_values_that_are_not_numbers_are_refused() -> None:
         rm.compare(pair, margin=0.1, confidence=0.5)
 
 
-def test_all_users_differ_by_the_same() -> None:
+def test_all_users_differ_by_the_same_amount() -> None:
     pair = {"a": evaluation({"rr": [1.0] * 40}), "b": evaluation({"rr": [0.5] * 40})}
     for test in ("randomisation", "t"):
         (row,) = rm.compare(pair, test=test).rows
@@ -467,14 +489,14 @@ def test_all_users_differ_by_the_same() -> None:
 
 
 def test_nothing_differs() -> None:
-    one = evaluation({"rr": [1.0, 0.5, 0.25]})
-    found = rm.compare({"a": one, "b": evaluation({"rr": [1.0, 0.5, 0.25]})})
-    assert found.rows[0].p_value == 1
-    assert found.rows[0].interval.width > 0
-    assert "None of the 3 users differs" in str(found)
+    result = evaluation({"rr": [1.0, 0.5, 0.25]})
+    comparison = rm.compare({"a": result, "b": evaluation({"rr": [1.0, 0.5, 0.25]})})
+    assert comparison.rows[0].p_value == 1
+    assert comparison.rows[0].interval.width > 0
+    assert "None of the 3 users differs" in str(comparison)
 
 
-def test_power_is_that_of_the_differences(results: dict[str, rm.Evaluation]) -> None:
+def test_power_is_computed_from_the_differences(results: dict[str, rm.Evaluation]) -> None:
     pair = rm.compare({"als": results["als"], "pop": results["pop"]}, metrics="ndcg@5")
     differences = results["als"]["ndcg@5"] - results["pop"]["ndcg@5"]
     expected = stats.power(differences, 0.01, alpha=1 - 0.95)
@@ -489,12 +511,12 @@ def test_power_is_that_of_the_differences(results: dict[str, rm.Evaluation]) -> 
 
 
 def test_differing_inputs_are_refused_with_the_reason(results: dict[str, rm.Evaluation]) -> None:
-    other = rm.evaluate(scores(0.1), TEST[:, ::-1].copy(), train=TRAIN, metrics=METRICS)
+    other_test = rm.evaluate(scores(0.1), TEST[:, ::-1].copy(), train=TRAIN, metrics=METRICS)
     with pytest.raises(rm.InputError, match=r"different test data: .* allow='test'"):
-        rm.compare({"als": results["als"], "x": other})
+        rm.compare({"als": results["als"], "x": other_test})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DataWarning)
-        allowed = rm.compare({"als": results["als"], "x": other}, allow="test candidates")
+        allowed = rm.compare({"als": results["als"], "x": other_test}, allow="test candidates")
     assert "Allowed: als and x were evaluated with different test data" in str(allowed)
     random = rm.evaluate(scores(0.1), TEST, train=TRAIN, metrics=METRICS, ties="random")
     with pytest.raises(rm.InputError, match="ties is 'expected' for als and 'random' for x"):
@@ -504,12 +526,14 @@ def test_differing_inputs_are_refused_with_the_reason(results: dict[str, rm.Eval
     no_train = rm.evaluate(scores(0.1), TEST, metrics=METRICS)
     with pytest.raises(rm.InputError, match=r"different training data: .* and none"):
         rm.compare({"als": results["als"], "x": no_train})
-    fewer = rm.evaluate(scores(0.1), TEST, train=TRAIN, metrics=METRICS, candidates=range(30))
+    fewer_candidates = rm.evaluate(
+        scores(0.1), TEST, train=TRAIN, metrics=METRICS, candidates=range(30)
+    )
     with pytest.raises(rm.InputError, match="different candidates"):
-        rm.compare({"als": results["als"], "x": fewer})
-    more = evaluation({"rr": [1.0, 0.5]}, n_candidates=np.array([10, 12]))
+        rm.compare({"als": results["als"], "x": fewer_candidates})
+    different_candidates = evaluation({"rr": [1.0, 0.5]}, n_candidates=np.array([10, 12]))
     with pytest.raises(rm.InputError, match=r"user 1 for instance 10 .a. and 12 .x."):
-        rm.compare({"a": evaluation({"rr": [1.0, 0.5]}), "x": more})
+        rm.compare({"a": evaluation({"rr": [1.0, 0.5]}), "x": different_candidates})
     unused = rm.compare({"als": results["als"], "pop": results["pop"]}, allow="train")
     assert "allow names train, in which the models do not differ" in str(unused)
 
@@ -568,9 +592,9 @@ def test_differing_inputs_are_refused_with_the_reason(results: dict[str, rm.Eval
     ],
 )
 def test_bad_input(models: object, options: dict, error: type[Exception], message: str) -> None:
-    made = {name: evaluation(values) for name, values in models.items()}  # type: ignore[attr-defined]
+    evaluations = {name: evaluation(values) for name, values in models.items()}  # type: ignore[attr-defined]
     with pytest.raises(error, match=message):
-        rm.compare(made, **options)
+        rm.compare(evaluations, **options)
 
 
 def test_other_objects_are_refused(results: dict[str, rm.Evaluation]) -> None:
@@ -588,10 +612,10 @@ def test_other_objects_are_refused(results: dict[str, rm.Evaluation]) -> None:
         rm.compare({"a": numbers, "b": evaluation({"rr": [1.0, 0.5]})})
 
 
-def test_values_outside_the_range_are_noted() -> None:
-    one, two = evaluation({"rr": [2.0, 0.5, 0.1]}), evaluation({"rr": [0.5, 0.5, 0.2]})
-    found = rm.compare({"a": one, "b": two})
-    text = str(found).replace("\n  ", " ")
+def test_values_outside_the_range_get_a_note() -> None:
+    first, two = evaluation({"rr": [2.0, 0.5, 0.1]}), evaluation({"rr": [0.5, 0.5, 0.2]})
+    comparison = rm.compare({"a": first, "b": two})
+    text = str(comparison).replace("\n  ", " ")
     assert "nan" not in text.lower()
     assert "The value 2 lies outside the range from 0 to 1" in text
 
@@ -600,13 +624,13 @@ def test_values_outside_the_range_are_noted() -> None:
 @given(st.sampled_from(["randomisation", "t", "wilcoxon", "sign"]))
 def test_every_test_can_be_chosen(test: str) -> None:
     rng = np.random.default_rng(1)
-    one, two = rng.random(50), rng.random(50)
-    made = {"a": evaluation({"rr": one.tolist()}), "b": evaluation({"rr": two.tolist()})}
-    row = rm.compare(made, test=test).rows[0]  # type: ignore[arg-type]
-    assert row.test == stats.compare(one, two, bounds=(0, 1), test=test).test  # type: ignore[arg-type]
+    first, two = rng.random(50), rng.random(50)
+    evaluations = {"a": evaluation({"rr": first.tolist()}), "b": evaluation({"rr": two.tolist()})}
+    row = rm.compare(evaluations, test=test).rows[0]  # type: ignore[arg-type]
+    assert row.test == stats.compare(first, two, bounds=(0, 1), test=test).test  # type: ignore[arg-type]
 
 
-def test_every_format_has_everything(comparison: rm.Comparison) -> None:
+def test_every_format_contains_all_rows(comparison: rm.Comparison) -> None:
     content = json.loads(comparison.to_json())
     assert len(content["comparisons"]) == len(comparison.rows) == 6
     assert content["comparisons"][0]["interval"]["method"] == "randomisation"
@@ -624,34 +648,37 @@ def tukeyed(results: dict[str, rm.Evaluation], **options: Any) -> rm.Comparison:
 
 
 def test_tukeys_test_is_over_all_models(results: dict[str, rm.Evaluation]) -> None:
-    found = tukeyed(results)
-    names = [model.name for model in found.models]
+    comparison = tukeyed(results)
+    names = [model.name for model in comparison.models]
     for metric in ("ndcg@5", "hit@5"):
-        table = np.column_stack([one[metric] for one in results.values()])
+        table = np.column_stack([result[metric] for result in results.values()])
         expected = stats.tukey(table)
         p_values = {}
-        for one, two in itertools.combinations(names, 2):
-            row = found.row(metric, one, two)
-            p = max(expected.p_values[names.index(one), names.index(two)], row.p_value)
+        for left, two in itertools.combinations(names, 2):
+            row = comparison.row(metric, left, two)
+            p = max(expected.p_values[names.index(left), names.index(two)], row.p_value)
             assert row.adjusted_p == pytest.approx(min(1.0, 2 * p))
-            p_values[one, two] = p
-        best = {row.model for row in found.standings if row.metric == metric and row.best}
-        first = next(row.model for row in found.standings if row.metric == metric)
+            p_values[left, two] = p
+        best = {row.model for row in comparison.standings if row.metric == metric and row.best}
+        first = next(row.model for row in comparison.standings if row.metric == metric)
         assert best == {first} | {
             name
             for name in names
             if max(p_values.get((name, first), 0), p_values.get((first, name), 0)) > 0.05
         }
-        text = str(found).replace("\n  ", " ")
+        text = str(comparison).replace("\n  ", " ")
         assert f"Tukey's test of {metric} ({expected.method})" in text
         assert f"difference of {expected.critical_difference:.4f} between means" in text
     assert "by Tukey's test of all models by randomisation" in text
     # A baseline only changes which rows are shown, not the test.
-    fewer = tukeyed(results, baseline="pop")
-    assert fewer.row("ndcg@5", "als").adjusted_p == found.row("ndcg@5", "pop", "als").adjusted_p
+    with_baseline = tukeyed(results, baseline="pop")
+    assert (
+        with_baseline.row("ndcg@5", "als").adjusted_p
+        == comparison.row("ndcg@5", "pop", "als").adjusted_p
+    )
 
 
-def test_options_that_tukeys_test_refuses(results: dict[str, rm.Evaluation]) -> None:
+def test_tukeys_test_refuses_some_options(results: dict[str, rm.Evaluation]) -> None:
     with pytest.raises(rm.InputError, match="does not go with test='t'"):
         tukeyed(results, test="t")
     with pytest.raises(rm.InputError, match="Hint: primary='ndcg@5 hit@5'"):
@@ -663,7 +690,7 @@ def test_options_that_tukeys_test_refuses(results: dict[str, rm.Evaluation]) -> 
 
 def test_tukeys_test_keeps_clusters_together(results: dict[str, rm.Evaluation]) -> None:
     people = np.arange(results["pop"].n_users) // 3
-    alone, together = (tukeyed(results, cluster=one) for one in (None, people))
+    unclustered, together = (tukeyed(results, cluster=clusters) for clusters in (None, people))
     table = np.column_stack([one["hit@5"] for one in results.values()])
     expected = stats.tukey(table, clusters=people)
     assert expected.n == stats.tukey(table).n
@@ -671,23 +698,25 @@ def test_tukeys_test_keeps_clusters_together(results: dict[str, rm.Evaluation]) 
     row = next(row for row in together.rows if row.metric == "hit@5")
     p = expected.p_values[names.index(row.model), names.index(row.other)]
     assert row.adjusted_p == min(1.0, 2 * max(p, row.p_value))
-    assert [one.adjusted_p for one in alone.rows] != [one.adjusted_p for one in together.rows]
+    assert [one.adjusted_p for one in unclustered.rows] != [one.adjusted_p for one in together.rows]
 
 
 def test_power_counts_clusters() -> None:
     rng = np.random.default_rng(4)
-    one, two = rng.random(40), rng.random(40)
-    each = {"a": evaluation({"rr": one.tolist()}), "b": evaluation({"rr": two.tolist()})}
+    first, two = rng.random(40), rng.random(40)
+    evaluations = {"a": evaluation({"rr": first.tolist()}), "b": evaluation({"rr": two.tolist()})}
     # Three identical rows in a cluster count as one.
     rows = {
-        "a": evaluation({"rr": np.repeat(one, 3).tolist()}),
+        "a": evaluation({"rr": np.repeat(first, 3).tolist()}),
         "b": evaluation({"rr": np.repeat(two, 3).tolist()}),
     }
-    alone = rm.compare(each)
+    unclustered = rm.compare(evaluations)
     together = rm.compare(rows, cluster=np.repeat(np.arange(40), 3))
-    assert together.rows[0].error == pytest.approx(alone.rows[0].error)
-    assert together.rows[0].smallest_difference == pytest.approx(alone.rows[0].smallest_difference)
-    planned, expected = together.power("rr", 0.1), alone.power("rr", 0.1)
+    assert together.rows[0].error == pytest.approx(unclustered.rows[0].error)
+    assert together.rows[0].smallest_difference == pytest.approx(
+        unclustered.rows[0].smallest_difference
+    )
+    planned, expected = together.power("rr", 0.1), unclustered.power("rr", 0.1)
     assert (planned.n, planned.users_needed) == (40, expected.users_needed)
     assert planned.power == pytest.approx(expected.power)
     assert "numbers of clusters" in planned.note
@@ -707,77 +736,83 @@ def by_chance() -> dict[str, rm.Evaluation]:
     ("correction", "baseline"),
     [("holm", None), ("tukey", None), ("bonferroni", "pop"), ("benjamini-hochberg", "pop")],
 )
-def test_chance_changes_nothing_for_the_others(
+def test_adding_chance_changes_nothing_for_other_models(
     by_chance: dict[str, rm.Evaluation], correction: Any, baseline: str | None
 ) -> None:
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "baseline": baseline,
         "correction": correction,
         "primary": "ndcg@5 hit@5",
     }
-    without = rm.compare(by_chance, **given)
-    found = rm.compare(by_chance, chance=True, **given)
-    for row in without.rows:
-        same = found.row(row.metric, row.model, row.other)
-        assert (same.p_value, same.primary, same.verdict) == (row.p_value, row.primary, row.verdict)
-        assert same.adjusted_p == pytest.approx(row.adjusted_p, nan_ok=True)
-        assert same.smallest_difference == pytest.approx(row.smallest_difference, nan_ok=True)
-    others = [row for row in found.standings if row.model != "chance"]
-    assert others == list(without.standings)
-    added = [row for row in found.rows if "chance" in (row.model, row.other)]
+    without_chance = rm.compare(by_chance, **options)
+    with_chance = rm.compare(by_chance, chance=True, **options)
+    for row in without_chance.rows:
+        same_row = with_chance.row(row.metric, row.model, row.other)
+        assert (same_row.p_value, same_row.primary, same_row.verdict) == (
+            row.p_value,
+            row.primary,
+            row.verdict,
+        )
+        assert same_row.adjusted_p == pytest.approx(row.adjusted_p, nan_ok=True)
+        assert same_row.smallest_difference == pytest.approx(row.smallest_difference, nan_ok=True)
+    other_standings = [row for row in with_chance.standings if row.model != "chance"]
+    assert other_standings == list(without_chance.standings)
+    added = [row for row in with_chance.rows if "chance" in (row.model, row.other)]
     assert {row.metric for row in added} == {"ndcg@5", "hit@5"}
     assert all(np.isnan(row.adjusted_p) and row.p_value > 0 for row in added)
-    text = str(found).replace("\n  ", " ")
+    text = str(with_chance).replace("\n  ", " ")
     assert "chance is left out for coverage@5: a random order has no value there." in text
     assert "p of comparisons with it is neither adjusted nor counted." in text
     mean = np.nanmean(by_chance["pop"].chance["hit@5"])
-    (own,) = (row for row in found.standings_of("hit@5") if row.model == "chance")
-    assert own.mean == pytest.approx(mean)
-    assert f"{own.mean:.4f}  -" in text
+    (chance_standing,) = (row for row in with_chance.standings_of("hit@5") if row.model == "chance")
+    assert chance_standing.mean == pytest.approx(mean)
+    assert f"{chance_standing.mean:.4f}  -" in text
 
 
-def test_chance_as_the_baseline_counts_in_the_adjustment(
+def test_comparisons_with_chance_as_the_baseline_are_adjusted(
     by_chance: dict[str, rm.Evaluation],
 ) -> None:
-    found = rm.compare(by_chance, baseline="chance", chance=True)
-    assert found.metrics == ("ndcg@5", "hit@5")
-    assert not any(np.isnan(row.adjusted_p) for row in found.rows)
-    assert "Left out: coverage@5." in str(found)
+    comparison = rm.compare(by_chance, baseline="chance", chance=True)
+    assert comparison.metrics == ("ndcg@5", "hit@5")
+    assert not any(np.isnan(row.adjusted_p) for row in comparison.rows)
+    assert "Left out: coverage@5." in str(comparison)
     with pytest.raises(rm.InputError, match="a random order has no value of coverage@5"):
         rm.compare(by_chance, baseline="chance", chance=True, metrics="coverage@5")
 
 
-def test_metrics_without_chance_are_refused_by_name(
+def test_error_names_metrics_without_chance(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page, "vega", lambda: "")  # no browser opens the report
+    monkeypatch.setattr(page, "vega", lambda: "")  # the report must not open a browser
     metrics = "ndcg@5 novelty@5"
     train = TEST[:, ::-1]
     results = {
         name: rm.evaluate(scores(0.1, seed), TEST, train=train, metrics=metrics, chance=True)
         for seed, name in enumerate(("one", "two"))
     }
-    found = rm.compare(results, chance=True)
-    assert "novelty@5" in found.report(tmp_path / "report.html").to_markdown()
-    assert "chance" not in found.per_user("novelty@5").columns
-    assert "chance" in found.per_user("ndcg@5").columns
+    comparison = rm.compare(results, chance=True)
+    assert "novelty@5" in comparison.report(tmp_path / "report.html").to_markdown()
+    assert "chance" not in comparison.per_user("novelty@5").columns
+    assert "chance" in comparison.per_user("ndcg@5").columns
     with pytest.raises(rm.InputError, match="novelty@5 has no value for a random order"):
-        found.changes("novelty@5", "one", "chance")
+        comparison.changes("novelty@5", "one", "chance")
 
 
-def test_a_parameter_taken_from_test_need_not_be_named() -> None:
+def test_metrics_can_be_selected_without_the_parameter_taken_from_test() -> None:
     test = {"ann": {"a": 3, "b": 1}, "bob": {"b": 2}}
-    asked = "err@1,2 ndcg@2"
+    metrics = "err@1,2 ndcg@2"
     models = {
-        "one": rm.evaluate(rm.Lists({"ann": ["b", "a"], "bob": ["b"]}), test, metrics=asked),
-        "two": rm.evaluate(rm.Lists({"ann": ["a", "b"], "bob": ["a"]}), test, metrics=asked),
+        "one": rm.evaluate(rm.Lists({"ann": ["b", "a"], "bob": ["b"]}), test, metrics=metrics),
+        "two": rm.evaluate(rm.Lists({"ann": ["a", "b"], "bob": ["a"]}), test, metrics=metrics),
     }
-    found = rm.compare(models, metrics="err@1..2 ndcg@2", primary="err@1,2", margin={"err@2": 0.1})
+    comparison = rm.compare(
+        models, metrics="err@1..2 ndcg@2", primary="err@1,2", margin={"err@2": 0.1}
+    )
     names = ("err@1(max_gain=3)", "err@2(max_gain=3)")
-    assert found.metrics == (*names, "ndcg@2")
-    assert found.primary == names
-    assert found.row("err@2", "one").metric == names[1]
-    assert {one.metric for one in found.standings_of("err@1")} == {names[0]}
+    assert comparison.metrics == (*names, "ndcg@2")
+    assert comparison.primary == names
+    assert comparison.row("err@2", "one").metric == names[1]
+    assert {standing.metric for standing in comparison.standings_of("err@1")} == {names[0]}
     with pytest.raises(rm.UnknownNameError, match=r"one has no metric 'err@1\(max_gain=2\)'"):
         rm.compare(models, metrics="err@1(max_gain=2)")
 
@@ -790,10 +825,10 @@ def test_five_models_by_six_metrics_fit_a_screen(n_users, width, baseline) -> No
     test = rng.random((n_users, 80)) < 0.06
     metrics = "ndcg@10 recall@10 precision@10 ap@10 percentile_rank rprecision@100"
     models = {
-        f"gradientboost{at}": rm.evaluate(
-            rm.Scores(rng.random(test.shape) * (at + 1) + 0.3 * test), test, metrics=metrics
+        f"gradientboost{seed}": rm.evaluate(
+            rm.Scores(rng.random(test.shape) * (seed + 1) + 0.3 * test), test, metrics=metrics
         )
-        for at in range(5)
+        for seed in range(5)
     }
     lines = to_text(rm.compare(models, baseline=baseline), width).splitlines()
     assert len(lines) < 60
@@ -806,7 +841,7 @@ def test_five_models_by_six_metrics_fit_a_screen(n_users, width, baseline) -> No
 
 def test_print_shows_primary_metrics_in_full_and_a_line_for_each_other() -> None:
     metrics = "ndcg@5 hit@5 ndcg@1..20 recall@1..20 coverage@5"
-    models = {f"m{at}": evaluate(0.1 * at, at, metrics) for at in range(6)}
+    models = {f"m{seed}": evaluate(0.1 * seed, seed, metrics) for seed in range(6)}
     comparison = rm.compare(models, metrics=metrics, primary="hit@5")
     text = str(comparison)
     pairs = 6 * 5 // 2
@@ -816,11 +851,11 @@ def test_print_shows_primary_metrics_in_full_and_a_line_for_each_other() -> None
     assert not re.search(r"(?m)^recall@7 +m\d +m\d ", text)
     assert "P(better)" not in text
     assert "P(better)" in str(rm.compare({n: models[n] for n in ("m0", "m1")}))
-    every = str(comparison.full())
-    assert len(re.findall(r"(?m)^recall@7 +m\d +m\d ", every)) == 2 * pairs
-    assert len(re.findall(r"(?m)^coverage@5 +m\d +m\d ", every)) == pairs
+    printed_in_full = str(comparison.full())
+    assert len(re.findall(r"(?m)^recall@7 +m\d +m\d ", printed_in_full)) == 2 * pairs
+    assert len(re.findall(r"(?m)^coverage@5 +m\d +m\d ", printed_in_full)) == pairs
     assert "comparison.full() has all pairs on all metrics" in text
-    assert "full()" not in every
+    assert "full()" not in printed_in_full
     assert comparison.full().to_csv() == comparison.to_csv()
     assert comparison.full().to_json() == comparison.to_json()
     unchosen = str(rm.compare(models, metrics="hit@5 ndcg@5"))
@@ -829,14 +864,14 @@ def test_print_shows_primary_metrics_in_full_and_a_line_for_each_other() -> None
 
 def test_five_models_and_six_metrics_are_less_than_sixty_lines() -> None:
     metrics = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
-    models = {f"model{at}": evaluate(0.1 * at, at, metrics) for at in range(5)}
+    models = {f"model{seed}": evaluate(0.1 * seed, seed, metrics) for seed in range(5)}
     assert len(str(rm.compare(models)).splitlines()) < 60
     assert len(str(rm.Leaderboard(models)).splitlines()) < 60
 
 
 @pytest.mark.parametrize("baseline", [None, "pop"])
 @pytest.mark.parametrize("correction", ["holm", "tukey"])
-def test_nothing_is_tested_again_to_print(
+def test_printing_repeats_no_test(
     results: dict[str, rm.Evaluation],
     monkeypatch: pytest.MonkeyPatch,
     baseline: str | None,
@@ -854,27 +889,30 @@ def test_nothing_is_tested_again_to_print(
     assert len(comparison.standings) == 3
 
 
-def test_the_leaderboard_uses_the_tests_of_the_rows() -> None:
+def test_the_leaderboard_uses_the_same_tests_as_the_rows() -> None:
     """Pairs are tested on the users who have a value from all models."""
     values = np.random.default_rng(3).random((40, 3))
     values[:10, 2] = np.nan
-    models = {name: evaluation({"rr": values[:, at]}) for at, name in enumerate("abc")}
+    models = {name: evaluation({"rr": values[:, column]}) for column, name in enumerate("abc")}
     with pytest.warns(rm.DataWarning, match="left out"):
-        found = rm.compare(models)
-    left = {name: evaluation({"rr": values[10:, at]}) for at, name in enumerate("abc")}
+        comparison = rm.compare(models)
+    left = {name: evaluation({"rr": values[10:, column]}) for column, name in enumerate("abc")}
     expected = rm.compare(left)
-    assert found.row("rr", "a", "b").n == 40
-    assert found.standings == expected.standings
+    assert comparison.row("rr", "a", "b").n == 40
+    assert comparison.standings == expected.standings
 
 
 def test_ranks_do_not_depend_on_the_pairs_in_rows() -> None:
     generator = np.random.default_rng(0)
     old = generator.random(400)
     models = {
-        f"m{at}": evaluation({"rr": np.clip(old + gain * generator.random(400), 0, 1).tolist()})
-        for at, gain in enumerate([0, 0, 0.01, 0.02, 0.2, 0.4, 0.41])
+        f"m{number}": evaluation({"rr": np.clip(old + gain * generator.random(400), 0, 1).tolist()})
+        for number, gain in enumerate([0, 0, 0.01, 0.02, 0.2, 0.4, 0.41])
     }
-    found = rm.compare(models, baseline="m0")
+    comparison = rm.compare(models, baseline="m0")
     expected = rm.compare(models)
-    assert found.standings == expected.standings
-    assert {(one.rank_low, one.rank_high) for one in found.standings} > {(1, 2), (3, 3)}
+    assert comparison.standings == expected.standings
+    assert {(standing.rank_low, standing.rank_high) for standing in comparison.standings} > {
+        (1, 2),
+        (3, 3),
+    }

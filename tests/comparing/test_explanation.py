@@ -49,12 +49,12 @@ def random_result(seed: int, protocol: str) -> Evaluation:
     return rm.evaluate(rm.Lists(lists), test, metrics="ndcg@3 recall@3 ap@3", protocol=protocol)
 
 
-def again(result: Evaluation, metric: str, protocol: str) -> float:
-    kept = {**result.inputs_kept}
-    return rm.evaluate(**kept, metrics=metric, protocol=protocol).mean()[metric]
+def evaluate_again(result: Evaluation, metric: str, protocol: str) -> float:
+    kept_inputs = {**result.inputs_kept}
+    return rm.evaluate(**kept_inputs, metrics=metric, protocol=protocol).mean()[metric]
 
 
-def test_the_steps_lead_from_one_number_to_the_other() -> None:
+def test_the_steps_add_up_to_the_difference() -> None:
     explanation = rm.explain(evaluated(), "ndcg@3", protocol="rectools")
     assert explanation.left.mean == pytest.approx(evaluated().mean()["ndcg@3"])
     expected = evaluated(metrics="NDCG@3", protocol="rectools").mean()["NDCG@3"]
@@ -75,7 +75,7 @@ def test_both_ends_match_evaluate(name: str, seed: int) -> None:
     for metric in ("ndcg@3", "recall@3"):
         explanation = rm.explain(result, metric, protocol=name)
         np.testing.assert_equal(explanation.left.mean, result.mean()[metric])
-        np.testing.assert_equal(explanation.right.mean, again(result, metric, name))
+        np.testing.assert_equal(explanation.right.mean, evaluate_again(result, metric, name))
         for left, right, before, after in zip(
             explanation.steps[:-1],
             explanation.steps[1:],
@@ -83,29 +83,29 @@ def test_both_ends_match_evaluate(name: str, seed: int) -> None:
             explanation.values.T[2:],
             strict=False,
         ):
-            same = np.array_equal(before, after, equal_nan=True)
-            assert same == (right.users == 0)
+            unchanged = np.array_equal(before, after, equal_nan=True)
+            assert unchanged == (right.users == 0)
             # A step that changes no user's value can only change the mean by averaging differently.
-            if same and right.name not in ("average", "population"):
+            if unchanged and right.name not in ("average", "population"):
                 np.testing.assert_equal(left.mean, right.mean)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_convention_and_back(name: str) -> None:
+def test_steps_to_every_convention_and_back(name: str) -> None:
     result = evaluated(metrics="precision@2")
     if name == "surprise":  # Surprise's precision reads predicted ratings
         with pytest.raises(rm.InputError, match="reads predicted and true ratings"):
             rm.explain(result, "precision@2", protocol=name)
         return
-    there = rm.explain(result, "precision@2", protocol=name)
-    assert there.right.protocol == name
-    other = evaluated(metrics="precision@2", protocol=name)
-    back = rm.explain(other, "precision@2", protocol="recometer")
-    np.testing.assert_equal(back.right.mean, there.left.mean)
-    np.testing.assert_equal(back.left.mean, there.right.mean)
+    forward = rm.explain(result, "precision@2", protocol=name)
+    assert forward.right.protocol == name
+    in_convention = evaluated(metrics="precision@2", protocol=name)
+    back = rm.explain(in_convention, "precision@2", protocol="recometer")
+    np.testing.assert_equal(back.right.mean, forward.left.mean)
+    np.testing.assert_equal(back.left.mean, forward.right.mean)
 
 
-def test_a_librarys_own_name() -> None:
+def test_explanation_under_a_librarys_metric_name() -> None:
     result = evaluated(metrics="NDCG@3", protocol="lenskit")
     explanation = rm.explain(result, "NDCG@3", protocol="rectools")
     assert (explanation.left.metric, explanation.right.metric) == ("NDCG@3", "NDCG@3")
@@ -114,7 +114,7 @@ def test_a_librarys_own_name() -> None:
     assert "discount" in [step.name for step in explanation.steps]
 
 
-def test_nothing_differs() -> None:
+def test_explanation_without_differences() -> None:
     explanation = rm.explain(evaluated(), "ndcg@3", protocol="recometer")
     assert explanation.steps == ()
     assert explanation.left.mean == explanation.right.mean
@@ -123,7 +123,7 @@ def test_nothing_differs() -> None:
     assert str(explanation)
 
 
-def test_users_that_differ_most() -> None:
+def test_users_whose_values_differ_most() -> None:
     result = evaluated()
     explanation = rm.explain(result, "ndcg@3", protocol="trec_eval")
     frame = explanation.frame()
@@ -136,17 +136,17 @@ def test_users_that_differ_most() -> None:
     assert "<table>" in explanation._repr_html_()
 
 
-def test_inputs_given_once_more(tmp_path: pathlib.Path) -> None:
+def test_inputs_can_be_passed_again(tmp_path: pathlib.Path) -> None:
     result = evaluated()
     result.save(tmp_path / "run.parquet")
     loaded = rm.load(tmp_path / "run.parquet")
     assert loaded.inputs_kept is None
     with pytest.raises(rm.InputError, match="does not contain its inputs"):
         rm.explain(loaded, "ndcg@3", protocol="lenskit")
-    once_more = rm.explain(
+    inputs = rm.explain(
         loaded, "ndcg@3", protocol="lenskit", source=rm.Lists(LISTS), test=TEST, train=None
     )
-    assert str(once_more) == str(rm.explain(result, "ndcg@3", protocol="lenskit"))
+    assert str(inputs) == str(rm.explain(result, "ndcg@3", protocol="lenskit"))
 
 
 def test_a_function_of_scores_is_not_kept() -> None:
@@ -155,7 +155,7 @@ def test_a_function_of_scores_is_not_kept() -> None:
     assert result.inputs_kept is None
 
 
-def test_pairs_bring_their_truth_again() -> None:
+def test_pairs_with_labels_need_no_test_again() -> None:
     pairs = rm.Pairs.of([1, 1, 0, 0, 1], [0.4, 0.1, 0.2, 0.5, 0.3])
     explanation = rm.explain(rm.evaluate(pairs, metrics="ap@3"), "ap@3", protocol="torchmetrics")
     assert isinstance(explanation, Explanation)
@@ -210,7 +210,7 @@ def test_why(files: list[object]) -> None:
         (["--metric", "ndcg@3", "--to", "ranx", "--split", "a"], "--split has test and train"),
     ],
 )
-def test_why_used_wrongly(files: list[object], arguments: list[str], message: str) -> None:
+def test_invalid_arguments_of_why(files: list[object], arguments: list[str], message: str) -> None:
     code, _, err = run("why", *files, *arguments)
     assert code == 2
     assert message in " ".join(err.replace("│", " ").split())
@@ -230,9 +230,13 @@ def test_why_lists_differ(files: list[object], tmp_path: pathlib.Path) -> None:
 def test_why_of_a_split(files: list[object], tmp_path: pathlib.Path) -> None:
     rows = [f"{user},{item}" for user in TEST for item in ("film", "song", "book", "game")]
     (tmp_path / "all.csv").write_text("\n".join(["user,item", *rows]))
-    made = tmp_path / "made"
-    assert run("split", tmp_path / "all.csv", "--what", "fraction=0.5", "--out", made)[0] == 0
-    code, out, err = run("why", "--split", made, *files[2:], "-m", "ndcg@3", "--to", "lenskit")
+    split_folder = tmp_path / "made"
+    assert (
+        run("split", tmp_path / "all.csv", "--what", "fraction=0.5", "--out", split_folder)[0] == 0
+    )
+    code, out, err = run(
+        "why", "--split", split_folder, *files[2:], "-m", "ndcg@3", "--to", "lenskit"
+    )
     assert code == 0, err
     assert "lenskit: ndcg@3 = " in out
 
@@ -247,7 +251,7 @@ def test_ids_of_train_are_read_like_the_ids_of_test(tmp_path: pathlib.Path) -> N
     assert "trec_eval: rr = 0.5" in out
 
 
-def test_standard_input_is_read_once(files: list[object]) -> None:
+def test_error_if_two_options_read_standard_input(files: list[object]) -> None:
     code, _, err = run("why", *files, "--test", "-", "--train", "-", "-m", "rr", "--to", "ranx")
     assert code == 2
     assert "can be read only once" in " ".join(err.replace("│", " ").split())
@@ -264,7 +268,7 @@ def test_list_of_conventions() -> None:
 def test_description_of_a_convention(name: str) -> None:
     code, out, _ = run("conventions", name)
     assert code == 0
-    convention = next(each for each in rm.conventions() if each.name == name)
+    convention = next(item for item in rm.conventions() if item.name == name)
     assert out.startswith(f"{name}: {convention.library} {convention.version}")
     with naming_options():
         assert out.split() == convention.describe().split()
@@ -292,7 +296,7 @@ def test_equal_definitions_are_reported() -> None:
 
 
 def test_repr_and_print_of_conventions() -> None:
-    convention = next(one for one in rm.conventions() if one.name == "lenskit")
+    convention = next(item for item in rm.conventions() if item.name == "lenskit")
     assert repr(convention).startswith("<Convention lenskit: LensKit ")
     assert "NDCG[@k] = ndcg" in str(convention)
 
@@ -338,12 +342,12 @@ def test_items_of_train_in_lists_are_a_step(name: str) -> None:
 def test_corrections_are_a_step() -> None:
     rng = np.random.default_rng(5)
     scores, test = rng.normal(size=(20, 60)), (rng.random((20, 60)) < 0.1).astype(float)
-    source, drawn = rm.Scores(scores), rm.SampledCandidates(15)
-    corrected = rm.evaluate(source, test, candidates=drawn, metrics="ndcg@5", correction="cv")
-    plain = rm.evaluate(source, test, candidates=drawn, metrics="ndcg@5", protocol="recbole")
-    there = rm.explain(corrected, "ndcg@5", protocol="recbole")
+    source, sample = rm.Scores(scores), rm.SampledCandidates(15)
+    corrected = rm.evaluate(source, test, candidates=sample, metrics="ndcg@5", correction="cv")
+    plain = rm.evaluate(source, test, candidates=sample, metrics="ndcg@5", protocol="recbole")
+    forward = rm.explain(corrected, "ndcg@5", protocol="recbole")
     back = rm.explain(plain, "ndcg@5", protocol=corrected.protocol)
-    for explanation in (there, back):
+    for explanation in (forward, back):
         means = {explanation.left.mean, explanation.right.mean}
         assert means == {corrected.mean()["ndcg@5"], plain.mean()["ndcg@5"]}
         assert "correction" in [step.name for step in explanation.steps if step.users]
@@ -358,9 +362,9 @@ def test_listed_users_outside_test_do_not_change_test(metric: str) -> None:
     data = {"train": train, "catalogue": catalogue, "metrics": f"{metric} recall@2"}
     test = {"ann": ["b"], "bob": ["a"]}
     ours = rm.evaluate(lists, test, **data)
-    listed = rm.evaluate(lists, test, users="listed", **data)
-    assert (ours.n_users, listed.n_users) == (2, 3)
-    back = rm.explain(listed, metric, protocol="recometer")
+    listed_result = rm.evaluate(lists, test, users="listed", **data)
+    assert (ours.n_users, listed_result.n_users) == (2, 3)
+    back = rm.explain(listed_result, metric, protocol="recometer")
     np.testing.assert_equal(back.right.mean, ours.mean()[metric])
-    np.testing.assert_equal(back.left.mean, listed.mean()[metric])
-    assert listed.inputs["test"] == ours.inputs["test"]
+    np.testing.assert_equal(back.left.mean, listed_result.mean()[metric])
+    assert listed_result.inputs["test"] == ours.inputs["test"]

@@ -18,7 +18,7 @@ OLD = np.round(np.random.default_rng(3).random(2_000), 2)
 ACTIVITY = np.arange(2_000) % 100
 
 
-def made(change: float, spread: float = 0.1) -> rm.Evaluation:
+def changed_model(change: float, spread: float = 0.1) -> rm.Evaluation:
     noise = np.random.default_rng(round(1_000 * abs(change))).standard_normal(len(OLD))
     values = np.clip(OLD + change + spread * noise, 0, 1)
     return evaluation({"rr": values.tolist()}, activity=ACTIVITY)
@@ -27,7 +27,12 @@ def made(change: float, spread: float = 0.1) -> rm.Evaluation:
 @pytest.fixture(scope="module")
 def compared() -> rm.Comparison:
     old = evaluation({"rr": OLD.tolist()}, activity=ACTIVITY)
-    models = {"old": old, "better": made(0.03), "worse": made(-0.03), "same": made(0.0)}
+    models = {
+        "old": old,
+        "better": changed_model(0.03),
+        "worse": changed_model(-0.03),
+        "same": changed_model(0.0),
+    }
     return rm.compare(models, baseline="old")
 
 
@@ -37,8 +42,8 @@ def verdicts(comparison: rm.Comparison, gate: str) -> dict[str, str]:
 
 def test_clear_gates_pass_or_fail(compared: rm.Comparison) -> None:
     for gate in ("rr >= -1.5%", "rr >= -0.0075"):
-        found = verdicts(compared, gate)
-        assert (found["better"], found["worse"]) == ("passed", "failed")
+        verdict_of_model = verdicts(compared, gate)
+        assert (verdict_of_model["better"], verdict_of_model["worse"]) == ("passed", "failed")
 
 
 def test_the_ends_of_the_interval_decide(compared: rm.Comparison) -> None:
@@ -52,13 +57,19 @@ def test_the_ends_of_the_interval_decide(compared: rm.Comparison) -> None:
         assert verdicts(compared, f"rr >= {high - 1e-5:.9f}{sign}")["same"] == "undecided"
         assert verdicts(compared, f"rr >= {high + 1e-5:.9f}{sign}")["same"] == "failed"
     for bound, verdict in ((row.low, "passed"), (row.high, "undecided")):  # ends included
-        (found,) = (one for one in compared.gate(f"rr >= {bound:.17g}").rows if one.model == "same")
-        assert found.verdict == verdict
+        (decided_row,) = (
+            gate_row
+            for gate_row in compared.gate(f"rr >= {bound:.17g}").rows
+            if gate_row.model == "same"
+        )
+        assert decided_row.verdict == verdict
 
 
 def test_undecided_gates_count_as_requested(compared: rm.Comparison) -> None:
     row = compared.row("rr", "same")
-    pair = rm.compare({"old": compared.model("old").first, "same": made(0.0)}, baseline="old")
+    pair = rm.compare(
+        {"old": compared.model("old").first, "same": changed_model(0.0)}, baseline="old"
+    )
     gate = f"rr >= {row.difference - 1e-4:.6f}"
     plain = pair.gate(gate)
     assert (plain.verdict, plain.passed, plain.undecided) == ("undecided", False, None)
@@ -74,16 +85,16 @@ def test_undecided_gates_count_as_requested(compared: rm.Comparison) -> None:
         assert compared.gate("rr >= -90%", undecided=undecided).passed  # type: ignore[arg-type]
 
 
-def test_two_equal_models_are_undecided_rather_than_failed() -> None:
-    found = []
+def test_equal_models_are_undecided_instead_of_failed() -> None:
+    outcomes = []
     for seed in range(40):
         generator = np.random.default_rng(seed)
         old = np.clip(generator.normal(0.5, 0.25, 500), 0, 1)
         new = np.clip(old + generator.normal(0, 0.15, 500), 0, 1)
         models = {"new": evaluation({"rr": new.tolist()}), "old": evaluation({"rr": old.tolist()})}
-        found.append(rm.compare(models, baseline="old").gate("rr >= -0.5%").verdict)
-    assert found.count("undecided") >= 36
-    assert found.count("failed") <= 2
+        outcomes.append(rm.compare(models, baseline="old").gate("rr >= -0.5%").verdict)
+    assert outcomes.count("undecided") >= 36
+    assert outcomes.count("failed") <= 2
 
 
 def test_users_needed_follow_from_the_interval_and_the_distance() -> None:
@@ -104,17 +115,19 @@ def test_users_needed_follow_from_the_interval_and_the_distance() -> None:
 def test_undecided_gate_states_the_users_needed(compared: rm.Comparison) -> None:
     row = compared.row("rr", "same")
     report = compared.gate(f"rr >= {row.low / 2 + row.difference / 2:.17g}")
-    (found,) = (one for one in report.rows if one.model == "same")
-    assert (found.fewest_users, found.most_users) == (8_000, 32_000)
+    (same_row,) = (gate_row for gate_row in report.rows if gate_row.model == "same")
+    assert (same_row.fewest_users, same_row.most_users) == (8_000, 32_000)
     text = "About 8,000 to 32,000 users in all would decide it, if the difference and its spread"
     assert text in str(report).replace("\n  ", " ")
-    (values,) = (one for one in report.to_dict()["gates"] if one["model"] == "same")
+    (values,) = (gate_row for gate_row in report.to_dict()["gates"] if gate_row["model"] == "same")
     assert (values["fewest_users"], values["most_users"]) == (8_000, 32_000)
     assert "8000,32000" in report.to_csv()
-    (better,) = (one for one in report.rows if one.model == "better")
+    (better,) = (gate_row for gate_row in report.rows if gate_row.model == "better")
     assert (better.fewest_users, better.most_users) == (None, None)
     (equal,) = (
-        one for one in compared.gate(f"rr >= {row.difference:.17g}").rows if one.model == "same"
+        gate_row
+        for gate_row in compared.gate(f"rr >= {row.difference:.17g}").rows
+        if gate_row.model == "same"
     )
     assert "so no number of users would decide it" in equal.note
     assert equal.fewest_users is None
@@ -134,16 +147,19 @@ def test_the_users_needed_decide_the_gate() -> None:
 
     row = of(1).rows[0]
     gate = f"rr >= {row.difference + 0.4 * (row.low - row.difference):.17g}"
-    (found,) = of(1).gate(gate).rows
-    assert found.verdict == "undecided"
-    assert found.fewest_users == 2_500  # 400 / 0.4^2
+    (undecided_row,) = of(1).gate(gate).rows
+    assert undecided_row.verdict == "undecided"
+    assert undecided_row.fewest_users == 2_500  # 400 / 0.4^2
     assert of(6).gate(gate).verdict == "undecided"
     assert of(7).gate(gate).verdict == "passed"
 
 
 def test_users_needed_are_unknown_for_some_metrics() -> None:
     values = {"rr": OLD.tolist()}
-    models = {"old": evaluation(values, activity=ACTIVITY), "new": [made(0.0), made(0.001)]}
+    models = {
+        "old": evaluation(values, activity=ACTIVITY),
+        "new": [changed_model(0.0), changed_model(0.001)],
+    }
     seeds = rm.compare(models, baseline="old")
     (row,) = seeds.gate(f"rr >= {seeds.rows[0].difference - 1e-6:.17g}").rows
     assert (row.verdict, row.fewest_users) == ("undecided", None)
@@ -159,9 +175,9 @@ def test_users_needed_are_unknown_for_some_metrics() -> None:
     assert "not a mean over users" in row.note
 
 
-def test_lower_is_better_turns_the_sign() -> None:
-    one, two = made(0.2), evaluation({"rr": OLD.tolist()})
-    values = {"new": one["rr"], "old": two["rr"]}
+def test_lower_is_better_reverses_the_sign() -> None:
+    first, two = changed_model(0.2), evaluation({"rr": OLD.tolist()})
+    values = {"new": first["rr"], "old": two["rr"]}
     models = {name: evaluation({"rmse": of.tolist()}) for name, of in values.items()}
     compared = rm.compare(models, baseline="old")
     assert verdicts(compared, "rmse <= 1%") == {"new": "failed"}
@@ -173,8 +189,8 @@ def test_lower_is_better_turns_the_sign() -> None:
         (row.low, "undecided"),
         (row.low - 1e-6, "failed"),
     ):
-        found = compared.gate(f"rmse <= {bound:.17g}").verdict
-        assert found == verdict
+        actual = compared.gate(f"rmse <= {bound:.17g}").verdict
+        assert actual == verdict
     with pytest.raises(rm.InputError, match="Lower is better for rmse, so its gate"):
         compared.gate("rmse >= -1%")
 
@@ -245,7 +261,7 @@ def test_a_gate_needs_a_baseline(compared: rm.Comparison) -> None:
         rm.compare(models).gate("rr >= 0")
 
 
-def test_unknown_differences_do_not_pass() -> None:
+def test_gates_with_unknown_differences_do_not_pass() -> None:
     models = {"new": evaluation({"rr": [0.5, 0.2]}), "old": evaluation({"rr": [0.0, 0.0]})}
     compared = rm.compare(models, baseline="old")
     (row,) = compared.gate("rr >= -1%").rows
@@ -280,8 +296,8 @@ def test_a_gate_of_a_metric_that_was_not_compared_is_refused():
 
 def test_control_characters_are_visible_in_gates_and_junit() -> None:
     name = "a\x1b[31mred\x07\nb"
-    few = [0.9, 0.1, 0.5, 0.4, 0.8, 0.2]
-    models = {name: evaluation({"rr": few}), "base\x00": evaluation({"rr": few[::-1]})}
+    scores = [0.9, 0.1, 0.5, 0.4, 0.8, 0.2]
+    models = {name: evaluation({"rr": scores}), "base\x00": evaluation({"rr": scores[::-1]})}
     report = rm.compare(models, baseline="base\x00").gate(["rr >= -5%", "rr >= -2"])
     texts = [junit(report), str(report), *(text for row in report.rows for text in row.sentences())]
     for text in texts:

@@ -14,9 +14,9 @@ import recometer as rm
 from recometer.cli._app import app
 from recometer.comparing.gates import junit
 
-ITEMS = [f"i{at}" for at in range(8)]
-OLD, NEW = [f"old{at}" for at in range(40)], [f"new{at}" for at in range(60)]
-TEST = {user: ["i0" if at % 2 else "i4"] for at, user in enumerate(OLD)}
+ITEMS = [f"i{number}" for number in range(8)]
+OLD, NEW = [f"old{number}" for number in range(40)], [f"new{number}" for number in range(60)]
+TEST = {user: ["i0" if number % 2 else "i4"] for number, user in enumerate(OLD)}
 TEST |= {user: ["i0"] for user in NEW}
 TRAIN = {user: ["i7"] for user in OLD}
 
@@ -28,18 +28,18 @@ def lists(users: list[str], first: str = "i0") -> rm.Lists:
     )
 
 
-def evaluated(source: rm.Lists, **options: object) -> rm.Evaluation:
+def evaluate(source: rm.Lists, **options: object) -> rm.Evaluation:
     return rm.evaluate(source, TEST, train=TRAIN, metrics="rr hit@1", **options)
 
 
-def compared(**options: object) -> rm.Comparison:
+def compare(**options: object) -> rm.Comparison:
     """Compare popularity, which knows all 100 users, with a perfect model that knows 40."""
-    results = {"popular": evaluated(lists(OLD + NEW)), "own": evaluated(lists(OLD, "*"))}
+    results = {"popular": evaluate(lists(OLD + NEW)), "own": evaluate(lists(OLD, "*"))}
     with pytest.warns(rm.DataWarning, match="the order changes"):
         return rm.compare(results, **options)
 
 
-SAID = "60 of 100 users (60.0%) are unknown to own; none to popular."
+SENTENCE = "60 of 100 users (60.0%) are unknown to own; none to popular."
 MEANS = (
     "rr over the 40 users known to all models: own 1.0000, popular 0.5000. Over all 100 users the "
     "order changes (popular 0.8000, own 0.4000), because it also depends on how many users a model "
@@ -52,7 +52,7 @@ def one_line(text: str) -> str:
 
 
 def test_the_record_has_the_means_over_users_known_to_all_models() -> None:
-    known = compared().known_users
+    known = compare().known_users
     assert known is not None
     assert (known.n, known.n_known, known.unknown) == (100, 40, {"popular": 0, "own": 60})
     rr, hit = known.by_metric
@@ -60,55 +60,55 @@ def test_the_record_has_the_means_over_users_known_to_all_models() -> None:
     assert list(rr.means.items()) == [("popular", 0.8), ("own", 0.4)]
     assert list(rr.known.items()) == [("own", 1.0), ("popular", 0.5)]
     assert known.reversed == (rr, hit)
-    assert known.sentences(["rr"]) == [SAID, MEANS, "The order also changes on hit@1."]
+    assert known.sentences(["rr"]) == [SENTENCE, MEANS, "The order also changes on hit@1."]
 
 
 def test_every_table_of_the_comparison_mentions_unknown_users(tmp_path: pathlib.Path) -> None:
-    comparison = compared(baseline="popular")
+    comparison = compare(baseline="popular")
     for text in (str(comparison), str(comparison.full()), comparison.to_markdown()):
-        assert SAID.split(" are ")[1] in one_line(text)
+        assert SENTENCE.split(" are ")[1] in one_line(text)
         assert "known to all models: own 1.0000, popular 0.5000" in one_line(text)
-    before, _, after = one_line(str(comparison)).partition(SAID)
+    before, _, after = one_line(str(comparison)).partition(SENTENCE)
     assert "verdict" not in before
     assert "verdict" in after
     content = json.loads(comparison.to_json())
     assert content["known_users"]["unknown"] == {"popular": 0, "own": 60}
     report = comparison.report(tmp_path / "report.html")
-    assert {SAID, MEANS} <= set(report.model.headline.sentences)
+    assert {SENTENCE, MEANS} <= set(report.model.headline.sentences)
 
 
 def test_a_gate_mentions_unknown_users(tmp_path: pathlib.Path) -> None:
-    report = compared(baseline="popular").gate("rr >= -5%")
+    report = compare(baseline="popular").gate("rr >= -5%")
     assert report.verdict == "failed"
     assert str(report).startswith("Gates against popular: failed (1 failed).\n\n60 of 100 users")
-    assert report.said[:2] == (SAID, MEANS)
+    assert report.said[:2] == (SENTENCE, MEANS)
     assert report.to_dict()["said"] == list(report.said)
-    assert SAID in junit(report)
+    assert SENTENCE in junit(report)
     for name, source in (("popular", lists(OLD + NEW)), ("own", lists(OLD, "*"))):
-        evaluated(source).save(tmp_path / f"{name}.parquet")
+        evaluate(source).save(tmp_path / f"{name}.parquet")
     files = [str(tmp_path / f"{name}.parquet") for name in ("popular", "own")]
     gated = ["compare", *files, "--baseline", "popular", "--gate", "rr >= -5%"]
-    found = CliRunner().invoke(app, gated)
-    assert found.exit_code == 1
-    assert found.stdout.startswith("Gates against popular: failed (1 failed).\n60 of 100 users")
-    assert "--rule cold_start=false of recometer evaluate leaves out users" in found.stderr
+    result = CliRunner().invoke(app, gated)
+    assert result.exit_code == 1
+    assert result.stdout.startswith("Gates against popular: failed (1 failed).\n60 of 100 users")
+    assert "--rule cold_start=false of recometer evaluate leaves out users" in result.stderr
 
 
-def test_users_that_all_models_lack_are_mentioned_only_above_two_percent() -> None:
-    for left_out, said in ((2, False), (3, True)):
-        some = (OLD + NEW)[left_out:]
-        results = {"a": evaluated(lists(some)), "b": evaluated(lists(some, "i4"))}
+def test_users_missing_from_all_models_are_mentioned_only_above_two_percent() -> None:
+    for left_out, mentioned in ((2, False), (3, True)):
+        known_to_both = (OLD + NEW)[left_out:]
+        results = {"a": evaluate(lists(known_to_both)), "b": evaluate(lists(known_to_both, "i4"))}
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # no warning, since the order stays the same
             known = rm.compare(results).known_users
-        assert (known is not None) is said
+        assert (known is not None) is mentioned
     assert known is not None
     assert known.sentences(["rr"])[0] == "3 of 100 users (3.0%) are unknown to a, b."
 
 
 def test_models_that_know_equally_many_but_different_users() -> None:
     everybody = OLD + NEW
-    results = {"a": evaluated(lists(everybody[1:])), "b": evaluated(lists(everybody[:-1], "i4"))}
+    results = {"a": evaluate(lists(everybody[1:])), "b": evaluate(lists(everybody[:-1], "i4"))}
     known = rm.compare(results).known_users
     assert known is not None
     assert (known.unknown, known.n_known) == ({"a": 1, "b": 1}, 98)
@@ -117,8 +117,8 @@ def test_models_that_know_equally_many_but_different_users() -> None:
 @pytest.mark.parametrize("rules", [{"cold_start": False}, {"users": "known"}])
 def test_users_outside_the_means_are_not_mentioned(rules: dict[str, object]) -> None:
     results = {
-        "popular": evaluated(lists(OLD + NEW), **rules),
-        "own": evaluated(lists(OLD, "*"), **rules),
+        "popular": evaluate(lists(OLD + NEW), **rules),
+        "own": evaluate(lists(OLD, "*"), **rules),
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DataWarning)  # values from only one model
@@ -127,18 +127,18 @@ def test_users_outside_the_means_are_not_mentioned(rules: dict[str, object]) -> 
     assert {row.n for row in comparison.rows} == {40}
 
 
-def test_users_left_out_without_a_history_may_be_unknown() -> None:
+def test_users_left_out_by_cold_start_do_not_count_as_unknown() -> None:
     with pytest.warns(rm.DataWarning, match="60 of 100 test users"):
-        evaluated(lists(OLD, "*"))
+        evaluate(lists(OLD, "*"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        evaluated(lists(OLD, "*"), cold_start=False)
+        evaluate(lists(OLD, "*"), cold_start=False)
     with pytest.warns(rm.DataWarning, match="20 of 100 test users"):
-        evaluated(lists(OLD[:20], "*"), cold_start=False)
+        evaluate(lists(OLD[:20], "*"), cold_start=False)
 
 
 def test_models_that_know_all_users_are_compared_without_a_note() -> None:
-    results = {"a": evaluated(lists(OLD + NEW)), "b": evaluated(lists(OLD + NEW, "i4"))}
+    results = {"a": evaluate(lists(OLD + NEW)), "b": evaluate(lists(OLD + NEW, "i4"))}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         comparison = rm.compare(results)
@@ -147,7 +147,7 @@ def test_models_that_know_all_users_are_compared_without_a_note() -> None:
 
 
 def test_seeds_and_random_orders_know_the_users_of_their_evaluations() -> None:
-    seeds = {"popular": [evaluated(lists(OLD + NEW))] * 2, "own": [evaluated(lists(OLD, "*"))] * 2}
+    seeds = {"popular": [evaluate(lists(OLD + NEW))] * 2, "own": [evaluate(lists(OLD, "*"))] * 2}
     with pytest.warns(rm.DataWarning, match="the order changes"):
         known = rm.compare(seeds).known_users
     assert known is not None
@@ -158,23 +158,23 @@ def test_seeds_and_random_orders_know_the_users_of_their_evaluations() -> None:
     assert rm.compare({"one": one, "two": one}, chance=True).known_users is None
 
 
-def test_relevant_rows_of_items_that_only_one_model_lacks_are_counted() -> None:
-    users, some = OLD + NEW, [item for item in ITEMS if item != "i4"]
+def test_relevant_rows_of_items_missing_from_one_model_are_counted() -> None:
+    users, known_items = OLD + NEW, [item for item in ITEMS if item != "i4"]
     scores = np.random.default_rng(0).random((100, 8))
     full = rm.Scores(scores, user_ids=users, item_ids=ITEMS)
-    lacking = rm.Scores(scores[:, :7], user_ids=users, item_ids=some)
-    results = {"full": evaluated(full), "lacking": evaluated(lacking)}
+    lacking = rm.Scores(scores[:, :7], user_ids=users, item_ids=known_items)
+    results = {"full": evaluate(full), "lacking": evaluate(lacking)}
     comparison = rm.compare(results, allow="candidates")
-    said = "20 of 100 relevant rows of test (20.0%) are unknown to lacking; none to full."
+    sentence = "20 of 100 relevant rows of test (20.0%) are unknown to lacking; none to full."
     assert comparison.known_users is not None
-    assert comparison.known_users.sentences(["rr"]) == [said]
-    assert said in one_line(str(comparison))
+    assert comparison.known_users.sentences(["rr"]) == [sentence]
+    assert sentence in one_line(str(comparison))
     assert rm.compare({"a": results["lacking"], "b": results["lacking"]}).known_users is None
 
 
-def test_saved_evaluations_keep_the_known_users(tmp_path: pathlib.Path) -> None:
+def test_known_users_of_saved_evaluations(tmp_path: pathlib.Path) -> None:
     for name, source in (("popular", lists(OLD + NEW)), ("own", lists(OLD, "*"))):
-        evaluated(source).save(tmp_path / f"{name}.parquet")
+        evaluate(source).save(tmp_path / f"{name}.parquet")
     with pytest.warns(rm.DataWarning, match="60 of 100 users"):
         known = rm.compare([tmp_path / "popular.parquet", tmp_path / "own.parquet"]).known_users
     assert known is not None

@@ -25,7 +25,7 @@ def compared(
     return rm.compare(models, baseline="old", **options)  # type: ignore[arg-type]
 
 
-def drawn(
+def draw_models(
     seed: int, n: int, share: float, gain: float, levels: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the values of two models, which differ for a share of the users.
@@ -35,7 +35,7 @@ def drawn(
     generator = np.random.default_rng(seed)
     old = generator.random(n) * (generator.random(n) < 0.6)
     new = np.where(generator.random(n) < share, old + gain + generator.normal(0, 0.3, n), old)
-    return tuple(np.round(np.clip(one, 0, 1) * levels) / levels for one in (new, old))
+    return tuple(np.round(np.clip(values, 0, 1) * levels) / levels for values in (new, old))
 
 
 CASES = {
@@ -53,7 +53,7 @@ METHODS = st.sampled_from([{}, {"test": "t"}, {"test": "sign"}, {"test": "wilcox
 def test_a_row_never_contradicts_itself(
     seed: int, n: int, share: float, gain: float, levels: int, options: dict, metric: str
 ) -> None:
-    comparison = compared(*drawn(seed, n, share, gain, levels), metric, **options)
+    comparison = compared(*draw_models(seed, n, share, gain, levels), metric, **options)
     (row,) = comparison.rows
     excludes = row.low > 0 or row.high < 0
     if options.get("test") not in ("sign", "wilcoxon"):
@@ -72,9 +72,9 @@ def test_a_row_never_contradicts_itself(
     for end, of in zip(row.interval, row.relative_interval, strict=True):
         assert np.sign(end) == np.sign(of) or np.isnan(of)
     (standing, *_) = comparison.standings
-    alone = sum(one.best for one in comparison.standings) == 1
+    has_single_best = sum(standing.best for standing in comparison.standings) == 1
     if options == {}:
-        assert alone == (row.verdict in ("better", "worse")), standing
+        assert has_single_best == (row.verdict in ("better", "worse")), standing
 
 
 def of_differences(*values: float, ties: int, metric: str = "rr") -> tuple[rm.Comparison, PairRow]:
@@ -94,12 +94,12 @@ def test_gaffkes_bound_decides_if_few_of_many_users_differ() -> None:
     assert row.p_value == pytest.approx(2 * 1.3**-24, rel=1e-6)
     assert row.verdict == "better"
     assert "24 users differ: too few to exclude a rare large loss." in row.notes
-    few, of_few = of_differences(*[0.1] * 24, ties=476)
+    few_changes, of_few = of_differences(*[0.1] * 24, ties=476)
     assert of_few.p_value == pytest.approx(2 * 1.1**-24, rel=1e-6)
     assert of_few.low < 0 < of_few.high
     assert of_few.verdict == "no difference shown"
-    assert few.gate("rr >= 0").verdict == few.gate("rr >= 0%").verdict == UNDECIDED
-    assert "24 users differ: too few to exclude a rare large loss." in str(few)
+    assert few_changes.gate("rr >= 0").verdict == few_changes.gate("rr >= 0%").verdict == UNDECIDED
+    assert "24 users differ: too few to exclude a rare large loss." in str(few_changes)
     assert comparison.gate(["rr >= 0", "rr >= 0%"]).passed
 
 
@@ -113,8 +113,8 @@ def test_p_is_the_smallest_level_at_which_the_interval_excludes_0(confidence: fl
     p = row.p_value
     assert row.test.test == "gaffke"
     for level, excluded in ((p * 1.001, True), (p * 0.999, False)):
-        (again,) = compared(new, old, confidence=1 - level).rows
-        assert (0.0 not in again.interval) == excluded
+        (row_at_level,) = compared(new, old, confidence=1 - level).rows
+        assert (0.0 not in row_at_level.interval) == excluded
     (row,) = compared(new, old, confidence=confidence).rows
     assert row.p_value == p
     assert (0.0 not in row.interval) == (p <= 1 - confidence)
@@ -164,9 +164,9 @@ def test_few_differing_users_without_a_range_decide_no_gate() -> None:
     assert row.interval.method == row.test.test == "randomisation"
     assert "12 users differ: too few to exclude a rare large loss." in " ".join(row.notes)
     for gate in ("rmse <= 0", "rmse <= 0%", "rmse <= 50%"):
-        (found,) = comparison.gate(gate).rows
-        assert found.verdict == UNDECIDED
-        assert "Too few users differ for a decision" in found.note
+        (gate_row,) = comparison.gate(gate).rows
+        assert gate_row.verdict == UNDECIDED
+        assert "Too few users differ for a decision" in gate_row.note
     enough, _ = of_differences(*[-0.3] * 30, ties=100, metric="rmse")
     assert enough.gate("rmse <= 0").passed
 
@@ -181,7 +181,7 @@ def test_equal_models_are_undecided_by_every_gate(metric: str, test: str) -> Non
         assert comparison.gate(gate).verdict == UNDECIDED
 
 
-def test_a_baseline_next_to_0_has_no_upper_end() -> None:
+def test_a_ratio_to_a_baseline_near_0_has_no_upper_end() -> None:
     generator = np.random.default_rng(2)
     old = np.where(np.arange(60) < 3, 0.02, 0.0)
     comparison = compared(generator.random(60), old)
@@ -200,9 +200,9 @@ def test_relative_differences_need_a_positive_baseline() -> None:
     assert "is not above 0" in " ".join(row.notes)
     from recometer import stats
 
-    found = stats.compare([0.5, -0.2, 0.3], [0.4, 0.1, 0.2], bounds=(-1, 1))
-    assert np.isnan(found.relative)
-    assert "can be below 0" in found.relative_interval.note
+    statistics = stats.compare([0.5, -0.2, 0.3], [0.4, 0.1, 0.2], bounds=(-1, 1))
+    assert np.isnan(statistics.relative)
+    assert "can be below 0" in statistics.relative_interval.note
     assert "can be below 0" in stats.compare([0.5, -0.2], [0.4, 0.1]).relative_interval.note
 
 
@@ -223,8 +223,8 @@ def test_seeds_and_relative_gates_agree() -> None:
 
 @pytest.mark.parametrize("n_seeds", [2, 3, 7])
 def test_equal_seeds_show_no_difference(n_seeds: int) -> None:
-    one = evaluation({"rr": np.random.default_rng(n_seeds).random(80).tolist()})
-    comparison = rm.compare({"new": [one] * n_seeds, "old": one}, baseline="old")
+    run = evaluation({"rr": np.random.default_rng(n_seeds).random(80).tolist()})
+    comparison = rm.compare({"new": [run] * n_seeds, "old": run}, baseline="old")
     (row,) = comparison.rows
     assert (row.difference, row.p_value, row.verdict) == (0, 1, "no difference shown")
     assert (row.n_better, row.n_equal, row.n_worse) == (0, 80, 0)
@@ -241,11 +241,11 @@ def test_seeds_of_a_single_user_have_neither_interval() -> None:
     assert "over the 1 user with a value from all models" in " ".join(str(comparison).split())
 
 
-@pytest.mark.parametrize(("value", "other"), [(0.5, 0.25), (1.0, 1.0), (0.5, 0.0)])
-def test_a_single_user_shows_both_values(value: float, other: float) -> None:
-    comparison = compared(np.array([value]), np.array([other]))
+@pytest.mark.parametrize(("value", "other_value"), [(0.5, 0.25), (1.0, 1.0), (0.5, 0.0)])
+def test_a_single_user_shows_both_values(value: float, other_value: float) -> None:
+    comparison = compared(np.array([value]), np.array([other_value]))
     (row,) = comparison.rows
-    assert (row.mean, row.mean_other, row.n) == (value, other, 1)
+    assert (row.mean, row.mean_other, row.n) == (value, other_value, 1)
     assert row.p_value == 1
     assert row.verdict == "no difference shown"
     assert f"{value:.4f}" in str(comparison)
@@ -258,16 +258,16 @@ def test_note_if_only_the_adjustment_hides_a_difference() -> None:
     t = 2.4  # p is about 0.02
     noise += t / np.sqrt(60) * noise.std(ddof=1) - noise.mean()
     better = evaluation({"rr": (old + 0.05 * noise).tolist()})
-    equal = {f"m{at}": evaluation({"rr": np.roll(old, at).tolist()}) for at in range(1, 9)}
+    equal = {f"m{shift}": evaluation({"rr": np.roll(old, shift).tolist()}) for shift in range(1, 9)}
     models = {"new": better, **equal, "old": evaluation({"rr": old.tolist()})}
     row = rm.compare(models, baseline="old").row("rr", "new")
     assert row.low > 0
     assert row.p_value <= 0.05 < row.adjusted_p
     assert row.verdict == "no difference shown"
     assert "Only the adjustment of p" in " ".join(row.notes)
-    (alone,) = rm.compare({"new": better, "old": models["old"]}, baseline="old").rows
-    assert alone.verdict == "better"
-    assert "adjustment" not in " ".join(alone.notes)
+    (single_row,) = rm.compare({"new": better, "old": models["old"]}, baseline="old").rows
+    assert single_row.verdict == "better"
+    assert "adjustment" not in " ".join(single_row.notes)
 
 
 def test_a_new_test_only_needs_an_entry_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,13 +280,13 @@ def test_a_new_test_only_needs_an_entry_in_the_table(monkeypatch: pytest.MonkeyP
         z = abs(middle.mean()) / middle.std(ddof=1) * np.sqrt(len(middle))
         return tests.Found(float(2 * ndtr(-z)), "normal")
 
-    first, second = drawn(0, 120, 1.0, 0.3, 1_000)
-    for how in ({}, {"margin": 0.1}, {"cluster": np.arange(120) // 2}, {"correction": "none"}):
-        found = compared(first, second, test="yuen", **how)
-        (row,) = found.rows
+    first, second = draw_models(0, 120, 1.0, 0.3, 1_000)
+    for options in ({}, {"margin": 0.1}, {"cluster": np.arange(120) // 2}, {"correction": "none"}):
+        comparison = compared(first, second, test="yuen", **options)
+        (row,) = comparison.rows
         assert (row.test.test, row.verdict) == ("yuen", "better")
-        assert "p: Yuen's test of trimmed means: from the normal distribution." in str(found)
-        assert "it tests a different hypothesis" in str(found).replace("\n  ", " ")
-        assert found.gate("rr >= 0").passed
-        assert found.to_dict()["test"] == "yuen"
+        assert "p: Yuen's test of trimmed means: from the normal distribution." in str(comparison)
+        assert "it tests a different hypothesis" in str(comparison).replace("\n  ", " ")
+        assert comparison.gate("rr >= 0").passed
+        assert comparison.to_dict()["test"] == "yuen"
     assert compared(second, second, test="yuen").rows[0].p_value == 1.0

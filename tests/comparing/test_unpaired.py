@@ -25,20 +25,20 @@ RANDOM = np.random.default_rng(7)
 ONE, TWO = RANDOM.random(120), 0.8 * RANDOM.random(90)
 
 
-def group(values: np.ndarray, first: int = 0, metric: str = "rr", **more: object) -> Evaluation:
+def group(values: np.ndarray, first: int = 0, metric: str = "rr", **fields: object) -> Evaluation:
     """Return an evaluation of users with consecutive ids, starting at `first`."""
     ids = np.arange(first, first + len(values))
-    return evaluation({metric: list(values)}, user_ids=ids, **more)
+    return evaluation({metric: list(values)}, user_ids=ids, **fields)
 
 
-def compared(one: np.ndarray, two: np.ndarray, **options: object) -> rm.Comparison:
-    models = {"new": group(one), "old": group(two, 10_000)}
+def compared(first: np.ndarray, two: np.ndarray, **options: object) -> rm.Comparison:
+    models = {"new": group(first), "old": group(two, 10_000)}
     return rm.compare(models, baseline="old", paired=False, **options)  # type: ignore[arg-type]
 
 
-def said(shown: object) -> str:
+def printed_text(result: object) -> str:
     """Return the printed comparison without line breaks."""
-    return " ".join(str(shown).split())
+    return " ".join(str(result).split())
 
 
 def test_a_row_has_the_numbers_of_welchs_test() -> None:
@@ -53,9 +53,9 @@ def test_a_row_has_the_numbers_of_welchs_test() -> None:
 
 def test_groups_need_no_ids() -> None:
     plain = {"new": evaluation({"rr": list(ONE)}), "old": evaluation({"rr": list(TWO)})}
-    found = rm.compare(plain, baseline="old", paired=False)
-    assert found.row("rr", "new").p_value == compared(ONE, TWO).row("rr", "new").p_value
-    assert found.users.n == 210
+    comparison = rm.compare(plain, baseline="old", paired=False)
+    assert comparison.row("rr", "new").p_value == compared(ONE, TWO).row("rr", "new").p_value
+    assert comparison.users.n == 210
 
 
 def test_a_ratio_of_sums_has_the_error_of_the_delta_method() -> None:
@@ -68,9 +68,9 @@ def test_a_ratio_of_sums_has_the_error_of_the_delta_method() -> None:
         variance = covariances[0, 0] - 2 * ratio * covariances[0, 1] + ratio**2 * covariances[1, 1]
         squares.append(variance / (len(x) * w.mean() ** 2))
         ratios.append(ratio)
-    found = compare_groups(ONE, TWO, weights=weights)
-    assert found.difference == pytest.approx(ratios[0] - ratios[1])
-    assert found.error == pytest.approx(np.sqrt(sum(squares)))
+    statistics = compare_groups(ONE, TWO, weights=weights)
+    assert statistics.difference == pytest.approx(ratios[0] - ratios[1])
+    assert statistics.error == pytest.approx(np.sqrt(sum(squares)))
 
 
 def test_the_rule_average_weights_the_means() -> None:
@@ -81,9 +81,9 @@ def test_the_rule_average_weights_the_means() -> None:
         for name, x, first, w in zip("ab", (ONE, TWO), (0, 500), numbers, strict=True)
     }
     row = rm.compare(models, baseline="b", paired=False).row("rr", "a")
-    found = compare_groups(ONE, TWO, weights=numbers, bounds=(0, 1))
+    statistics = compare_groups(ONE, TWO, weights=numbers, bounds=(0, 1))
     assert row.mean == pytest.approx(models["a"].mean()["rr"])
-    assert (row.difference, *row.interval) == (found.difference, *found.interval)
+    assert (row.difference, *row.interval) == (statistics.difference, *statistics.interval)
     assert not any("weigh" in note for note in row.notes)
 
 
@@ -98,14 +98,14 @@ def test_clusters_are_the_units_of_both_groups() -> None:
 
 def test_several_groups_are_adjusted_by_holms_method() -> None:
     models = {
-        n: group(x, 1_000 * at)
-        for at, (n, x) in enumerate(zip("abc", (ONE, TWO, TWO**2), strict=True))
+        n: group(x, 1_000 * number)
+        for number, (n, x) in enumerate(zip("abc", (ONE, TWO, TWO**2), strict=True))
     }
-    found = rm.compare(models, paired=False)
-    p = [row.p_value for row in found.rows]
-    assert [row.adjusted_p for row in found.rows] == pytest.approx(rm.stats.adjust(p).tolist())
-    assert [one.n for one in found.standings] == [120, 90, 90]
-    assert found.standings[0].mean == pytest.approx(ONE.mean())
+    comparison = rm.compare(models, paired=False)
+    p = [row.p_value for row in comparison.rows]
+    assert [row.adjusted_p for row in comparison.rows] == pytest.approx(rm.stats.adjust(p).tolist())
+    assert [standing.n for standing in comparison.standings] == [120, 90, 90]
+    assert comparison.standings[0].mean == pytest.approx(ONE.mean())
 
 
 @examples(2)
@@ -114,22 +114,24 @@ def test_several_groups_are_adjusted_by_holms_method() -> None:
 )
 def test_verdict_interval_p_and_gates_agree(seed: int, n: int, m: int, levels: int) -> None:
     generator = np.random.default_rng(seed)
-    one, two = (np.round(generator.random(size) ** 2 * levels) / levels for size in (n + 1, m + 1))
-    found = compared(one, two, margin=0.1, ratio=f"{n + 1}:{m + 1}")
-    row = found.row("rr", "new")
+    first, two = (
+        np.round(generator.random(size) ** 2 * levels) / levels for size in (n + 1, m + 1)
+    )
+    comparison = compared(first, two, margin=0.1, ratio=f"{n + 1}:{m + 1}")
+    row = comparison.row("rr", "new")
     excludes = row.low > 0 or row.high < 0
     assert excludes == (row.p_value <= 0.05)
     assert excludes == (row.verdict in ("better", "worse"))
     if np.isfinite([row.relative_low, row.low]).all():
         assert np.sign(row.relative_low) == np.sign(row.low)
         assert row.relative_low <= row.relative <= row.relative_high
-    verdict = found.gate("rr >= 0").rows[0].verdict
+    verdict = comparison.gate("rr >= 0").rows[0].verdict
     expected = "passed" if row.low >= 0 else "failed" if row.high < 0 else "undecided"
     assert verdict == (expected if row.decides_gates else "undecided")
-    models = {"old": group(two, 10_000), "new": group(one)}
-    other = rm.compare(models, paired=False, ratio=f"{m + 1}:{n + 1}").row("rr", "old", "new")
-    assert other.difference == pytest.approx(-row.difference, nan_ok=True)
-    assert other.p_value == pytest.approx(row.p_value, nan_ok=True)
+    models = {"old": group(two, 10_000), "new": group(first)}
+    mirrored = rm.compare(models, paired=False, ratio=f"{m + 1}:{n + 1}").row("rr", "old", "new")
+    assert mirrored.difference == pytest.approx(-row.difference, nan_ok=True)
+    assert mirrored.p_value == pytest.approx(row.p_value, nan_ok=True)
 
 
 def test_equivalence_is_two_one_sided_tests() -> None:
@@ -140,25 +142,25 @@ def test_equivalence_is_two_one_sided_tests() -> None:
 
 
 def test_power_keeps_the_ratio_of_the_groups() -> None:
-    found = compared(ONE, TWO).power("rr", 0.1)
+    plan = compared(ONE, TWO).power("rr", 0.1)
     variance = ONE.var(ddof=1) / 120 + TWO.var(ddof=1) / 90
-    assert found.n == 210
-    assert found.deviation == pytest.approx(np.sqrt(210 * variance), rel=0.01)
-    assert "both groups together" in str(found)
+    assert plan.n == 210
+    assert plan.deviation == pytest.approx(np.sqrt(210 * variance), rel=0.01)
+    assert "both groups together" in str(plan)
 
 
 def test_sizes_are_tested_against_the_planned_ratio() -> None:
-    found = compared(ONE, TWO)
-    assert found.sample_ratio is not None
-    assert found.sample_ratio.p_value == pytest.approx(scipy.stats.chisquare([120, 90]).pvalue)
-    stated = compared(ONE, TWO, ratio={"new": 4, "old": 3}).sample_ratio
-    assert stated is not None
-    assert stated.p_value == pytest.approx(1.0)
+    comparison = compared(ONE, TWO)
+    assert comparison.sample_ratio is not None
+    assert comparison.sample_ratio.p_value == pytest.approx(scipy.stats.chisquare([120, 90]).pvalue)
+    by_name = compared(ONE, TWO, ratio={"new": 4, "old": 3}).sample_ratio
+    assert by_name is not None
+    assert by_name.p_value == pytest.approx(1.0)
     assert sample_ratio({"a": 0, "b": 0}).p_value == 1.0
     with pytest.warns(rm.DataWarning, match="do not have the planned sizes"):
         mismatched = compared(ONE, TWO, ratio="9:1")
-    assert "do not have the planned sizes" in said(mismatched)
-    assert "do not have the planned sizes" in said(mismatched.gate("rr >= -5%"))
+    assert "do not have the planned sizes" in printed_text(mismatched)
+    assert "do not have the planned sizes" in printed_text(mismatched.gate("rr >= -5%"))
     assert json.loads(mismatched.to_json())["sample_ratio"]["counts"] == {"new": 120, "old": 90}
 
 
@@ -171,7 +173,7 @@ def test_users_in_both_groups_are_refused_unless_allowed() -> None:
         compared(ONE, TWO, cluster=np.arange(210) % 7)
 
 
-def test_paired_comparisons_of_different_users_name_the_way_out() -> None:
+def test_error_about_different_users_suggests_unpaired_comparisons() -> None:
     with pytest.raises(rm.InputError, match="paired=False"):
         rm.compare({"new": group(ONE), "old": group(TWO, 500)})
     with pytest.raises(rm.InputError, match="paired=False"):
@@ -188,36 +190,36 @@ def test_paired_comparisons_of_different_users_name_the_way_out() -> None:
     ]
     with pytest.raises(rm.InputError, match=r"different test data.*paired=False"):
         rm.compare(results)
-    found = rm.compare(results, paired=False)
-    assert found.metrics == ("ndcg@5",)
-    assert any(note.startswith("Left out: coverage@5") for note in found.notes)
+    comparison = rm.compare(results, paired=False)
+    assert comparison.metrics == ("ndcg@5",)
+    assert any(note.startswith("Left out: coverage@5") for note in comparison.notes)
     with pytest.raises(rm.InputError, match="cannot be compared on coverage@5"):
         rm.compare(results, paired=False, metrics="coverage@5")
 
 
 def test_other_rules_are_still_refused() -> None:
-    other = group(TWO, 500, protocol=rm.Protocol(undefined=0.0))
+    other_group = group(TWO, 500, protocol=rm.Protocol(undefined=0.0))
     with pytest.raises(rm.InputError, match="under different rules: undefined"):
-        rm.compare({"new": group(ONE), "old": other}, paired=False)
+        rm.compare({"new": group(ONE), "old": other_group}, paired=False)
 
 
 def test_segments_compare_groups_and_single_users_are_not_compared() -> None:
-    found = compared(ONE, TWO)
+    comparison = compared(ONE, TWO)
     sides = dict.fromkeys([*range(60), *range(10_000, 10_045)], "first")
     sides |= dict.fromkeys([*range(60, 120), *range(10_045, 10_090)], "second")
-    rows = {row.group: row for row in found.by(sides, "rr", "new").rows}
+    rows = {row.group: row for row in comparison.by(sides, "rr", "new").rows}
     expected = scipy.stats.ttest_ind(ONE[:60], TWO[:45], equal_var=False).confidence_interval()
     assert (rows["first"].low, rows["first"].high) == pytest.approx(tuple(expected))
     with pytest.raises(rm.InputError, match="no user gains or loses"):
-        found.changes("rr", "new")
+        comparison.changes("rr", "new")
 
 
 def test_few_users_with_another_value_decide_no_gate() -> None:
-    one, two = np.zeros(200), np.zeros(200)
-    one[:25] = 1
-    found = compared(one, two, ratio="1:1")
-    assert found.gate("rr >= -5%").rows[0].verdict == "undecided"
-    assert "too few to exclude a rare large loss" in said(found.full())
+    first, two = np.zeros(200), np.zeros(200)
+    first[:25] = 1
+    comparison = compared(first, two, ratio="1:1")
+    assert comparison.gate("rr >= -5%").rows[0].verdict == "undecided"
+    assert "too few to exclude a rare large loss" in printed_text(comparison.full())
 
 
 def test_errors_over_rows_have_independent_variances() -> None:
@@ -232,8 +234,8 @@ def test_errors_over_rows_have_independent_variances() -> None:
         for first in (0, 100)
     ]
     results = [
-        rm.evaluate(rm.Pairs(pl.DataFrame(one), score="score", rating="rating"), metrics="rmse")
-        for one in rows
+        rm.evaluate(rm.Pairs(pl.DataFrame(arm), score="score", rating="rating"), metrics="rmse")
+        for arm in rows
     ]
     row = rm.compare(results, paired=False).rows[0]
     arms = [(high - low) / 2 for low, high in (one.interval("rmse") for one in results)]
@@ -252,13 +254,13 @@ def test_the_report_has_no_changes_of_single_users(tmp_path: Path) -> None:
 
 def test_the_command_line_compares_groups(tmp_path: Path) -> None:
     paths = []
-    for name, one in (("new", group(ONE)), ("old", group(TWO, 500))):
+    for name, group_result in (("new", group(ONE)), ("old", group(TWO, 500))):
         paths.append(str(tmp_path / f"{name}.parquet"))
-        one.save(paths[-1])
+        group_result.save(paths[-1])
     call = ["compare", *paths, "--baseline", "old"]
-    found = CliRunner().invoke(app, [*call, "--unpaired", "--ratio", "4:3", "--format", "json"])
-    assert found.exit_code == 0, found.output
-    content = json.loads(found.stdout)
+    result = CliRunner().invoke(app, [*call, "--unpaired", "--ratio", "4:3", "--format", "json"])
+    assert result.exit_code == 0, result.output
+    content = json.loads(result.stdout)
     assert content["test"] == "welch"
     assert content["sample_ratio"]["expected"] == {"new": 120, "old": 90}
     refused = CliRunner().invoke(app, call)
@@ -266,8 +268,8 @@ def test_the_command_line_compares_groups(tmp_path: Path) -> None:
 
 
 def test_a_group_of_one_user_is_not_tested() -> None:
-    found = compared(ONE[:1], TWO, ratio="1:90").row("rr", "new")
-    assert np.isnan(found.p_value)
-    assert found.verdict == ""
-    assert "two users with a value in each group" in found.test.note
-    assert dataclasses.asdict(found)["test"]["method"] == "none"
+    row = compared(ONE[:1], TWO, ratio="1:90").row("rr", "new")
+    assert np.isnan(row.p_value)
+    assert row.verdict == ""
+    assert "two users with a value in each group" in row.test.note
+    assert dataclasses.asdict(row)["test"]["method"] == "none"

@@ -69,20 +69,20 @@ def test_numbers_of_implicit(model: Any, k: int) -> None:
 
 
 def test_single_metrics() -> None:
-    given = (AlternatingLeastSquares(), TRAIN, TEST, 2)
-    found = {
-        "precision": implicit.precision_at_k(*given),
-        "map": implicit.mean_average_precision_at_k(*given),
-        "ndcg": implicit.ndcg_at_k(*given),
-        "auc": implicit.AUC_at_k(*given),
+    arguments = (AlternatingLeastSquares(), TRAIN, TEST, 2)
+    values = {
+        "precision": implicit.precision_at_k(*arguments),
+        "map": implicit.mean_average_precision_at_k(*arguments),
+        "ndcg": implicit.ndcg_at_k(*arguments),
+        "auc": implicit.AUC_at_k(*arguments),
     }
-    assert found == pytest.approx(PRINTED[2], abs=1e-12)
+    assert values == pytest.approx(PRINTED[2], abs=1e-12)
 
 
 def test_relevant_train_items_are_misses_at_the_end() -> None:
     """implicit ranks train items last, but counts them as relevant."""
-    both = sp.csr_array(TRAIN + TEST)
-    result = implicit.ranking_metrics_at_k(AlternatingLeastSquares(), TRAIN, both, K=2)
+    train_and_test = sp.csr_array(TRAIN + TEST)
+    result = implicit.ranking_metrics_at_k(AlternatingLeastSquares(), TRAIN, train_and_test, K=2)
     assert result["precision"] == pytest.approx(2 / 6)
 
 

@@ -53,8 +53,8 @@ def collection() -> pyg.LinkPredMetricCollection:
 def test_numbers_of_pytorch_geometric() -> None:
     metrics = collection()
     metrics.update(LISTS, EDGES, WEIGHTS)
-    found = {name: float(value) for name, value in metrics.compute().items()}
-    assert found == pytest.approx(PRINTED, abs=1e-6)
+    values = {name: float(value) for name, value in metrics.compute().items()}
+    assert values == pytest.approx(PRINTED, abs=1e-6)
     metrics.reset()
     assert float(metrics.compute()["LinkPredMAP@2"]) == 0.0
 
@@ -95,8 +95,8 @@ def test_a_collection_is_a_mapping() -> None:
     assert metrics.weighted
     assert metrics["LinkPredPrecision@3"].k == 3
     assert "  WeightedLinkPredRecall@3: LinkPredRecall(k=3, weighted=True),\n" in repr(metrics)
-    named = pyg.LinkPredMetricCollection({"mine": pyg.LinkPredMRR(1)})
-    assert list(named.keys()) == ["mine"]
+    collection_with_names = pyg.LinkPredMetricCollection({"mine": pyg.LinkPredMRR(1)})
+    assert list(collection_with_names.keys()) == ["mine"]
 
 
 def test_errors() -> None:

@@ -67,18 +67,18 @@ PRINTED: list[tuple[dict[str, Any], dict[str, float]]] = [
 
 @pytest.mark.parametrize(("options", "numbers"), PRINTED)
 def test_numbers_of_pytrec_eval(options: dict[str, Any], numbers: dict[str, float]) -> None:
-    found = pytrec_eval.RelevanceEvaluator(QRELS, MEASURES, **options).evaluate(RUN)
-    assert list(found) == ["q1", "q3"]
-    assert found["q1"] == pytest.approx(numbers, abs=1e-12)
-    nothing = dict.fromkeys(numbers, 0.0) | {"gm_map": -11.512925464970229}
-    nothing["num_ret"] = 1.0 if "judged_docs_only_flag" in options else 2.0
-    assert found["q3"] == pytest.approx(nothing, abs=1e-12)
+    values = pytrec_eval.RelevanceEvaluator(QRELS, MEASURES, **options).evaluate(RUN)
+    assert list(values) == ["q1", "q3"]
+    assert values["q1"] == pytest.approx(numbers, abs=1e-12)
+    values_without_documents = dict.fromkeys(numbers, 0.0) | {"gm_map": -11.512925464970229}
+    values_without_documents["num_ret"] = 1.0 if "judged_docs_only_flag" in options else 2.0
+    assert values["q3"] == pytest.approx(values_without_documents, abs=1e-12)
 
 
 def test_measures_without_cutoffs_get_the_cutoffs_of_trec_eval() -> None:
-    found = pytrec_eval.RelevanceEvaluator(QRELS, {"success", "set"}).evaluate(RUN)["q1"]
-    assert {"success_1", "success_5", "success_10"} < set(found)
-    assert {"set_P", "set_recall", "set_F", "set_map", "num_q"} < set(found)
+    values = pytrec_eval.RelevanceEvaluator(QRELS, {"success", "set"}).evaluate(RUN)["q1"]
+    assert {"success_1", "success_5", "success_10"} < set(values)
+    assert {"set_P", "set_recall", "set_F", "set_map", "num_q"} < set(values)
 
 
 def test_queries_without_documents_have_no_values() -> None:
@@ -117,26 +117,28 @@ def draw_case(seed: int) -> tuple[Any, Any, dict[str, Any]]:
     qrels: dict[str, dict[str, int]] = {}
     run: dict[str, dict[str, float]] = {}
     for query in ("q1", "q2", "q3", "q4"):
-        seen = rng.permutation(documents)[: rng.integers(0, 9)].tolist()
-        qrels[query] = {document: int(rng.choice([-1, 0, 1, 2])) for document in seen}
-        listed = rng.permutation(documents)[: rng.integers(0, 23)].tolist()
-        few = rng.choice([3, 99])
-        run[query] = {document: float(rng.integers(0, few)) / 4 for document in listed}
+        judged_documents = rng.permutation(documents)[: rng.integers(0, 9)].tolist()
+        qrels[query] = {document: int(rng.choice([-1, 0, 1, 2])) for document in judged_documents}
+        listed_documents = rng.permutation(documents)[: rng.integers(0, 23)].tolist()
+        n_scores = rng.choice([3, 99])
+        run[query] = {
+            document: float(rng.integers(0, n_scores)) / 4 for document in listed_documents
+        }
     return qrels, run, {"relevance_level": int(rng.integers(1, 3))}
 
 
-@pytest.mark.parametrize("most", [0, 2**18])
-def test_places_of_judged_documents_match_lists(monkeypatch, most: int) -> None:
+@pytest.mark.parametrize("max_ties", [0, 2**18])
+def test_places_of_judged_documents_match_lists(monkeypatch, max_ties: int) -> None:
     """Values are the same to the last bit, whether or not ties require complete lists."""
-    monkeypatch.setattr(_judged_documents, "MOST_TIED", most)
+    monkeypatch.setattr(_judged_documents, "MOST_TIED", max_ties)
     measures = pytrec_eval.supported_measures | {"P.3,7", "ndcg_cut_4"}
     for seed in range(12):
         qrels, run, options = draw_case(seed)
         evaluator = pytrec_eval.RelevanceEvaluator(qrels, measures, **options)
-        found = evaluator.evaluate(run)
+        values = evaluator.evaluate(run)
         with monkeypatch.context() as patched:
             patched.setattr(pytrec_eval.JudgedDocuments, "of", lambda *_: None)
-            assert found == evaluator.evaluate(run)
+            assert values == evaluator.evaluate(run)
 
 
 @pytest.mark.parametrize("score", [np.nan, np.inf, 1e308])
@@ -145,9 +147,9 @@ def test_odd_scores_become_lists(score: float) -> None:
     judged = {"q": {"d2": 1, "d3": 1}}
     assert _judged_documents.JudgedDocuments.of(run, judged) is None
     if score == 1e308:
-        found = pytrec_eval.RelevanceEvaluator(judged, {"map"}).evaluate(run)
+        values = pytrec_eval.RelevanceEvaluator(judged, {"map"}).evaluate(run)
         expected = rm.evaluate(rm.Lists(run), judged, metrics="map", protocol="trec_eval").mean()
-        assert found == {"q": expected}
+        assert values == {"q": expected}
 
 
 def test_scores_equal_in_single_precision_are_ordered_by_id(monkeypatch) -> None:

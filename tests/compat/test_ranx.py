@@ -41,13 +41,16 @@ def frame(queries: dict[str, dict[str, Any]], names: list[str]) -> pl.DataFrame:
 
 
 def forms() -> list[tuple[Any, Any]]:
-    default, own = ["q_id", "doc_id", "score"], ["query", "text", "number"]
-    own_run = frame(RUN, own).to_pandas()
+    default, other_names = ["q_id", "doc_id", "score"], ["query", "text", "number"]
+    own_run = frame(RUN, other_names).to_pandas()
     return [
         (QRELS, RUN),
         (Qrels.from_dict(QRELS), Run.from_dict(RUN, name="mine")),
         (frame(QRELS, default), frame(RUN, default)),
-        (Qrels.from_df(frame(QRELS, own), *own), Run.from_df(own_run, *own)),
+        (
+            Qrels.from_df(frame(QRELS, other_names), *other_names),
+            Run.from_df(own_run, *other_names),
+        ),
     ]
 
 

@@ -43,14 +43,14 @@ def separate_ndcg(arguments, options):
 
 
 @pytest.mark.parametrize("batch", range(N_CASES // 10))
-def test_equal_to_recometrics(batch):
+def test_values_equal_those_of_recometrics(batch):
     for seed in range(10 * batch, 10 * batch + 10):
         arguments, options = random_case(seed)
         theirs = recometrics.calc_reco_metrics(*arguments, **options)
         if options["cumulative"] and "NDCG@K" in theirs:
             # If recometrics makes a whole row NaN, the row stays NaN.
-            nothing = np.isnan(theirs["NDCG@K"])
-            theirs["NDCG@K"] = np.where(nothing, np.nan, separate_ndcg(arguments, options))
+            is_undefined = np.isnan(theirs["NDCG@K"])
+            theirs["NDCG@K"] = np.where(is_undefined, np.nan, separate_ndcg(arguments, options))
         dtype = next(iter(theirs.values())).dtype
         assert_equal(calc_reco_metrics(*arguments, **options), theirs, dtype)
 
@@ -81,9 +81,9 @@ def test_a_thousand_users_and_items_with_real_scores():
     for row in scores:
         gaps = np.diff(np.sort(row))
         clear = np.argsort(row)[1:-1][np.minimum(gaps[1:], gaps[:-1]) > 1e-4]
-        chosen = rng.choice(clear, 40, replace=False)
-        train.append((chosen[:20], np.ones(20)))
-        test.append((chosen[20:], rng.integers(1, 6, 20).astype(float)))
+        chosen_items = rng.choice(clear, 40, replace=False)
+        train.append((chosen_items[:20], np.ones(20)))
+        test.append((chosen_items[20:], rng.integers(1, 6, 20).astype(float)))
     arguments = as_csr(train, n_items), as_csr(test, n_items), users, items
     options = {"all_metrics": True, "as_df": False, "k": 10, "nthreads": 1}
     theirs = recometrics.calc_reco_metrics(*arguments, **options)
@@ -128,9 +128,9 @@ def test_same_parameters_and_defaults(ours):
         ]
 
     of_r = ("by_rows", "sort_indices", "names")
-    more = [entry for entry in parameters(ours) if entry[0] in of_r]
-    assert all(kind == inspect.Parameter.KEYWORD_ONLY for _, _, kind in more)
-    assert [entry for entry in parameters(ours) if entry not in more] == parameters(theirs)
+    shared = [entry for entry in parameters(ours) if entry[0] in of_r]
+    assert all(kind == inspect.Parameter.KEYWORD_ONLY for _, _, kind in shared)
+    assert [entry for entry in parameters(ours) if entry not in shared] == parameters(theirs)
 
 
 @pytest.mark.parametrize(
@@ -207,8 +207,12 @@ def test_import_loads_few_modules():
 
 def test_seed_can_be_a_generator(example):
     for make in (np.random.default_rng, np.random.RandomState):
-        drawn = make(3)
-        draw = drawn.integers if isinstance(drawn, np.random.Generator) else drawn.randint
+        random_state = make(3)
+        draw = (
+            random_state.integers
+            if isinstance(random_state, np.random.Generator)
+            else random_state.randint
+        )
         seed = int(draw(np.iinfo(np.int32).max))
         train, test, _, items = example
         tied = np.ones((3, 1)), np.sign(items[:, :1])
@@ -330,8 +334,8 @@ def test_names_of_the_r_package(cumulative):
         for place in (places if name.endswith("_k") else [0])
     ]
     if not cumulative:
-        kept = calc_reco_metrics(*data, **options, names="r", rename_k=False)
-        assert [*kept.columns] == R_NAMES
+        not_renamed = calc_reco_metrics(*data, **options, names="r", rename_k=False)
+        assert [*not_renamed.columns] == R_NAMES
     with pytest.raises(UnknownNameError, match="no names 'R'"):
         calc_reco_metrics(*data, **options, names="R")
 
@@ -368,7 +372,7 @@ def test_protocol_matches_the_drop_in(k: int, least: int) -> None:
     left, relevant = [5, 5, 3, 6, 2, 8], [2, 5, 2, 6, 1, 5]
     train = sp.csr_array((np.arange(8) >= np.array(left)[:, None]) * 1.0)
     test = sp.csr_array((np.arange(8) < np.array(relevant)[:, None]) * 1.0)
-    whole = calc_reco_metrics(
+    dropin_result = calc_reco_metrics(
         train, test, users, items, k=k, all_metrics=True, min_items_pool=least, as_df=False
     )
     for name in ("P", "TP", "R", "AP", "TAP", "NDCG", "Hit", "RR", "ROC_AUC", "PR_AUC"):
@@ -376,7 +380,7 @@ def test_protocol_matches_the_drop_in(k: int, least: int) -> None:
             rm.Factors(users, items), test, train=train, metrics=f"{name}@{k}",
             protocol="recometrics", min_candidates=least,
         )  # fmt: skip
-        expected = whole[name if "AUC" in name else f"{name}@K"]
+        expected = dropin_result[name if "AUC" in name else f"{name}@K"]
         np.testing.assert_allclose(result[f"{name}@{k}"], expected, err_msg=name)
 
 
@@ -390,7 +394,7 @@ def test_too_few_items_for_the_cutoff_have_their_own_reason() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["recometrics", "recometer"])
-def test_no_cold_start_users_without_train(protocol: str) -> None:
+def test_no_user_is_a_cold_start_without_train(protocol: str) -> None:
     source, test = rm.Scores([[3.0, 2, 1], [1, 2, 3]]), np.eye(2, 3)
     with pytest.warns(DataWarning, match="cold_start=False changes nothing here: there is no"):
         result = rm.evaluate(source, test, metrics="rr", protocol=protocol, cold_start=False)

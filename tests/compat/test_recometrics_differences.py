@@ -32,9 +32,9 @@ def example():
 def test_hit_and_rr_can_be_requested_alone(names, labels, cumulative):
     """recometrics returns uninitialised memory if only hit or RR is requested."""
     options = {"as_df": False, "nthreads": 1, "cumulative": cumulative}
-    everything = recometrics.calc_reco_metrics(*many_users(), all_metrics=True, **options)
+    all_columns = recometrics.calc_reco_metrics(*many_users(), all_metrics=True, **options)
     ours = calc_reco_metrics(*many_users(), **request_only(*names), **options)
-    assert_equal(ours, {label: everything[label] for label in [*labels, "K"]}, np.float64)
+    assert_equal(ours, {label: all_columns[label] for label in [*labels, "K"]}, np.float64)
 
 
 @pytest.mark.parametrize(
@@ -49,9 +49,9 @@ def test_hit_and_rr_can_be_requested_alone(names, labels, cumulative):
 def test_any_metric_can_be_requested_alone(name, label):
     with pytest.raises(ValueError, match="at least one metric"):
         recometrics.calc_reco_metrics(*many_users(), **request_only(name))
-    everything = recometrics.calc_reco_metrics(*many_users(), all_metrics=True, as_df=False)
+    all_columns = recometrics.calc_reco_metrics(*many_users(), all_metrics=True, as_df=False)
     ours = calc_reco_metrics(*many_users(), **request_only(name), as_df=False)
-    assert_equal(ours, {label: everything[label], "K": 5}, np.float64)
+    assert_equal(ours, {label: all_columns[label], "K": 5}, np.float64)
 
 
 def test_pr_auc_needs_no_roc_auc():
@@ -100,7 +100,7 @@ def test_cumulative_frame_can_contain_areas(example):
     np.testing.assert_allclose(ours["ROC_AUC"], theirs["ROC_AUC"], rtol=1e-12)
 
 
-def test_without_noise_one_place_is_enough(example):
+def test_without_noise_k_may_be_1(example):
     options = {"k": 1, "break_ties_with_noise": False}
     assert recometrics.calc_reco_metrics(*example, **options).isna().all(axis=None)
     ours = calc_reco_metrics(*example, **options)
@@ -159,15 +159,17 @@ def test_joined_split_of_recometrics_returns_a_longer_x_train():
 
 def test_items_in_train_are_removed_from_test(example):
     train, test, users, items = example
-    both = train.tolil()
-    both[2, 1] = 1.0
-    theirs = recometrics.calc_reco_metrics(both.tocsr(), test, users, items, k=2, roc_auc=True)
+    train_and_test = train.tolil()
+    train_and_test[2, 1] = 1.0
+    theirs = recometrics.calc_reco_metrics(
+        train_and_test.tocsr(), test, users, items, k=2, roc_auc=True
+    )
     assert theirs["ROC_AUC"][2] < -1e18
-    ours = calc_reco_metrics(both.tocsr(), test, users, items, k=2, all_metrics=True)
-    without = test.tolil()
-    without[2, 1] = 0.0
+    ours = calc_reco_metrics(train_and_test.tocsr(), test, users, items, k=2, all_metrics=True)
+    remaining = test.tolil()
+    remaining[2, 1] = 0.0
     expected = recometrics.calc_reco_metrics(
-        both.tocsr(), without.tocsr(), users, items, k=2, all_metrics=True
+        train_and_test.tocsr(), remaining.tocsr(), users, items, k=2, all_metrics=True
     )
     pd.testing.assert_frame_equal(ours, expected, rtol=1e-12)
 
@@ -211,21 +213,21 @@ def test_random_order_depends_only_on_the_seed_and_the_row():
     test = sp.csr_array(np.eye(50, 20, dtype=float) + np.eye(50, 20, k=-20) + np.eye(50, 20, k=-40))
     options = {"k": 5, "all_metrics": True}
     ours = calc_reco_metrics(None, test, users, items, seed=1, **options)
-    again = calc_reco_metrics(None, test, users, items, seed=1, **options)
-    fewer = calc_reco_metrics(None, test[:20], users[:20], items, seed=1, **options)
-    other = calc_reco_metrics(None, test, users, items, seed=2, **options)
-    pd.testing.assert_frame_equal(ours, again)
-    pd.testing.assert_frame_equal(ours[:20], fewer)
-    assert (ours["RR@5"] != other["RR@5"]).any()
+    same_seed = calc_reco_metrics(None, test, users, items, seed=1, **options)
+    first_rows = calc_reco_metrics(None, test[:20], users[:20], items, seed=1, **options)
+    other_seed = calc_reco_metrics(None, test, users, items, seed=2, **options)
+    pd.testing.assert_frame_equal(ours, same_seed)
+    pd.testing.assert_frame_equal(ours[:20], first_rows)
+    assert (ours["RR@5"] != other_seed["RR@5"]).any()
 
 
 def test_repeated_entries_are_summed_with_a_warning(example):
     _, _, users, items = example
-    twice = sp.csr_array(([1.0, 1.0], [2, 2], [0, 2, 2, 2]), shape=(3, 6))
-    once = sp.csr_array(([2.0], [2], [0, 1, 1, 1]), shape=(3, 6))
+    repeated = sp.csr_array(([1.0, 1.0], [2, 2], [0, 2, 2, 2]), shape=(3, 6))
+    summed = sp.csr_array(([2.0], [2], [0, 1, 1, 1]), shape=(3, 6))
     with pytest.warns(DataWarning):
-        ours = calc_reco_metrics(None, twice, users, items, k=3)
-    pd.testing.assert_frame_equal(ours, calc_reco_metrics(None, once, users, items, k=3))
+        ours = calc_reco_metrics(None, repeated, users, items, k=3)
+    pd.testing.assert_frame_equal(ours, calc_reco_metrics(None, summed, users, items, k=3))
 
 
 def test_nan_in_x_test_is_an_error(example):

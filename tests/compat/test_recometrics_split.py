@@ -36,7 +36,7 @@ def random_split_case(seed):
 
 
 def both_results(X, *args, **options):
-    """Return the results of recometrics and of our function; None if no user qualifies."""
+    """Return the results of recometrics and recometer, or None if no user qualifies."""
     results = []
     for function, error in (
         (recometrics.split_reco_train_test, RuntimeError),
@@ -75,14 +75,14 @@ def assert_partition(X_train, X_test, X):
 
 @pytest.mark.parametrize("mode", ["separated", "joined"])
 def test_same_users_qualify_with_as_many_test_items(mode):
-    nobody = 0
+    n_without_users = 0
     for seed in range(50):
         X, options = random_split_case(seed)
         theirs, ours = both_results(
             X, mode, users_test_fraction=None, max_test_users=None, seed=seed, **options
         )
         if theirs is None:
-            nobody += 1
+            n_without_users += 1
             assert ours is None
             continue
         users = ours[-1]
@@ -94,12 +94,12 @@ def test_same_users_qualify_with_as_many_test_items(mode):
         np.testing.assert_array_equal(X_train.indptr, theirs[-3].indptr)
         np.testing.assert_array_equal(X_test.indptr, theirs[-2].indptr)
         assert_partition(X_train[: len(users)], X_test, X[users])
-        others = np.setdiff1d(np.arange(X.shape[0]), users)
+        other_users = np.setdiff1d(np.arange(X.shape[0]), users)
         if mode == "separated":
             assert_same_array(ours[0], theirs[0])
         else:
-            assert_same_array(X_train[len(users) :], X[others])
-    assert 0 < nobody < 25
+            assert_same_array(X_train[len(users) :], X[other_users])
+    assert 0 < n_without_users < 25
 
 
 @pytest.mark.parametrize("mode", ["separated", "joined"])
@@ -119,9 +119,9 @@ def test_same_number_of_users_is_drawn(mode):
         assert [part.shape for part in ours] == [part.shape for part in theirs]
         assert (np.diff(users) > 0).all()
         assert_partition(ours[-3][: len(users)], ours[-2], X[users])
-        others = np.setdiff1d(np.arange(X.shape[0]), users)
+        other_users = np.setdiff1d(np.arange(X.shape[0]), users)
         rest = ours[0] if mode == "separated" else ours[0][len(users) :]
-        assert_same_array(rest, X[others])
+        assert_same_array(rest, X[other_users])
 
 
 @pytest.mark.parametrize("mode", ["separated", "joined"])
@@ -158,18 +158,18 @@ def test_numbers_are_rounded_like_in_recometrics():
 
 def test_a_split_depends_on_the_seed():
     X = sum(many_users()[:2])
-    first, again, other = (
+    first, same_seed, other_seed = (
         split_reco_train_test(X, users_test_fraction=0.5, seed=seed) for seed in (1, 1, 2)
     )
-    for one, two in zip(first[:3], again[:3], strict=True):
-        assert_same_array(one, two)
-    assert first[3].tolist() == again[3].tolist() != other[3].tolist()
+    for first_part, two in zip(first[:3], same_seed[:3], strict=True):
+        assert_same_array(first_part, two)
+    assert first[3].tolist() == same_seed[3].tolist() != other_seed[3].tolist()
     # The items drawn for a user do not depend on which other users are drawn.
     shared = np.intersect1d(first[3], split_reco_train_test(X, users_test_fraction=0.9)[3])
     _, of_all = split_reco_train_test(X, "all")
     for user in shared:
-        drawn = first[2][[int(np.flatnonzero(first[3] == user)[0])]]
-        assert drawn.indices.tolist() == of_all[[user]].indices.tolist()
+        drawn_items = first[2][[int(np.flatnonzero(first[3] == user)[0])]]
+        assert drawn_items.indices.tolist() == of_all[[user]].indices.tolist()
 
 
 def test_split_can_be_evaluated():
@@ -186,9 +186,9 @@ def test_other_interactions_are_converted(convert):
     X = sum(many_users()[:2]).astype(int)
     expected = split_reco_train_test(X, "all")
     ours = split_reco_train_test(convert(X.toarray()), "all")
-    for one, two in zip(ours, expected, strict=True):
+    for our_part, two in zip(ours, expected, strict=True):
         assert two.dtype == np.float64
-        assert_same_array(one, two)
+        assert_same_array(our_part, two)
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,8 @@ PRINTED: list[tuple[str, dict[str, Any], float]] = [
 
 @pytest.mark.parametrize(("name", "options", "value"), PRINTED)
 def test_numbers_of_recommenders(name: str, options: dict[str, Any], value: float) -> None:
-    found = getattr(recommenders, name)(TRUE, PREDICTED, **options)
-    assert found == pytest.approx(value, abs=1e-12)
+    actual = getattr(recommenders, name)(TRUE, PREDICTED, **options)
+    assert actual == pytest.approx(value, abs=1e-12)
 
 
 def test_labels() -> None:

@@ -19,9 +19,9 @@ TRAIN = pl.DataFrame({"user_id": [1, 2, 3, 3], "item_id": [6, 8, 7, 9]})
 
 def metric(kind: str, **attributes: Any) -> Any:
     """Make a stand-in for a RecTools metric object."""
-    made = type(kind, (), {"__module__": "rectools.metrics.some"})()
-    vars(made).update({"k": 2, **attributes})
-    return made
+    metric_object = type(kind, (), {"__module__": "rectools.metrics.some"})()
+    vars(metric_object).update({"k": 2, **attributes})
+    return metric_object
 
 
 # RecTools 0.19.0: calc_metrics(metrics, RECO, TEST, TRAIN, catalog=range(5, 10)), with k=2
@@ -46,7 +46,7 @@ PRINTED = {
 
 @pytest.mark.parametrize("kind", ["polars", "pandas"])
 def test_numbers_of_rectools(kind: str) -> None:
-    metrics = {name: one for name, (one, _) in PRINTED.items()}
+    metrics = {name: metric_object for name, (metric_object, _) in PRINTED.items()}
     frames = [frame.to_pandas() if kind == "pandas" else frame for frame in (RECO, TEST, TRAIN)]
     result = calc_metrics(metrics, *frames, catalog=range(5, 10))
     assert list(result) == list(PRINTED)
@@ -62,7 +62,7 @@ def test_metrics_of_lists_need_no_test() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "error", "message"),
+    ("metric_object", "error", "message"),
     [
         (metric("Recall"), rm.InputError, r"Recall \('x'\) needs interactions="),
         (metric("Serendipity"), rm.UnknownNameError, "RecTools has no metric 'Serendipity'"),
@@ -71,9 +71,9 @@ def test_metrics_of_lists_need_no_test() -> None:
         (metric("PAP", insufficient_handling="raise"), rm.InputError, "insufficient_handling"),
     ],
 )
-def test_errors(one: Any, error: type[Exception], message: str) -> None:
+def test_errors(metric_object: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        calc_metrics({"x": one}, RECO)
+        calc_metrics({"x": metric_object}, RECO)
 
 
 def test_reference_lists_are_rejected() -> None:

@@ -20,7 +20,7 @@ SCORES = np.array([[0.9, 0.5, 0.5, 0.1], [0.2, 0.2, 0.2, 0.7], [1, 2, 3, 4]])
 
 
 def test_numbers_of_scikit_learn() -> None:
-    found = [
+    values = [
         ndcg_score(GAINS, SCORES),
         ndcg_score(GAINS, SCORES, k=2),
         ndcg_score(GAINS, SCORES, k=2, sample_weight=[1, 2, 3]),
@@ -30,7 +30,7 @@ def test_numbers_of_scikit_learn() -> None:
         label_ranking_average_precision_score(sp.csr_array((GAINS > 0).astype(int)), SCORES),
     ]
     # scikit-learn 1.8.0: the same calls
-    assert found == pytest.approx(
+    assert values == pytest.approx(
         [
             0.46363411784664704,
             0.28893912535232347,
@@ -45,19 +45,19 @@ def test_numbers_of_scikit_learn() -> None:
 
 
 def test_only_rows_without_gains() -> None:
-    nothing = np.zeros((2, 3))
-    assert ndcg_score(nothing, SCORES[:2, :3]) == 0.0
-    assert label_ranking_average_precision_score(nothing, SCORES[:2, :3]) == 1.0
+    no_gains = np.zeros((2, 3))
+    assert ndcg_score(no_gains, SCORES[:2, :3]) == 0.0
+    assert label_ranking_average_precision_score(no_gains, SCORES[:2, :3]) == 1.0
 
 
-def test_ignored_ties_follow_some_order() -> None:
-    """With `ignore_ties`, the value is that of some order of the tied items."""
-    one = ndcg_score([[1, 0]], [[0.5, 0.5]], ignore_ties=True)
-    assert one == pytest.approx(1.0) or one == pytest.approx(1 / np.log2(3))
+def test_ignored_ties_are_broken_in_some_order() -> None:
+    """With `ignore_ties`, the value is that of one of the orders of the tied items."""
+    value = ndcg_score([[1, 0]], [[0.5, 0.5]], ignore_ties=True)
+    assert value == pytest.approx(1.0) or value == pytest.approx(1 / np.log2(3))
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("arguments", "message"),
     [
         ((GAINS[0], SCORES[0]), r"y_true has the shape \(4,\).*Hint: \[y_true\]"),
         ((GAINS[:2], SCORES), r"y_true is \(2, 4\), and y_score \(3, 4\)"),
@@ -66,9 +66,9 @@ def test_ignored_ties_follow_some_order() -> None:
         ((GAINS, SCORES * np.nan), "y_score has values that are NaN"),
     ],
 )
-def test_errors(given: Any, message: str) -> None:
+def test_errors(arguments: Any, message: str) -> None:
     with pytest.raises(rm.InputError, match=message):
-        ndcg_score(*given)
+        ndcg_score(*arguments)
 
 
 def test_errors_of_options() -> None:

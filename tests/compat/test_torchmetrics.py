@@ -41,8 +41,8 @@ OF_FUNCTIONS = {
 @pytest.mark.parametrize("name", OF_CLASSES)
 def test_numbers_of_classes(name: str) -> None:
     metric = getattr(torchmetrics, f"Retrieval{name}")(top_k=2)
-    for some in (slice(0, 4), slice(4, None)):
-        metric.update(PREDS[some], TARGET[some], indexes=INDEXES[some])
+    for batch in (slice(0, 4), slice(4, None)):
+        metric.update(PREDS[batch], TARGET[batch], indexes=INDEXES[batch])
     assert float(metric.compute()) == pytest.approx(OF_CLASSES[name], abs=1e-6)
     metric.reset()
     assert float(metric.compute()) == 0.0
@@ -51,8 +51,8 @@ def test_numbers_of_classes(name: str) -> None:
 @pytest.mark.parametrize("name", OF_FUNCTIONS)
 def test_numbers_of_functions(name: str) -> None:
     function = getattr(torchmetrics, f"retrieval_{name}")
-    found = float(function(PREDS[:4], TARGET[:4], top_k=3))
-    assert found == pytest.approx(OF_FUNCTIONS[name], abs=1e-6)
+    actual = float(function(PREDS[:4], TARGET[:4], top_k=3))
+    assert actual == pytest.approx(OF_FUNCTIONS[name], abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -81,10 +81,10 @@ def test_calling_a_metric_returns_the_value_of_the_batch() -> None:
 
 
 def test_precision_of_short_queries() -> None:
-    given = PREDS[3:5], TARGET[3:5]
-    assert float(torchmetrics.retrieval_precision(*given, top_k=4)) == 0.25
-    assert float(torchmetrics.retrieval_precision(*given, top_k=4, adaptive_k=True)) == 0.5
-    assert float(torchmetrics.retrieval_r_precision(*given)) == 1.0
+    query = PREDS[3:5], TARGET[3:5]
+    assert float(torchmetrics.retrieval_precision(*query, top_k=4)) == 0.25
+    assert float(torchmetrics.retrieval_precision(*query, top_k=4, adaptive_k=True)) == 0.5
+    assert float(torchmetrics.retrieval_r_precision(*query)) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -100,10 +100,10 @@ def test_precision_of_short_queries() -> None:
 def test_areas_average_over_ties(
     preds: list[float], target: list[int], top_k: int | None, area: float
 ) -> None:
-    given = np.array(preds), np.array(target)
-    assert float(torchmetrics.retrieval_auroc(*given, top_k=top_k)) == area
+    arrays = np.array(preds), np.array(target)
+    assert float(torchmetrics.retrieval_auroc(*arrays, top_k=top_k)) == area
     metric = torchmetrics.RetrievalAUROC(top_k=top_k)
-    metric.update(*given, np.zeros(len(preds), int))
+    metric.update(*arrays, np.zeros(len(preds), int))
     metric.update(np.array([0.2, 0.1]), np.array([1, 0]), np.array([7, 7]))  # another query
     assert float(metric.compute()) == (area + 1) / 2
 

@@ -49,7 +49,7 @@ def small_log() -> tuple[pl.DataFrame, np.ndarray, np.ndarray]:
             "position": row % 3,
         }
     )
-    probabilities = np.stack([np.roll([0.1, 0.2, 0.3, 0.4], -one) for one in row])
+    probabilities = np.stack([np.roll([0.1, 0.2, 0.3, 0.4], -shift) for shift in row])
     predictions = np.outer(1 + row % 3, [1, 2, 3, 4]) / 16
     return frame, probabilities, predictions
 
@@ -66,7 +66,7 @@ def candidates(probabilities: np.ndarray, predictions: np.ndarray) -> pl.DataFra
     )
 
 
-def drawn(n_users: int = 300, per_user: int = 3, seed: int = 0) -> pl.DataFrame:
+def draw_log(n_users: int = 300, per_user: int = 3, seed: int = 0) -> pl.DataFrame:
     """Return a log of four items with two policies; the better one prefers the last items."""
     rng = np.random.default_rng(seed)
     item = rng.choice(4, n_users * per_user, p=LOGGING)
@@ -93,9 +93,9 @@ def test_values_equal_those_of_other_libraries(library: str) -> None:
         "policy_value": (probabilities * predictions).sum(axis=1),
     }
     for policy in (columns, pl.DataFrame(columns), candidates(probabilities, predictions)):
-        found = log.evaluate({"new": policy}, estimators=ALL, clip=2, min_effective=1)
+        values = log.evaluate({"new": policy}, estimators=ALL, clip=2, min_effective=1)
         for name, value in PUBLISHED[library].items():
-            assert found["new", name].value == pytest.approx(value, abs=1e-12), name
+            assert values["new", name].value == pytest.approx(value, abs=1e-12), name
 
 
 def test_values_of_slates_equal_those_of_open_bandit_pipeline() -> None:
@@ -110,15 +110,15 @@ def test_values_of_slates_equal_those_of_open_bandit_pipeline() -> None:
         (rm.Impressions(upward, **SLATES), cumulative, "cascade"),
         (rm.Impressions(upward[order], **SLATES), cumulative[order], "cascade"),
     ):
-        found = log.evaluate({"new": policy}, slates=kind, min_effective=1)  # type: ignore[arg-type]
-        assert found.unit == "slate"
+        values = log.evaluate({"new": policy}, slates=kind, min_effective=1)  # type: ignore[arg-type]
+        assert values.unit == "slate"
         for name, value in PUBLISHED[kind].items():
-            assert found["new", name].value == pytest.approx(value, abs=1e-12), (kind, name)
+            assert values["new", name].value == pytest.approx(value, abs=1e-12), (kind, name)
 
 
-def test_intervals_are_those_of_ratios_of_sums_over_users() -> None:
-    frame = drawn()
-    found = rm.Impressions(frame, **COLUMNS).evaluate({"good": "good"}, estimators="snips ips")
+def test_intervals_equal_those_of_ratios_of_sums_over_users() -> None:
+    frame = draw_log()
+    values = rm.Impressions(frame, **COLUMNS).evaluate({"good": "good"}, estimators="snips ips")
     sums = (
         frame.with_columns(w=pl.col("good") / pl.col("shown"))
         .group_by("user")
@@ -130,26 +130,26 @@ def test_intervals_are_those_of_ratios_of_sums_over_users() -> None:
         users = len(x)
         error = math.sqrt(users / (users - 1) * ((x - value * y) ** 2).sum()) / y.sum()
         arm = stdtrit(users - 1, 0.975) * error
-        estimate = found["good", name]
+        estimate = values["good", name]
         assert estimate.value == pytest.approx(value, rel=1e-12)
         assert tuple(estimate.interval) == pytest.approx((value - arm, value + arm), rel=1e-9)
-        assert found["logged", name].value == pytest.approx(frame["click"].mean())
+        assert values["logged", name].value == pytest.approx(frame["click"].mean())
 
 
-def test_the_empirical_bernstein_interval_is_that_of_maurer_and_pontil() -> None:
-    frame = drawn(per_user=1)
+def test_the_empirical_bernstein_interval_equals_the_formula_of_maurer_and_pontil() -> None:
+    frame = draw_log(per_user=1)
     log = rm.Impressions(frame, **COLUMNS)
-    found = log.evaluate({"good": "good"}, estimators="clipped_ips", clip=2, reward_range=(0, 1))
+    values = log.evaluate({"good": "good"}, estimators="clipped_ips", clip=2, reward_range=(0, 1))
     z = np.minimum(frame["good"] / frame["shown"], 2).to_numpy() * frame["click"].to_numpy()
     n, scale = len(z), math.log(2 / 0.025)
     arm = math.sqrt(2 * z.var(ddof=1) * scale / n) + 7 * 2 * scale / (3 * (n - 1))
-    interval = found["good"].interval
+    interval = values["good"].interval
     assert (interval.low, interval.high) == pytest.approx((max(0, z.mean() - arm), z.mean() + arm))
     assert interval.method == "bernstein"
 
 
 def test_the_logged_policy_has_weights_of_one_and_the_mean_reward() -> None:
-    frame = drawn()
+    frame = draw_log()
     values = rm.Impressions(frame, **COLUMNS).evaluate({"same": "shown"})
     weights = values.weights["same"]
     assert weights.effective_users == pytest.approx(300)
@@ -162,8 +162,8 @@ def test_the_logged_policy_has_weights_of_one_and_the_mean_reward() -> None:
     assert (row.difference, row.verdict) == (0.0, "no difference shown")
 
 
-def test_weights_come_first_and_wrong_propensities_are_reported() -> None:
-    frame = drawn().with_columns(halved=pl.col("shown") / 2)
+def test_weights_are_printed_first_and_wrong_propensities_are_reported() -> None:
+    frame = draw_log().with_columns(halved=pl.col("shown") / 2)
     values = rm.Impressions(frame, **COLUMNS | {"propensity": "halved"}).evaluate({"good": "good"})
     assert not values.weights["good"].as_expected
     text = str(values)
@@ -173,20 +173,20 @@ def test_weights_come_first_and_wrong_propensities_are_reported() -> None:
 
 
 def test_unsupported_probability_needs_all_logging_probabilities() -> None:
-    frame = drawn()
+    frame = draw_log()
     table = candidates(np.tile(LOGGING[::-1], (900, 1)), np.zeros((900, 4)))
     log = rm.Impressions(frame, **COLUMNS)
     assert math.isnan(log.evaluate({"good": table}).weights["good"].unsupported)
-    known = table.with_columns(logging_probability=np.tile(LOGGING, 900))
-    assert log.evaluate({"good": known}).weights["good"].unsupported == 0
+    with_all_probabilities = table.with_columns(logging_probability=np.tile(LOGGING, 900))
+    assert log.evaluate({"good": with_all_probabilities}).weights["good"].unsupported == 0
     # In this log, item 3 is never shown, but the policy shows it with a probability of 0.4.
     logging = np.array([0.4, 0.3, 0.3, 0.0])
-    some = frame.filter(pl.col("item") < 3).with_columns(
+    shown_items = frame.filter(pl.col("item") < 3).with_columns(
         shown=logging[frame["item"].filter(frame["item"] < 3)]
     )
-    n = len(some)
+    n = len(shown_items)
     table = candidates(np.tile(LOGGING[::-1], (n, 1)), np.zeros((n, 4)))
-    values = rm.Impressions(some, **COLUMNS).evaluate(
+    values = rm.Impressions(shown_items, **COLUMNS).evaluate(
         {"good": table.with_columns(logging_probability=np.tile(logging, n))}
     )
     assert values.weights["good"].unsupported == pytest.approx(0.4)
@@ -194,7 +194,7 @@ def test_unsupported_probability_needs_all_logging_probabilities() -> None:
 
 
 def test_comparison_and_gate_agree() -> None:
-    log = rm.Impressions(drawn(), **COLUMNS)
+    log = rm.Impressions(draw_log(), **COLUMNS)
     values = log.evaluate({"good": "good", "bad": "bad"}, estimators="snips ips")
     pairs = values.compare()
     assert [(row.model, row.other) for row in pairs.rows[:3]] == [
@@ -220,17 +220,17 @@ def test_comparison_and_gate_agree() -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_format_has_the_values(form: str) -> None:
-    values = rm.Impressions(drawn(), **COLUMNS).evaluate({"good": "good"}, estimators="snips")
-    for shown in (values, values.compare(baseline="logged")):
-        text = render(shown, form)
+    values = rm.Impressions(draw_log(), **COLUMNS).evaluate({"good": "good"}, estimators="snips")
+    for printed_object in (values, values.compare(baseline="logged")):
+        text = render(printed_object, form)
         assert "good" in text
         assert "snips" in text
 
 
 @pytest.mark.parametrize("kind", ["pandas", "arrow", "dict", "parquet", "csv"])
 def test_any_table_can_be_a_log(kind: str, tmp_path: pathlib.Path) -> None:
-    frame = drawn().with_columns(user=pl.format("u{}", "user"))
-    given: Any = {
+    frame = draw_log().with_columns(user=pl.format("u{}", "user"))
+    table: Any = {
         "pandas": frame.to_pandas,
         "arrow": frame.to_arrow,
         "dict": frame.to_dict,
@@ -239,52 +239,54 @@ def test_any_table_can_be_a_log(kind: str, tmp_path: pathlib.Path) -> None:
     }[kind]()
     frame.write_parquet(tmp_path / "log.parquet")
     frame.write_csv(tmp_path / "log.csv")
-    wanted = rm.Impressions(frame, **COLUMNS).evaluate({"good": "good"})
-    found = rm.Impressions(given, **COLUMNS).evaluate({"good": "good"})
-    assert found.to_dict() == wanted.to_dict()
+    expected = rm.Impressions(frame, **COLUMNS).evaluate({"good": "good"})
+    values = rm.Impressions(table, **COLUMNS).evaluate({"good": "good"})
+    assert values.to_dict() == expected.to_dict()
 
 
 def test_pandas_columns_are_policies() -> None:
-    frame = pd.DataFrame(drawn().to_dict(as_series=False))
+    frame = pd.DataFrame(draw_log().to_dict(as_series=False))
     log = rm.Impressions(frame, **COLUMNS)
-    wanted = log.evaluate({"good": "good"})["good"].value
+    expected = log.evaluate({"good": "good"})["good"].value
     for policy in (frame["good"], frame["good"].tolist(), {"target_probability": "good"}):
-        assert log.evaluate({"good": policy})["good"].value == wanted
+        assert log.evaluate({"good": policy})["good"].value == expected
 
 
 @st.composite
 def logs(draw: st.DrawFn) -> pl.DataFrame:
     n = draw(st.integers(4, 40))
-    some = functools.partial(st.lists, min_size=n, max_size=n)
+    lists_of_n = functools.partial(st.lists, min_size=n, max_size=n)
     return pl.DataFrame(
         {
-            "user": [0, 1, *draw(some(st.integers(0, 5)))[2:]],
-            "item": draw(some(st.integers(0, 3))),
-            "click": draw(some(st.floats(0, 4, width=16))),
-            "shown": draw(some(st.floats(0.125, 1, width=16))),
-            "new": draw(some(st.floats(0.0625, 1, width=16))),
-            "other": draw(some(st.floats(0, 1, width=16))),
+            "user": [0, 1, *draw(lists_of_n(st.integers(0, 5)))[2:]],
+            "item": draw(lists_of_n(st.integers(0, 3))),
+            "click": draw(lists_of_n(st.floats(0, 4, width=16))),
+            "shown": draw(lists_of_n(st.floats(0.125, 1, width=16))),
+            "new": draw(lists_of_n(st.floats(0.0625, 1, width=16))),
+            "other": draw(lists_of_n(st.floats(0, 1, width=16))),
         }
     )
 
 
-def close(one: PolicyValues, other: PolicyValues) -> None:
-    for key, estimate in one.estimates.items():
-        assert other.estimates[key].value == pytest.approx(
+def assert_close(left: PolicyValues, right: PolicyValues) -> None:
+    for key, estimate in left.estimates.items():
+        assert right.estimates[key].value == pytest.approx(
             estimate.value, rel=1e-9, abs=1e-12, nan_ok=True
         )
-        ends = [tuple(of.estimates[key].interval) for of in (one, other)]
+        ends = [tuple(of.estimates[key].interval) for of in (left, right)]
         assert ends[1] == pytest.approx(ends[0], rel=1e-6, abs=1e-9, nan_ok=True)
-    for name, weights in one.weights.items():
-        assert other.weights[name].largest == weights.largest
-        for what in ("effective_users", "effective_impressions", "mean"):
-            assert getattr(other.weights[name], what) == pytest.approx(getattr(weights, what))
+    for name, weights in left.weights.items():
+        assert right.weights[name].largest == weights.largest
+        for statistic in ("effective_users", "effective_impressions", "mean"):
+            assert getattr(right.weights[name], statistic) == pytest.approx(
+                getattr(weights, statistic)
+            )
 
 
 @given(logs(), st.integers(1, 3), st.randoms(use_true_random=False))
 def test_blocks_add_up_to_the_whole(frame: pl.DataFrame, n_blocks: int, random: Any) -> None:
     policies = {"new": "new", "other": "other"}
-    whole = rm.Impressions(frame, **COLUMNS).sums(policies, clip=2)
+    expected = rm.Impressions(frame, **COLUMNS).sums(policies, clip=2)
     of_row = [random.randrange(n_blocks) for _ in range(len(frame))]
     blocks = [frame.filter(pl.Series(of_row) == block) for block in range(n_blocks)]
     random.shuffle(blocks)
@@ -292,27 +294,27 @@ def test_blocks_add_up_to_the_whole(frame: pl.DataFrame, n_blocks: int, random: 
         rm.Impressions(block, **COLUMNS).sums(policies, clip=2) for block in blocks if len(block)
     ]
     merged = functools.reduce(operator.add, parts)
-    close(whole.values(min_effective=0), merged.values(min_effective=0))
+    assert_close(expected.values(min_effective=0), merged.values(min_effective=0))
 
 
 @given(logs())
 def test_the_order_of_rows_does_not_matter(frame: pl.DataFrame) -> None:
-    one, other = (
+    ordered, shuffled = (
         rm.Impressions(rows, **COLUMNS).evaluate({"new": "new"}, clip=3, min_effective=0)
         for rows in (frame, frame.reverse())
     )
-    close(one, other)
+    assert_close(ordered, shuffled)
 
 
 @given(logs(), st.sampled_from([0.5, 2.0, 8.0]))
 def test_values_scale_with_rewards(frame: pl.DataFrame, factor: float) -> None:
     scaled = frame.with_columns(click=factor * pl.col("click"))
-    one, other = (
+    original, scaled_values = (
         rm.Impressions(rows, **COLUMNS).evaluate({"new": "new"}, min_effective=0)
         for rows in (frame, scaled)
     )
-    for key, estimate in one.estimates.items():
-        assert other.estimates[key].value == pytest.approx(factor * estimate.value)
+    for key, estimate in original.estimates.items():
+        assert scaled_values.estimates[key].value == pytest.approx(factor * estimate.value)
 
 
 @given(logs())
@@ -343,17 +345,17 @@ def test_blocks_of_slates_add_up() -> None:
         rm.Impressions(block, **SLATES).sums({"new": "new"}, slates="independent")
         for block in blocks
     ]
-    whole = rm.Impressions(frame[:59], **SLATES).evaluate(
+    expected = rm.Impressions(frame[:59], **SLATES).evaluate(
         {"new": "new"}, slates="independent", min_effective=1
     )
-    close(whole, functools.reduce(operator.add, parts).values(min_effective=1))
+    assert_close(expected, functools.reduce(operator.add, parts).values(min_effective=1))
 
 
 def test_intervals_cover_the_true_value() -> None:
     """Draw 200 logs, with three impressions per user. The true value of the policy is 0.3."""
     inside = dict.fromkeys(("snips", "ips"), 0)
     for seed in range(200):
-        log = rm.Impressions(drawn(seed=seed), **COLUMNS)
+        log = rm.Impressions(draw_log(seed=seed), **COLUMNS)
         values = log.evaluate({"good": "good"})
         for name in inside:
             inside[name] += 0.3 in values["good", name].interval

@@ -22,15 +22,18 @@ def sources_and_data(n_users: int = 60, n_items: int = 30) -> tuple[dict[str, An
     rng = np.random.default_rng(0)
     items = [ITEM, *(f"item {number:02}" for number in range(1, n_items))]
     users = [USER, *(f"user {number:02}" for number in range(1, n_users))]
-    chosen = rng.random((n_users, n_items))
-    test, train = chosen < 0.12, chosen > 0.75
+    uniform = rng.random((n_users, n_items))
+    test, train = uniform < 0.12, uniform > 0.75
     test[0, 0], train[0, 0] = True, False
     order = np.argsort(items), np.argsort(users)
 
     def frame(matrix: Any) -> pl.DataFrame:
         rows, columns = np.nonzero(matrix)
-        found = {"user_id": [users[row] for row in rows], "item_id": [items[at] for at in columns]}
-        return pl.DataFrame(found)
+        data = {
+            "user_id": [users[row] for row in rows],
+            "item_id": [items[column] for column in columns],
+        }
+        return pl.DataFrame(data)
 
     def source(strength: float) -> rm.Scores:
         noise = rng.random((n_users, n_items))

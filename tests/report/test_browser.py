@@ -73,20 +73,20 @@ class Opened:
 
 @pytest.fixture(params=[(DESK, "light"), (TABLET, "dark"), (PHONE, "dark")], ids=str)
 def opened(request: pytest.FixtureRequest, chromium: Any, report: Path) -> Iterator[Opened]:
-    found = Opened(chromium, report, *request.param)
-    yield found
-    found.page.context.close()
+    page = Opened(chromium, report, *request.param)
+    yield page
+    page.page.context.close()
 
 
 @pytest.fixture
 def desk(chromium: Any, report: Path) -> Iterator[Opened]:
-    found = Opened(chromium, report, DESK, "light")
-    yield found
-    assert found.wrong == []
-    found.page.context.close()
+    page = Opened(chromium, report, DESK, "light")
+    yield page
+    assert page.wrong == []
+    page.page.context.close()
 
 
-def test_all_is_drawn_and_nothing_goes_wrong(opened: Opened) -> None:
+def test_all_charts_are_drawn_without_errors(opened: Opened) -> None:
     figures = opened.draw_all()
     assert figures.count() >= 9
     for number in range(figures.count()):
@@ -98,7 +98,7 @@ def test_all_is_drawn_and_nothing_goes_wrong(opened: Opened) -> None:
     assert opened.wrong == []
 
 
-def test_names_from_data_are_texts(desk: Opened) -> None:
+def test_names_from_data_are_shown_as_text(desk: Opened) -> None:
     page = desk.page
     page.fill("#search", "<img")
     assert page.inner_text("#user") == f"user {USER}"
@@ -112,7 +112,7 @@ def test_names_from_data_are_texts(desk: Opened) -> None:
     assert MODEL in page.inner_text("#vg-tooltip-element")
 
 
-def test_headings_sort(desk: Opened) -> None:
+def test_headings_sort_the_table(desk: Opened) -> None:
     board = desk.page.locator("table.sortable").first
     names = board.locator("tbody th")
     assert names.first.inner_text().startswith(MODEL)
@@ -123,7 +123,7 @@ def test_headings_sort(desk: Opened) -> None:
     assert names.first.inner_text().strip() == "random"
 
 
-def test_users_are_searched_and_models_switched(desk: Opened) -> None:
+def test_users_can_be_searched_and_models_switched(desk: Opened) -> None:
     page = desk.page
     harmed = page.locator("#verdict [data-user]")
     name = harmed.inner_text()
@@ -194,11 +194,11 @@ def test_axe_finds_nothing_serious(
     opened.draw_all()
     # Evaluate the script of the accessibility scan, since the page's policy would block a script
     # tag.
-    found = Axe().run(opened.page).response["violations"]
+    violations = Axe().run(opened.page).response["violations"]
     serious = [
-        (one["id"], [node["html"] for node in one["nodes"]][:3])
-        for one in found
-        if one["impact"] in ("serious", "critical")
+        (violation["id"], [node["html"] for node in violation["nodes"]][:3])
+        for violation in violations
+        if violation["impact"] in ("serious", "critical")
     ]
     assert serious == []
     assert opened.wrong == []

@@ -25,18 +25,18 @@ def model(comparison: rm.Comparison) -> ReportModel:
     return comparison.report().model
 
 
-def test_the_headline_names_the_winner_and_how_sure_that_is(
+def test_the_headline_names_the_winner_and_its_certainty(
     model: ReportModel, comparison: rm.Comparison
 ) -> None:
-    said, row = model.headline, comparison.row("ndcg@5", MODEL, "bpr")
-    assert said.winner == MODEL
-    assert said.certain is True
+    headline, row = model.headline, comparison.row("ndcg@5", MODEL, "bpr")
+    assert headline.winner == MODEL
+    assert headline.certain is True
     ends = f"[{row.low:.4f}, {row.high:.4f}] over {row.n} users"
     assert (
-        said.verdict
+        headline.verdict
         == f"{MODEL} beats bpr by {row.difference:.4f} ndcg@5 ({row.relative:.1%}) {ends}."
     )
-    assert f"{row.n_worse:,} worse off." in " ".join(said.sentences)
+    assert f"{row.n_worse:,} worse off." in " ".join(headline.sentences)
 
 
 def test_harmed_user_loses_most(model: ReportModel, comparison: rm.Comparison) -> None:
@@ -56,26 +56,26 @@ def test_headline_of_indistinguishable_models() -> None:
         "one": evaluation({"ndcg@10": values.tolist()}),
         "two": evaluation({"ndcg@10": noisy.clip(0, 1).tolist()}),
     }
-    said = rm.compare(results).report().model.headline
-    assert said.certain is False
-    assert "no difference between them is shown" in said.verdict
+    headline = rm.compare(results).report().model.headline
+    assert headline.certain is False
+    assert "no difference between them is shown" in headline.verdict
 
 
-def test_lower_is_better_if_the_metric_says_so() -> None:
+def test_lower_is_better_for_errors() -> None:
     results = {
         "good": evaluation({"rmse": [0.1, 0.2, 0.1, 0.3] * 10}),
         "bad": evaluation({"rmse": [0.9, 0.8, 0.7, 0.9] * 10}),
     }
-    made = rm.compare(results).report().model
-    assert made.headline.winner == "good"
-    assert "Lower is better in rmse." in made.headline.sentences
-    assert [place.model for place in made.standings[0].places] == ["good", "bad"]
-    (row, *_) = made.chart("winners").first  # type: ignore[union-attr]
+    report_model = rm.compare(results).report().model
+    assert report_model.headline.winner == "good"
+    assert "Lower is better in rmse." in report_model.headline.sentences
+    assert [place.model for place in report_model.standings[0].places] == ["good", "bad"]
+    (row, *_) = report_model.chart("winners").first  # type: ignore[union-attr]
     assert (row["who"], row["users"]) == ("better off", 40)
 
 
 def test_standings_match_the_comparison(model: ReportModel, comparison: rm.Comparison) -> None:
-    of = {(one.metric, one.model): one for one in comparison.standings}
+    of = {(standing.metric, standing.model): standing for standing in comparison.standings}
     for standings in model.standings:
         for place in standings.places:
             expected = of[standings.metric, place.model]
@@ -86,7 +86,9 @@ def test_standings_match_the_comparison(model: ReportModel, comparison: rm.Compa
     assert chance == pytest.approx(np.nanmean(values))
 
 
-def test_charts_have_all_users_in_their_bins(model: ReportModel, comparison: rm.Comparison) -> None:
+def test_the_bins_of_charts_contain_all_users(
+    model: ReportModel, comparison: rm.Comparison
+) -> None:
     values = model.chart("values")
     assert values is not None
     for name in model.models:
@@ -96,21 +98,25 @@ def test_charts_have_all_users_in_their_bins(model: ReportModel, comparison: rm.
     winners = model.chart("winners")
     assert winners is not None
     row = comparison.row("ndcg@5", MODEL, "bpr")
-    counts = [one["users"] for one in winners.first if one["pair"] == f"{MODEL} minus bpr"]
+    counts = [
+        bin_of_users["users"]
+        for bin_of_users in winners.first
+        if bin_of_users["pair"] == f"{MODEL} minus bpr"
+    ]
     assert counts == [row.n_better, row.n_equal, row.n_worse]
 
 
-def test_pareto_front_has_the_undominated_models(model: ReportModel) -> None:
+def test_the_pareto_front_contains_the_undominated_models(model: ReportModel) -> None:
     chart = model.chart("tradeoff")
     assert chart is not None
     for rows in chart.rows.values():
         for row in rows:
             beaten = any(
-                other["x"] >= row["x"]
-                and other["y"] >= row["y"]
-                and other is not row
-                and (other["x"], other["y"]) != (row["x"], row["y"])
-                for other in rows
+                other_row["x"] >= row["x"]
+                and other_row["y"] >= row["y"]
+                and other_row is not row
+                and (other_row["x"], other_row["y"]) != (row["x"], row["y"])
+                for other_row in rows
             )
             assert row["front"] == (not beaten)
 
@@ -126,18 +132,18 @@ def test_groups_add_up_to_all_users(model: ReportModel, comparison: rm.Compariso
     assert mean == pytest.approx(np.nanmean(values), abs=1e-5)
 
 
-def test_own_groups(results: dict[str, rm.Evaluation]) -> None:
-    own = ["old" if at % 2 else "new" for at in range(60)]
-    chart = rm.compare(results, metrics="hit@5").report(groups=own).model.chart("groups")
+def test_groups_passed_by_the_caller(results: dict[str, rm.Evaluation]) -> None:
+    groups = ["old" if number % 2 else "new" for number in range(60)]
+    chart = rm.compare(results, metrics="hit@5").report(groups=groups).model.chart("groups")
     assert chart is not None
     assert {row["group"] for row in chart.first} == {"old", "new"}
     assert sum(row["users"] for row in chart.first if row["model"] == "bpr") <= 60
-    shares = rm.compare(results, metrics="hit@5").report(groups=own).model.chart("found")
+    shares = rm.compare(results, metrics="hit@5").report(groups=groups).model.chart("found")
     assert shares is not None
     assert {row["group"] for row in shares.first} == {"old", "new"}
 
 
-def test_found_items_by_popularity_add_up_to_recall(
+def test_hits_by_popularity_add_up_to_recall(
     model: ReportModel, results: dict[str, rm.Evaluation]
 ) -> None:
     chart = model.chart("found")
@@ -145,28 +151,32 @@ def test_found_items_by_popularity_add_up_to_recall(
     assert [choice.options for choice in chart.choices] == [(MODEL, "bpr", "random")]
     for name, result in results.items():
         rows = chart.rows[(name,)]
-        known = ~np.isnan(result["recall@5"])
-        found = result["recall@5"][known] * result.n_relevant[known]
-        assert sum(row["items"] for row in rows) == result.n_relevant[known].sum()
+        defined = ~np.isnan(result["recall@5"])
+        n_found = result["recall@5"][defined] * result.n_relevant[defined]
+        assert sum(row["items"] for row in rows) == result.n_relevant[defined].sum()
         total = sum(row["share"] * row["items"] for row in rows)
-        assert total == pytest.approx(found.sum(), abs=1e-3)
+        assert total == pytest.approx(n_found.sum(), abs=1e-3)
     pair = model.chart("found_differences")
     assert pair is not None
-    one, two = chart.rows[(MODEL,)], chart.rows[("bpr",)]
-    for row, better, worse in zip(pair.first, one, two, strict=True):
+    first, two = chart.rows[(MODEL,)], chart.rows[("bpr",)]
+    for row, better, worse in zip(pair.first, first, two, strict=True):
         assert row["share"] == pytest.approx(better["share"] - worse["share"], abs=2e-6)
 
 
-def test_found_items_need_the_same_cutoff_and_train(results: dict[str, rm.Evaluation]) -> None:
-    kept = dict(results["random"].inputs_kept or {})
-    deeper = rm.evaluate(metrics="ndcg@5 recall@7", progress=False, **kept)
-    made = rm.compare({"bpr": results["bpr"], "deeper": deeper}, metrics="ndcg@5").report().model
-    assert made.chart("found") is None
-    assert made.chart("groups") is not None
-    assert any("the same largest cut-off" in one for one in made.missing)
+def test_hits_by_popularity_need_the_same_cutoff_and_train(
+    results: dict[str, rm.Evaluation],
+) -> None:
+    inputs = dict(results["random"].inputs_kept or {})
+    deeper = rm.evaluate(metrics="ndcg@5 recall@7", progress=False, **inputs)
+    report_model = (
+        rm.compare({"bpr": results["bpr"], "deeper": deeper}, metrics="ndcg@5").report().model
+    )
+    assert report_model.chart("found") is None
+    assert report_model.chart("groups") is not None
+    assert any("the same largest cut-off" in sentence for sentence in report_model.missing)
 
 
-def test_popularity_begins_at_none_and_ends_at_all(model: ReportModel) -> None:
+def test_popularity_curves_range_from_0_to_1(model: ReportModel) -> None:
     chart = model.chart("popularity")
     assert chart is not None
     for name in (*model.models, "training data"):
@@ -184,7 +194,7 @@ def test_lists_agree_with_the_metrics(model: ReportModel) -> None:
             recall = user.values[name]["recall@5"]
             if not math.isnan(recall):
                 assert recall == pytest.approx(sum(hits) / user.n_relevant)
-            ranks = [one.rank for one in lists.missed]
+            ranks = [item.rank for item in lists.missed]
             assert all(rank is not None and rank > inspector.depth for rank in ranks)
             in_list = sum(entry.relevant for entry in lists.entries)
             assert in_list + len(ranks) == user.n_relevant
@@ -212,9 +222,9 @@ def test_scored_pairs_show_every_item_of_a_user() -> None:
     assert inspector is not None
     first = next(user for user in inspector.users if user.id == "0")
     entries = first.lists["KNN"].entries
-    assert [inspector.items[one.item][0] for one in entries] == ["5", "6", "7"]
-    assert [one.relevant for one in entries] == [True, False, True]
-    assert [one.score for one in entries] == [0.9, 0.5, 0.1]
+    assert [inspector.items[entry.item][0] for entry in entries] == ["5", "6", "7"]
+    assert [entry.relevant for entry in entries] == [True, False, True]
+    assert [entry.score for entry in entries] == [0.9, 0.5, 0.1]
     assert first.values["KNN"]["recall@2"] == 0.5
 
 
@@ -224,15 +234,17 @@ def test_lists_of_results_from_files_come_from_sources(
     for name in ("bpr", "random"):
         results[name].save(tmp_path / f"{name}.parquet")
     loaded = rm.compare([tmp_path / "bpr.parquet", tmp_path / "random.parquet"])
-    without = loaded.report().model
-    assert without.inspector is None
-    assert any("No lists of single users" in one for one in without.missing)
-    kept = results["bpr"].inputs_kept
-    assert kept is not None
+    without_lists = loaded.report().model
+    assert without_lists.inspector is None
+    assert any("No lists of single users" in sentence for sentence in without_lists.missing)
+    inputs = results["bpr"].inputs_kept
+    assert inputs is not None
     lists = {name: results[name].inputs_kept["source"] for name in ("bpr", "random")}  # type: ignore[index]
-    shown = loaded.report(lists=lists, test=kept["test"], train=kept["train"]).model.inspector
-    assert shown is not None
-    assert shown.models == ("bpr", "random")
+    with_lists = loaded.report(
+        lists=lists, test=inputs["test"], train=inputs["train"]
+    ).model.inspector
+    assert with_lists is not None
+    assert with_lists.models == ("bpr", "random")
     with pytest.raises(rm.InputError, match=r"with test, which is not known.*Hint: test="):
         loaded.report(lists=lists)
     with pytest.raises(rm.UnknownNameError, match="names no model 'bpt'"):
@@ -259,34 +271,34 @@ def test_item_to_item_shows_titles_of_query_items() -> None:
     assert {user.title for user in inspector.users} == {"Heat", "Up"}
 
 
-def test_one_model_alone(results: dict[str, rm.Evaluation]) -> None:
-    made = results["bpr"].report(name="bpr").model
-    assert made.headline.certain is None
-    assert made.headline.verdict.startswith("bpr: ")
-    assert made.chart("winners") is None
-    assert made.chart("leaderboard") is not None
-    assert made.inspector is not None
+def test_a_single_model(results: dict[str, rm.Evaluation]) -> None:
+    report_model = results["bpr"].report(name="bpr").model
+    assert report_model.headline.certain is None
+    assert report_model.headline.verdict.startswith("bpr: ")
+    assert report_model.chart("winners") is None
+    assert report_model.chart("leaderboard") is not None
+    assert report_model.inspector is not None
 
 
 def test_headline_of_equal_models_and_undefined_metrics() -> None:
-    same = {name: evaluation({"rr": [1.0, 0.5, 0.25]}) for name in ("one", "two")}
-    assert "one and two are level" in rm.compare(same).report().model.headline.verdict
-    nothing = evaluation({"rr": [math.nan]}).report(name="one").model
-    assert nothing.headline.verdict == "one: rr is undefined for all users."
+    equal_models = {name: evaluation({"rr": [1.0, 0.5, 0.25]}) for name in ("one", "two")}
+    assert "one and two are level" in rm.compare(equal_models).report().model.headline.verdict
+    undefined_model = evaluation({"rr": [math.nan]}).report(name="one").model
+    assert undefined_model.headline.verdict == "one: rr is undefined for all users."
     single = evaluation({"rr": [1.0]}).report(name="one").model
     assert single.headline.verdict.endswith("over 1 user.")
 
 
 def test_folds_of_one_model() -> None:
-    chosen = {user: [(user * step) % 17 for step in range(1, 9)] for user in range(1, 17)}
-    folds = rm.split.folds(chosen, rm.split.KFold(3))
+    interactions = {user: [(user * step) % 17 for step in range(1, 9)] for user in range(1, 17)}
+    folds = rm.split.folds(interactions, rm.split.KFold(3))
     result = rm.evaluate(lambda split: rm.baselines.most_popular(split.train), folds, metrics="rr")
     chart = result.report().model.chart("repeats")
     assert chart is not None
     assert [row["run"] for row in chart.first] == ["fold 0", "fold 1", "fold 2"]
 
 
-def test_folds_and_seeds_are_dots(results: dict[str, rm.Evaluation]) -> None:
+def test_folds_and_seeds_are_drawn_as_dots(results: dict[str, rm.Evaluation]) -> None:
     seeds = {"two": [results["bpr"], results["random"]], "one": results[MODEL]}
     chart = rm.compare(seeds, metrics="hit@5").report().model.chart("repeats")
     assert chart is not None
@@ -303,38 +315,41 @@ def test_headline_mentions_baseline_and_chance(
     names = {MODEL: MODEL, "random": "bpr", "bpr": "random"}
     renamed = {names[name]: result for name, result in results.items()}
     versus = rm.compare(renamed, baseline="random", metrics="ndcg@5 roc_auc", chance=True)
-    made = versus.report().model
-    assert [place.model for place in made.standings[0].places][:2] == [MODEL, "random"]
-    assert f"{MODEL} beats bpr by" in made.headline.verdict
+    report_model = versus.report().model
+    assert [place.model for place in report_model.standings[0].places][:2] == [MODEL, "random"]
+    assert f"{MODEL} beats bpr by" in report_model.headline.verdict
     row = versus.row("ndcg@5", MODEL, "random")
     size = f"{row.difference:.4f} ndcg@5 [{row.low:.4f}, {row.high:.4f}]"
-    said = " ".join(made.headline.sentences)
-    assert f"{MODEL} is {size} above the baseline random." in said
-    assert "above a random order (chance)." in said
-    assert f"Compared with random, {MODEL} is better in roc_auc." in said
-    chart = made.chart("winners")
+    printed = " ".join(report_model.headline.sentences)
+    assert f"{MODEL} is {size} above the baseline random." in printed
+    assert "above a random order (chance)." in printed
+    assert f"Compared with random, {MODEL} is better in roc_auc." in printed
+    chart = report_model.chart("winners")
     assert chart is not None
     pairs = [f"{MODEL} minus bpr", f"{MODEL} minus random", "bpr minus random"]
     assert list(dict.fromkeys(row["pair"] for row in chart.first)) == pairs
 
 
 def test_headline_if_no_model_beats_the_baseline(results: dict[str, rm.Evaluation]) -> None:
-    made = rm.compare(results, baseline=MODEL, metrics="ndcg@5").report().model
-    assert made.headline.verdict.startswith(f"{MODEL} beats bpr by")
-    assert f"{MODEL} is the baseline: no other model has a better mean." in made.headline.sentences
+    report_model = rm.compare(results, baseline=MODEL, metrics="ndcg@5").report().model
+    assert report_model.headline.verdict.startswith(f"{MODEL} beats bpr by")
+    assert (
+        f"{MODEL} is the baseline: no other model has a better mean."
+        in report_model.headline.sentences
+    )
     two = {name: results[name] for name in (MODEL, "bpr")}
-    alone = rm.compare(two, baseline="bpr", metrics="ndcg@5").report().model
-    assert "beats bpr by" in alone.headline.verdict
-    assert not any("baseline" in one for one in alone.headline.sentences)
+    single = rm.compare(two, baseline="bpr", metrics="ndcg@5").report().model
+    assert "beats bpr by" in single.headline.verdict
+    assert not any("baseline" in sentence for sentence in single.headline.sentences)
 
 
 def test_leakage_is_mentioned_first(results: dict[str, rm.Evaluation]) -> None:
-    kept = results["bpr"].inputs_kept
-    assert kept is not None
-    leaking = rm.audit(kept["test"], kept["test"])
-    made = results["bpr"].report(audit=leaking).model
-    assert made.audit.leaks
-    assert "leakage" in made.headline.sentences[0]
+    inputs = results["bpr"].inputs_kept
+    assert inputs is not None
+    leaking = rm.audit(inputs["test"], inputs["test"])
+    report_model = results["bpr"].report(audit=leaking).model
+    assert report_model.audit.leaks
+    assert "leakage" in report_model.headline.sentences[0]
     assert "audit=False left it out" in results["bpr"].report(audit=False).model.audit
 
 
@@ -347,7 +362,7 @@ def test_the_report_contains_the_full_protocol(model: ReportModel) -> None:
     compile(model.call, "call", "exec")
 
 
-def test_the_model_is_frozen_and_plain(model: ReportModel) -> None:
+def test_the_model_is_frozen_and_consists_of_plain_values(model: ReportModel) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         model.title = "other"  # type: ignore[misc]
     rows = [row for chart in model.charts for rows in chart.rows.values() for row in rows]
@@ -380,11 +395,11 @@ def test_knowledge_recall() -> None:
     inspector = rm.compare(results).report().model.inspector
     assert inspector is not None
     (user,) = (user for user in inspector.users if user.id == "4")
-    found = [f"{user.values[name]['recall@3']:.2%}" for name in columns]
-    assert found == ["15.38%", "23.08%"]
+    printed_recalls = [f"{user.values[name]['recall@3']:.2%}" for name in columns]
+    assert printed_recalls == ["15.38%", "23.08%"]
     for name in columns:
         rows = frame.filter(object=4).sort(name, descending=True)
         entries = user.lists[name].entries
-        assert [inspector.items[one.item][0] for one in entries] == [*map(str, rows["item"])]
-        assert [one.relevant for one in entries] == (rows["relevant"] == 1).to_list()
-        assert [one.score for one in entries] == rows[name].to_list()
+        assert [inspector.items[entry.item][0] for entry in entries] == [*map(str, rows["item"])]
+        assert [entry.relevant for entry in entries] == (rows["relevant"] == 1).to_list()
+        assert [entry.score for entry in entries] == rows[name].to_list()

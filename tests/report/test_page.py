@@ -58,7 +58,7 @@ def test_names_from_data_are_escaped(text: str, tags: Tags) -> None:
     assert names.count("script") == 3
     for name in (ITEM, USER, MODEL):
         assert name not in text
-    data = json.loads(next(one for one in tags.texts if one.startswith("{")))
+    data = json.loads(next(script for script in tags.texts if script.startswith("{")))
     assert ITEM in {identity for identity, _ in data["inspector"]["items"].values()}
     assert MODEL in data["inspector"]["models"]
 
@@ -70,15 +70,15 @@ def test_every_chart_has_a_place_in_the_page(comparison: rm.Comparison, tags: Ta
     assert charts - placed == set(), "Hint: place it in src/recometer/report/assets/report.html.j2"
 
 
-def test_the_policy_allows_these_scripts_alone(tags: Tags) -> None:
+def test_the_policy_only_allows_scripts_of_the_page(tags: Tags) -> None:
     (policy,) = (attrs["content"] for tag, attrs in tags.found if attrs.get("http-equiv"))
     assert policy is not None
     assert policy.startswith("default-src 'none'; ")
     assert "unsafe" not in policy
-    executed = [one for one in tags.texts if not one.startswith("{")]
+    executed = [scripts for scripts in tags.texts if not scripts.startswith("{")]
     assert len(executed) == 3
-    for one in executed:
-        digest = base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()
+    for script in executed:
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         assert f"'sha256-{digest}'" in policy
 
 
@@ -93,12 +93,12 @@ def test_nothing_is_fetched(text: str, tags: Tags) -> None:
     assert "@import" not in text
 
 
-def test_ids_are_distinct_and_labels_lead_to_them(tags: Tags) -> None:
+def test_ids_are_distinct_and_labels_refer_to_them(tags: Tags) -> None:
     ids = [attrs["id"] for _, attrs in tags.found if "id" in attrs]
     assert len(ids) == len(set(ids))
     targets = [attrs["href"] for tag, attrs in tags.found if tag == "a"]
     labelled = [attrs["aria-labelledby"] for _, attrs in tags.found if "aria-labelledby" in attrs]
-    assert {str(one).removeprefix("#") for one in (*targets, *labelled)} <= set(ids)
+    assert {str(target).removeprefix("#") for target in (*targets, *labelled)} <= set(ids)
 
 
 def test_json_in_a_script_cannot_end_it() -> None:
@@ -109,9 +109,9 @@ def test_json_in_a_script_cannot_end_it() -> None:
 
 
 def test_markdown_has_the_same_numbers(comparison: rm.Comparison) -> None:
-    made = comparison.report()
-    text = made.to_markdown()
-    place = made.model.standings[0].places[0]
+    report = comparison.report()
+    text = report.to_markdown()
+    place = report.model.standings[0].places[0]
     assert f"{place.mean:.4f}" in text
     words = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     assert not re.search(r"(?<!\\)<(?!!--)", words)
@@ -132,23 +132,23 @@ def test_charts_for_notebooks(comparison: rm.Comparison, results: dict[str, Any]
 
 
 def test_every_chart_can_be_drawn(comparison: rm.Comparison, tmp_path: Path) -> None:
-    made = comparison.report()
-    for name in made.charts:
-        made.save_chart(tmp_path / f"{name}.svg", name)
-        drawn = (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
-        assert drawn.startswith("<svg"), name
-        assert drawn.count("<path") > 3, name
-        assert "<script" not in drawn
-    made.save_chart(tmp_path / "board.png", "leaderboard", "hit@5")
+    report = comparison.report()
+    for name in report.charts:
+        report.save_chart(tmp_path / f"{name}.svg", name)
+        svg = (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
+        assert svg.startswith("<svg"), name
+        assert svg.count("<path") > 3, name
+        assert "<script" not in svg
+    report.save_chart(tmp_path / "board.png", "leaderboard", "hit@5")
     assert (tmp_path / "board.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(rm.InputError, match=r"written as .png or .svg"):
-        made.save_chart("board.gif", "leaderboard")
+        report.save_chart("board.gif", "leaderboard")
     with pytest.raises(rm.UnknownNameError, match="no chart 'bord'"):
-        made.save_chart("board.png", "bord")
+        report.save_chart("board.png", "bord")
 
 
 @pytest.mark.usefixtures("_no_vega")
-def test_files_of_others_stay(comparison: rm.Comparison, tmp_path: Path) -> None:
+def test_files_of_other_programs_are_kept(comparison: rm.Comparison, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text("mine", encoding="utf-8")
     with pytest.raises(rm.FileError, match=r"not written by recometer.*Hint: choose another name"):
@@ -160,10 +160,10 @@ def test_files_of_others_stay(comparison: rm.Comparison, tmp_path: Path) -> None
     assert "<title>Once more</title>" in path.read_text(encoding="utf-8")
     comparison.report(tmp_path / "report.md")
     comparison.report(tmp_path / "report.md")
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["report.html", "report.md"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "report.md"]
 
 
-def test_paths_that_cannot_be(comparison: rm.Comparison, tmp_path: Path) -> None:
+def test_invalid_paths(comparison: rm.Comparison, tmp_path: Path) -> None:
     with pytest.raises(rm.FileError, match="is a folder"):
         comparison.report(_folder(tmp_path / "a.html"))
     with pytest.raises(rm.FileError, match="there is no folder"):
@@ -180,7 +180,7 @@ def _folder(path: Path) -> Path:
 @pytest.mark.parametrize(
     ("module", "package"), [("jinja2", "jinja2"), ("vl_convert", "vl-convert-python")]
 )
-def test_a_missing_package_is_named(
+def test_error_names_a_missing_package(
     comparison: rm.Comparison,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,

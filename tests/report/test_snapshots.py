@@ -21,10 +21,10 @@ N_USERS, N_ITEMS = 32, 8
 def policies() -> Report:
     """Return the report of two policies, whose probabilities are exact on every processor."""
     user = np.arange(256) // 2
-    shown, good = np.where(user % 2, 0.5, 0.25), np.where(user % 2, 0.75, 0.0625)
-    frame = {"user": user, "item": user % 2, "click": user % 3 % 2, "shown": shown}
+    shown_probability, good = np.where(user % 2, 0.5, 0.25), np.where(user % 2, 0.75, 0.0625)
+    frame = {"user": user, "item": user % 2, "click": user % 3 % 2, "shown": shown_probability}
     log = rm.Impressions(frame, user="user", item="item", reward="click", propensity="shown")
-    values = log.evaluate({"<new>": good, "old": shown}, estimators="snips ips")
+    values = log.evaluate({"<new>": good, "old": shown_probability}, estimators="snips ips")
     versus = values.compare(baseline="logged")
     return versus.report(gates=versus.gate("snips >= -50%"))
 
@@ -33,21 +33,21 @@ def policies() -> Report:
 def test_report_of_policies(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """If this fails, set RECOMETER_SNAPSHOTS=write to update the snapshots, and review the diff."""
     monkeypatch.setattr(page, "vega", lambda: "")
-    made = policies()
-    text = made.to_markdown()
+    report = policies()
+    text = report.to_markdown()
     if form == "html":
-        text = re.sub(r"\n\s*\n+", "\n", made.to_html())
+        text = re.sub(r"\n\s*\n+", "\n", report.to_html())
         text = text[text.index("<main") : text.index("</main>")]
     path = FOLDER.with_name(f"policies.{form}")
     check(path, text.replace(rm.__version__, "1.0"), test_report_of_policies.__doc__)
 
 
-def check(path: Path, found: str, doc: str | None) -> None:
+def check(path: Path, content: str, doc: str | None) -> None:
     """Compare a text with a snapshot, or update it."""
     if os.environ.get("RECOMETER_SNAPSHOTS") == "write":
         path.parent.mkdir(exist_ok=True)
-        path.write_text(found, encoding="utf-8", newline="\n")
-    assert found == path.read_text(encoding="utf-8"), doc
+        path.write_text(content, encoding="utf-8", newline="\n")
+    assert content == path.read_text(encoding="utf-8"), doc
 
 
 @pytest.fixture(scope="module")
@@ -70,12 +70,12 @@ def sections() -> dict[str, str]:
     }
     # These parts of the page differ between machines.
     changes = {"versions": {"recometer": "1.0"}, "timings": {"total": 0.125}}
-    results = {name: dataclasses.replace(one, **changes) for name, one in results.items()}  # type: ignore[arg-type]
+    results = {name: dataclasses.replace(result, **changes) for name, result in results.items()}  # type: ignore[arg-type]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(page, "vega", lambda: "")
         text = str(rm.compare(results, primary="hit@2").report(users=["5"]).to_html())
-    found = re.findall(r'(<section id="(\w+)".*?</section>)', text, re.DOTALL)
-    return {name: re.sub(r"\n\s*\n+", "\n", shown) + "\n" for shown, name in found}
+    matches = re.findall(r'(<section id="(\w+)".*?</section>)', text, re.DOTALL)
+    return {name: re.sub(r"\n\s*\n+", "\n", section) + "\n" for section, name in matches}
 
 
 def test_every_section_has_a_snapshot(sections: dict[str, str]) -> None:

@@ -48,8 +48,8 @@ def by_ids(data):
 
 def held_out(data, fraction, **options):
     """Hold out a share of each user's interactions; return train and test."""
-    made = split(data, Fraction(fraction), min_test=0, **options)
-    return made.train, made.test
+    result = split(data, Fraction(fraction), min_test=0, **options)
+    return result.train, result.test
 
 
 @given(interactions(), fractions, seeds)
@@ -57,9 +57,9 @@ def test_train_and_test_are_a_partition_of_the_interactions(data, fraction, seed
     train, test = held_out(data, fraction, seed=seed)
     assert train.n_users == test.n_users == data.n_users
     assert train.n_items == test.n_items == data.n_items
-    for whole, left, right in zip(rows(data), rows(train), rows(test), strict=True):
+    for all_rows, left, right in zip(rows(data), rows(train), rows(test), strict=True):
         assert not left.keys() & right.keys()
-        assert left | right == whole
+        assert left | right == all_rows
         assert list(left) == sorted(left)
         assert list(right) == sorted(right)
 
@@ -67,8 +67,8 @@ def test_train_and_test_are_a_partition_of_the_interactions(data, fraction, seed
 @given(interactions(), fractions, seeds)
 def test_held_out_number_rounds_half_away_from_zero(data, fraction, seed):
     _, test = held_out(data, fraction, seed=seed)
-    for whole, right in zip(rows(data), rows(test), strict=True):
-        exact = len(whole) * fraction
+    for all_rows, right in zip(rows(data), rows(test), strict=True):
+        exact = len(all_rows) * fraction
         assert len(right) == math.floor(exact) + (exact - math.floor(exact) >= 0.5)
 
 
@@ -107,10 +107,10 @@ def test_every_item_is_drawn_equally_often():
 
 @given(interactions(), seeds)
 def test_larger_share_includes_the_draw_of_a_smaller_one(data, seed):
-    _, few = held_out(data, 0.3, seed=seed)
-    _, many = held_out(data, 0.6, seed=seed)
-    for less, more in zip(rows(few), rows(many), strict=True):
-        assert less.keys() <= more.keys()
+    _, small_test = held_out(data, 0.3, seed=seed)
+    _, large_test = held_out(data, 0.6, seed=seed)
+    for small_rows, large_rows in zip(rows(small_test), rows(large_test), strict=True):
+        assert small_rows.keys() <= large_rows.keys()
 
 
 @pytest.mark.parametrize(
@@ -123,16 +123,16 @@ def test_draws_only_depend_on_ids(name):
     rng = np.random.default_rng(0)
     pairs = [(u, i) for u in range(12) for i in range(20) if rng.random() < 0.6]
 
-    def drawn(chosen):
-        users, items = zip(*chosen, strict=True)
+    def draw(drawn_pairs):
+        users, items = zip(*drawn_pairs, strict=True)
         table = {"user": [name(u) for u in users], "item": [name(i) for i in items]}
         data = Interactions.of(as_frame(table), user="user", item="item")
         return by_ids(held_out(data, 0.4, seed=5)[1])
 
-    everything = drawn(pairs)
-    assert drawn([pairs[n] for n in rng.permutation(len(pairs))]) == everything
+    all_draws = draw(pairs)
+    assert draw([pairs[n] for n in rng.permutation(len(pairs))]) == all_draws
     half = [(u, i) for u, i in pairs if u % 2]
-    assert drawn(half) == {(u, i) for u, i in everything if u in {name(n) for n, _ in half}}
+    assert draw(half) == {(u, i) for u, i in all_draws if u in {name(n) for n, _ in half}}
 
 
 def as_frame(table):
@@ -141,7 +141,7 @@ def as_frame(table):
 
 
 @given(interactions(), fractions, seeds, st.data())
-def test_items_are_only_held_out_for_given_users(data, fraction, seed, source):
+def test_items_are_only_held_out_for_the_given_users(data, fraction, seed, source):
     users = source.draw(st.lists(st.integers(0, data.n_users - 1), unique=True, min_size=1))
     _, of_all = held_out(data, fraction, seed=seed)
     train, test = held_out(data, fraction, seed=seed, who=GivenUsers(users))

@@ -118,7 +118,7 @@ def one_row_per_pair(frame):
 @pytest.mark.parametrize("what", WHAT, ids=repr)
 def test_laws_of_every_composition(who, what):
     data = interactions()
-    tested = 0
+    n_tested = 0
     # Use every third filter per combination; each filter occurs with every who and every what.
     first = (WHO.index(who) + WHAT.index(what)) % 3
     for number, filters in list(enumerate(FILTERS))[first::3]:
@@ -127,7 +127,7 @@ def test_laws_of_every_composition(who, what):
         result = split_or_none(data, what, **options)
         if result is None:
             continue
-        tested += 1
+        n_tested += 1
         # Every row is in exactly one part, or is counted among those left out.
         parts = rows_of(result)
         rows = [row for part in parts.values() for row in part]
@@ -149,11 +149,13 @@ def test_laws_of_every_composition(who, what):
         if isinstance(who, GivenUsers):
             assert set(users) <= {13, 17, 22}
         if isinstance(who, UsersNumber):
-            assert len(users) == 4 or any(isinstance(one, SeenInTrain) for one in filters)
+            assert len(users) == 4 or any(
+                isinstance(split_filter, SeenInTrain) for split_filter in filters
+            )
         if untested == "apart":
             # Models are fitted to the remainder, and train only contains test users.
             assert not set(users) & set(result.remainder["user"])
-            if not any(isinstance(one, SeenInTrain) for one in filters):
+            if not any(isinstance(split_filter, SeenInTrain) for split_filter in filters):
                 assert set(result.train["user"]) <= set(users)
         else:
             assert counts["remainder"] == 0
@@ -163,39 +165,45 @@ def test_laws_of_every_composition(who, what):
             patch.setattr("recometer.split.grouping.BRIEF", 0)
             assert rows_of(split(data, what, **options, threads=3)) == parts
         shuffled = data.sample(fraction=1.0, shuffle=True, seed=number)
-        again = split(shuffled, what, **options)
-        assert columns_of(again) == columns_of(result)
-    assert tested
+        repeated = split(shuffled, what, **options)
+        assert columns_of(repeated) == columns_of(result)
+    assert n_tested
 
 
 @pytest.mark.parametrize("who", [w for w in WHO if not isinstance(w, UsersNumber)], ids=repr)
 @pytest.mark.parametrize("what", WHAT, ids=repr)
 def test_draws_do_not_depend_on_other_users(who, what):
     data = one_row_per_pair(interactions())
-    some = data.filter((pl.col("user") % 3 != 0) & (pl.col("user") != 11))
+    some_users = data.filter((pl.col("user") % 3 != 0) & (pl.col("user") != 11))
     for untested in ("train", "apart"):
         options = {"who": who, "untested": untested, "filters": MinCounts(user=2)}
         if isinstance(who, GivenUsers):
             options["who"] = GivenUsers([13, 17, 22])
-        whole, part = split_or_none(data, what, **options), split_or_none(some, what, **options)
-        assert whole is not None
-        kept = set(some["row"])
-        expected = {name: [r for r in rows if r in kept] for name, rows in rows_of(whole).items()}
-        found = {"train": [], "test": [], **rows_of(part)} if part is not None else None
-        if found is None:
+        of_all_users, part = (
+            split_or_none(data, what, **options),
+            split_or_none(some_users, what, **options),
+        )
+        assert of_all_users is not None
+        rows_of_some_users = set(some_users["row"])
+        expected = {
+            name: [r for r in rows if r in rows_of_some_users]
+            for name, rows in rows_of(of_all_users).items()
+        }
+        actual = {"train": [], "test": [], **rows_of(part)} if part is not None else None
+        if actual is None:
             assert expected["test"] == []
         else:
-            assert found == expected
+            assert actual == expected
 
 
 def test_users_are_drawn_independently_of_other_users():
     """A user who is drawn from all users is also drawn if only some users are in the data."""
     data = interactions()
-    drawn = split(data, Last(1), who=UsersNumber(5)).users
-    more = split(data, Last(1), who=UsersNumber(8)).users
-    assert set(drawn) <= set(more)
-    fewer = data.filter(pl.col("user").is_in(drawn.tolist()) | (pl.col("user") % 2 == 0))
-    assert set(split(fewer, Last(1), who=UsersNumber(5)).users) >= set(drawn)
+    five_users = split(data, Last(1), who=UsersNumber(5)).users
+    eight_users = split(data, Last(1), who=UsersNumber(8)).users
+    assert set(five_users) <= set(eight_users)
+    fewer_data = data.filter(pl.col("user").is_in(five_users.tolist()) | (pl.col("user") % 2 == 0))
+    assert set(split(fewer_data, Last(1), who=UsersNumber(5)).users) >= set(five_users)
 
 
 @pytest.mark.parametrize("what", WHAT, ids=repr)
@@ -231,17 +239,17 @@ def test_all_kinds_of_data_are_split_the_same(what, tmp_path):
     for given_data, kind in kinds.values():
         result = split(given_data, what, **options)
         for part in PARTS:
-            found = getattr(result, part)
-            assert isinstance(found, kind)
-            frame = found.collect() if kind is pl.LazyFrame else pl.DataFrame(found)
+            actual = getattr(result, part)
+            assert isinstance(actual, kind)
+            frame = actual.collect() if kind is pl.LazyFrame else pl.DataFrame(actual)
             assert frame.equals(getattr(expected, part))
         assert result.users.tolist() == expected.users.tolist()
         assert result.protocol == expected.protocol
-    found = split(rm.Interactions.of(data), what, **options)
-    assert found.protocol == expected.protocol
-    assert found.users.tolist() == expected.users.tolist()
+    actual = split(rm.Interactions.of(data), what, **options)
+    assert actual.protocol == expected.protocol
+    assert actual.users.tolist() == expected.users.tolist()
     for part in PARTS:
-        plain = getattr(found, part)
+        plain = getattr(actual, part)
         users = plain.user_ids[np.repeat(np.arange(plain.n_users), np.diff(plain.indptr))]
         table = pl.DataFrame(
             {
@@ -273,11 +281,11 @@ def test_ids_of_any_kind(rename):
     results = [split(frame, Last(2), filters=KCore(3), time="moment") for frame in (data, renamed)]
     assert rows_of(results[0]) == rows_of(results[1])
     assert results[1].users.tolist() == [rename(n) for n in results[0].users.tolist()]
-    drawn = split(renamed, Fraction(0.3))
-    assert len(drawn.test) == len(split(data, Fraction(0.3)).test)
+    result = split(renamed, Fraction(0.3))
+    assert len(result.test) == len(split(data, Fraction(0.3)).test)
     plain = split(rm.Interactions.of(renamed), Fraction(0.3))
-    assert plain.users.tolist() == drawn.users.tolist()
-    pairs = drawn.test.sort("user", "item")
+    assert plain.users.tolist() == result.users.tolist()
+    pairs = result.test.sort("user", "item")
     assert plain.test.item_ids[plain.test.items].tolist() == pairs["item"].to_list()
 
 
@@ -321,12 +329,12 @@ def by_user(frame):
 def test_last_items_are_not_before_train_items(seed, what):
     data = interactions(seed, n=80)
     result = split(data, what, seed=seed)
-    train, whole = by_user(result.train), by_user(data)
-    tested = by_user(result.test)
-    for user, mine in whole.items():
-        n = len(mine)
+    train, interactions_of_users = by_user(result.train), by_user(data)
+    tests_of_users = by_user(result.test)
+    for user, rows in interactions_of_users.items():
+        n = len(rows)
         size = min(n, what.number) if isinstance(what, Last) else holdout_sizes([n], 0.4)[0]
-        test = tested.get(user, mine.clear())
+        test = tests_of_users.get(user, rows.clear())
         assert len(test) == size
         if user in train and size:
             assert test["time"].min() >= train[user]["time"].max()
@@ -342,8 +350,8 @@ def test_random_shares_and_numbers_are_exact_per_user(seed, fraction, number):
         (Number(number), np.minimum(sizes["len"], number)),
     ):
         result = split(data, what, seed=seed, min_test=0)
-        found = result.test.group_by("user").len()
-        joined = sizes.join(found, on="user", how="left", suffix="_test").sort("user")
+        n_tested = result.test.group_by("user").len()
+        joined = sizes.join(n_tested, on="user", how="left", suffix="_test").sort("user")
         assert joined["len_test"].fill_null(0).to_list() == list(expected)
 
 
@@ -353,8 +361,8 @@ def test_share_of_all_interactions_is_met_on_average():
         share = len(split(data, Fraction(fraction, per_user=False)).test) / len(data)
         # Repeated pairs are drawn together, so allow for a slightly larger standard error.
         assert abs(share - fraction) < 6 * np.sqrt(fraction * (1 - fraction) / len(data))
-    tested = len(split(data, Last(1), who=UsersFraction(0.3)).users)
-    assert abs(tested / 2000 - 0.3) < 4.5 * np.sqrt(0.21 / 2000)
+    n_test_users = len(split(data, Last(1), who=UsersFraction(0.3)).users)
+    assert abs(n_test_users / 2000 - 0.3) < 4.5 * np.sqrt(0.21 / 2000)
 
 
 def test_users_with_a_single_interaction_keep_it_in_train():
@@ -402,7 +410,7 @@ def frames_in_zone(zone):
     of_arrow = pa.table({**columns, "time": pa.array(times, pa.timestamp("us", tz=zone))})
     of_pandas = pd.DataFrame({**columns, "time": pd.to_datetime(times, utc=True)})
     of_pandas["time"] = of_pandas["time"].dt.tz_convert(zone)
-    texts = [one.isoformat() for one in of_pandas["time"]]
+    texts = [time.isoformat() for time in of_pandas["time"]]
     return {
         "Arrow": of_arrow,
         "Polars": pl.DataFrame(of_arrow),
@@ -416,10 +424,10 @@ def frames_in_zone(zone):
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "+02:00"])
 def test_dates_are_in_the_time_zone_of_the_times(zone, tmp_path):
-    given = frames_in_zone(zone)
-    given["Polars"].write_parquet(tmp_path / "zoned.parquet")
-    given["texts"].write_csv(tmp_path / "zoned.csv")
-    given |= {name: tmp_path / name for name in ("zoned.parquet", "zoned.csv")}
+    frames_by_library = frames_in_zone(zone)
+    frames_by_library["Polars"].write_parquet(tmp_path / "zoned.parquet")
+    frames_by_library["texts"].write_csv(tmp_path / "zoned.csv")
+    frames_by_library |= {name: tmp_path / name for name in ("zoned.parquet", "zoned.csv")}
 
     def items(part):
         part = part.collect() if isinstance(part, pl.LazyFrame) else part
@@ -427,7 +435,7 @@ def test_dates_are_in_the_time_zone_of_the_times(zone, tmp_path):
 
     day = datetime.date(2024, 6, 1)
     midnight = datetime.datetime(2024, 6, 1)
-    for name, data in given.items():
+    for name, data in frames_by_library.items():
         for time in ("2024-06-01", day, midnight, np.datetime64(day), pd.Timestamp(day)):
             assert items(split(data, After(time)).test) == [2, 3, 4, 5, 6], name
         # If the argument states a time zone, that zone applies instead of the column's.
@@ -456,7 +464,7 @@ def test_dates_need_a_time_zone_if_times_have_several():
     assert split(of_pandas, After("2024-06-01")).test["item"].tolist() == [3]
 
 
-def test_day_that_begins_at_one_o_clock():
+def test_day_whose_midnight_is_skipped_by_a_clock_change():
     # In Beirut, clocks went from midnight to 1:00 on that day, at 22:00 UTC.
     times = pl.Series([datetime.datetime(2021, 3, 27, 21, 59), datetime.datetime(2021, 3, 27, 22)])
     zoned = times.dt.replace_time_zone("UTC").dt.convert_time_zone("Asia/Beirut")
@@ -464,7 +472,7 @@ def test_day_that_begins_at_one_o_clock():
     assert split(data, After("2021-03-28")).test["item"].to_list() == [2]
 
 
-def test_cold_items_are_in_no_train():
+def test_train_of_new_items_is_empty():
     data = interactions()
     result = split(data, ColdItems(0.3), who=UsersFraction(0.5))
     assert not set(result.test["item"]) & set(result.train["item"])
@@ -473,8 +481,8 @@ def test_cold_items_are_in_no_train():
 
 def test_equal_times_are_ordered_by_draws():
     data = pl.DataFrame({"user": [1] * 40, "item": range(40), "time": [7] * 40})
-    drawn = {split(data, Last(1), seed=seed).test["item"][0] for seed in range(30)}
-    assert len(drawn) > 15
+    tested_items = {split(data, Last(1), seed=seed).test["item"][0] for seed in range(30)}
+    assert len(tested_items) > 15
     assert split(data, Last(5), seed=1).test.equals(split(data, Number(5), seed=1).test)
 
 
@@ -492,19 +500,23 @@ def test_rows_that_only_differ_in_value_are_ordered_by_value():
 @pytest.mark.parametrize("filters", [(), (KCore(3), Duplicates("last"))])
 def test_every_interaction_is_tested_in_one_fold(filters):
     data = interactions()
-    made = folds(data, KFold(4), filters=filters, seed=2)
-    assert len(made) == len(list(made)) == 4
-    tested = pl.concat([fold.test for fold in made])
-    kept = sorted(tested["row"])
-    assert len(set(kept)) == len(kept) == len(made[0].train) + len(made[0].test)
-    assert kept == list(range(240)) or filters
-    for number, fold in enumerate(made):
+    made_folds = folds(data, KFold(4), filters=filters, seed=2)
+    assert len(made_folds) == len(list(made_folds)) == 4
+    all_tests = pl.concat([fold.test for fold in made_folds])
+    tested_rows = sorted(all_tests["row"])
+    assert (
+        len(set(tested_rows))
+        == len(tested_rows)
+        == len(made_folds[0].train) + len(made_folds[0].test)
+    )
+    assert tested_rows == list(range(240)) or filters
+    for number, fold in enumerate(made_folds):
         assert fold.protocol.fold == number
-        assert sorted([*fold.train["row"], *fold.test["row"]]) == kept
-        assert fold.test.equals(made[number].test)
-        assert fold.test.equals(made[number - 4].test)
-    sizes = [by_user(fold.test) for fold in made]
-    for user in set(tested["user"]):
+        assert sorted([*fold.train["row"], *fold.test["row"]]) == tested_rows
+        assert fold.test.equals(made_folds[number].test)
+        assert fold.test.equals(made_folds[number - 4].test)
+    sizes = [by_user(fold.test) for fold in made_folds]
+    for user in set(all_tests["user"]):
         of_user = [len(size[user]) if user in size else 0 for size in sizes]
         assert max(of_user) - min(of_user) <= 1
 
@@ -512,24 +524,24 @@ def test_every_interaction_is_tested_in_one_fold(filters):
 def test_every_user_is_tested_in_one_fold():
     data = interactions(n_users=30)
     for untested in ("train", "apart"):
-        made = list(folds(data, Last(2), who=UserFolds(3), untested=untested))
-        users = [user for fold in made for user in fold.users.tolist()]
+        made_folds = list(folds(data, Last(2), who=UserFolds(3), untested=untested))
+        users = [user for fold in made_folds for user in fold.users.tolist()]
         assert sorted(users) == sorted(set(data["user"]))
-        assert made[0].protocol.who == "UserFolds(k=3)"
+        assert made_folds[0].protocol.who == "UserFolds(k=3)"
         expected = split(data, Last(2)).test
-        assert pl.concat([fold.test for fold in made]).sort("row").equals(expected)
-        for fold in made:
+        assert pl.concat([fold.test for fold in made_folds]).sort("row").equals(expected)
+        for fold in made_folds:
             assert (fold.remainder is None) == (untested == "train")
-    few = data.filter(pl.col("user").is_in(made[1].users.tolist()))
-    assert split(few, Last(2)).users.tolist() == made[1].users.tolist()
+    data_of_fold = data.filter(pl.col("user").is_in(made_folds[1].users.tolist()))
+    assert split(data_of_fold, Last(2)).users.tolist() == made_folds[1].users.tolist()
 
 
 def test_windows_of_time():
     data = interactions()
     times = [10, 20, 33]
     for length in (None, 7):
-        made = list(folds(data, Windows(times, until=38, length=length)))
-        for fold, begin, end in zip(made, times, [20, 33, 38], strict=True):
+        made_folds = list(folds(data, Windows(times, until=38, length=length)))
+        for fold, begin, end in zip(made_folds, times, [20, 33, 38], strict=True):
             assert fold.test.equals(data.filter(pl.col("time").is_between(begin, end - 1)))
             since = -1 if length is None else begin - length
             expected = data.filter((pl.col("time") < begin) & (pl.col("time") >= since))
@@ -541,12 +553,12 @@ def test_windows_of_time():
 
 def slow_core(frame, user, item):
     while True:
-        kept = frame.filter(
+        remaining = frame.filter(
             (pl.len().over("user") >= user) & (pl.len().over("item") >= item),
         )
-        if len(kept) == len(frame):
-            return kept
-        frame = kept
+        if len(remaining) == len(frame):
+            return remaining
+        frame = remaining
 
 
 @pytest.mark.filterwarnings("ignore:train is empty")
@@ -579,20 +591,20 @@ def test_rules_for_repeated_pairs(kind, as_library):
     data = interactions(n=400).cast({"value": kind})
     for keep in ("first", "last", "sum"):
         result = split(as_library(data), Last(1), filters=Duplicates(keep))
-        found = pl.concat([pl.DataFrame(result.train), pl.DataFrame(result.test)])
-        assert found.select(pl.struct("user", "item").is_unique().all()).item()
-        assert len(found) == data.select("user", "item").n_unique()
+        all_rows = pl.concat([pl.DataFrame(result.train), pl.DataFrame(result.test)])
+        assert all_rows.select(pl.struct("user", "item").is_unique().all()).item()
+        assert len(all_rows) == data.select("user", "item").n_unique()
         order = data.sort("time", "value", descending=keep == "first")
         expected = order.unique(["user", "item"], keep="last", maintain_order=True)
         columns = ["user", "item", "time"]
         if keep == "sum":
             sums = data.group_by("user", "item").agg(pl.col("value").cast(pl.Float64).sum())
             expected = expected.drop("value").join(sums, on=["user", "item"])
-        both = [
+        results = [
             frame.select(*columns, pl.col("value").cast(pl.Float64)).sort(columns)
-            for frame in (found, expected)
+            for frame in (all_rows, expected)
         ]
-        assert both[0].equals(both[1])
+        assert results[0].equals(results[1])
 
 
 def test_sums_are_kept_if_rows_are_left_out_before_and_after(tmp_path):
@@ -602,8 +614,8 @@ def test_sums_are_kept_if_rows_are_left_out_before_and_after(tmp_path):
     filters = [ValuesFrom(2), Duplicates("sum"), KCore(2), ValuesFrom(4)]
     result = split(data, Last(1), filters=filters)
     sums = data.filter(pl.col("value") >= 2).group_by("user", "item").agg(pl.col("value").sum())
-    found = pl.concat([result.train, result.test]).select("user", "item", "value")
-    assert found.join(sums, on=["user", "item", "value"]).height == found.height
+    all_rows = pl.concat([result.train, result.test]).select("user", "item", "value")
+    assert all_rows.join(sums, on=["user", "item", "value"]).height == all_rows.height
     assert split(path, Last(1), filters=filters).test.collect().equals(result.test)
 
 
@@ -626,7 +638,7 @@ def test_items_not_seen_in_train_are_left_out():
 def test_saved_splits_can_be_loaded(kind, untested, tmp_path):
     data = one_row_per_pair(interactions())
     data.write_parquet(tmp_path / "data.parquet")
-    named = data.with_columns(
+    data_with_text_ids = data.with_columns(
         pl.format("u{}", "user").alias("user"), pl.col("item").cast(pl.String)
     )
     given_data = {
@@ -635,7 +647,7 @@ def test_saved_splits_can_be_loaded(kind, untested, tmp_path):
         "file": lambda: tmp_path / "data.parquet",
         "interactions": lambda: rm.Interactions.of(data),
         "matrix": lambda: sp.csr_array(np.tri(20, 30)),
-        "text ids": lambda: rm.Interactions.of(named),
+        "text ids": lambda: rm.Interactions.of(data_with_text_ids),
     }[kind]()
     result = split(given_data, Fraction(0.4), who=UsersFraction(0.5), untested=untested)
     folder = tmp_path / "a" / "split"
@@ -649,14 +661,19 @@ def test_saved_splits_can_be_loaded(kind, untested, tmp_path):
     np.testing.assert_array_equal(loaded.users, result.users)
     assert loaded.users.dtype == result.users.dtype
     for part in PARTS:
-        one, other = getattr(result, part), getattr(loaded, part)
-        assert type(one) is type(other)
-        if isinstance(one, rm.Interactions):
+        original_part, loaded_part = getattr(result, part), getattr(loaded, part)
+        assert type(original_part) is type(loaded_part)
+        if isinstance(original_part, rm.Interactions):
             for name in ("indptr", "items", "values", "times", "user_ids", "item_ids"):
-                np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-            assert one.n_items == other.n_items
-        elif one is not None:
-            frames = (f.collect() if isinstance(f, pl.LazyFrame) else f for f in (one, other))
+                np.testing.assert_array_equal(
+                    getattr(original_part, name), getattr(loaded_part, name)
+                )
+            assert original_part.n_items == loaded_part.n_items
+        elif original_part is not None:
+            frames = (
+                f.collect() if isinstance(f, pl.LazyFrame) else f
+                for f in (original_part, loaded_part)
+            )
             first, second = map(pl.DataFrame, frames)
             assert first.equals(second)
 
@@ -664,9 +681,9 @@ def test_saved_splits_can_be_loaded(kind, untested, tmp_path):
 def test_train_of_a_split_can_be_split_again_in_place(tmp_path):
     data = interactions()
     split(data, Last(1)).save(tmp_path)
-    made = split(tmp_path / "train.parquet", Last(2))
-    expected = made.test.collect()
-    made.save(tmp_path)
+    result = split(tmp_path / "train.parquet", Last(2))
+    expected = result.test.collect()
+    result.save(tmp_path)
     assert rm.Split.load(tmp_path).test.collect().equals(expected)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         *("split.json", "test.parquet", "train.parquet", "users.parquet")
@@ -682,7 +699,7 @@ def test_other_files_are_not_replaced(tmp_path, name):
     assert (tmp_path / name).read_text() == "mine"
 
 
-def test_foreign_file_next_to_a_split_is_not_replaced(tmp_path):
+def test_other_files_in_the_folder_of_a_split_are_kept(tmp_path):
     split(interactions(), Last(1)).save(tmp_path)
     (tmp_path / "remainder.parquet").write_text("mine")
     with pytest.raises(rm.FileError, match=r"remainder\.parquet exists"):
@@ -710,8 +727,8 @@ def test_folders_without_a_split(tmp_path, monkeypatch):
 # Evaluating splits
 
 
-def popularity(made):
-    plain = made.interactions().train
+def popularity(split_result):
+    plain = split_result.interactions().train
     counts = np.bincount(plain.items, minlength=plain.n_items).astype(float)
     return rm.Factors(None, None, item_bias=counts, item_ids=plain.item_ids)
 
@@ -720,25 +737,32 @@ def test_split_is_evaluated():
     data = one_row_per_pair(interactions()).rename({"user": "who", "item": "what"})
     result = split(data, Last(2), user="who", item="what")
     source = popularity(result)
-    found = rm.evaluate(source, result, metrics="ndcg@3 rr", ties="item")
+    evaluation = rm.evaluate(source, result, metrics="ndcg@3 rr", ties="item")
     test, train = (p.rename({"who": "user", "what": "item"}) for p in (result.test, result.train))
     expected = rm.evaluate(source, test, train=train, metrics="ndcg@3 rr", ties="item")
     for name in ("ndcg@3", "rr"):
-        np.testing.assert_array_equal(found[name], expected[name])
+        np.testing.assert_array_equal(evaluation[name], expected[name])
         np.testing.assert_array_equal(
-            found[name], rm.evaluate(source, result.interactions(), metrics=name, ties="item")[name]
+            evaluation[name],
+            rm.evaluate(source, result.interactions(), metrics=name, ties="item")[name],
         )
     with pytest.raises(InputError, match="Split contains its own"):
         rm.evaluate(source, result, train=train)
 
 
-def test_every_parameter_of_evaluate_reaches_the_split(monkeypatch):
-    others = {"source", "test", "train", "rules", "until"}  # arguments of the evaluator's call
-    names = set(inspect.signature(rm.evaluate).parameters) - others
+def test_every_parameter_of_evaluate_is_passed_on_for_splits(monkeypatch):
+    other_parameters = {
+        "source",
+        "test",
+        "train",
+        "rules",
+        "until",
+    }  # arguments of the evaluator's call
+    names = set(inspect.signature(rm.evaluate).parameters) - other_parameters
     received = {}
 
-    def evaluator(test, **given):
-        received.update(given, test=test)
+    def evaluator(test, **arguments):
+        received.update(arguments, test=test)
         raise InterruptedError
 
     evaluation = sys.modules["recometer.evaluation"]
@@ -747,14 +771,14 @@ def test_every_parameter_of_evaluate_reaches_the_split(monkeypatch):
         evaluation, "check_evaluable", lambda source, test: received.update(source=source)
     )
     data = rm.Interactions.of(one_row_per_pair(interactions()))
-    made = split(data, Last(1))
-    for given_test in (made, [made], folds(data, KFold(2))):
-        asked = {name: object() for name in names}
+    single_split = split(data, Last(1))
+    for given_test in (single_split, [single_split], folds(data, KFold(2))):
+        values = {name: object() for name in names}
         source = object()
-        sources = source if given_test is made else [source] * len(given_test)
+        sources = source if given_test is single_split else [source] * len(given_test)
         with pytest.raises(InterruptedError):
-            rm.evaluate(sources, given_test, **asked, ties="item")
-        assert {name: received[name] for name in names} == asked
+            rm.evaluate(sources, given_test, **values, ties="item")
+        assert {name: received[name] for name in names} == values
         assert received["ties"] == "item"
         assert received["source"] is source
         assert isinstance(received["test"], rm.Split)  # a split also has train
@@ -764,32 +788,37 @@ def test_every_parameter_of_evaluate_reaches_the_split(monkeypatch):
 @pytest.mark.parametrize("convert", [lambda f: f, rm.Interactions.of])
 def test_folds_are_evaluated_and_pooled(convert):
     data = convert(one_row_per_pair(interactions()))
-    for made in (folds(data, KFold(3)), folds(data, Last(2), who=UserFolds(3))):
-        result = rm.evaluate(popularity, made, metrics="ndcg@3 recall@2")
-        each = [rm.evaluate(popularity(fold), fold, metrics="ndcg@3 recall@2") for fold in made]
-        sources = [popularity(fold) for fold in made]
-        listed = rm.evaluate(sources, made, metrics="ndcg@3 recall@2")
+    for made_folds in (folds(data, KFold(3)), folds(data, Last(2), who=UserFolds(3))):
+        result = rm.evaluate(popularity, made_folds, metrics="ndcg@3 recall@2")
+        results_of_folds = [
+            rm.evaluate(popularity(fold), fold, metrics="ndcg@3 recall@2") for fold in made_folds
+        ]
+        sources = [popularity(fold) for fold in made_folds]
+        of_sources = rm.evaluate(sources, made_folds, metrics="ndcg@3 recall@2")
         for name in ("ndcg@3", "recall@2"):
             values = {}
-            for evaluation in each:
+            for evaluation in results_of_folds:
                 for user, value in zip(evaluation.user_ids, evaluation[name], strict=True):
                     values.setdefault(user, []).append(value)
             assert result.user_ids.tolist() == sorted(values)
             defined = [[v for v in values[user] if v == v] for user in sorted(values)]
-            mean = [sum(found) / len(found) if found else np.nan for found in defined]
+            mean = [
+                sum(values_of_user) / len(values_of_user) if values_of_user else np.nan
+                for values_of_user in defined
+            ]
             np.testing.assert_allclose(result[name], mean, rtol=1e-14)
-            np.testing.assert_array_equal(result[name], listed[name])
-            assert result.per_fold()[name].to_list() == [e.mean()[name] for e in each]
-        assert [fold.n_users for fold in result.folds] == [e.n_users for e in each]
-        assert result.n_relevant.sum() == sum(e.n_relevant.sum() for e in each)
+            np.testing.assert_array_equal(result[name], of_sources[name])
+            assert result.per_fold()[name].to_list() == [e.mean()[name] for e in results_of_folds]
+        assert [fold.n_users for fold in result.folds] == [e.n_users for e in results_of_folds]
+        assert result.n_relevant.sum() == sum(e.n_relevant.sum() for e in results_of_folds)
         assert "fold 2: test" in str(result)
 
 
 def test_pooled_folds_that_count_undefined_values_as_zero():
     data = one_row_per_pair(interactions())
-    made = folds(data, Last(2), who=UserFolds(3))
-    plain = rm.evaluate(popularity, made, metrics="rr ndcg@2")
-    zeros = rm.evaluate(popularity, made, metrics="rr ndcg@2", undefined=0)
+    made_folds = folds(data, Last(2), who=UserFolds(3))
+    plain = rm.evaluate(popularity, made_folds, metrics="rr ndcg@2")
+    zeros = rm.evaluate(popularity, made_folds, metrics="rr ndcg@2", undefined=0)
     for name in ("rr", "ndcg@2"):
         np.testing.assert_array_equal(zeros[name], np.nan_to_num(plain[name]))
         np.testing.assert_array_equal(zeros.reasons[name], plain.reasons[name])
@@ -798,19 +827,19 @@ def test_pooled_folds_that_count_undefined_values_as_zero():
 def test_metric_over_all_users_averages_over_folds(tmp_path):
     data = one_row_per_pair(interactions())
     result = rm.evaluate(popularity, folds(data, KFold(3)), metrics="coverage@2 rr")
-    each = [fold.mean()["coverage@2"] for fold in result.folds]
-    assert result.mean()["coverage@2"] == pytest.approx(np.mean(each))
-    assert result.per_fold()["coverage@2"].to_list() == each
+    values_of_folds = [fold.mean()["coverage@2"] for fold in result.folds]
+    assert result.mean()["coverage@2"] == pytest.approx(np.mean(values_of_folds))
+    assert result.per_fold()["coverage@2"].to_list() == values_of_folds
     assert "coverage@2" in str(result)
     result.save(tmp_path / "pooled.parquet")
     assert rm.load(tmp_path / "pooled.parquet").mean() == result.mean()
 
 
-def test_empty_train_gives_a_warning():
+def test_an_empty_train_gives_a_warning():
     data = interactions()
     with pytest.warns(DataWarning, match=r"^train is empty: none of 240 .* Hint: ") as caught:
-        made = split(data, After(-1))
-    assert made.train.is_empty()
+        result = split(data, After(-1))
+    assert result.train.is_empty()
     assert caught[0].filename == __file__
     with pytest.warns(DataWarning, match=r"^train is empty: .*, filters=\[KCore\("):
         split(data, After(-1), filters=KCore(2))
@@ -822,12 +851,14 @@ def test_empty_train_gives_a_warning():
 
 def test_users_undefined_in_all_folds_have_a_reason():
     data = pl.DataFrame({"user": [1, 1, 2, 2, 3], "item": [1, 2, 1, 2, 2], "time": [1, 9, 1, 2, 9]})
-    made = folds(data, Windows([5, 10]))
+    made_folds = folds(data, Windows([5, 10]))
     with pytest.raises(NoTestUsersError, match="Fold 1: no user can be tested"):
-        list(made)
+        list(made_folds)
     pooled = rm.evaluate(popularity, folds(data, Windows([5])), metrics="rr")
-    made = split(data, After(5))
-    assert pooled.skipped("rr") == rm.evaluate(popularity(made), made, metrics="rr").skipped("rr")
+    made_folds = split(data, After(5))
+    assert pooled.skipped("rr") == rm.evaluate(
+        popularity(made_folds), made_folds, metrics="rr"
+    ).skipped("rr")
 
 
 # Errors
@@ -961,34 +992,40 @@ def test_fewer_test_users_than_requested_give_a_warning():
 
 def test_draws_are_the_same_on_every_platform():
     numbered = pl.DataFrame({"user": [1] * 8 + [2] * 8, "item": [*range(8)] * 2, "time": [0] * 16})
-    named = numbered.with_columns(
+    data_with_ids = numbered.with_columns(
         pl.format("user {}", "user").alias("user"), pl.format("item {}", "item").alias("item")
     )
 
-    def held(data, what, **options):
+    def test_rows(data, what, **options):
         rows = split(data, what, seed=7, **options).test.rows()
         return [(int(str(user)[-1]), int(str(item)[-1])) for user, item, _ in rows]
 
-    assert held(numbered, Number(2)) == [(1, 3), (1, 7), (2, 0), (2, 7)]
-    assert held(named, Number(2)) == [(1, 3), (1, 4), (2, 5), (2, 6)]
-    assert held(numbered, Last(2)) == [(1, 3), (1, 7), (2, 0), (2, 7)]
-    assert held(numbered, Fraction(0.2, per_user=False)) == [(2, 0), (2, 7)]
-    assert {item for _, item in held(numbered, ColdItems(0.3))} == {0, 1, 2}
-    many = pl.DataFrame({"user": range(12), "item": [0] * 12})
-    assert split(many, Number(1), who=UsersNumber(3), seed=7).users.tolist() == [1, 2, 8]
-    assert split(many, Number(1), who=UsersFraction(0.3), seed=7).users.tolist() == [1, 2, 8]
-    made = folds(many, Number(1), who=UserFolds(3), seed=7)
-    assert [fold.users.tolist() for fold in made] == [[0, 1, 2, 8], [4, 6, 10, 11], [3, 5, 7, 9]]
+    assert test_rows(numbered, Number(2)) == [(1, 3), (1, 7), (2, 0), (2, 7)]
+    assert test_rows(data_with_ids, Number(2)) == [(1, 3), (1, 4), (2, 5), (2, 6)]
+    assert test_rows(numbered, Last(2)) == [(1, 3), (1, 7), (2, 0), (2, 7)]
+    assert test_rows(numbered, Fraction(0.2, per_user=False)) == [(2, 0), (2, 7)]
+    assert {item for _, item in test_rows(numbered, ColdItems(0.3))} == {0, 1, 2}
+    many_users = pl.DataFrame({"user": range(12), "item": [0] * 12})
+    assert split(many_users, Number(1), who=UsersNumber(3), seed=7).users.tolist() == [1, 2, 8]
+    assert split(many_users, Number(1), who=UsersFraction(0.3), seed=7).users.tolist() == [1, 2, 8]
+    made_folds = folds(many_users, Number(1), who=UserFolds(3), seed=7)
+    assert [fold.users.tolist() for fold in made_folds] == [
+        [0, 1, 2, 8],
+        [4, 6, 10, 11],
+        [3, 5, 7, 9],
+    ]
 
 
 def test_small_integers_are_ids_even_if_their_span_is_larger_than_their_type():
-    for kind, far in ((np.int8, 100), (np.int16, 30_000), (np.int32, 30_000)):
-        ids = np.array([-far, -far, 0, 0, far, far], kind)
+    for kind, distance in ((np.int8, 100), (np.int16, 30_000), (np.int32, 30_000)):
+        ids = np.array([-distance, -distance, 0, 0, distance, distance], kind)
         data = pl.DataFrame({"user": ids, "item": ids[::-1], "time": np.arange(6)})
         result = split(data, Last(1))
-        assert result.users.tolist() == [-far, 0, far]
+        assert result.users.tolist() == [-distance, 0, distance]
         assert result.test["time"].to_list() == [1, 3, 5]
-        assert split(data, ColdItems(items=[far])).test["item"].unique().to_list() == [far]
+        assert split(data, ColdItems(items=[distance])).test["item"].unique().to_list() == [
+            distance
+        ]
 
 
 @pytest.mark.parametrize("ids", [[1, 1, 2], ["a", "a", "b"]])
@@ -1050,7 +1087,7 @@ def test_ids_that_parquet_cannot_hold_are_rejected(tmp_path):
         plain.with_columns(pl.Series("user", ids, dtype=pl.Object)),
     ]
     if hasattr(pa, "uuid"):
-        column = pa.array([one.bytes for one in ids], pa.uuid())
+        column = pa.array([uuid_of_user.bytes for uuid_of_user in ids], pa.uuid())
         frames.append(plain.to_arrow().append_column("user", column))
     for number, frame in enumerate(frames):
         result = split(frame, Last(1))
@@ -1071,8 +1108,8 @@ def test_ids_that_parquet_cannot_hold_are_rejected(tmp_path):
 @pytest.mark.parametrize("text", ["[]", '{"version": "1"}', '{"version": 1}'])
 def test_invalid_header_is_reported_as_damaged(text, tmp_path):
     split(interactions(), Last(1)).save(tmp_path)
-    for written in (text, sealed(f'{text} "{PLACEHOLDER}"'.encode()).decode()):
-        (tmp_path / "split.json").write_text(written)
+    for content in (text, sealed(f'{text} "{PLACEHOLDER}"'.encode()).decode()):
+        (tmp_path / "split.json").write_text(content)
         with pytest.raises(FileError, match="is damaged"):
             rm.Split.load(tmp_path)
 
@@ -1125,9 +1162,9 @@ def test_text_dates_split_frames(kind, tmp_path):
     data = frame if kind is list else kind(frame) if callable(kind) else tmp_path / "d.parquet"
     frame.write_parquet(tmp_path / "d.parquet")
     for what in (After("2024-05-03"), After(share=0.5), Last(1)):
-        made = split(data, what)
-        taken = made.test.lazy().collect() if kind == "file" else pl.DataFrame(made.test)
-        assert sorted(taken["date"]) == ["2024-05-03", "2024-05-04"]
+        result = split(data, what)
+        test_frame = result.test.lazy().collect() if kind == "file" else pl.DataFrame(result.test)
+        assert sorted(test_frame["date"]) == ["2024-05-03", "2024-05-04"]
 
 
 def test_split_after_a_share_of_the_interactions():
@@ -1136,11 +1173,11 @@ def test_split_after_a_share_of_the_interactions():
     # After 70 % of the 10 interactions comes the 8th, with time 4. Two other interactions also have
     # time 4.
     for share, first in ((0.7, 4), (0.8, 5), (0.9, 6), (0.4, 3)):
-        made = split(data, After(share=share))
+        result = split(data, After(share=share))
         expected = sorted(times)[int(share * 10)]
-        assert made.test["time"].min() == expected >= first
-        assert made.train["time"].max() < expected
-        assert made.test.height == sum(time >= expected for time in times)
+        assert result.test["time"].min() == expected >= first
+        assert result.train["time"].max() < expected
+        assert result.test.height == sum(time >= expected for time in times)
     assert split(data, After(share=0.8, until=6)).test["time"].to_list() == [5]
     with pytest.raises(InputError, match="have the first time, 1: none is before the split"):
         split(data, After(share=0.2))
@@ -1149,10 +1186,12 @@ def test_split_after_a_share_of_the_interactions():
 def test_split_package_is_callable() -> None:
     data = {"ann": ["tea", "jam"], "bob": ["tea", "egg"]}
     options = {"seed": 3, "who": rm.split.GivenUsers(["bob"])}
-    made, same = (each(data, rm.split.Number(1), **options) for each in (rm.split, rm.split.split))
-    assert repr(made) == repr(same)
-    assert made.test.user_ids.tolist() == same.test.user_ids.tolist()
-    np.testing.assert_array_equal(made.test.items, same.test.items)
+    called, of_function = (
+        function(data, rm.split.Number(1), **options) for function in (rm.split, rm.split.split)
+    )
+    assert repr(called) == repr(of_function)
+    assert called.test.user_ids.tolist() == of_function.test.user_ids.tolist()
+    np.testing.assert_array_equal(called.test.items, of_function.test.items)
     assert inspect.signature(rm.split) == inspect.signature(rm.split.split)
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'what'"):
         rm.split(data)
@@ -1161,29 +1200,29 @@ def test_split_package_is_callable() -> None:
 def test_type_declarations_cover_every_name_of_the_package() -> None:
     """Type checkers cannot call modules, so a class declares names such as ``rm.split.Last``."""
     tree = ast.parse(Path(calling.__file__).read_text(encoding="utf-8"))
-    (named,) = (node for node in ast.walk(tree) if getattr(node, "name", "") == "Splitting")
-    assert isinstance(named, ast.ClassDef)
-    found = {
+    (declaration,) = (node for node in ast.walk(tree) if getattr(node, "name", "") == "Splitting")
+    assert isinstance(declaration, ast.ClassDef)
+    declared_names = {
         alias.name
-        for node in named.body
+        for node in declaration.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    found |= {
+    declared_names |= {
         target.id
-        for node in named.body
+        for node in declaration.body
         if isinstance(node, ast.Assign)
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    methods = [node.name for node in named.body if isinstance(node, ast.FunctionDef)]
-    found |= {name for name in methods if not name.startswith("__")}
-    assert found == {*rm.split.__all__}
+    methods = [node.name for node in declaration.body if isinstance(node, ast.FunctionDef)]
+    declared_names |= {name for name in methods if not name.startswith("__")}
+    assert declared_names == {*rm.split.__all__}
 
 
 def test_notebook_shows_the_table():
-    made = split({"ann": ["a", "b", "c"], "bob": ["a", "b", "c"]}, Number(1))
-    assert made.to_html() in made._repr_html_()
+    result = split({"ann": ["a", "b", "c"], "bob": ["a", "b", "c"]}, Number(1))
+    assert result.to_html() in result._repr_html_()
 
 
 @pytest.mark.parametrize("data", ["ratings", "ratings/part-*.parquet", "ratings.parquet"])
@@ -1201,10 +1240,10 @@ def test_several_parquet_files_form_one_table(data, tmp_path, monkeypatch):
     folder.mkdir()
     frame[:2].write_parquet(folder / "part-0.parquet")
     frame[2:].write_parquet(folder / "part-1.parquet")
-    made, expected = (split(one, Last(1)) for one in (data, frame))
-    made.save("made")
+    actual, expected = (split(source, Last(1)) for source in (data, frame))
+    actual.save("made")
     for name in ("train", "test"):
-        assert_frame_equal(getattr(made, name).collect(), getattr(expected, name))
+        assert_frame_equal(getattr(actual, name).collect(), getattr(expected, name))
         assert_frame_equal(pl.read_parquet(f"made/{name}.parquet"), getattr(expected, name))
     with pytest.raises(FileError, match=r"No file is called none-\*\.parquet"):
         split("none-*.parquet", Last(1))
@@ -1221,27 +1260,27 @@ def test_date_with_times_in_seconds_gives_their_number() -> None:
 
 def test_split_of_sessions_can_be_copied_and_keeps_user_names():
     frame = pl.DataFrame({"user": [*"aaab"], "session": [1, 1, 2, 1], "item": [*"wxyz"]})
-    both = {"user": ["user", "session"]}
-    made = pickle.loads(pickle.dumps(split(frame, Number(1), **both).columns))
-    assert (made.user.parts, made.item) == (("user", "session"), "item")
+    columns = {"user": ["user", "session"]}
+    columns_of_split = pickle.loads(pickle.dumps(split(frame, Number(1), **columns).columns))
+    assert (columns_of_split.user.parts, columns_of_split.item) == (("user", "session"), "item")
     with pytest.raises(InputError, match=r"not in the data, the first: \('a', 7\)"):
-        split(frame, Number(1), who=GivenUsers([("a", 7)]), **both)
+        split(frame, Number(1), who=GivenUsers([("a", 7)]), **columns)
 
 
 def test_printed_split_fits_the_line_width():
     data = pl.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 3]})
-    made = split(data, Fraction(0.5), min_train=1, min_test=1, seed=12345)
-    assert max(map(len, str(made).splitlines())) <= 100
-    assert str(made).replace("\n  ", " ") == repr(made)
+    result = split(data, Fraction(0.5), min_train=1, min_test=1, seed=12345)
+    assert max(map(len, str(result).splitlines())) <= 100
+    assert str(result).replace("\n  ", " ") == repr(result)
 
 
 def test_failed_save_of_a_split_leaves_no_folder(tmp_path, monkeypatch):
-    made = split(pl.DataFrame({"user": [1, 1], "item": [1, 2]}), Number(1), seed=1)
+    result = split(pl.DataFrame({"user": [1, 1], "item": [1, 2]}), Number(1), seed=1)
 
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
     with pytest.raises(FileError, match="No space left"):
-        made.save(tmp_path / "new" / "split")
+        result.save(tmp_path / "new" / "split")
     assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""The randomisation test and other tests compare two models on the same users."""
+"""Tests of the randomisation test and of other tests of two models on the same users."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def models(n: int, seed: int = 0, share: float = 0.4, gain: float = 0.0) -> tupl
     """Return values like those of NDCG for two models; the first model is better by `gain`."""
     generator = np.random.default_rng(seed)
     common = generator.random(n)
-    found = []
+    values_of_models = []
     for better in (gain, 0.0):
         value = (common + generator.random(n)) / 2 * (1 - better) + better
-        found.append(value * (generator.random(n) < share + better))
-    return found[0], found[1]
+        values_of_models.append(value * (generator.random(n) < share + better))
+    return values_of_models[0], values_of_models[1]
 
 
 DIFFERENCES = {
@@ -62,32 +62,34 @@ DIFFERENCES = {
 
 @pytest.mark.parametrize("kind", DIFFERENCES)
 @pytest.mark.parametrize("n", [1, 2, 7, 16, 20])
-def test_p_is_that_of_all_assignments_of_signs(kind: str, n: int) -> None:
+def test_p_equals_enumeration_of_all_sign_assignments(kind: str, n: int) -> None:
     generator = np.random.default_rng(n)
     for _ in range(3):
         differences = DIFFERENCES[kind](generator, n)
-        found = randomisation(differences)
-        assert found.exact
-        assert found.p_value == pytest.approx(enumerated(differences), rel=1e-9)
-        assert found.smallest_p == 2.0 ** (1 - found.n_differ) if found.n_differ else 1.0
-        assert found.n_differ == np.count_nonzero(np.abs(differences) > 1e-12)
+        result = randomisation(differences)
+        assert result.exact
+        assert result.p_value == pytest.approx(enumerated(differences), rel=1e-9)
+        assert result.smallest_p == 2.0 ** (1 - result.n_differ) if result.n_differ else 1.0
+        assert result.n_differ == np.count_nonzero(np.abs(differences) > 1e-12)
 
 
 @pytest.mark.parametrize("kind", ["continuous", "normal", "a far value"])
-def test_the_saddlepoint_is_near_to_enumeration(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def test_the_saddlepoint_approximation_is_close_to_enumeration(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
     monkeypatch.setattr("recometer.stats.tests.ENUMERATED_UP_TO", 0)
     generator = np.random.default_rng(5)
-    n_compared, near = 0, 0.06 if kind == "a far value" else 0.03
+    n_compared, tolerance = 0, 0.06 if kind == "a far value" else 0.03
     for _ in range(25):
         differences = generator.random(20) - 0.35
         if kind == "normal":
             differences = generator.normal(0.4, 1, 20)
         elif kind == "a far value":
             differences[0] = generator.choice([-3.0, 3.0])
-        expected, found = enumerated(differences), randomisation(differences)
-        assert found.method == "saddlepoint"
+        expected, result = enumerated(differences), randomisation(differences)
+        assert result.method == "saddlepoint"
         if expected > 1e-4:
-            assert found.p_value == pytest.approx(expected, rel=near)
+            assert result.p_value == pytest.approx(expected, rel=tolerance)
             n_compared += 1
     assert n_compared > 15
 
@@ -103,13 +105,13 @@ def test_exact_and_approximate_p_agree_for_many_users(n: int, shift: float) -> N
     assert noisy.p_value == pytest.approx(exact.p_value, rel=0.1)
 
 
-def test_one_unit_is_the_binomial_far_into_the_tail() -> None:
+def test_p_of_equal_differences_is_binomial_far_into_the_tail() -> None:
     differences = np.repeat([0.1, -0.1, 0.0], [900, 100, 50])
-    found = randomisation(differences)
+    result = randomisation(differences)
     expected = scipy.stats.binomtest(900, 1_000).pvalue
-    assert found.method == "binomial"
+    assert result.method == "binomial"
     assert expected < 1e-150
-    assert found.p_value == pytest.approx(expected, rel=1e-9)
+    assert result.p_value == pytest.approx(expected, rel=1e-9)
     # Two more differences, of two units each, need a convolution: they add -4, 0 or 4 to the sum.
     nearly = randomisation(np.append(differences, [0.2, -0.2]))
     assert nearly.method == "convolution"
@@ -119,11 +121,11 @@ def test_one_unit_is_the_binomial_far_into_the_tail() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered in scalar power")  # SciPy with NumPy 1
-def test_resampling_agrees_on_users_of_several_thousands() -> None:
-    """Our p is within 3 standard errors of SciPy's p from 1,000 drawn sign assignments."""
+def test_p_of_thousands_of_users_agrees_with_resampling() -> None:
+    """p is within 3 standard errors of SciPy's p from 1,000 drawn sign assignments."""
     first, second = models(5_000, gain=0.008)
-    found = compare(first, second, bounds=UNIT)
-    drawn = scipy.stats.permutation_test(
+    result = compare(first, second, bounds=UNIT)
+    resampled = scipy.stats.permutation_test(
         (first - second,),
         lambda x, axis=-1: x.mean(axis=axis),
         permutation_type="samples",
@@ -132,9 +134,9 @@ def test_resampling_agrees_on_users_of_several_thousands() -> None:
         batch=500,
         rng=np.random.default_rng(0),
     ).pvalue
-    assert found.test.method == "saddlepoint"
-    assert drawn == pytest.approx(found.test.p_value, abs=3 * np.sqrt(0.25 / 1_000))
-    assert found.test.p_value == pytest.approx(
+    assert result.test.method == "saddlepoint"
+    assert resampled == pytest.approx(result.test.p_value, abs=3 * np.sqrt(0.25 / 1_000))
+    assert result.test.p_value == pytest.approx(
         scipy.stats.ttest_rel(first, second).pvalue, abs=0.002
     )
 
@@ -142,29 +144,29 @@ def test_resampling_agrees_on_users_of_several_thousands() -> None:
 @pytest.mark.parametrize(("n", "gain"), [(60, 0.1), (400, 0.02), (6_000, 0.0)])
 def test_interval_ends_where_the_test_starts_to_reject(n: int, gain: float) -> None:
     first, second = models(n, gain=gain)
-    found = compare(first, second, bounds=UNIT)
-    assert found.interval.method == "randomisation"
+    result = compare(first, second, bounds=UNIT)
+    assert result.interval.method == "randomisation"
     differences = first - second
-    for end, sign in zip(found.interval, (1, -1), strict=True):
+    for end, sign in zip(result.interval, (1, -1), strict=True):
         for inwards, rejected in ((-0.01, True), (0.01, False)):
-            moved = differences - end - sign * inwards * found.interval.width
+            moved = differences - end - sign * inwards * result.interval.width
             assert (randomisation(moved).p_value < 0.05) == rejected
 
 
 @pytest.mark.parametrize("clusters", [np.arange(120), np.arange(120) ** 2 // 300])
-def test_p_of_skewed_differences_moved_by_an_end_is_the_level(clusters: Float64) -> None:
+def test_skewed_differences_shifted_by_an_end_have_p_at_the_level(clusters: Float64) -> None:
     differences = np.random.default_rng(1).random(120) ** 2
-    found = compare(differences, np.zeros(120), clusters=clusters, confidence=0.8)
+    result = compare(differences, np.zeros(120), clusters=clusters, confidence=0.8)
     sums, rows = (np.bincount(clusters, weights=x) for x in (differences, np.ones(120)))
-    for end in found.interval:
+    for end in result.interval:
         assert randomisation(sums - end * rows).p_value == pytest.approx(0.2, rel=1e-4)
 
 
 def test_interval_excludes_0_if_p_equals_the_level() -> None:
     """Five users with differences in the same direction have p = 1/16, which is the level here."""
-    found = compare([0.1, 0.4, 0.2, 0.7, 0.3], np.zeros(5), confidence=15 / 16)
-    assert found.test.p_value == 1 / 16
-    assert 0 < found.interval.low < found.difference < found.interval.high < np.inf
+    result = compare([0.1, 0.4, 0.2, 0.7, 0.3], np.zeros(5), confidence=15 / 16)
+    assert result.test.p_value == 1 / 16
+    assert 0 < result.interval.low < result.difference < result.interval.high < np.inf
 
 
 @given(st.integers(0, 10_000), st.integers(30, 80), st.floats(0, 0.3))
@@ -173,45 +175,53 @@ def test_the_interval_contains_0_exactly_when_p_is_above_5_percent(
 ) -> None:
     first, second = models(n, seed, gain=gain, share=0.9)
     for values in ((first, second), (np.round(first, 1), np.round(second, 1))):
-        found = compare(*values)
-        assert (0.0 in found.interval) == (found.test.p_value > 0.05)
-        assert found.difference in found.interval
+        result = compare(*values)
+        assert (0.0 in result.interval) == (result.test.p_value > 0.05)
+        assert result.difference in result.interval
 
 
 @given(st.integers(0, 10_000), st.integers(0, 60))
-def test_order_of_users_and_models_changes_nothing_but_signs(seed: int, n: int) -> None:
+def test_order_of_users_and_models_only_changes_signs(seed: int, n: int) -> None:
     first, second = models(n, seed, gain=0.1)
     first[: n // 10] = np.nan
-    found = compare(first, second, bounds=UNIT)
+    result = compare(first, second, bounds=UNIT)
     order = np.random.default_rng(seed).permutation(n)
-    again = compare(first[order], second[order], bounds=UNIT)
+    reordered = compare(first[order], second[order], bounds=UNIT)
     swapped = compare(second, first, bounds=UNIT)
 
-    def facts(one, sign: int) -> list[float]:
-        ends = [one.interval.low, one.interval.high][::sign]
-        shares = [one.probability_better, 1 - one.probability_better][::sign]
-        counts = [one.n_better, one.n_worse][::sign]
-        means = [one.mean, one.mean_other][::sign]
-        moved = [sign * x for x in (one.difference, *ends, one.standardised)]
-        return [*moved, *shares, *counts, *means, one.test.p_value, one.n, one.n_equal]
+    def facts(comparison, sign: int) -> list[float]:
+        ends = [comparison.interval.low, comparison.interval.high][::sign]
+        shares = [comparison.probability_better, 1 - comparison.probability_better][::sign]
+        counts = [comparison.n_better, comparison.n_worse][::sign]
+        means = [comparison.mean, comparison.mean_other][::sign]
+        moved = [sign * x for x in (comparison.difference, *ends, comparison.standardised)]
+        return [
+            *moved,
+            *shares,
+            *counts,
+            *means,
+            comparison.test.p_value,
+            comparison.n,
+            comparison.n_equal,
+        ]
 
-    np.testing.assert_allclose(facts(again, 1), facts(found, 1), rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(facts(swapped, -1), facts(found, 1), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(facts(reordered, 1), facts(result, 1), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(facts(swapped, -1), facts(result, 1), rtol=1e-7, atol=1e-9)
     assert (swapped.n_only_model, swapped.n_only_other) == (
-        found.n_only_other,
-        found.n_only_model,
+        result.n_only_other,
+        result.n_only_model,
     )
 
 
-def test_students_t_is_scipys() -> None:
+def test_students_t_matches_scipy() -> None:
     first, second = models(40, gain=0.1)
-    found = compare(first, second, test="t")
+    result = compare(first, second, test="t")
     expected = scipy.stats.ttest_rel(first, second)
     hits = [1.0, 1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0, 0.0]
     assert compare(*hits).unit == 1
     assert compare(*hits, test="t").unit == 0  # only the randomisation test uses the unit
-    assert found.test.p_value == pytest.approx(expected.pvalue, rel=1e-9)
-    np.testing.assert_allclose(tuple(found.interval), tuple(expected.confidence_interval()))
+    assert result.test.p_value == pytest.approx(expected.pvalue, rel=1e-9)
+    np.testing.assert_allclose(tuple(result.interval), tuple(expected.confidence_interval()))
 
 
 @pytest.mark.parametrize("n", [5, 50, 51, 400])
@@ -220,39 +230,39 @@ def test_wilcoxon_matches_scipy(n: int, digits: int) -> None:
     first, second = models(n, gain=0.1, share=1.0)
     first, second = np.round(first, digits), np.round(second, digits)
     differences = np.round(first - second, digits)
-    found = compare(first, second, test="wilcoxon")
+    result = compare(first, second, test="wilcoxon")
     method = "exact" if n <= 50 and digits == 9 else "approx"
     expected = scipy.stats.wilcoxon(differences[differences != 0], method=method).pvalue
-    assert found.test.p_value == pytest.approx(max(expected, found.test.smallest_p), rel=1e-9)
-    assert found.test.exact == (method == "exact")
+    assert result.test.p_value == pytest.approx(max(expected, result.test.smallest_p), rel=1e-9)
+    assert result.test.exact == (method == "exact")
 
 
 @pytest.mark.parametrize(("n", "method"), [(30, "enumeration"), (31, "saddlepoint")])
-def test_so_many_differences_are_enumerated(n: int, method: str) -> None:
+def test_up_to_30_differences_are_enumerated(n: int, method: str) -> None:
     assert randomisation(np.random.default_rng(0).random(n)).method == method
 
 
 @pytest.mark.parametrize("test", ["randomisation", "t", "wilcoxon", "sign"])
-def test_the_unit_of_the_values_changes_no_p(test) -> None:
+def test_p_does_not_depend_on_the_unit_of_the_values(test) -> None:
     first, second = models(45, gain=0.1, share=1.0)
     tiny = compare(first * 1e-60, second * 1e-60, test=test).test
     assert tiny.p_value == pytest.approx(compare(first, second, test=test).test.p_value, rel=1e-6)
 
 
-def test_the_sign_test_is_the_binomial() -> None:
+def test_the_sign_test_is_binomial() -> None:
     first, second = models(200, gain=0.1)
-    found = compare(first, second, test="sign")
+    result = compare(first, second, test="sign")
     better, worse = int((first > second).sum()), int((first < second).sum())
     expected = scipy.stats.binomtest(better, better + worse).pvalue
-    assert found.test.p_value == pytest.approx(expected, rel=1e-9)
-    assert found.test.note == ""
+    assert result.test.p_value == pytest.approx(expected, rel=1e-9)
+    assert result.test.note == ""
     assert compare([1.0, 0.0], [0.0, 1.0], test="sign").test.p_value == 1
 
 
 @pytest.mark.parametrize("test", ["wilcoxon", "sign"])
 def test_tests_of_other_hypotheses_warn_above_some_thousand_users(test) -> None:
-    found = compare(*models(3_001), test=test)
-    assert "errs more often" in found.test.note
+    result = compare(*models(3_001), test=test)
+    assert "errs more often" in result.test.note
     assert compare(*models(3_000), test=test).test.note == ""
 
 
@@ -264,16 +274,16 @@ def test_interval_of_the_test_if_30_users_differ(n_differ: int, method: str) -> 
 
 def test_gaffkes_interval_if_fewer_than_30_users_differ() -> None:
     first, second = models(500, share=0.01)
-    found = compare(first, second, bounds=UNIT)
-    assert found.test.n_differ < FEW_DIFFER
-    assert found.interval.method == "gaffke"
+    result = compare(first, second, bounds=UNIT)
+    assert result.test.n_differ < FEW_DIFFER
+    assert result.interval.method == "gaffke"
     moved = compare(first + 1, second + 1, bounds=(1, 2))
-    assert tuple(moved.interval) == pytest.approx(tuple(found.interval))
-    without = compare(first, second)
-    assert without.interval.width < found.interval.width
-    assert without.interval.method == "randomisation"
-    assert f"{found.test.n_differ} users differ: too few" in without.interval.note
-    assert "no known range" in without.interval.note
+    assert tuple(moved.interval) == pytest.approx(tuple(result.interval))
+    without_bounds = compare(first, second)
+    assert without_bounds.interval.width < result.interval.width
+    assert without_bounds.interval.method == "randomisation"
+    assert f"{result.test.n_differ} users differ: too few" in without_bounds.interval.note
+    assert "no known range" in without_bounds.interval.note
 
 
 @pytest.mark.parametrize("bounds", [(1.0, 1.0), (0.0, np.inf), (-np.inf, np.inf)])
@@ -281,11 +291,11 @@ def test_gaffkes_interval_needs_a_range(bounds: tuple[float, float]) -> None:
     assert compare(np.ones(4), np.ones(4), bounds=bounds).interval.method == "randomisation"
 
 
-def test_the_relative_difference_is_a_ratio_of_means() -> None:
+def test_the_relative_difference_is_the_ratio_of_means() -> None:
     first, second = models(200, gain=0.1)
-    found = compare(first, second)
-    assert found.relative == pytest.approx(first.mean() / second.mean() - 1)
-    drawn = scipy.stats.bootstrap(
+    result = compare(first, second)
+    assert result.relative == pytest.approx(first.mean() / second.mean() - 1)
+    resampled = scipy.stats.bootstrap(
         (first, second),
         lambda x, y, axis=-1: x.mean(axis=axis) / y.mean(axis=axis) - 1,
         paired=True,
@@ -294,13 +304,13 @@ def test_the_relative_difference_is_a_ratio_of_means() -> None:
         rng=np.random.default_rng(0),
     ).confidence_interval
     with_nan = compare([*first, np.nan, 1.0], [*second, 0.5, np.nan])
-    assert with_nan.relative == found.relative
-    assert with_nan.relative_interval == found.relative_interval
-    assert (found.n_only_model, found.n_only_other) == (0, 0)
+    assert with_nan.relative == result.relative
+    assert with_nan.relative_interval == result.relative_interval
+    assert (result.n_only_model, result.n_only_other) == (0, 0)
     with pytest.raises(InputError, match="have 200 and 199"):
         compare(first, second[1:])
-    width = found.relative_interval.width
-    np.testing.assert_allclose(tuple(found.relative_interval), tuple(drawn), atol=0.04 * width)
+    width = result.relative_interval.width
+    np.testing.assert_allclose(tuple(result.relative_interval), tuple(resampled), atol=0.04 * width)
 
 
 def test_ratio_with_a_divisor_from_one_user_has_no_upper_end() -> None:
@@ -308,43 +318,48 @@ def test_ratio_with_a_divisor_from_one_user_has_no_upper_end() -> None:
     second = np.zeros(20)
     second[0] = 1.0
     compared = compare(np.ones(20), second)
-    value, found = compared.relative, compared.relative_interval
+    value, result = compared.relative, compared.relative_interval
     assert value == 19
-    assert 0 < found.low < value < found.high == np.inf
-    assert "the baseline cannot be told from 0" in found.note
+    assert 0 < result.low < value < result.high == np.inf
+    assert "the baseline cannot be told from 0" in result.note
 
 
 def test_effects_by_definition() -> None:
     first, second = models(150, gain=0.1)
     differences = first - second
-    found = compare(first, second)
-    assert found.standardised == pytest.approx(differences.mean() / differences.std(ddof=1))
-    assert (found.n_better, found.n_worse) == ((differences > 0).sum(), (differences < 0).sum())
-    assert found.n_equal == (differences == 0).sum()
+    result = compare(first, second)
+    assert result.standardised == pytest.approx(differences.mean() / differences.std(ddof=1))
+    assert (result.n_better, result.n_worse) == ((differences > 0).sum(), (differences < 0).sum())
+    assert result.n_equal == (differences == 0).sum()
     # One user is better and one is worse, but the mean is not 0.
     even = compare([2.0, 0.0, 0.0], [0.0, 1.0, 0.0])
     assert even.standardised == pytest.approx((1 / 3) / np.std([2, -1, 0], ddof=1))
     better = (np.sign(differences) + 1) / 2
-    assert found.probability_better == pytest.approx(better.mean())
+    assert result.probability_better == pytest.approx(better.mean())
 
 
 def test_clusters_change_signs_together() -> None:
     """Three copies of each user in one cluster give the same p and interval as the user alone."""
     first, second = models(40, gain=0.2, share=0.9)
-    once = compare(first, second, bounds=UNIT)
+    of_users = compare(first, second, bounds=UNIT)
     clusters = np.tile(np.arange(40), 3)
     thrice = [np.tile(first, 3), np.tile(second, 3)]
-    found = compare(*thrice, bounds=UNIT, clusters=clusters)
-    assert found.n == 120
-    assert found.test.n == 40
-    assert found.test.p_value == pytest.approx(once.test.p_value)
-    np.testing.assert_allclose(tuple(found.interval), tuple(once.interval))
-    np.testing.assert_allclose(tuple(found.relative_interval), tuple(once.relative_interval))
-    assert compare(*thrice, bounds=UNIT).interval.width < 0.7 * found.interval.width
-    few = clusters < 20
+    result = compare(*thrice, bounds=UNIT, clusters=clusters)
+    assert result.n == 120
+    assert result.test.n == 40
+    assert result.test.p_value == pytest.approx(of_users.test.p_value)
+    np.testing.assert_allclose(tuple(result.interval), tuple(of_users.interval))
+    np.testing.assert_allclose(tuple(result.relative_interval), tuple(of_users.relative_interval))
+    assert compare(*thrice, bounds=UNIT).interval.width < 0.7 * result.interval.width
+    first_clusters = clusters < 20
     half_equal = np.where(clusters < 10, *thrice)
-    found = compare(half_equal[few], thrice[1][few], bounds=UNIT, clusters=clusters[few])
-    assert (found.interval.method, found.interval.n) == ("gaffke", 20)
+    result = compare(
+        half_equal[first_clusters],
+        thrice[1][first_clusters],
+        bounds=UNIT,
+        clusters=clusters[first_clusters],
+    )
+    assert (result.interval.method, result.interval.n) == ("gaffke", 20)
     uneven = compare(thrice[0][:-7], thrice[1][:-7], clusters=clusters[:-7])
     assert uneven.difference in uneven.interval
     assert (0.0 in uneven.interval) == (uneven.test.p_value > 0.05)
@@ -356,11 +371,13 @@ def test_clusters_change_signs_together() -> None:
 def test_clusters_of_different_sizes_change_signs_together(test: str) -> None:
     first, second = models(60, gain=0.1, share=0.9)
     clusters = np.random.default_rng(3).integers(0, 16, 60)
-    sums = np.array([(first - second)[clusters == one].sum() for one in np.unique(clusters)])
-    found = compare(first, second, bounds=UNIT, clusters=clusters, test=test)
-    assert found.test.n_differ == len(sums) == 16
+    sums = np.array(
+        [(first - second)[clusters == cluster].sum() for cluster in np.unique(clusters)]
+    )
+    result = compare(first, second, bounds=UNIT, clusters=clusters, test=test)
+    assert result.test.n_differ == len(sums) == 16
     if test == "t":
-        statistic = found.difference / found.error
+        statistic = result.difference / result.error
         expected = 2 * scipy.stats.t.sf(abs(statistic), 15)
     else:
         expected = {
@@ -368,12 +385,12 @@ def test_clusters_of_different_sizes_change_signs_together(test: str) -> None:
             "sign": scipy.stats.binomtest(int((sums > 0).sum()), 16).pvalue,
             "wilcoxon": scipy.stats.wilcoxon(sums, method="exact").pvalue,
         }[test]
-    assert found.test.p_value == pytest.approx(expected, rel=1e-9)
+    assert result.test.p_value == pytest.approx(expected, rel=1e-9)
     if test == "randomisation":
-        assert "few clusters (16)" in found.interval.note
+        assert "few clusters (16)" in result.interval.note
 
 
-def test_many_users_in_cells_are_compared_as_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_grouping_many_users_into_cells_changes_little(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = models(9_000, gain=0.01)
     for values in ((first, second), (np.round(first, 1), np.round(second, 1))):
         in_cells = compare(*values, bounds=UNIT)
@@ -383,17 +400,19 @@ def test_many_users_in_cells_are_compared_as_one_by_one(monkeypatch: pytest.Monk
         assert in_cells.test.method == one_by_one.test.method
         assert in_cells.test.p_value == pytest.approx(one_by_one.test.p_value, rel=1e-5)
         assert in_cells.n_better == one_by_one.n_better
-        for name, near in (("interval", 1e-6), ("relative_interval", 1e-4)):
-            found, expected = getattr(in_cells, name), getattr(one_by_one, name)
-            np.testing.assert_allclose(tuple(found), tuple(expected), atol=near * expected.width)
+        for name, tolerance in (("interval", 1e-6), ("relative_interval", 1e-4)):
+            result, expected = getattr(in_cells, name), getattr(one_by_one, name)
+            np.testing.assert_allclose(
+                tuple(result), tuple(expected), atol=tolerance * expected.width
+            )
 
 
 def test_p_is_exact_if_few_of_many_users_differ() -> None:
     first = np.zeros(50_000)
     first[::2_500] = np.linspace(0.05, 0.9, 20)
-    found = compare(first, np.zeros(50_000))
-    assert (found.test.n, found.test.n_differ) == (50_000, 20)
-    assert found.test.p_value == found.test.smallest_p == 2.0**-19
+    result = compare(first, np.zeros(50_000))
+    assert (result.test.n, result.test.n_differ) == (50_000, 20)
+    assert result.test.p_value == result.test.smallest_p == 2.0**-19
 
 
 @pytest.mark.parametrize("test", TESTS)
@@ -406,95 +425,95 @@ def test_columns_with_few_levels_give_the_same_results(
     first, second = generator.integers(0, n_levels, (2, 12_000)) / (n_levels - 1)
     second = np.where(generator.random(12_000) < 0.9, first, second)
     first[generator.random(12_000) < missing] = np.nan
-    coded = [Column.of(one).coded() for one in (first, second)]
-    assert all(one.levels is not None for one in coded)
-    found, expected = compare(*coded, test=test), compare(first, second, test=test)
-    assert (found.n, found.n_only_model) == (expected.n, expected.n_only_model)
-    for one, other in (
-        (found.test.p_value, expected.test.p_value),
-        (tuple(found.interval), tuple(expected.interval)),
-        (tuple(found.relative_interval), tuple(expected.relative_interval)),
-        (found.deviation, np.nanstd(first - second, ddof=1)),
+    coded = [Column.of(column).coded() for column in (first, second)]
+    assert all(column.levels is not None for column in coded)
+    result, expected = compare(*coded, test=test), compare(first, second, test=test)
+    assert (result.n, result.n_only_model) == (expected.n, expected.n_only_model)
+    for actual_field, expected_field in (
+        (result.test.p_value, expected.test.p_value),
+        (tuple(result.interval), tuple(expected.interval)),
+        (tuple(result.relative_interval), tuple(expected.relative_interval)),
+        (result.deviation, np.nanstd(first - second, ddof=1)),
     ):
-        assert one == pytest.approx(other, rel=1e-9)
+        assert actual_field == pytest.approx(expected_field, rel=1e-9)
 
 
 @pytest.mark.parametrize("levels", [[0.0, 1e-9, 1.0], [0.3], [-0.5, 0.0, 0.25], [0.0, 0.5, 7.0]])
-def test_codes_give_the_values_of_a_column(levels: list[float]) -> None:
+def test_codes_restore_the_values_of_a_column(levels: list[float]) -> None:
     values = np.random.default_rng(0).choice(levels, 12_000)
     column = Column.of(values).coded()
     assert column.levels is not None
     assert column.codes is not None
     assert np.array_equal(column.levels[column.codes], values)
-    for late in (-9.0, 0.1234, 9.0):  # a value that has not occurred yet
-        assert Column.of(np.append(values, late)).coded().codes is None
+    for late_value in (-9.0, 0.1234, 9.0):  # a value that has not occurred yet
+        assert Column.of(np.append(values, late_value)).coded().codes is None
 
 
 def test_users_with_a_value_from_one_model_only_are_counted() -> None:
     first = [0.5, np.nan, 0.2, np.nan, 0.4, 0.1]
     second = [0.4, 0.1, np.nan, np.nan, np.nan, 0.3]
-    found = compare(first, second)
-    assert (found.n, found.n_only_model, found.n_only_other) == (2, 2, 1)
-    assert (found.mean, found.mean_other) == (pytest.approx(0.3), pytest.approx(0.35))
+    result = compare(first, second)
+    assert (result.n, result.n_only_model, result.n_only_other) == (2, 2, 1)
+    assert (result.mean, result.mean_other) == (pytest.approx(0.3), pytest.approx(0.35))
 
 
 @pytest.mark.parametrize("test", ["randomisation", "t", "wilcoxon", "sign"])
 def test_comparison_without_users_has_notes(test) -> None:
-    nobody = compare([np.nan, 1.0], [1.0, np.nan], test=test, bounds=UNIT)
-    assert nobody.n == 0
-    assert np.isnan(nobody.test.p_value)
-    assert "both values" in nobody.test.note
-    assert (nobody.test.n, nobody.test.n_differ) == (0, 0)
-    assert np.isnan(nobody.interval.low)
-    assert nobody.interval.note
-    assert nobody.relative_interval.note
-    assert (nobody.n_better, nobody.n_equal, nobody.n_worse) == (0, 0, 0)
-    assert nobody.relative_interval.n == 0
-    same = compare([0.1, 0.2, 0.3], [0.1, 0.2, 0.3], test=test, bounds=UNIT)
-    assert same.test.p_value == 1.0
-    assert "None of the 3 users differs" in same.test.note
-    assert (same.test.n, same.test.n_differ) == (3, 0)
-    assert same.test.smallest_p == (0.0 if test == "t" else 1.0)
-    assert 0.0 in same.interval
-    assert same.interval.note or same.interval.width > 0
-    assert (same.relative, same.probability_better) == (0.0, 0.5)
-    assert same.standardised == 0.0
+    without_users = compare([np.nan, 1.0], [1.0, np.nan], test=test, bounds=UNIT)
+    assert without_users.n == 0
+    assert np.isnan(without_users.test.p_value)
+    assert "both values" in without_users.test.note
+    assert (without_users.test.n, without_users.test.n_differ) == (0, 0)
+    assert np.isnan(without_users.interval.low)
+    assert without_users.interval.note
+    assert without_users.relative_interval.note
+    assert (without_users.n_better, without_users.n_equal, without_users.n_worse) == (0, 0, 0)
+    assert without_users.relative_interval.n == 0
+    equal_values = compare([0.1, 0.2, 0.3], [0.1, 0.2, 0.3], test=test, bounds=UNIT)
+    assert equal_values.test.p_value == 1.0
+    assert "None of the 3 users differs" in equal_values.test.note
+    assert (equal_values.test.n, equal_values.test.n_differ) == (3, 0)
+    assert equal_values.test.smallest_p == (0.0 if test == "t" else 1.0)
+    assert 0.0 in equal_values.interval
+    assert equal_values.interval.note or equal_values.interval.width > 0
+    assert (equal_values.relative, equal_values.probability_better) == (0.0, 0.5)
+    assert equal_values.standardised == 0.0
 
 
 def test_constant_differences() -> None:
-    found = compare(np.full(40, 0.75), np.full(40, 0.5), bounds=UNIT)
+    result = compare(np.full(40, 0.75), np.full(40, 0.5), bounds=UNIT)
     # Like the interval, p comes from Gaffke's bound: another user with -1 could outweigh 40 with
     # 0.25.
-    assert found.test.p_value == pytest.approx(2 * 1.25**-40)
-    assert found.interval.low < 0.25 < found.interval.high
-    assert "exact bound" in found.interval.note
-    found = compare(np.full(40, 0.75), np.full(40, 0.5))
-    assert (found.interval.low, found.interval.high) == (0.25, 0.25)
-    assert "All 40 differences are 0.25" in found.interval.note
-    assert found.standardised == np.inf
+    assert result.test.p_value == pytest.approx(2 * 1.25**-40)
+    assert result.interval.low < 0.25 < result.interval.high
+    assert "exact bound" in result.interval.note
+    result = compare(np.full(40, 0.75), np.full(40, 0.5))
+    assert (result.interval.low, result.interval.high) == (0.25, 0.25)
+    assert "All 40 differences are 0.25" in result.interval.note
+    assert result.standardised == np.inf
     student = compare(np.full(40, 0.75), np.full(40, 0.5), test="t")
     assert np.isnan(student.test.p_value)
     assert "without variance" in student.test.note
-    few = compare(np.full(5, 0.75), np.full(5, 0.5), bounds=UNIT)
-    assert few.interval.method == "gaffke"
-    assert few.interval.low < 0 < 0.25 < few.interval.high
+    five_users = compare(np.full(5, 0.75), np.full(5, 0.5), bounds=UNIT)
+    assert five_users.interval.method == "gaffke"
+    assert five_users.interval.low < 0 < 0.25 < five_users.interval.high
     unknown = compare(np.full(5, 0.75), np.full(5, 0.5))
     assert np.isinf([unknown.interval.low, unknown.interval.high]).all()
     assert "p cannot fall below 0.0625" in unknown.interval.note
 
 
 def test_a_baseline_of_zeros_has_no_relative_difference() -> None:
-    found = compare([0.5, 0.1, 0.2], [0.0, 0.0, 0.0])
-    assert np.isnan(found.relative)
-    assert "not above 0" in found.relative_interval.note
+    result = compare([0.5, 0.1, 0.2], [0.0, 0.0, 0.0])
+    assert np.isnan(result.relative)
+    assert "not above 0" in result.relative_interval.note
 
 
 def test_rounding_errors_are_not_differences() -> None:
     first = np.array([0.1 + 0.2, 0.7, 0.5])
-    found = compare(first, [0.3, 0.1, 0.2])
-    assert found.test.n_differ == 2
+    result = compare(first, [0.3, 0.1, 0.2])
+    assert result.test.n_differ == 2
     assert compare(first, [0.3, 0.1, 0.2], test="wilcoxon").test.n_differ == 2
-    assert found.n_equal == 1
+    assert result.n_equal == 1
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
@@ -539,22 +558,27 @@ def test_most_changed_users() -> None:
 def test_differences_in_one_direction_have_one_sign_assignment(sign: int, rounding: float) -> None:
     """Only one of the 2^30 sign assignments gives this sum, since differences of 0 have no sign."""
     sizes, counts = np.array([0.0, 1.0, 2.0, 4.0]), np.array([7.0, 10.0, 10.0, 10.0])
-    found = quantile_of(sizes, counts, sign * 70.0 * (1 + rounding))
-    assert found == pytest.approx(-sign * scipy.stats.norm.ppf(2.0**-30), rel=1e-12)
+    result = quantile_of(sizes, counts, sign * 70.0 * (1 + rounding))
+    assert result == pytest.approx(-sign * scipy.stats.norm.ppf(2.0**-30), rel=1e-12)
 
 
-def test_p_is_at_most_1_where_chances_are_rounded() -> None:
+def test_p_is_at_most_1_despite_rounding() -> None:
     """The sum of an odd number of ±1 is never 0, so p = P(|sum| >= 1) is 1, except for rounding."""
     for n in range(1, 60, 2):
         assert 1 - 1e-12 < randomisation((-1.0) ** np.arange(n)).p_value <= 1
 
 
 @pytest.mark.parametrize("total", [1.0, 3.0, 5.0, 7.0])
-def test_the_chance_of_a_sum_of_multiples(total: float) -> None:
+def test_the_probability_of_a_sum_of_multiples(total: float) -> None:
     """Compare with the 16 possible sums of ±1 ±1 ±2 ±3."""
-    sums = np.array([sum(one) for one in itertools.product((1, -1), (1, -1), (2, -2), (3, -3))])
-    found = of_multiples(np.array([1, 2, 3]), np.array([2.0, 1.0, 1.0]), total)
-    assert found == pytest.approx(np.mean(sums >= total))
+    sums = np.array(
+        [
+            sum(signed_sizes)
+            for signed_sizes in itertools.product((1, -1), (1, -1), (2, -2), (3, -3))
+        ]
+    )
+    probability = of_multiples(np.array([1, 2, 3]), np.array([2.0, 1.0, 1.0]), total)
+    assert probability == pytest.approx(np.mean(sums >= total))
 
 
 @pytest.mark.parametrize(
@@ -573,8 +597,8 @@ def test_the_chance_of_a_sum_of_multiples(total: float) -> None:
     ],
 )
 def test_the_common_unit_of_differences(sizes: list[float], multiples: list[int] | None) -> None:
-    found = multiples_of_unit(np.array(sizes))
-    assert (None if found is None else found.tolist()) == multiples
+    common_multiples = multiples_of_unit(np.array(sizes))
+    assert (None if common_multiples is None else common_multiples.tolist()) == multiples
 
 
 def test_an_interval_contains_0_exactly_when_the_test_does_not_reject() -> None:
@@ -590,7 +614,7 @@ def test_an_interval_contains_0_exactly_when_the_test_does_not_reject() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "apart", "method"),
+    ("n", "gap", "method"),
     [
         (64, 1, "convolution"),
         (65, 1, "saddlepoint"),
@@ -598,6 +622,6 @@ def test_an_interval_contains_0_exactly_when_the_test_does_not_reject() -> None:
         (64, 100, "saddlepoint"),
     ],
 )
-def test_so_many_sizes_have_a_unit_and_take_little_work(n: int, apart: int, method: str) -> None:
-    found = randomisation((apart * np.arange(n) + 1) * np.resize([1, 1, -1], n))
-    assert (found.method, found.n_differ) == (method, n)
+def test_few_sizes_with_a_small_common_unit_have_an_exact_p(n: int, gap: int, method: str) -> None:
+    result = randomisation((gap * np.arange(n) + 1) * np.resize([1, 1, -1], n))
+    assert (result.method, result.n_differ) == (method, n)

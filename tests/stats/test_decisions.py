@@ -78,9 +78,9 @@ def test_invalid_p_values_are_rejected() -> None:
 
 def test_few_differing_users_cannot_be_significant_among_many_comparisons() -> None:
     """If 12 users differ, p is at least 0.0005, or 0.02 after correction for 40 comparisons."""
-    found = randomisation(np.repeat([1.0, 0.0], [12, 88]))
-    assert found.p_value == found.smallest_p == pytest.approx(0.000488, rel=1e-3)
-    assert adjust([found.smallest_p] * 40).min() == pytest.approx(0.0195, rel=1e-2)
+    result = randomisation(np.repeat([1.0, 0.0], [12, 88]))
+    assert result.p_value == result.smallest_p == pytest.approx(0.000488, rel=1e-3)
+    assert adjust([result.smallest_p] * 40).min() == pytest.approx(0.0195, rel=1e-2)
 
 
 # The reference is scipy.stats.nct, without simulation.
@@ -98,12 +98,12 @@ def test_power_is_that_of_the_noncentral_t(n: int, effect: float, alpha: float) 
 @pytest.mark.parametrize("n", [2, 5, 100, 1_000])
 @pytest.mark.parametrize("alpha", [0.05, 0.001, 1e-6])
 def test_larger_differences_have_more_power(n: int, alpha: float) -> None:
-    found = [
+    powers = [
         power_of(centre / np.sqrt(n), 1.0, n, alpha=alpha) for centre in np.arange(0, 30, 0.37)
     ]
-    assert found[0] == alpha
-    assert (np.diff(found) >= -1e-12).all()
-    assert found[-1] <= 1
+    assert powers[0] == alpha
+    assert (np.diff(powers) >= -1e-12).all()
+    assert powers[-1] <= 1
 
 
 def test_power_is_continuous_at_the_normal_approximation() -> None:
@@ -124,10 +124,10 @@ def test_numbers_of_users_and_differences_needed() -> None:
     assert least == pytest.approx(0.02, rel=1e-3)
     assert power_of(least, 0.3, n) == pytest.approx(0.8, abs=1e-6)
     assert users_needed(0.0, 0.3) is None
-    for wanted in (0.7, 0.75, 0.85, 0.9):
-        enough = users_needed(0.02, 0.3, wanted=wanted)
+    for wanted_power in (0.7, 0.75, 0.85, 0.9):
+        enough = users_needed(0.02, 0.3, wanted=wanted_power)
         assert enough is not None
-        assert power_of(0.02, 0.3, enough) >= wanted > power_of(0.02, 0.3, enough - 1)
+        assert power_of(0.02, 0.3, enough) >= wanted_power > power_of(0.02, 0.3, enough - 1)
     assert users_needed(1e-9, 1.0) is None
     # The number of users needed is (1.96 + 0.84)² / effect². It is 5e11 in the first call, and
     # above the limit of 1e12 in the second.
@@ -147,8 +147,8 @@ def test_power_matches_simulated_rejections() -> None:
     samples = generator.random((600, 120)) * generator.choice([-1.0, 0.0, 1.0, 1.0], (600, 120))
     plan = power(samples.ravel(), 1 / 8)
     predicted = power_of(1 / 8, plan.deviation, 120)
-    found = np.mean([randomisation(sample).p_value <= 0.05 for sample in samples])
-    assert found == pytest.approx(predicted, abs=0.06)
+    share_rejected = np.mean([randomisation(sample).p_value <= 0.05 for sample in samples])
+    assert share_rejected == pytest.approx(predicted, abs=0.06)
 
 
 @pytest.mark.parametrize(("n", "differ"), [(50, 0.4), (100, 0.16), (200, 0.16), (1_000, 0.05)])
@@ -159,12 +159,14 @@ def test_power_of_hits_matches_the_exact_test(n: int, differ: float, effect: flo
     up = (1 + difference / differ) / 2
     n_differ = np.arange(n + 1)
     # The test rejects if the number of better users, or of worse users, is at most `most`.
-    most = scipy.stats.binom.ppf(0.025, n_differ, 0.5)
-    most -= 2 * scipy.stats.binom.cdf(most, n_differ, 0.5) > 0.05
-    rejected = scipy.stats.binom.cdf(most, n_differ, up) + scipy.stats.binom.sf(
-        n_differ - most - 1, n_differ, up
+    most_better = scipy.stats.binom.ppf(0.025, n_differ, 0.5)
+    most_better -= 2 * scipy.stats.binom.cdf(most_better, n_differ, 0.5) > 0.05
+    rejected = scipy.stats.binom.cdf(most_better, n_differ, up) + scipy.stats.binom.sf(
+        n_differ - most_better - 1, n_differ, up
     )
-    exact = float(scipy.stats.binom.pmf(n_differ, n, differ) @ np.where(most < 0, 0.0, rejected))
+    exact = float(
+        scipy.stats.binom.pmf(n_differ, n, differ) @ np.where(most_better < 0, 0.0, rejected)
+    )
     deviation = np.sqrt(differ - difference**2)
     assert power_of(difference, deviation, n, unit=1.0) == pytest.approx(exact, abs=0.04)
 
@@ -207,17 +209,17 @@ def test_the_plan_of_a_comparison() -> None:
         power_of(0.1, 0.0, 10)
 
 
-def test_equivalence_is_two_one_sided_tests() -> None:
+def test_equivalence_consists_of_two_one_sided_tests() -> None:
     differences = np.random.default_rng(2).normal(0.01, 0.1, 200)
     for margin in (0.005, 0.03):  # the mean is between these margins
-        found = equivalence(differences, margin, test="t")
+        result = equivalence(differences, margin, test="t")
         sides = [
             scipy.stats.ttest_1samp(differences, -margin, alternative="greater").pvalue,
             scipy.stats.ttest_1samp(differences, margin, alternative="less").pvalue,
         ]
-        assert found.p_value == pytest.approx(max(sides), rel=1e-9)
+        assert result.p_value == pytest.approx(max(sides), rel=1e-9)
     flips = equivalence(differences, 0.03)
-    assert flips.p_value == pytest.approx(found.p_value, rel=0.05)
+    assert flips.p_value == pytest.approx(result.p_value, rel=0.05)
     assert flips.equivalent
     assert not equivalence(differences, 0.005).equivalent
 
@@ -230,23 +232,23 @@ def test_models_are_equivalent_if_the_interval_is_within_the_margins(
     test, n: int, seed: int
 ) -> None:
     differences = np.random.default_rng(seed).normal(0.01, 0.1, n).clip(-1, 1)
-    found = equivalence(differences, 0.03, test=test, bounds=(0, 1))
-    inside = found.interval.low > -0.03 and found.interval.high < 0.03
-    if abs(found.p_value - 0.05) > 1e-3:
-        assert found.equivalent == inside == (found.p_value <= 0.05)
-    assert found.interval.confidence == pytest.approx(0.9)
+    result = equivalence(differences, 0.03, test=test, bounds=(0, 1))
+    inside = result.interval.low > -0.03 and result.interval.high < 0.03
+    if abs(result.p_value - 0.05) > 1e-3:
+        assert result.equivalent == inside == (result.p_value <= 0.05)
+    assert result.interval.confidence == pytest.approx(0.9)
 
 
 @pytest.mark.parametrize("test", ["randomisation", "t"])
 def test_equivalence_keeps_clusters_together(test) -> None:
     """Three copies of each user in one cluster give the same p as the user alone."""
     differences = np.random.default_rng(2).normal(0.01, 0.1, 60)
-    once = equivalence(differences, 0.03, test=test)
+    of_users = equivalence(differences, 0.03, test=test)
     thrice = equivalence(
         np.tile(differences, 3), 0.03, test=test, clusters=np.tile(np.arange(60), 3)
     )
-    assert thrice.p_value == pytest.approx(once.p_value)
-    np.testing.assert_allclose(tuple(thrice.interval), tuple(once.interval))
+    assert thrice.p_value == pytest.approx(of_users.p_value)
+    np.testing.assert_allclose(tuple(thrice.interval), tuple(of_users.interval))
     clusters = np.arange(60) // 4 + (np.arange(60) < 2)
     uneven = equivalence(differences, 0.03, test=test, clusters=clusters)
     shifted = [
@@ -257,7 +259,7 @@ def test_equivalence_keeps_clusters_together(test) -> None:
 
 
 @pytest.mark.parametrize("test", ["randomisation", "t"])
-def test_a_p_as_large_as_the_level_is_significant(test) -> None:
+def test_a_p_equal_to_the_level_is_significant(test) -> None:
     differences = np.random.default_rng(2).normal(0.001, 0.05, 60)
     p = equivalence(differences, 0.02, test=test).p_value
     assert 0 < p < 0.5
@@ -268,32 +270,34 @@ def test_a_p_as_large_as_the_level_is_significant(test) -> None:
 def test_equivalence_over_runs_counts_their_variance() -> None:
     generator = np.random.default_rng(4)
     users = generator.random((200, 1))
-    one = users + generator.normal(0, 0.01, (200, 3)) + generator.normal(0, 0.02, 3)
+    better_runs = users + generator.normal(0, 0.01, (200, 3)) + generator.normal(0, 0.02, 3)
     two = users + generator.normal(0, 0.01, (200, 1))
-    found = equivalence_over_runs(one, two, 0.05)
-    inside = over_runs(one, two, confidence=0.9).interval
-    assert found.equivalent == (inside.low > -0.05 and inside.high < 0.05)
-    assert tuple(found.interval) == tuple(inside)
-    assert found.p_value > equivalence((one - two).mean(axis=1), 0.05).p_value
-    far = over_runs(one + 0.3 - 0.05, two)  # mean above the margin, so p is near 1
-    p = equivalence_over_runs(one + 0.3, two, 0.05).p_value
-    assert p == pytest.approx(1 - far.p_value / 2)
+    result = equivalence_over_runs(better_runs, two, 0.05)
+    inside = over_runs(better_runs, two, confidence=0.9).interval
+    assert result.equivalent == (inside.low > -0.05 and inside.high < 0.05)
+    assert tuple(result.interval) == tuple(inside)
+    assert result.p_value > equivalence((better_runs - two).mean(axis=1), 0.05).p_value
+    far_above_margin = over_runs(
+        better_runs + 0.3 - 0.05, two
+    )  # mean above the margin, so p is near 1
+    p = equivalence_over_runs(better_runs + 0.3, two, 0.05).p_value
+    assert p == pytest.approx(1 - far_above_margin.p_value / 2)
     tight = max(abs(end) for end in inside)
-    assert equivalence_over_runs(one, two, tight).p_value == pytest.approx(0.05)
-    assert equivalence_over_runs(one, two, 0.05, alpha=found.p_value).equivalent
+    assert equivalence_over_runs(better_runs, two, tight).p_value == pytest.approx(0.05)
+    assert equivalence_over_runs(better_runs, two, 0.05, alpha=result.p_value).equivalent
 
 
 def test_equivalence_if_few_users_differ() -> None:
     differences = np.zeros(400)
     differences[:4] = 0.1
-    found = equivalence(differences, 0.02, bounds=(0, 1))
-    assert found.method == "gaffke"
-    assert found.equivalent
-    tight = equivalence(differences, found.interval.high, bounds=(0, 1))
+    result = equivalence(differences, 0.02, bounds=(0, 1))
+    assert result.method == "gaffke"
+    assert result.equivalent
+    tight = equivalence(differences, result.interval.high, bounds=(0, 1))
     assert tight.p_value == pytest.approx(0.05, abs=1e-3)
-    nobody = equivalence([np.nan], 0.1)
-    assert "No user" in nobody.note
-    assert not nobody.equivalent
+    without_users = equivalence([np.nan], 0.1)
+    assert "No user" in without_users.note
+    assert not without_users.equivalent
     assert "no value" in equivalence(np.full(40, 0.01), 0.02, test="t").note
     for margin in (0, np.inf):
         with pytest.raises(InputError, match=f"margin={margin} must be above 0"):
@@ -305,7 +309,7 @@ def test_equivalence_if_few_users_differ() -> None:
 
 
 @pytest.mark.parametrize("n", [2, 3, 10])
-def test_the_range_of_normal_numbers_is_scipys(n: int) -> None:
+def test_the_range_of_normal_numbers_matches_scipy(n: int) -> None:
     distances = np.array([0.5, 2.0, 3.5, 5.0])
     expected = scipy.stats.studentized_range.sf(distances, n, np.inf)
     np.testing.assert_allclose(normal_range_tail(distances, n), expected, rtol=1e-5)
@@ -315,19 +319,19 @@ def test_the_range_of_normal_numbers_is_scipys(n: int) -> None:
     np.testing.assert_allclose(normal_range_tail([0.0, 30.0], n)[1], normal_range_tail(30.0, n))
     assert normal_range_tail(0.0, n) == 1  # despite rounding errors
     # Quantiles may be below 1, such as the median distance of two normal numbers.
-    near = normal_range_quantile(0.5, 2)
-    assert near == pytest.approx(np.sqrt(2) * scipy.stats.norm.ppf(0.75), rel=1e-6)
+    median_range = normal_range_quantile(0.5, 2)
+    assert median_range == pytest.approx(np.sqrt(2) * scipy.stats.norm.ppf(0.75), rel=1e-6)
     two = normal_range_tail(np.array([20.0]), 2)
     assert two == pytest.approx(2 * scipy.stats.norm.sf(20 / np.sqrt(2)), rel=1e-6)
 
 
-def test_tukey_of_two_models_is_the_randomisation_test() -> None:
+def test_tukeys_test_of_two_models_equals_the_randomisation_test() -> None:
     values = np.random.default_rng(3).random((400, 2)) + np.array([0.04, 0.0])
-    found = tukey(values)
-    assert found.method == "studentised range"
+    result = tukey(values)
+    assert result.method == "studentised range"
     expected = randomisation(values[:, 0] - values[:, 1]).p_value
     # Both tests use the same variance, but Tukey's test omits small terms of higher order.
-    assert found.p_values[0, 1] == pytest.approx(expected, rel=0.05)
+    assert result.p_values[0, 1] == pytest.approx(expected, rel=0.05)
 
 
 def test_tukey_without_resampling_agrees_with_resampling(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,11 +339,11 @@ def test_tukey_without_resampling_agrees_with_resampling(monkeypatch: pytest.Mon
     values[:20] = 0.5  # users who do not differ
     computed = tukey(values)
     monkeypatch.setattr("recometer.stats.several.RESAMPLED_UP_TO", 150)
-    drawn = tukey(values, n_resamples=4_000)
-    assert (computed.method, drawn.method) == ("studentised range", "resampled")
-    np.testing.assert_allclose(drawn.p_values, computed.p_values, atol=0.035)
-    assert drawn.critical_difference == pytest.approx(computed.critical_difference, rel=0.04)
-    assert drawn.p_values.min() >= 1 / 4_001
+    resampled = tukey(values, n_resamples=4_000)
+    assert (computed.method, resampled.method) == ("studentised range", "resampled")
+    np.testing.assert_allclose(resampled.p_values, computed.p_values, atol=0.035)
+    assert resampled.critical_difference == pytest.approx(computed.critical_difference, rel=0.04)
+    assert resampled.p_values.min() >= 1 / 4_001
     np.testing.assert_array_equal(
         tukey(values, n_resamples=500).p_values, tukey(values, n_resamples=500).p_values
     )
@@ -349,12 +353,12 @@ def test_orders_of_users_are_drawn_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
     values = np.random.default_rng(4).random((12, 3))
     expected = tukey(values, n_resamples=500)
     monkeypatch.setattr("recometer.stats.several.AT_ONCE", 7 * values.size)
-    found = tukey(values, n_resamples=500)
-    np.testing.assert_array_equal(found.p_values, expected.p_values)
-    assert found.critical_difference == expected.critical_difference
+    result = tukey(values, n_resamples=500)
+    np.testing.assert_array_equal(result.p_values, expected.p_values)
+    assert result.critical_difference == expected.critical_difference
 
 
-def test_no_p_of_n_drawn_orders_is_below_one_of_n_and_one() -> None:
+def test_p_of_n_drawn_orders_is_at_least_1_in_n_plus_1() -> None:
     values = np.arange(3) + 0.1 * np.random.default_rng(4).random((50, 3))
     for n_resamples in (1, 99):
         p_values = tukey(values, n_resamples=n_resamples).p_values
@@ -363,13 +367,13 @@ def test_no_p_of_n_drawn_orders_is_below_one_of_n_and_one() -> None:
 
 def test_tukey_of_few_users() -> None:
     values = np.array([[0.1, 0.3, 0.2], [0.0, 0.5, 0.5], [np.nan, 1.0, 1.0]])
-    found = tukey(values, n_resamples=2_000)
-    assert found.n == 2
+    result = tukey(values, n_resamples=2_000)
+    assert result.n == 2
     default = tukey(values, n_resamples=10_000)
     np.testing.assert_array_equal(tukey(values).p_values, default.p_values)
     # Two users have only 36 orders of three models, so p cannot be small.
-    assert found.p_values[0, 1] > 0.1
-    np.testing.assert_array_equal(found.p_values, found.p_values.T)
+    assert result.p_values[0, 1] > 0.1
+    np.testing.assert_array_equal(result.p_values, result.p_values.T)
     with pytest.raises(InputError, match="at least two models"):
         tukey(np.zeros((5, 1)))
     with pytest.raises(InputError, match="0 users have"):
@@ -379,25 +383,25 @@ def test_tukey_of_few_users() -> None:
 
 @pytest.mark.parametrize("unit", [2.0**-30, 1.0, 2.0**30])
 @pytest.mark.parametrize("n", [100, 101])
-def test_tukey_knows_no_unit_and_takes_no_rounding_for_a_difference(n: int, unit: float) -> None:
+def test_tukeys_test_ignores_the_unit_and_rounding_errors(n: int, unit: float) -> None:
     values = np.random.default_rng(6).random((n + 20, 3))
     values[:20] = [0.3, 0.3, 0.1 + 0.2]
     values[19] = 0
-    found, expected = (tukey(one, n_resamples=50) for one in (unit * values, values))
-    assert (np.diag(found.p_values) == 1).all()
-    assert found.method == ("resampled" if n == 100 else "studentised range")
-    np.testing.assert_array_equal(found.p_values, expected.p_values)
-    assert found.critical_difference == unit * expected.critical_difference
+    scaled, expected = (tukey(table, n_resamples=50) for table in (unit * values, values))
+    assert (np.diag(scaled.p_values) == 1).all()
+    assert scaled.method == ("resampled" if n == 100 else "studentised range")
+    np.testing.assert_array_equal(scaled.p_values, expected.p_values)
+    assert scaled.critical_difference == unit * expected.critical_difference
 
 
 def test_ranks_follow_from_adjusted_pairs() -> None:
     p = np.ones((4, 4))
     p[0, 3] = p[3, 0] = p[1, 3] = p[3, 1] = 0.01
     p[0, 2] = p[2, 0] = 0.04
-    found = rank_intervals([0.4, 0.35, 0.3, 0.1], p)
-    assert found.low.tolist() == [1, 1, 2, 3]
-    assert found.high.tolist() == [2, 3, 4, 4]
-    assert found.best.tolist() == [True, True, False, False]
+    result = rank_intervals([0.4, 0.35, 0.3, 0.1], p)
+    assert result.low.tolist() == [1, 1, 2, 3]
+    assert result.high.tolist() == [2, 3, 4, 4]
+    assert result.best.tolist() == [True, True, False, False]
     lower = rank_intervals([0.1, 0.35, 0.3, 0.4], p, higher_is_better=False)
     assert lower.best.tolist() == [True, True, False, False]
     p[0, 2] = p[2, 0] = 0.06
@@ -411,19 +415,19 @@ def test_ranks_follow_from_adjusted_pairs() -> None:
         rank_intervals([0.1, 0.2], p)
 
 
-def test_users_needed_from_a_pilot_are_a_range() -> None:
+def test_a_pilot_gives_a_range_of_users_needed() -> None:
     """About 95 of 100 pilots give a range that contains the number of users that is needed.
 
     Each pilot has 100 users, and the models differ for about a fifth of them.
     """
-    generator, held = np.random.default_rng(7), 0
+    generator, n_containing = np.random.default_rng(7), 0
     needed = users_needed(0.03, np.sqrt(0.2 * (0.1**2 + 0.4**2) - 0.02**2))
     for _ in range(100):
         differs = generator.random(100) < 0.2
         plan = power(np.where(differs, generator.normal(0.1, 0.4, 100), 0.0), 0.03)
         assert plan.fewest_users < plan.users_needed < plan.most_users
-        held += plan.fewest_users <= needed <= plan.most_users
-    assert held >= 85
+        n_containing += plan.fewest_users <= needed <= plan.most_users
+    assert n_containing >= 85
     assert f"{plan.fewest_users:,} to {plan.most_users:,} users" in str(plan)
 
 
@@ -435,10 +439,10 @@ def test_users_needed_from_a_pilot_are_a_range() -> None:
         lambda d: d.normal(0.05, 0.2, 20).clip(-1, 1),
     ],
 )
-def test_equivalence_rests_on_the_method_of_the_row(make) -> None:
+def test_equivalence_uses_the_method_of_the_row(make) -> None:
     differences = np.asarray(make(np.random.default_rng(8)))
     zeros = np.zeros(len(differences))
     row = compare(np.maximum(differences, 0), np.maximum(-differences, zeros), bounds=(0, 1))
-    found = equivalence(differences, 0.1, bounds=(0, 1))
-    assert found.method == ("gaffke" if row.interval.method == "gaffke" else "randomisation")
-    assert found.interval.method == row.interval.method
+    result = equivalence(differences, 0.1, bounds=(0, 1))
+    assert result.method == ("gaffke" if row.interval.method == "gaffke" else "randomisation")
+    assert result.interval.method == row.interval.method

@@ -18,7 +18,9 @@ from recometer.stats.intervals import resampled
     st.floats(0.01, 0.999),
     st.integers(0, 5),
 )
-def test_student_is_scipys(values: list[float], confidence: float, n_undefined: int) -> None:
+def test_students_interval_matches_scipy(
+    values: list[float], confidence: float, n_undefined: int
+) -> None:
     given_values = np.array(values + [np.nan] * n_undefined)
     low, high = interval(given_values, "t", confidence=confidence)
     error = np.std(values, ddof=1) / np.sqrt(len(values))
@@ -30,29 +32,29 @@ def test_student_is_scipys(values: list[float], confidence: float, n_undefined: 
 
 
 @pytest.mark.parametrize("values", [[], [0.5], [np.nan, np.nan], [np.nan, 1.0]])
-def test_no_interval_below_two_values(values: list[float]) -> None:
+def test_no_interval_for_fewer_than_two_values(values: list[float]) -> None:
     assert np.isnan(tuple(interval(np.array(values, float), "t"))).all()
 
 
-def test_resampled_interval_is_centred_on_the_value() -> None:
+def test_resampled_interval_is_centred_on_the_observed_value() -> None:
     users = np.random.default_rng(6).normal(size=200)
-    drawn: list[float] = []
+    resampled_means: list[float] = []
 
     def mean(times: NDArray[np.int64]) -> dict[str, float]:
-        drawn.append(float(times @ users) / 200)
-        return {"mean": drawn[-1]}
+        resampled_means.append(float(times @ users) / 200)
+        return {"mean": resampled_means[-1]}
 
     low, high = intervals.resampled(mean, {"mean": 5.0}, 200, 0.9, n_resamples=300)["mean"]
-    half = scipy.stats.norm.ppf(0.95) * np.std(drawn, ddof=1)
+    half = scipy.stats.norm.ppf(0.95) * np.std(resampled_means, ddof=1)
     assert (low, high) == pytest.approx((5 - half, 5 + half))
     assert half == pytest.approx(scipy.stats.norm.ppf(0.95) * users.std() / np.sqrt(200), rel=0.15)
-    finite = [value for number, value in enumerate(drawn) if number % 3]
+    finite = [value for number, value in enumerate(resampled_means) if number % 3]
 
     def sometimes(times: NDArray[np.int64]) -> dict[str, float]:
-        found = mean(times)
-        return found if len(drawn) % 3 != 1 else {"mean": np.nan}
+        resampled_mean = mean(times)
+        return resampled_mean if len(resampled_means) % 3 != 1 else {"mean": np.nan}
 
-    drawn.clear()
+    resampled_means.clear()
     low, high = intervals.resampled(sometimes, {"mean": 5.0}, 200, 0.9, n_resamples=300)["mean"]
     half = scipy.stats.norm.ppf(0.95) * np.std(finite, ddof=1)
     assert (low, high) == pytest.approx((5 - half, 5 + half))
@@ -68,7 +70,7 @@ def test_coverage_of_students_interval() -> None:
     assert 0.82 < covered < 0.96
 
 
-def test_a_value_of_all_users_is_resampled_from_two_users_on() -> None:
+def test_a_value_of_all_users_is_resampled_if_there_are_two_users() -> None:
     def mean(times: NDArray[np.int64]) -> dict[str, float]:
         return {"mean": float(times @ np.arange(len(times)) / times.sum())}
 
@@ -86,18 +88,18 @@ def test_few_clusters_of_different_sizes_have_gaffkes_bound() -> None:
     sizes = np.array([1, 2, 6, 3, 1, 2, 4, 1])
     clusters = np.repeat(np.arange(8), sizes)
     values = np.random.default_rng(0).random(len(clusters)) < 0.3
-    found = interval(values, bounds=(0, 1), clusters=clusters)
-    assert found.method == "gaffke"
-    assert "8 clusters differ in size and weigh as 6 of one size" in found.note
+    result = interval(values, bounds=(0, 1), clusters=clusters)
+    assert result.method == "gaffke"
+    assert "8 clusters differ in size and weigh as 6 of one size" in result.note
     weights = np.random.default_rng(1).exponential(size=(200_000, 9))
     sums = np.bincount(clusters, weights=values)
-    for end, bound, level in ((found.low, 0, 0.025), (found.high, 1, 0.975)):
-        drawn = (weights @ [*sums, 6 * bound]) / (weights @ [*sizes, 6])
-        assert np.mean(drawn <= end) == pytest.approx(level, abs=0.002)
+    for end, bound, level in ((result.low, 0, 0.025), (result.high, 1, 0.975)):
+        simulated_bounds = (weights @ [*sums, 6 * bound]) / (weights @ [*sizes, 6])
+        assert np.mean(simulated_bounds <= end) == pytest.approx(level, abs=0.002)
     # The default is the bootstrap if the range is unknown or if there are many clusters.
     assert interval(values, clusters=clusters).method == "bca"
-    many = np.tile(values, 12), np.repeat(np.arange(12 * 8), np.tile(sizes, 12))
-    assert interval(many[0], bounds=(0, 1), clusters=many[1]).method == "bca"
+    many_clusters = np.tile(values, 12), np.repeat(np.arange(12 * 8), np.tile(sizes, 12))
+    assert interval(many_clusters[0], bounds=(0, 1), clusters=many_clusters[1]).method == "bca"
 
 
 @pytest.mark.parametrize("n", [10, 20])

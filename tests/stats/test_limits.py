@@ -43,8 +43,11 @@ def test_gaffkes_interval_is_a_quantile_of_random_weights(
 ) -> None:
     """Draw the weights from a Dirichlet distribution."""
     draws = np.random.default_rng(0).dirichlet(np.ones(len(values) + 1), 50_000)
-    found = interval(values, "gaffke", bounds=UNIT, confidence=confidence)
-    for end, bound, level in ((found.high, 1.0, 1 + confidence), (found.low, 0.0, 1 - confidence)):
+    result = interval(values, "gaffke", bounds=UNIT, confidence=confidence)
+    for end, bound, level in (
+        (result.high, 1.0, 1 + confidence),
+        (result.low, 0.0, 1 - confidence),
+    ):
         chance = np.mean(draws @ [*values, bound] <= end)
         assert chance == pytest.approx(level / 2, abs=0.01)
 
@@ -54,8 +57,8 @@ def test_bca_moves_the_levels_by_a_sixth_of_the_skewness() -> None:
     values = np.random.default_rng(11).random(25) ** 3
     deviations = values - values.mean()
     sixth = (deviations**3).sum() / (deviations**2).sum() ** 1.5 / 6
-    found = interval(values, "bca", confidence=0.9)
-    for end, z, side in ((found.low, -1.0, 0), (found.high, 1.0, 1)):
+    result = interval(values, "bca", confidence=0.9)
+    for end, z, side in ((result.low, -1.0, 0), (result.high, 1.0, 1)):
         moved = sixth + z * scipy.stats.norm.ppf(0.95)
         level = scipy.stats.norm.cdf(sixth + moved / (1 - sixth * moved))
         expected = interval(values, "percentile", confidence=z * (2 * level - 1))[side]
@@ -65,27 +68,27 @@ def test_bca_moves_the_levels_by_a_sixth_of_the_skewness() -> None:
 @pytest.mark.parametrize("unit", [1e-3, 1e3])
 def test_gaffkes_interval_in_other_units(unit: float) -> None:
     values = np.array([*SKEWED, 0.0004, 0.9996])  # close to the ends of the range
-    found = interval(values, "gaffke", bounds=UNIT, confidence=0.3)
+    result = interval(values, "gaffke", bounds=UNIT, confidence=0.3)
     moved = interval(values * unit, "gaffke", bounds=(0, unit), confidence=0.3)
-    assert tuple(moved) == pytest.approx((found.low * unit, found.high * unit), rel=1e-8)
+    assert tuple(moved) == pytest.approx((result.low * unit, result.high * unit), rel=1e-8)
 
 
 def test_masked_values_are_missing() -> None:
     masked = np.ma.array([0.1, 0.9, 0.3, 0.4], mask=[0, 1, 0, 0])
-    known = np.array([0.1, 0.3, 0.4])
-    assert interval(masked, bounds=UNIT) == interval(known, bounds=UNIT)
+    unmasked = np.array([0.1, 0.3, 0.4])
+    assert interval(masked, bounds=UNIT) == interval(unmasked, bounds=UNIT)
     assert compare(masked, np.zeros(4), bounds=UNIT).n_only_other == 1
-    whole = np.ma.array([1, 0, 1], mask=[False, True, False])
-    assert interval(whole, bounds=UNIT).n == 2
+    integers_with_mask = np.ma.array([1, 0, 1], mask=[False, True, False])
+    assert interval(integers_with_mask, bounds=UNIT).n == 2
     assert power(masked).n == tukey(np.ma.column_stack([masked, masked])).n == 3
 
 
 def test_two_users_are_enough() -> None:
     assert 0 < power([0.1, 0.3]).power < 1
     assert np.isfinite(compare([0.1, 0.3], [0.0, 0.0]).standardised)
-    found = paired_t([0.1, 0.3])
-    assert found.p_value == pytest.approx(scipy.stats.ttest_1samp([0.1, 0.3], 0).pvalue)
-    assert found.smallest_p == 0
+    result = paired_t([0.1, 0.3])
+    assert result.p_value == pytest.approx(scipy.stats.ttest_1samp([0.1, 0.3], 0).pvalue)
+    assert result.smallest_p == 0
 
 
 def test_one_user_does_not_show_equivalence() -> None:
@@ -100,25 +103,25 @@ def test_a_margin_of_runs_is_above_0() -> None:
 
 
 def test_all_rows_may_be_one_cluster() -> None:
-    found = compare([0.1, 0.3], [0.0, 0.1], clusters=["a", "a"])
-    assert (found.n, found.test.n) == (2, 1)
-    assert found.difference == pytest.approx(0.15)
+    result = compare([0.1, 0.3], [0.0, 0.1], clusters=["a", "a"])
+    assert (result.n, result.test.n) == (2, 1)
+    assert result.difference == pytest.approx(0.15)
 
 
 def test_the_same_ratio_of_all_users_has_no_width() -> None:
     second = np.linspace(0.1, 0.25, 8)
-    found = compare(2 * second, second)
-    assert (found.relative, *found.relative_interval) == (1.0, 1.0, 1.0)
-    found = compare([0.2, 0.5], [0.1, 0.25])  # two users have p >= 1/2
-    assert (found.relative, *found.relative_interval) == (1.0, -1.0, np.inf)
+    result = compare(2 * second, second)
+    assert (result.relative, *result.relative_interval) == (1.0, 1.0, 1.0)
+    result = compare([0.2, 0.5], [0.1, 0.25])  # two users have p >= 1/2
+    assert (result.relative, *result.relative_interval) == (1.0, -1.0, np.inf)
 
 
 @pytest.mark.parametrize(("n", "alpha", "centre"), [(3, 1e-4, 31.0), (10, 1e-9, 35.0)])
 def test_power_of_few_users_with_large_differences(n: int, alpha: float, centre: float) -> None:
     """A normal distribution approximates the noncentral t for effects as large as these."""
-    found = power_of(centre / np.sqrt(n), 1.0, n, alpha=alpha)
+    power = power_of(centre / np.sqrt(n), 1.0, n, alpha=alpha)
     expected = scipy.stats.nct.sf(scipy.stats.t.isf(alpha / 2, n - 1), n - 1, centre)
-    assert found == pytest.approx(expected, abs=0.01)
+    assert power == pytest.approx(expected, abs=0.01)
 
 
 def test_numbers_beyond_doubles_are_refused() -> None:
@@ -130,57 +133,60 @@ def test_numbers_beyond_doubles_are_refused() -> None:
 
 def test_two_values_are_enough_for_a_bootstrap() -> None:
     for kind in ("bca", "percentile"):
-        found = interval([0.2, 0.4], kind)
-        assert 0.2 <= found.low < 0.3 < found.high <= 0.4
+        result = interval([0.2, 0.4], kind)
+        assert 0.2 <= result.low < 0.3 < result.high <= 0.4
         assert np.isnan(interval([0.2], kind).low)
 
 
 def test_one_user_excludes_no_difference() -> None:
-    found = compare([0.7], [0.2])
-    assert tuple(found.interval) == (-np.inf, np.inf)
-    assert found.interval.n == 1
-    assert "With 1 user p cannot fall below 1" in found.interval.note
-    assert (found.n_better, found.probability_better) == (1, 1)
+    result = compare([0.7], [0.2])
+    assert tuple(result.interval) == (-np.inf, np.inf)
+    assert result.interval.n == 1
+    assert "With 1 user p cannot fall below 1" in result.interval.note
+    assert (result.n_better, result.probability_better) == (1, 1)
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e6])
-def test_p_does_not_depend_on_the_unit_where_a_few_sizes_dominate(unit: float) -> None:
+def test_p_does_not_depend_on_the_unit_if_a_few_sizes_dominate(unit: float) -> None:
     generator = np.random.default_rng(3)
     differences = np.append(generator.random(40), [20.0, 25.0, 30.1]) * generator.choice(
         [-1, 1], 43
     )
-    found, scaled = randomisation(differences), randomisation(differences * unit)
-    assert found.method == scaled.method == "saddlepoint"
-    assert scaled.p_value == pytest.approx(found.p_value, rel=1e-9)
-    few, scaled = randomisation(differences[20:]), randomisation(differences[20:] * unit)
-    assert few.method == scaled.method == "enumeration"
-    assert scaled.p_value == few.p_value
+    result, scaled = randomisation(differences), randomisation(differences * unit)
+    assert result.method == scaled.method == "saddlepoint"
+    assert scaled.p_value == pytest.approx(result.p_value, rel=1e-9)
+    few_differences, scaled = (
+        randomisation(differences[20:]),
+        randomisation(differences[20:] * unit),
+    )
+    assert few_differences.method == scaled.method == "enumeration"
+    assert scaled.p_value == few_differences.p_value
 
 
 def test_differences_due_to_rounding_do_not_count() -> None:
-    found = randomisation([0.1] * 5 + [1e-15, -1e-15, 1e-16])
-    assert (found.p_value, found.method, found.n_differ) == (2 / 2**5, "binomial", 5)
+    result = randomisation([0.1] * 5 + [1e-15, -1e-15, 1e-16])
+    assert (result.p_value, result.method, result.n_differ) == (2 / 2**5, "binomial", 5)
 
 
-def test_p_is_1_next_to_a_mean_of_0() -> None:
+def test_p_is_1_if_the_mean_is_nearly_0() -> None:
     values = np.random.default_rng(4).normal(size=60)
-    found = randomisation(values - values.mean() + 1e-7)
-    assert found.method == "saddlepoint"
-    assert found.p_value == pytest.approx(1.0, abs=1e-5)
+    result = randomisation(values - values.mean() + 1e-7)
+    assert result.method == "saddlepoint"
+    assert result.p_value == pytest.approx(1.0, abs=1e-5)
 
 
 @pytest.mark.parametrize("margin", [0.0055, 0.006, 0.008, 0.02])
-def test_the_interval_at_p_reaches_the_margin(margin: float) -> None:
+def test_the_interval_at_level_p_ends_at_the_margin(margin: float) -> None:
     """With few differing users, p comes from Gaffke's intervals: the one at level p ends there."""
     differences = np.zeros(400)
     differences[:4] = [1.0, -0.5, 0.75, 0.1]
-    found = equivalence(differences, margin, bounds=UNIT)
-    assert found.method == "gaffke"
-    assert 1e-4 < found.p_value < 0.5
-    at_p = equivalence(differences, margin, bounds=UNIT, alpha=found.p_value)
+    result = equivalence(differences, margin, bounds=UNIT)
+    assert result.method == "gaffke"
+    assert 1e-4 < result.p_value < 0.5
+    at_p = equivalence(differences, margin, bounds=UNIT, alpha=result.p_value)
     assert at_p.equivalent
     assert max(at_p.interval.high, -at_p.interval.low) == pytest.approx(margin, rel=1e-6)
-    assert equivalence(-differences, margin, bounds=UNIT).p_value == pytest.approx(found.p_value)
+    assert equivalence(-differences, margin, bounds=UNIT).p_value == pytest.approx(result.p_value)
     assert equivalence(differences, 0.001, bounds=UNIT).p_value == 0.5
 
 
@@ -193,7 +199,7 @@ def test_a_mean_beyond_the_margin_speaks_against_equivalence(
     assert 0.999 < equivalence(sign * differences, 0.2, test=test).p_value <= 1
 
 
-def test_the_variance_between_folds_is_dersimonian_and_lairds() -> None:
+def test_the_variance_between_folds_follows_dersimonian_and_laird() -> None:
     generator = np.random.default_rng(10)
     folds = [generator.normal(mean, 0.3, 20) for mean in (-0.1, 0.0, 0.05, 0.15)]
     means, weights = [fold.mean() for fold in folds], [20 / fold.var(ddof=1) for fold in folds]
@@ -202,16 +208,16 @@ def test_the_variance_between_folds_is_dersimonian_and_lairds() -> None:
     q = sum(w * (mean - centre) ** 2 for w, mean in zip(weights, means, strict=True))
     between = (q - 3) / (total - sum(w**2 for w in weights) / total)
     assert between > 0
-    found = over_folds(folds)
-    assert found.deviation_runs[0] == pytest.approx(np.sqrt(between))
+    result = over_folds(folds)
+    assert result.deviation_runs[0] == pytest.approx(np.sqrt(between))
     within = np.mean([1 / w for w in weights])
-    assert found.share_of_runs == pytest.approx(between / (between + within))
+    assert result.share_of_runs == pytest.approx(between / (between + within))
 
 
 def test_runs_without_variance() -> None:
     assert over_runs([[0.0, 0.0], [0.0, 0.0]]).p_value == 1
-    found = over_runs([[1.0, 1.0], [1.0, 1.0]])
-    assert (found.p_value, found.share_of_runs) == (0, 0)
+    result = over_runs([[1.0, 1.0], [1.0, 1.0]])
+    assert (result.p_value, result.share_of_runs) == (0, 0)
 
 
 def test_five_users_are_named_by_default() -> None:
@@ -225,23 +231,28 @@ def test_cells_of_several_values_are_not_exact(direction: int) -> None:
 
 
 def test_groups_without_users() -> None:
-    nobody = np.zeros(0)
-    for found in (group(nobody), group(nobody, nobody)):
-        assert np.all(found.sizes == 1.0)
-        assert (found.n, found.n_above, found.n_below, found.sum_of_squares) == (0, 0, 0, 0.0)
-        assert np.isnan(found.estimate)
-        assert found.exact
+    no_values = np.zeros(0)
+    for empty_group in (group(no_values), group(no_values, no_values)):
+        assert np.all(empty_group.sizes == 1.0)
+        assert (
+            empty_group.n,
+            empty_group.n_above,
+            empty_group.n_below,
+            empty_group.sum_of_squares,
+        ) == (0, 0, 0, 0.0)
+        assert np.isnan(empty_group.estimate)
+        assert empty_group.exact
 
 
 def test_one_run_has_no_mean_squares() -> None:
     assert run_moments([[0.1], [0.3]]).squares == ((0.0, 0.0),)
 
 
-def test_rounding_next_to_the_ends_of_any_range() -> None:
-    found = interval([-1 + 1e-12, 1.0, -1.0, 1 - 1e-12], bounds=(-1, 1))
-    assert found.method == "clopper-pearson"
+def test_rounding_near_the_ends_of_a_range() -> None:
+    result = interval([-1 + 1e-12, 1.0, -1.0, 1 - 1e-12], bounds=(-1, 1))
+    assert result.method == "clopper-pearson"
     assert interval([1 + 1e-10, 0.0, -1 - 1e-10], "gaffke", bounds=(-1, 1)).high <= 1
-    assert tuple(found) == pytest.approx(tuple(interval([-1, 1, -1, 1], bounds=(-1, 1))))
+    assert tuple(result) == pytest.approx(tuple(interval([-1, 1, -1, 1], bounds=(-1, 1))))
 
 
 @pytest.mark.parametrize("alpha", [0, 0.5])
@@ -250,15 +261,15 @@ def test_levels_of_equivalence_end_at_0_and_a_half(alpha: float) -> None:
         equivalence(GRADES, 1.0, alpha=alpha)
 
 
-@pytest.mark.parametrize("most", [0.0, 1.0])
-def test_many_equal_values_are_one_group(most: float) -> None:
-    values = np.full(5_000, most)
-    values[:10] = 1 - most
-    found = group(values)
-    assert dict(zip(found.values, found.counts, strict=True)) == {most: 4_990, 1 - most: 10}
+@pytest.mark.parametrize("largest", [0.0, 1.0])
+def test_many_equal_values_are_one_group(largest: float) -> None:
+    values = np.full(5_000, largest)
+    values[:10] = 1 - largest
+    result = group(values)
+    assert dict(zip(result.values, result.counts, strict=True)) == {largest: 4_990, 1 - largest: 10}
 
 
-def test_only_the_interval_of_its_own_test_agrees_with_p() -> None:
+def test_p_agrees_only_with_the_interval_of_the_same_test() -> None:
     """The exact p is 1/16, so its interval contains 0; those of approximate tests exclude 0."""
     differences = [0.75, 0.0, 0.75, 0.5, 1.0, 0.25]
     lows = {
@@ -279,9 +290,9 @@ def test_clusters_of_different_sizes_have_no_unit() -> None:
 
 
 def test_a_relative_difference_of_runs_needs_a_mean_above_0() -> None:
-    found = over_values([0.5, 0.6], [0.2, 0.3], 0.01, 100, relative=True)
-    assert found.mean == pytest.approx(1.2)
-    assert np.isfinite([*found.interval]).all()
+    result = over_values([0.5, 0.6], [0.2, 0.3], 0.01, 100, relative=True)
+    assert result.mean == pytest.approx(1.2)
+    assert np.isfinite([*result.interval]).all()
     for second in ([0.0, 0.0], [-0.2, -0.3]):
         assert np.isnan(over_values([0.5, 0.6], second, 0.01, 100, relative=True).mean)
 

@@ -42,8 +42,12 @@ def share_below(knots: Float64, c: float) -> float:
     total = Fraction(0)
     for place, knot in enumerate(exact):
         if knot < c:
-            others = math.prod(other - knot for at, other in enumerate(exact) if at != place)
-            total += (Fraction(c) - knot) ** (len(exact) - 1) / others
+            product_of_gaps = math.prod(
+                other_knot - knot
+                for other_place, other_knot in enumerate(exact)
+                if other_place != place
+            )
+            total += (Fraction(c) - knot) ** (len(exact) - 1) / product_of_gaps
     return float(total)
 
 
@@ -68,9 +72,9 @@ def test_gaffkes_ends_at_any_confidence(confidence: float) -> None:
 @pytest.mark.parametrize(("k", "n"), [(0, 20), (1, 20), (3, 50), (10, 1_000), (7, 7), (1, 1)])
 def test_zeros_and_ones_have_clopper_and_pearsons_interval(k: int, n: int) -> None:
     expected = scipy.stats.binomtest(k, n).proportion_ci(0.9, "exact")
-    found = interval(np.repeat([0.0, 1.0], [n - k, k]), bounds=UNIT, confidence=0.9)
-    assert found.method == "clopper-pearson"
-    np.testing.assert_allclose(tuple(found), expected, rtol=1e-9, atol=1e-15)
+    result = interval(np.repeat([0.0, 1.0], [n - k, k]), bounds=UNIT, confidence=0.9)
+    assert result.method == "clopper-pearson"
+    np.testing.assert_allclose(tuple(result), expected, rtol=1e-9, atol=1e-15)
 
 
 def test_the_approximation_is_close_where_the_exact_form_is_known() -> None:
@@ -78,14 +82,14 @@ def test_the_approximation_is_close_where_the_exact_form_is_known() -> None:
     values = np.repeat([0.0, 1.0], [997, 3])
     exact = interval(values, bounds=UNIT)
     values[0] = 1e-6
-    found = interval(values, bounds=UNIT)
-    assert found.method == "gaffke"
-    np.testing.assert_allclose(tuple(found), tuple(exact), rtol=1e-3)
+    result = interval(values, bounds=UNIT)
+    assert result.method == "gaffke"
+    np.testing.assert_allclose(tuple(result), tuple(exact), rtol=1e-3)
 
 
 def test_constants_have_the_exact_bound_of_the_rule_of_three() -> None:
-    found = interval(np.zeros(100), bounds=UNIT)
-    assert (found.low, found.high) == pytest.approx((0.0, 1 - 0.025 ** (1 / 100)))
+    result = interval(np.zeros(100), bounds=UNIT)
+    assert (result.low, result.high) == pytest.approx((0.0, 1 - 0.025 ** (1 / 100)))
     between = interval(np.full(100, 0.25), bounds=UNIT)
     assert between.high == pytest.approx(0.25 + 0.75 * (1 - 0.025 ** (1 / 100)))
     assert between.low == pytest.approx(0.25 - 0.25 * (1 - 0.025 ** (1 / 100)))
@@ -93,7 +97,7 @@ def test_constants_have_the_exact_bound_of_the_rule_of_three() -> None:
 
 
 @given(
-    st.lists(st.integers(0, 64).map(lambda whole: whole / 64), min_size=1, max_size=30),
+    st.lists(st.integers(0, 64).map(lambda numerator: numerator / 64), min_size=1, max_size=30),
     st.floats(0.05, 20),
     st.floats(-5, 5),
     st.randoms(use_true_random=False),
@@ -131,11 +135,11 @@ RESAMPLED = {
 
 
 @pytest.mark.parametrize(("n", "method"), RESAMPLED)
-def test_the_bootstrap_is_scipys_with_a_million_resamples(n: int, method: str) -> None:
+def test_the_bootstrap_matches_scipys_with_a_million_resamples(n: int, method: str) -> None:
     expected = RESAMPLED[n, method]
-    found = interval(sparse(n), method.lower())
-    assert found.method == method.lower()
-    np.testing.assert_allclose(tuple(found), expected, atol=0.006 * found.width)
+    result = interval(sparse(n), method.lower())
+    assert result.method == method.lower()
+    np.testing.assert_allclose(tuple(result), expected, atol=0.006 * result.width)
 
 
 def test_weighted_mean_matches_scipys_bootstrap_of_a_ratio() -> None:
@@ -144,7 +148,7 @@ def test_weighted_mean_matches_scipys_bootstrap_of_a_ratio() -> None:
     def ratio(x: Float64, y: Float64, axis: int = -1) -> Float64:
         return x.sum(axis=axis) / y.sum(axis=axis)
 
-    drawn = scipy.stats.bootstrap(
+    resampled = scipy.stats.bootstrap(
         (values * weights, weights),
         ratio,
         paired=True,
@@ -153,47 +157,54 @@ def test_weighted_mean_matches_scipys_bootstrap_of_a_ratio() -> None:
         batch=2_000,
         rng=np.random.default_rng(2),
     ).confidence_interval
-    found = interval(values, weights=weights, bounds=UNIT)
-    assert found.method == "bca"
-    assert "weighted" in found.note
-    np.testing.assert_allclose(tuple(found), tuple(drawn), atol=0.04 * found.width)
-    for some in (values, values[:1]):
-        same = interval(some, weights=np.full(len(some), 2.0), bounds=UNIT)
-        np.testing.assert_allclose(tuple(same), tuple(interval(some, bounds=UNIT)))
+    result = interval(values, weights=weights, bounds=UNIT)
+    assert result.method == "bca"
+    assert "weighted" in result.note
+    np.testing.assert_allclose(tuple(result), tuple(resampled), atol=0.04 * result.width)
+    for some_values in (values, values[:1]):
+        equal_weights = interval(some_values, weights=np.full(len(some_values), 2.0), bounds=UNIT)
+        np.testing.assert_allclose(tuple(equal_weights), tuple(interval(some_values, bounds=UNIT)))
 
 
-def test_an_interval_of_groups_is_that_of_their_values() -> None:
+def test_an_interval_of_groups_equals_that_of_their_values() -> None:
     assert interval(group(sparse(40))) == interval(sparse(40))
     assert interval(group(sparse(40)), bounds=UNIT) == interval(sparse(40), bounds=UNIT)
 
 
-def test_student_is_scipys() -> None:
+def test_students_interval_matches_scipy() -> None:
     values = sparse(40)
     expected = scipy.stats.ttest_1samp(values, 0).confidence_interval(0.9)
     np.testing.assert_allclose(tuple(interval(values, "t", confidence=0.9)), tuple(expected))
 
 
 @pytest.mark.parametrize("kind", ["gaffke", "bca", "percentile", "t"])
-@pytest.mark.parametrize("what", ["continuous", "few kinds", "a far value"])
-def test_cells_change_nothing(monkeypatch: pytest.MonkeyPatch, kind, what: str) -> None:
+@pytest.mark.parametrize("kind_of_values", ["continuous", "few kinds", "a far value"])
+def test_grouping_into_cells_changes_little(
+    monkeypatch: pytest.MonkeyPatch, kind, kind_of_values: str
+) -> None:
     n = 2 * SORTED_UP_TO
     values = sparse(n, share=1.0)
-    if what == "few kinds":
+    if kind_of_values == "few kinds":
         values = np.round(values, 1)
-    elif what == "a far value":
+    elif kind_of_values == "a far value":
         values[5] = 1e5
     high = max(1.0, float(values.max()))
     in_cells = interval(values, kind, bounds=(0, high))
-    for one in np.outer([1, -1, 1e-6, -1e-6, 1e6, -1e6], values):
-        found = group(one)
-        assert len(found.values) <= N_CELLS[-1] + 1
-        assert found.exact == (what != "continuous")
-        if what == "few kinds":
-            np.testing.assert_array_equal(found.values, np.unique(one))
+    for scaled_values in np.outer([1, -1, 1e-6, -1e-6, 1e6, -1e6], values):
+        grouped = group(scaled_values)
+        assert len(grouped.values) <= N_CELLS[-1] + 1
+        assert grouped.exact == (kind_of_values != "continuous")
+        if kind_of_values == "few kinds":
+            np.testing.assert_array_equal(grouped.values, np.unique(scaled_values))
         # Grouping users into cells loses little variance, even compared with that of the inner
         # users.
-        inner = np.clip(one, *np.sort(one)[[FAR_USERS, -1 - FAR_USERS]]) - found.estimate
-        assert found.sum_of_squares - found.counts @ found.residuals**2 <= 2e-6 * inner @ inner
+        inner = (
+            np.clip(scaled_values, *np.sort(scaled_values)[[FAR_USERS, -1 - FAR_USERS]])
+            - grouped.estimate
+        )
+        assert (
+            grouped.sum_of_squares - grouped.counts @ grouped.residuals**2 <= 2e-6 * inner @ inner
+        )
     monkeypatch.setattr("recometer.stats.grouping.SORTED_UP_TO", n)
     one_by_one = interval(values, kind, bounds=(0, high))
     np.testing.assert_allclose(tuple(in_cells), tuple(one_by_one), atol=1e-6 * one_by_one.width)
@@ -203,14 +214,17 @@ def test_clusters_are_kept_together() -> None:
     generator = np.random.default_rng(4)
     clusters = np.repeat(np.arange(100), 5)
     values = np.clip(np.repeat(generator.random(100), 5) + generator.normal(0, 0.01, 500), 0, 1)
-    rows, whole = interval(values, bounds=UNIT), interval(values, bounds=UNIT, clusters=clusters)
-    assert whole.n == 100
-    assert whole.method == "gaffke"
-    assert whole.width / rows.width == pytest.approx(np.sqrt(5), rel=0.1)
+    rows, of_clusters = (
+        interval(values, bounds=UNIT),
+        interval(values, bounds=UNIT, clusters=clusters),
+    )
+    assert of_clusters.n == 100
+    assert of_clusters.method == "gaffke"
+    assert of_clusters.width / rows.width == pytest.approx(np.sqrt(5), rel=0.1)
     shuffled = generator.permutation(500)
     names = np.char.add("user ", clusters.astype(str))
-    again = interval(values[shuffled], bounds=UNIT, clusters=names[shuffled])
-    np.testing.assert_allclose(tuple(again), tuple(whole))
+    reordered = interval(values[shuffled], bounds=UNIT, clusters=names[shuffled])
+    np.testing.assert_allclose(tuple(reordered), tuple(of_clusters))
     uneven = interval(values[:-3], bounds=UNIT, clusters=clusters[:-3])
     assert uneven.method == "bca"
     assert "clusters differ in size" in uneven.note
@@ -218,43 +232,43 @@ def test_clusters_are_kept_together() -> None:
 
 def test_users_without_a_value_are_not_in_their_clusters() -> None:
     values, clusters = sparse(60), np.arange(60) // 4
-    some = np.arange(60) % 7 > 0
-    holes = np.where(some, values, np.nan)
-    expected = interval(values[some], "bca", clusters=clusters[some])
+    has_value = np.arange(60) % 7 > 0
+    holes = np.where(has_value, values, np.nan)
+    expected = interval(values[has_value], "bca", clusters=clusters[has_value])
     assert tuple(interval(holes, "bca", clusters=clusters)) == tuple(expected)
-    weights = np.where(some, 1.0, 0.0)
+    weights = np.where(has_value, 1.0, 0.0)
     assert tuple(interval(values, "bca", clusters=clusters, weights=weights)) == tuple(expected)
 
 
 @pytest.mark.parametrize("kind", ["auto", "gaffke", "t", "bca", "percentile"])
 @pytest.mark.parametrize("values", [[], [np.nan, np.nan]])
-def test_no_users_give_no_interval_but_a_reason(kind, values: list[float]) -> None:
-    found = interval(values, kind, bounds=UNIT)
-    assert np.isnan([found.low, found.high]).all()
-    assert found.note == "No user has a value." or "No user has a value; " in found.note
+def test_an_interval_without_users_has_a_reason(kind, values: list[float]) -> None:
+    result = interval(values, kind, bounds=UNIT)
+    assert np.isnan([result.low, result.high]).all()
+    assert result.note == "No user has a value." or "No user has a value; " in result.note
 
 
 @pytest.mark.parametrize("kind", ["t", "bca", "percentile"])
-def test_one_user_is_too_few_but_for_gaffke(kind) -> None:
-    found = interval([np.nan, 0.5], kind)
-    assert np.isnan(found.low)
-    assert "One user has a value" in found.note
+def test_one_user_has_an_interval_only_by_gaffke(kind) -> None:
+    result = interval([np.nan, 0.5], kind)
+    assert np.isnan(result.low)
+    assert "One user has a value" in result.note
     low, high = interval([np.nan, 0.5], bounds=UNIT)
     assert (low, high) == pytest.approx((0.0125, 0.9875))
 
 
 @pytest.mark.parametrize("kind", ["auto", "t", "bca", "percentile"])
 def test_a_width_of_0_is_explained(kind) -> None:
-    found = interval([0.1, 0.1, 0.1], kind)
-    assert (found.low, found.high) == pytest.approx((0.1, 0.1))
-    assert "All 3 values are 0.1" in found.note
+    result = interval([0.1, 0.1, 0.1], kind)
+    assert (result.low, result.high) == pytest.approx((0.1, 0.1))
+    assert "All 3 values are 0.1" in result.note
 
 
 @pytest.mark.parametrize("bounds", [None, (-np.inf, 1.0), (0.0, np.inf), (1.0, 1.0), (1.0, 0.0)])
-def test_without_a_range_there_is_the_bootstrap(bounds) -> None:
-    found = interval([0.1, 0.4, 1.0], bounds=bounds)
-    assert found.method == "bca"
-    assert "has no known range" in found.note
+def test_the_default_without_a_range_is_the_bootstrap(bounds) -> None:
+    result = interval([0.1, 0.4, 1.0], bounds=bounds)
+    assert result.method == "bca"
+    assert "has no known range" in result.note
     # The interval of values outside of such bounds is the same as without bounds.
     assert tuple(interval([-0.4, 0.5, 1.4], bounds=bounds)) == tuple(interval([-0.4, 0.5, 1.4]))
 
@@ -263,8 +277,8 @@ def test_without_a_range_there_is_the_bootstrap(bounds) -> None:
 def test_no_resample_is_farther_than_the_farthest_user(kind) -> None:
     assert tuple(interval([0.0, 0.2, 0.3, 1.0], kind, confidence=1 - 1e-9)) == (0, 1)
     shares, weights = np.array([0.1, 0.2, 0.3, 0.9]), [1.0, 2.0, 3.0, 1.0]
-    found = interval(shares, kind, weights=weights, confidence=1 - 1e-9)
-    assert tuple(found) == pytest.approx((0.1, 0.9))
+    result = interval(shares, kind, weights=weights, confidence=1 - 1e-9)
+    assert tuple(result) == pytest.approx((0.1, 0.9))
 
 
 @pytest.mark.parametrize("kind", ["bca", "percentile"])
@@ -304,24 +318,24 @@ def test_the_skewness_of_a_sum() -> None:
 def test_groups_contain_every_user_once(n: int, share: float, with_sizes: bool) -> None:
     x = sparse(n, share=share) - 0.25 * (np.arange(n) % 7 == 0)
     y = np.random.default_rng(1).integers(1, 4, n).astype(float) if with_sizes else np.ones(n)
-    found = group(x, y if with_sizes else None)
-    assert found.n == n == found.counts.sum()
-    assert found.estimate == pytest.approx(x.sum() / y.sum())
-    assert found.counts @ found.values == pytest.approx(x.sum())
-    assert np.sum(found.counts * found.sizes) == pytest.approx(y.sum())
-    squares = float(((x - found.estimate * y) ** 2).sum())
-    assert found.sum_of_squares == pytest.approx(squares)
-    assert found.counts @ found.residuals**2 == pytest.approx(squares, rel=2e-6)
+    grouped = group(x, y if with_sizes else None)
+    assert grouped.n == n == grouped.counts.sum()
+    assert grouped.estimate == pytest.approx(x.sum() / y.sum())
+    assert grouped.counts @ grouped.values == pytest.approx(x.sum())
+    assert np.sum(grouped.counts * grouped.sizes) == pytest.approx(y.sum())
+    squares = float(((x - grouped.estimate * y) ** 2).sum())
+    assert grouped.sum_of_squares == pytest.approx(squares)
+    assert grouped.counts @ grouped.residuals**2 == pytest.approx(squares, rel=2e-6)
     if not with_sizes:
-        assert (found.n_above, found.n_below) == ((x > 0).sum(), (x < 0).sum())
-        assert (np.diff(found.values) > 0).all()
+        assert (grouped.n_above, grouped.n_below) == ((x > 0).sum(), (x < 0).sum())
+        assert (np.diff(grouped.values) > 0).all()
 
 
 def test_groups_leave_out_users_without_a_value_or_size() -> None:
-    found = group([0.5, np.nan, 0.25, 1.0], [2.0, 1.0, np.nan, 1.0])
-    assert found.n == 2
-    assert found.estimate == 0.5
-    assert (found.n_above, found.n_below) == (0, 0)  # users with sizes are not counted
+    grouped = group([0.5, np.nan, 0.25, 1.0], [2.0, 1.0, np.nan, 1.0])
+    assert grouped.n == 2
+    assert grouped.estimate == 0.5
+    assert (grouped.n_above, grouped.n_below) == (0, 0)  # users with sizes are not counted
     assert group([0.5, np.nan, 1.0]).estimate == 0.75
 
 
@@ -330,25 +344,25 @@ def test_groups_leave_out_users_without_a_value_or_size() -> None:
 def test_rounding_errors_count_as_0(n: int, sign: int) -> None:
     """Values below 1e-13 times the largest count as 0, whatever their sign."""
     x = sign * 1e3 * np.append(np.linspace(0.0, 1.0, n), [1e-13, -1e-13, -1e-3])
-    found = group(x)
-    assert (found.n_above, found.n_below) == ((n - 1, 1) if sign > 0 else (1, n - 1))
+    grouped = group(x)
+    assert (grouped.n_above, grouped.n_below) == ((n - 1, 1) if sign > 0 else (1, n - 1))
 
 
 def test_group_without_values_is_empty() -> None:
-    found = group([np.nan])
-    assert (found.n, found.n_above, found.n_below, found.sum_of_squares) == (0, 0, 0, 0.0)
-    assert found.exact
-    assert found.sizes == 1.0
-    assert np.isnan(found.estimate)
+    grouped = group([np.nan])
+    assert (grouped.n, grouped.n_above, grouped.n_below, grouped.sum_of_squares) == (0, 0, 0, 0.0)
+    assert grouped.exact
+    assert grouped.sizes == 1.0
+    assert np.isnan(grouped.estimate)
 
 
-def test_a_value_beyond_the_range_is_named() -> None:
+def test_a_note_names_a_value_beyond_the_range() -> None:
     values = [0.0, 0.5, 1.5, 0.2]
     with pytest.raises(InputError, match=r"value 1\.5 lies outside the range from 0 to 1"):
         interval(values, "gaffke", bounds=UNIT)
-    found = interval(values, bounds=UNIT)
-    assert found.method == "bca"
-    assert "1.5 lies outside" in found.note
+    result = interval(values, bounds=UNIT)
+    assert result.method == "bca"
+    assert "1.5 lies outside" in result.note
     # If a value is outside the range, the interval ignores the range.
     for values, bounds in (([0.0, 5.0, 15.0, 2.0], UNIT), ([0.0, 0.0, 2.0], (1.0, 5.0))):
         assert tuple(interval(values, "bca", bounds=bounds)) == tuple(interval(values, "bca"))
@@ -381,9 +395,9 @@ def test_an_end_without_bound_is_explained() -> None:
     weights[:2] = 1.0
     values = np.zeros(60)
     values[0] = 1.0
-    found = interval(values, "bca", weights=weights)
-    assert isinstance(found, Interval)
-    assert found.n == 2
+    result = interval(values, "bca", weights=weights)
+    assert isinstance(result, Interval)
+    assert result.n == 2
 
 
 def test_values_with_overflowing_cubes_are_rejected():
@@ -404,11 +418,11 @@ def test_the_unit_of_values_does_not_matter(unit):
 
 
 def test_an_interval_is_a_pair_of_ends() -> None:
-    found = interval([0.5, 0.25, 1.0], bounds=UNIT)
-    assert tuple(found) == (found[0], found[1]) == (found.low, found[-1])
-    assert len(found) == 2
+    result = interval([0.5, 0.25, 1.0], bounds=UNIT)
+    assert tuple(result) == (result[0], result[1]) == (result.low, result[-1])
+    assert len(result) == 2
     with pytest.raises(IndexError):
-        found[2]
+        result[2]
 
 
 def test_notes_of_gaffkes_interval_on_constant_values() -> None:
@@ -417,9 +431,9 @@ def test_notes_of_gaffkes_interval_on_constant_values() -> None:
         ([0.3, 0.3], "All 2 values are 0.3"),
         ([0.3, 0.4], ""),
     ):
-        found = interval(values, "gaffke", bounds=UNIT)
-        assert found.note.startswith(note)
-        assert bool(found.note) == bool(note)
+        result = interval(values, "gaffke", bounds=UNIT)
+        assert result.note.startswith(note)
+        assert bool(result.note) == bool(note)
 
 
 @pytest.mark.parametrize("tail", [2**-20, 2**-40, 2**-53])
@@ -443,7 +457,7 @@ def test_rounding_tolerance_scales_with_the_range() -> None:
             interval(values * (1 + 1e-8), "gaffke", bounds=(0, width))
 
 
-def test_the_standard_error_of_a_ratio_is_cochrans() -> None:
+def test_the_standard_error_of_a_ratio_follows_cochran() -> None:
     x, y = np.array([1.0, 2.0, 2.5, 0.5]), np.array([2.0, 3.0, 5.0, 1.0])
     residuals = x - x.sum() / y.sum() * y
     expected = np.sqrt(4 / 3 * residuals @ residuals) / y.sum()

@@ -91,9 +91,9 @@ def test_options_are_true_or_false() -> None:
 
 
 def test_no_rows_have_no_clusters() -> None:
-    found = compare([np.nan, 0.5], [0.5, np.nan], clusters=["a", "b"])
-    assert (found.n, found.n_only_model, found.n_only_other) == (0, 1, 1)
-    assert math.isnan(found.difference)
+    result = compare([np.nan, 0.5], [0.5, np.nan], clusters=["a", "b"])
+    assert (result.n, result.n_only_model, result.n_only_other) == (0, 1, 1)
+    assert math.isnan(result.difference)
 
 
 def test_values_that_are_too_skewed_for_bca() -> None:
@@ -102,10 +102,10 @@ def test_values_that_are_too_skewed_for_bca() -> None:
     values[0] = 1.0
     # Two-sided levels of 1e-8 and 1e-9 have z = 5.73 and 6.11.
     assert interval(values, "bca", confidence=1 - 1e-8).note == ""
-    found = interval(values, "bca", confidence=1 - 1e-9)
-    assert math.isnan(found.high)
-    assert found.note == "The 1,000 values are too skewed for a BCa interval."
+    result = interval(values, "bca", confidence=1 - 1e-9)
+    assert math.isnan(result.high)
+    assert result.note == "The 1,000 values are too skewed for a BCa interval."
 
 
-def test_an_interval_that_covers_next_to_never_is_the_mean() -> None:
+def test_an_interval_with_almost_no_coverage_is_the_mean() -> None:
     assert tuple(interval([0.0, 0.25, 0.5], "percentile", confidence=1e-17)) == (0.25, 0.25)

@@ -27,40 +27,40 @@ def crossed(
 
 def test_one_run_has_students_interval_and_a_note() -> None:
     values = crossed(50, 1, 0)
-    found = over_runs(values)
-    np.testing.assert_allclose(tuple(found.interval), tuple(interval(values[:, 0], "t")))
-    assert "There is only one seed" in found.note
-    assert np.isnan(found.deviation_runs[0])
-    assert found.share_of_runs == 0
+    result = over_runs(values)
+    np.testing.assert_allclose(tuple(result.interval), tuple(interval(values[:, 0], "t")))
+    assert "There is only one seed" in result.note
+    assert np.isnan(result.deviation_runs[0])
+    assert result.share_of_runs == 0
 
 
 def test_tiny_values_of_runs_have_an_interval_without_width() -> None:
     """The variances of such tiny values fit into doubles, but their squares underflow."""
-    found = over_runs((crossed(50, 3, 0) - 0.5) * 1e-100)
-    assert tuple(found.interval) == (found.mean, found.mean)
-    assert "the interval has no width" in found.note + found.interval.note
+    result = over_runs((crossed(50, 3, 0) - 0.5) * 1e-100)
+    assert tuple(result.interval) == (result.mean, result.mean)
+    assert "the interval has no width" in result.note + result.interval.note
 
 
 def test_two_users_are_enough() -> None:
-    found = over_runs([[0.1, 0.2, 0.3], [0.5, 0.5, 0.8]])
-    assert np.isfinite([found.mean, *found.interval]).all()
+    result = over_runs([[0.1, 0.2, 0.3], [0.5, 0.5, 0.8]])
+    assert np.isfinite([result.mean, *result.interval]).all()
 
 
 def test_components_of_variance_by_the_analysis_of_variance() -> None:
     values = crossed(400, 40, 1)
-    found = over_runs(values)
-    assert found.mean == pytest.approx(values.mean())
-    assert found.deviation_runs[0] == pytest.approx(0.05, rel=0.25)
-    assert found.deviation_users == pytest.approx(np.hypot(0.2, 0.1 / np.sqrt(40)), rel=0.1)
+    result = over_runs(values)
+    assert result.mean == pytest.approx(values.mean())
+    assert result.deviation_runs[0] == pytest.approx(0.05, rel=0.25)
+    assert result.deviation_users == pytest.approx(np.hypot(0.2, 0.1 / np.sqrt(40)), rel=0.1)
     users, runs = 0.04 / 400, 0.0025 / 40
-    assert found.share_of_runs == pytest.approx(runs / (users + runs), abs=0.15)
+    assert result.share_of_runs == pytest.approx(runs / (users + runs), abs=0.15)
 
 
-def test_runs_that_differ_by_noise_alone_leave_users() -> None:
+def test_runs_that_differ_only_by_noise_add_no_variance() -> None:
     values = crossed(200, 3, 2, runs=0.0)
-    found = over_runs(values)
-    alone = interval(values.mean(axis=1), "t")
-    assert found.interval.width == pytest.approx(alone.width, rel=0.1)
+    result = over_runs(values)
+    over_users = interval(values.mean(axis=1), "t")
+    assert result.interval.width == pytest.approx(over_users.width, rel=0.1)
 
 
 @pytest.mark.parametrize("compared", [False, True])
@@ -80,10 +80,10 @@ def test_intervals_over_users_and_runs_cover(compared: bool) -> None:
                 user + generator.normal(0, 0.05, (1, r)) + generator.normal(0, 0.1, (60, r))
                 for r in (4, 3)
             )
-        found: Runs = over_runs(first, second if compared else None)
+        result: Runs = over_runs(first, second if compared else None)
         difference = first.mean(axis=1) - (second.mean(axis=1) if compared else 0.0)
         truth = 0.0 if compared else 0.5
-        covered.append(truth in found.interval)
+        covered.append(truth in result.interval)
         of_users.append(truth in interval(difference, "t"))
     assert 0.92 <= np.mean(covered) <= 0.985
     assert np.mean(of_users) < np.mean(covered)
@@ -94,53 +94,55 @@ def test_a_difference_over_runs_pairs_users() -> None:
     user = generator.normal(0, 0.5, (300, 1))
     first = 0.02 + user + generator.normal(0, 0.02, (300, 3))
     second = user + generator.normal(0, 0.02, (300, 5))
-    found = over_runs(first, second)
-    assert found.n_runs == (3, 5)
-    assert found.mean == pytest.approx(first.mean() - second.mean())
-    assert found.p_value < 1e-6
+    result = over_runs(first, second)
+    assert result.n_runs == (3, 5)
+    assert result.mean == pytest.approx(first.mean() - second.mean())
+    assert result.p_value < 1e-6
     swapped = over_runs(second, first)
-    np.testing.assert_allclose(tuple(swapped.interval), (-found.interval.high, -found.interval.low))
-    assert swapped.deviation_runs == found.deviation_runs[::-1]
+    np.testing.assert_allclose(
+        tuple(swapped.interval), (-result.interval.high, -result.interval.low)
+    )
+    assert swapped.deviation_runs == result.deviation_runs[::-1]
     # Users need a value from every run of both models, and are otherwise left out.
     first[:2], second[2:5, 0] = np.nan, np.nan
     assert over_runs(first, second) == over_runs(first[5:], second[5:])
 
 
-def test_folds_with_users_of_their_own() -> None:
+def test_folds_with_different_users() -> None:
     generator = np.random.default_rng(6)
     means = 0.5 + np.array([-0.2, -0.1, 0.0, 0.1, 0.2])
     folds = [generator.normal(mean, 0.1, 400) for mean in means]
-    found = over_folds(folds)
+    result = over_folds(folds)
     # Folds differ far more than the variance over users explains, so the interval is nearly a t
     # interval of the 5 means.
     of_means = np.array([fold.mean() for fold in folds])
-    np.testing.assert_allclose(tuple(found.interval), tuple(interval(of_means, "t")), atol=1e-3)
-    assert found.deviation_runs[0] == pytest.approx(of_means.std(ddof=1), rel=0.02)
-    assert found.share_of_runs > 0.99
+    np.testing.assert_allclose(tuple(result.interval), tuple(interval(of_means, "t")), atol=1e-3)
+    assert result.deviation_runs[0] == pytest.approx(of_means.std(ddof=1), rel=0.02)
+    assert result.share_of_runs > 0.99
     similar = over_folds([generator.normal(0.5, 0.1, 400) for _ in range(5)])
     error = scipy.stats.t.ppf(0.975, 4) * 0.1 / np.sqrt(2_000)
     assert similar.interval.width >= 2 * error * 0.95
     assert over_folds([[0.5, 0.5], [0.5, 0.5]]).interval.width == 0
     # The first fold has no variance over users. The variance between folds is the variance of their
     # means, less the mean variance that users explain.
-    apart = over_folds([[0.5, 0.5], [0.1, 0.3], [0.9, 0.7]])
+    distant_folds = over_folds([[0.5, 0.5], [0.1, 0.3], [0.9, 0.7]])
     within = (0 + 0.01 + 0.01) / 3  # 0.02 / 2 users each
-    assert apart.deviation_runs[0] == pytest.approx(
+    assert distant_folds.deviation_runs[0] == pytest.approx(
         np.sqrt(np.var([0.5, 0.2, 0.8], ddof=1) - within)
     )
-    between = apart.deviation_runs[0] ** 2
-    assert apart.share_of_runs == pytest.approx(between / (between + within))
+    between = distant_folds.deviation_runs[0] ** 2
+    assert distant_folds.share_of_runs == pytest.approx(between / (between + within))
     assert over_folds([[0.5, 0.5], [0.4, 0.6], [0.3, 0.7]]).deviation_runs == (0.0,)
     # If all folds have equal weights, the interval is at least as wide as the one over users.
     similar = over_folds([[0.5, 0.5], [0.2, 0.8], [0.4, 0.6]])
     half = scipy.stats.t.ppf(0.975, 2) * np.sqrt((0 + 0.09 + 0.01) / 9)
     assert tuple(similar.interval) == pytest.approx((0.5 - half, 0.5 + half))
     # If means of folds happen to agree, the interval is still as wide as the one over users.
-    same = over_folds([[0.0, 1.0], [0.1, 0.9], [0.2, 0.8]])
+    equal_means = over_folds([[0.0, 1.0], [0.1, 0.9], [0.2, 0.8]])
     squares = np.array([0.25, 0.16, 0.09])
     half = scipy.stats.t.ppf(0.975, 2) * np.sqrt(1 / (1 / squares).sum())
-    assert same.interval.width == pytest.approx(2 * half)
-    assert same.share_of_runs == 0
+    assert equal_means.interval.width == pytest.approx(2 * half)
+    assert equal_means.share_of_runs == 0
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.02, 0.1])
@@ -151,16 +153,27 @@ def test_folds_have_the_interval_of_hartung_and_knapp(spread: float) -> None:
         sizes = generator.integers(5, 200, 4)
         folds = [generator.normal(generator.normal(0, spread), 0.1, n) for n in sizes]
         means, squares = np.array([(fold.mean(), fold.var(ddof=1) / len(fold)) for fold in folds]).T
-        alone = 1 / squares
-        excess = alone @ (means - alone @ means / alone.sum()) ** 2 - 3
-        between = max(0.0, excess / (alone.sum() - (alone**2).sum() / alone.sum()))
+        weights_within_folds = 1 / squares
+        excess = (
+            weights_within_folds
+            @ (means - weights_within_folds @ means / weights_within_folds.sum()) ** 2
+            - 3
+        )
+        between = max(
+            0.0,
+            excess
+            / (
+                weights_within_folds.sum()
+                - (weights_within_folds**2).sum() / weights_within_folds.sum()
+            ),
+        )
         weights = 1 / (squares + between)
         mean = weights @ means / weights.sum()
         variance, least = weights @ (means - mean) ** 2 / (3 * weights.sum()), 1 / weights.sum()
         floors += variance < least and bool((between > squares).any())
         half = scipy.stats.t.ppf(0.975, 3) * math.sqrt(max(variance, least))
-        found = over_folds(folds).interval
-        np.testing.assert_allclose(tuple(found), (mean - half, mean + half), rtol=1e-9)
+        result = over_folds(folds).interval
+        np.testing.assert_allclose(tuple(result), (mean - half, mean + half), rtol=1e-9)
     assert floors or not spread  # some drawn folds hit the minimum variance
 
 
@@ -177,7 +190,7 @@ def test_the_p_value_of_folds_is_where_their_interval_ends_at_0(shift: float) ->
     assert over_folds([[0.0, 0.0], [0.0, 0.0]]).p_value == 1
 
 
-def by_hand(tables: list[NDArray[np.float64]], confidence: float) -> tuple[float, ...]:
+def direct_computation(tables: list[NDArray[np.float64]], confidence: float) -> tuple[float, ...]:
     """Return interval, p and deviations for the mean of one table, or the difference of two.
 
     The squared error of the mean is a sum of mean squares. Its degrees of freedom follow Welch and
@@ -191,7 +204,7 @@ def by_hand(tables: list[NDArray[np.float64]], confidence: float) -> tuple[float
     for table in tables:
         r, grand = table.shape[1], float(table.mean())
         runs, users = [table[:, j].mean() for j in range(r)], [row.mean() for row in table]
-        between = n * sum((one - grand) ** 2 for one in runs) / (r - 1)
+        between = n * sum((run_mean - grand) ** 2 for run_mean in runs) / (r - 1)
         left = sum(
             (table[u, j] - users[u] - runs[j] + grand) ** 2 for u in range(n) for j in range(r)
         )
@@ -209,19 +222,21 @@ def by_hand(tables: list[NDArray[np.float64]], confidence: float) -> tuple[float
 
 @pytest.mark.parametrize("shapes", [[(12, 3)], [(40, 2)], [(9, 3), (9, 4)], [(30, 2), (30, 5)]])
 @pytest.mark.parametrize("spread", [0.0, 0.05, 0.3])
-def test_runs_by_hand(shapes: list[tuple[int, int]], spread: float) -> None:
+def test_intervals_of_runs_match_a_direct_computation(
+    shapes: list[tuple[int, int]], spread: float
+) -> None:
     generator = np.random.default_rng(len(shapes))
     tables = [
         generator.normal(0.1, 0.1, shape) + generator.normal(0, spread, shape[1])
         for shape in shapes
     ]
-    found = over_runs(*tables, confidence=0.9)
-    expected = by_hand(tables, 0.9)
-    ours = (*found.interval, found.p_value, *found.deviation_runs)
+    result = over_runs(*tables, confidence=0.9)
+    expected = direct_computation(tables, 0.9)
+    ours = (*result.interval, result.p_value, *result.deviation_runs)
     assert ours == pytest.approx(expected, rel=1e-9)
 
 
-def test_values_of_runs_vary_as_means_of_users_do() -> None:
+def test_values_of_runs_have_the_variance_of_means_of_users() -> None:
     generator = np.random.default_rng(8)
     users = generator.normal(0, 0.1, (300, 1))
     first, second = (
@@ -230,47 +245,47 @@ def test_values_of_runs_vary_as_means_of_users_do() -> None:
     )
     expected = over_runs(first, second)
     rests = [
-        float(((one - one.mean(1, keepdims=True) - one.mean(0) + one.mean()) ** 2).sum())
-        / (299 * (one.shape[1] - 1))
-        for one in (first, second)
+        float(((table - table.mean(1, keepdims=True) - table.mean(0) + table.mean()) ** 2).sum())
+        / (299 * (table.shape[1] - 1))
+        for table in (first, second)
     ]
     error = (first.mean(1) - second.mean(1)).std(ddof=1) / np.sqrt(300)
     interactions = (rests[0] / 300, rests[1] / 300)
     means = first.mean(0), second.mean(0)
-    found = over_values(*means, error, 300, interactions=interactions)
-    assert found.mean == pytest.approx(expected.mean)
-    assert found.interval.width == pytest.approx(expected.interval.width, rel=0.03)
-    assert found.deviation_runs == pytest.approx(expected.deviation_runs)
-    assert found.share_of_runs == pytest.approx(expected.share_of_runs)
+    result = over_values(*means, error, 300, interactions=interactions)
+    assert result.mean == pytest.approx(expected.mean)
+    assert result.interval.width == pytest.approx(expected.interval.width, rel=0.03)
+    assert result.deviation_runs == pytest.approx(expected.deviation_runs)
+    assert result.share_of_runs == pytest.approx(expected.share_of_runs)
     ratio = over_values(*means, error / 0.4, 300, relative=True)
     assert ratio.mean == pytest.approx(means[0].mean() / means[1].mean() - 1)
     # The expected interval linearises the ratio of independent means. Satterthwaite's formula gives
     # the degrees of freedom.
-    one, two = np.array([0.5, 0.6, 0.8]), np.array([2.0, 2.5])
+    first_means, two = np.array([0.5, 0.6, 0.8]), np.array([2.0, 2.5])
     parts = [
-        (one.var(ddof=1) / two.mean() ** 2 / 3, 2),
-        (two.var(ddof=1) * one.mean() ** 2 / two.mean() ** 4 / 2, 1),
+        (first_means.var(ddof=1) / two.mean() ** 2 / 3, 2),
+        (two.var(ddof=1) * first_means.mean() ** 2 / two.mean() ** 4 / 2, 1),
     ]
     variance = sum(part for part, _ in parts)
     degrees = variance**2 / sum(part**2 / free for part, free in parts)
-    ratio = over_values(one, two, 0.0, 300, relative=True)
+    ratio = over_values(first_means, two, 0.0, 300, relative=True)
     assert ratio.interval.width / 2 == pytest.approx(
         scipy.stats.t.ppf(0.975, degrees) * np.sqrt(variance)
     )
     # The degrees of freedom of the error over users matter if there are few users.
     error = 0.05
     for n in (2, 5):
-        parts = [(error**2, n - 1), (one.var(ddof=1) / 3, 2), (two.var(ddof=1) / 2, 1)]
+        parts = [(error**2, n - 1), (first_means.var(ddof=1) / 3, 2), (two.var(ddof=1) / 2, 1)]
         variance = sum(part for part, _ in parts)
         degrees = variance**2 / sum(part**2 / free for part, free in parts)
-        few = over_values(one, two, error, n)
+        few_users = over_values(first_means, two, error, n)
         half = scipy.stats.t.ppf(0.975, degrees) * np.sqrt(variance)
-        assert few.interval.width / 2 == pytest.approx(half)
-        assert few.deviation_users == pytest.approx(error * np.sqrt(n))
+        assert few_users.interval.width / 2 == pytest.approx(half)
+        assert few_users.deviation_users == pytest.approx(error * np.sqrt(n))
     # With a single run of each model, only the error over users is known.
-    alone = over_values([0.5], [0.4], 0.01, 10**6)
-    assert tuple(alone.interval) == pytest.approx((0.1 - 0.0196, 0.1 + 0.0196), abs=1e-5)
-    assert "only one seed" in alone.note
+    single_runs = over_values([0.5], [0.4], 0.01, 10**6)
+    assert tuple(single_runs.interval) == pytest.approx((0.1 - 0.0196, 0.1 + 0.0196), abs=1e-5)
+    assert "only one seed" in single_runs.note
     assert "not known" in over_values([0.5, 0.6], [0.4], np.nan, 10).note
 
 
@@ -299,6 +314,6 @@ def test_invalid_arguments_of_runs_are_rejected() -> None:
 def test_values_of_runs_without_a_spread_or_a_ratio_have_no_interval(
     second: list[float], error: float
 ) -> None:
-    found = over_values([0.1, 0.2], second, error, 50, relative=True)
-    assert np.isnan([*found.interval, found.p_value, found.deviation_users]).all()
-    assert "between users is not known" in found.note
+    result = over_values([0.1, 0.2], second, error, 50, relative=True)
+    assert np.isnan([*result.interval, result.p_value, result.deviation_users]).all()
+    assert "between users is not known" in result.note

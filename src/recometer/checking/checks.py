@@ -321,7 +321,7 @@ EFFECTS = {
 def _unknown(answers: Answers, side: str, kind: Kind) -> Finding:
     """Count the users or items in test or train that the source does not know."""
     data = answers.whole if side == "test" else answers.train
-    what = f"{kind}s of {side} that the source does not know"
+    what = f"{side} {kind}s that the source does not know"
     if data is None:
         return unchecked(what, "no train.")
     known, (there, its) = answers.source.facts.known_ids(kind), checks.there(data, kind)

@@ -180,8 +180,8 @@ def _positions(path: str, what: str, known: Array | None, n_rows: int) -> Array:
         return np.arange(n_rows)
     if ids.kind(known) != "int":
         raise InputError(
-            f"{POSITIONS}: the rows of {path} are the {what}s 0, 1, 2, ..., but the {what}s of "
-            f"test are of type {ids.kind(known)}, such as {ids.show(known, 0)}. Hint: add files "
+            f"{POSITIONS}: the rows of {path} are the {what}s 0, 1, 2, ..., but the test "
+            f"{what}s are of type {ids.kind(known)}, such as {ids.show(known, 0)}. Hint: add files "
             f"of ids: {_ways()[0]}."
         )
     outside = (known < 0) | (known >= n_rows)
