@@ -24,8 +24,8 @@ struct Start {
     cpu_set_t processors;
 };
 
-void* begin(void* given) {
-    const std::unique_ptr<Start> start(static_cast<Start*>(given));
+void* begin(void* argument) {
+    const std::unique_ptr<Start> start(static_cast<Start*>(argument));
     sched_setaffinity(0, sizeof start->processors, &start->processors);
     start->work();
     return nullptr;
@@ -40,21 +40,21 @@ bool start_elsewhere(const std::function<void()>& work) {
     start->work = work;
     if (sched_getaffinity(0, sizeof start->processors, &start->processors) != 0) return false;
     cpu_set_t others = start->processors;
-    const int mine = sched_getcpu();
-    if (mine < 0 || mine >= CPU_SETSIZE) return false;
-    CPU_CLR(static_cast<std::size_t>(mine), &others);
+    const int own = sched_getcpu();
+    if (own < 0 || own >= CPU_SETSIZE) return false;
+    CPU_CLR(static_cast<std::size_t>(own), &others);
     if (CPU_COUNT(&others) == 0) return false;
-    pthread_attr_t how;
-    if (pthread_attr_init(&how) != 0) return false;
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) != 0) return false;
     pthread_t thread;
-    const bool begun = pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED) == 0 &&
-                       pthread_attr_setaffinity_np(&how, sizeof others, &others) == 0 &&
-                       pthread_create(&thread, &how, begin, start.get()) == 0;
-    pthread_attr_destroy(&how);
-    if (begun) {
+    const bool started = pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) == 0 &&
+                         pthread_attr_setaffinity_np(&attributes, sizeof others, &others) == 0 &&
+                         pthread_create(&thread, &attributes, begin, start.get()) == 0;
+    pthread_attr_destroy(&attributes);
+    if (started) {
         [[maybe_unused]] auto* const left = start.release();  // now owned by the thread
     }
-    return begun;
+    return started;
 }
 
 #else

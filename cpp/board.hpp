@@ -327,7 +327,7 @@ class Board {
     void meet(Ties& tie, std::int64_t place) {
         const std::int64_t item = falling_.item(place);
         ++tie.equal;
-        // In almost all cases, a judged item meets its own score and no other item has the same
+        // Almost always, the candidate is the judged item itself, and no other item has the same
         // score.
         if (tie.item == item && tie.end - tie.begin == 1) {
             ++tie.met;
@@ -396,7 +396,7 @@ class Board {
     Buffer<Real> value_;
     Buffer<std::int64_t> reached_;
     Buffer<Ties> ties_;
-    Buffer<std::int64_t> lower_;   // per judged item: ties between the previous judged item and it
+    Buffer<std::int64_t> lower_;   // per judged item: ties between the previous and this one
     Buffer<std::int64_t> landed_;  // per threshold of `searched` users: candidates since the
                                    // last flush between it and the next threshold
     Buffer<Real> tables_;

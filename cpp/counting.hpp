@@ -17,7 +17,7 @@ constexpr int kChunkVectors = 16;  // vectors counted per call
 constexpr int kLowPlanes = 4;      // log2(kChunkVectors)
 constexpr int kPlanes = kLowPlanes + 8;
 constexpr std::int64_t kMaxChunks = 255;  // between two flushes: 8 high planes
-constexpr std::int64_t kKeptChunks = 31;  // ditto if all users' planes are kept: 5 high planes
+constexpr std::int64_t kKeptChunks = 31;  // the same if all users' planes are kept: 5 high planes
 constexpr std::size_t kKeptBytes = 4 << 20;
 
 /// Add 2^kHeight words, starting with word `first`, to the low planes. Returns the carry. words(n,

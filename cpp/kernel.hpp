@@ -18,7 +18,7 @@
 //     reaches(a, b)     a >= b per lane (false for NaN); equals(a, b)
 //     bits(m)           a mask as the bits of an integer
 // these for counting,
-//     table(p)          the 2^(kLevels - 1) Reals at p, as lookup takes them
+//     table(p)          the 2^(kLevels - 1) Reals at p, in the form that lookup expects
 //     lookup<B>(t, i)   t[i] per lane; i < 2^B
 //     set_bit<B>(m, x)  x | 1 << B in the lanes of m
 //     one_hot(x)        1 << x

@@ -98,12 +98,12 @@ class Ranker {
             const std::int32_t item = p.lists.items[j];
             if (item < 0) continue;
             ++given;
-            std::int32_t& known = mark[index(item)];
-            if (known < base) {
+            std::int32_t& item_mark = mark[index(item)];
+            if (item_mark < base) {
                 const std::int64_t place = last - base;
                 if (place < p.k) top(user)[place] = item;
-                known = ++last;
-            } else if (known == base) {
+                item_mark = ++last;
+            } else if (item_mark == base) {
                 ++removed;
             }
         }
@@ -125,8 +125,8 @@ class Ranker {
             const std::int32_t item = p.lists.items[j];
             if (item < 0) continue;
             ++given;
-            std::int32_t& known = mark[index(item)];
-            if (known == base) {
+            std::int32_t& item_mark = mark[index(item)];
+            if (item_mark == base) {
                 ++removed;
                 continue;
             }
@@ -142,14 +142,14 @@ class Ranker {
                     score = p.nan_rule == NanRule::kFirst ? kInfinity : -kInfinity;
                 }
             }
-            if (known > base) {
+            if (item_mark > base) {
                 ++repeated;
-                double& kept = scores[index(known - base - 1)];
-                if (score <= kept) continue;
-                kept = kNothing;
+                double& best = scores[index(item_mark - base - 1)];
+                if (score <= best) continue;
+                best = kNothing;
                 ++replaced;
             }
-            known = ++last;
+            item_mark = ++last;
             items.push_back(item);
             scores.push_back(score);
         }
@@ -185,12 +185,14 @@ class Ranker {
     /// Rank a judged item by searching for it among the sorted entries.
     void search(std::int64_t judged, std::size_t entry) {
         const double score = scores[entry];
-        const auto first = std::partition_point(entries.begin(), entries.end(),
-                                                [=](const auto& one) { return one.score > score; });
-        const auto last = std::partition_point(first, entries.end(),
-                                               [=](const auto& one) { return one.score == score; });
+        const auto first =
+            std::partition_point(entries.begin(), entries.end(),
+                                 [=](const auto& listed) { return listed.score > score; });
+        const auto last = std::partition_point(
+            first, entries.end(), [=](const auto& listed) { return listed.score == score; });
         const auto own = std::partition_point(
-            first, last, [mine = name(entry)](const auto& one) { return one.item < mine; });
+            first, last,
+            [number = name(entry)](const auto& listed) { return listed.item < number; });
         p.above[judged] = first - entries.begin();
         p.tied[judged] = last - first - 1;
         p.before[judged] = own - first;
@@ -254,14 +256,14 @@ bool take_lists(const Item* items, std::size_t n, std::size_t k, std::int32_t n_
     // An item below -1 or above the last item sets the sign bit of one of the terms. Every
     // instruction set can add and subtract vectors of 64-bit integers, but not all can compare
     // them.
-    std::uint64_t strange = 0;
+    std::uint64_t out_of_range = 0;
     const auto last = static_cast<std::uint64_t>(std::int64_t{n_items} - 1);
     for (std::size_t i = 0; i < n * k; ++i) {
         const auto item = static_cast<std::uint64_t>(std::int64_t{items[i]});
-        strange |= (item + 1) | (last - item);
+        out_of_range |= (item + 1) | (last - item);
         taken[i] = static_cast<std::int32_t>(items[i]);
     }
-    if (strange >> 63U) return false;
+    if (out_of_range >> 63U) return false;
     for (std::size_t row = 0; row < n; ++row) {
         const auto user = static_cast<std::size_t>(users[row]);
         if (user >= n_users || came[user]) {

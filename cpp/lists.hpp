@@ -34,7 +34,7 @@ struct RankLists {
     NanRule nan_rule;        ///< under kUndefined, NaN is dropped and flagged
     std::int64_t* above;     ///< per judged item: listed items with a higher score; -1: not listed
     std::int64_t* tied;      ///< other listed items with the same score. Null, like `before`, if
-                             ///< not needed (there are none without scores)
+                             ///< not needed (lists without scores have no ties)
     std::int64_t* before;    ///< tied items that come first
     std::uint32_t* flags;    ///< [n_users], ScoreFlag bits are added
     std::int64_t* given;     ///< [n_users]: entries that are not padding

@@ -10,21 +10,21 @@ namespace recometer {
 namespace {
 
 /// Sum the item counts over the rows of each user.
-void add_up(const Ragged& rows, const TableUsers& users, const Popularity& found) {
+void add_up(const Ragged& rows, const TableUsers& users, const Popularity& popularity) {
     for (std::size_t user = 0; user < users.n; ++user) {
         const Range mine = rows_of(rows, users, user);
         std::int64_t sum = 0;
         for (std::int64_t row = mine.begin; row < mine.end; ++row) {
-            sum += found.counts[static_cast<std::size_t>(rows.items[row])];
+            sum += popularity.counts[static_cast<std::size_t>(rows.items[row])];
         }
-        found.sums[user] = sum;
+        popularity.sums[user] = sum;
     }
 }
 
 /// Assign bands. The band of an item depends on the share of rows that belong to more popular
 /// items.
-void find_bands(const Popularity& found) {
-    const std::int64_t *const begin = found.counts, *const end = begin + found.n_items;
+void find_bands(const Popularity& popularity) {
+    const std::int64_t *const begin = popularity.counts, *const end = begin + popularity.n_items;
     const std::int64_t most = begin == end ? 0 : *std::max_element(begin, end);
     std::vector<std::int64_t> items(static_cast<std::size_t>(most) + 1);  // items per count
     std::int64_t total = 0;
@@ -32,9 +32,9 @@ void find_bands(const Popularity& found) {
         ++items[static_cast<std::size_t>(*count)];
         total += *count;
     }
-    const auto last = static_cast<std::int64_t>(found.n_bands) - 1;
+    const auto last = static_cast<std::int64_t>(popularity.n_bands) - 1;
     std::vector<std::int8_t> bands(items.size(), static_cast<std::int8_t>(last));
-    std::fill(found.ranges, found.ranges + 2 * found.n_bands, 0);
+    std::fill(popularity.ranges, popularity.ranges + 2 * popularity.n_bands, 0);
     std::int64_t above = total;
     for (std::size_t number = 1; number < items.size(); ++number) {
         if (!items[number]) continue;
@@ -43,38 +43,38 @@ void find_bands(const Popularity& found) {
         const std::int64_t band = std::min((last + 1) * above / total, last);
         bands[number] = static_cast<std::int8_t>(band);
         // Counts ascend. Only the last band can contain items with count 0.
-        std::int64_t* const range = found.ranges + 2 * band;
+        std::int64_t* const range = popularity.ranges + 2 * band;
         if (band != last && range[1] == 0) range[0] = users;
         range[1] = users;
     }
-    for (std::size_t item = 0; item < found.n_items; ++item) {
-        found.band[item] = bands[static_cast<std::size_t>(found.counts[item])];
+    for (std::size_t item = 0; item < popularity.n_items; ++item) {
+        popularity.band[item] = bands[static_cast<std::size_t>(popularity.counts[item])];
     }
 }
 
 /// The band of each item; items without a band are put in the last band.
 std::vector<std::uint8_t> band_of_items(const BandedRows& rows) {
-    std::vector<std::uint8_t> found(rows.n_items, static_cast<std::uint8_t>(rows.n_bands - 1));
+    std::vector<std::uint8_t> bands(rows.n_items, static_cast<std::uint8_t>(rows.n_bands - 1));
     for (std::size_t at = 0; at < rows.n_banded; ++at) {
         const auto item = static_cast<std::size_t>(rows.banded[at]);
         if (item >= rows.n_items) throw std::invalid_argument("no such item");
         // As an unsigned number, a negative band is too large.
-        found[item] = static_cast<std::uint8_t>(rows.band[at]);
-        if (found[item] >= rows.n_bands) throw std::invalid_argument("no such band");
+        bands[item] = static_cast<std::uint8_t>(rows.band[at]);
+        if (bands[item] >= rows.n_bands) throw std::invalid_argument("no such band");
     }
-    return found;
+    return bands;
 }
 
 }  // namespace
 
 void count_items(const Ragged& rows, std::size_t n_rows, const TableUsers& users,
-                 const Popularity& found) {
-    std::fill(found.counts, found.counts + found.n_items, 0);
-    if (!count_rows(rows.items, n_rows, found.n_items, found.counts)) {
+                 const Popularity& popularity) {
+    std::fill(popularity.counts, popularity.counts + popularity.n_items, 0);
+    if (!count_rows(rows.items, n_rows, popularity.n_items, popularity.counts)) {
         throw std::invalid_argument("no such item");
     }
-    add_up(rows, users, found);
-    find_bands(found);
+    add_up(rows, users, popularity);
+    find_bands(popularity);
 }
 
 void count_in_bands(const BandedRows& rows, std::int64_t cutoff, std::int32_t* counts,

@@ -1,4 +1,5 @@
-// Item popularity: how many users have each item, and how many popular items were found.
+// Item popularity: how many rows each item has, and how many judged items of each popularity band
+// rank within a cut-off.
 //
 // This header depends on neither Python nor an instruction set.
 #pragma once
@@ -26,7 +27,7 @@ struct Popularity {
 /// @param users their positions in `rows`
 /// @throws std::invalid_argument if an item is not below n_items
 void count_items(const Ragged& rows, std::size_t n_rows, const TableUsers& users,
-                 const Popularity& found);
+                 const Popularity& popularity);
 
 /// The judged items of users, and the band of each item.
 struct BandedRows {

@@ -28,7 +28,7 @@ std::int64_t chunks_at_once(const FactorScores<typename S::Real>& p) {
 ///     leaves()              says whether users may leave before the last item
 ///     stays(user, from)     says whether items from this place on can change a user's results
 ///     prefetch(user)        prefetches the data that `put` needs
-///     next(n_chunks, last)  announces n_chunks chunks, which may be the last chunks
+///     next(n_chunks, last)  announces n_chunks chunks; `last` says whether they are the last
 ///     begin(first)          announces a group of users, from active user number `first` on
 ///     put(u, user, scores, from)  receives a chunk of scores of the group's u-th user
 ///     end(users, n)         marks the end of the group's chunks
@@ -120,7 +120,8 @@ void read_scores(const GivenScores<typename S::Real>& p, Out& out) {
         const Real* const in = p.scores + static_cast<std::ptrdiff_t>(u) * p.user_stride;
         std::int64_t absent = 0;
         out.begin(u);
-        // Flags and candidates require all scores, even if there is nothing left to count.
+        // Setting flags and counting candidates requires all scores, even if no judged item is
+        // left.
         for (std::int64_t from = 0; from < p.n_items; from += kChunk) {
             const std::int64_t to = p.n_items - from < kChunk ? p.n_items : from + kChunk;
             read_chunk<S>(in, p.columns, from, to, scores.get());

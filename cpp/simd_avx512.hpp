@@ -58,8 +58,8 @@ struct Single512 : Bits512 {
     }
     static Int one_hot(Int x) { return _mm512_sllv_epi32(_mm512_set1_epi32(1), x); }
     static int count_bit(Int x, int bit) {
-        const auto wanted = _mm512_set1_epi32(static_cast<int>(1u << bit));
-        return __builtin_popcount(bits_of(_mm512_test_epi32_mask(x, wanted)));
+        const auto mask = _mm512_set1_epi32(static_cast<int>(1u << bit));
+        return __builtin_popcount(bits_of(_mm512_test_epi32_mask(x, mask)));
     }
 };
 
@@ -92,8 +92,8 @@ struct Double512 : Bits512 {
     }
     static Int one_hot(Int x) { return _mm512_sllv_epi64(_mm512_set1_epi64(1), x); }
     static int count_bit(Int x, int bit) {
-        const auto wanted = _mm512_set1_epi64(1ll << bit);
-        return __builtin_popcount(bits_of(_mm512_test_epi64_mask(x, wanted)));
+        const auto mask = _mm512_set1_epi64(1ll << bit);
+        return __builtin_popcount(bits_of(_mm512_test_epi64_mask(x, mask)));
     }
 };
 

@@ -53,8 +53,8 @@ struct Keys512 : Bits512 {
     static Int one_hot(Int x) { return _mm512_sllv_epi16(_mm512_set1_epi16(1), x); }
     static std::uint32_t equal(Int a, Int b) { return _mm512_cmpeq_epi16_mask(a, b); }
     static int count_bit(Int x, int bit) {
-        const auto wanted = _mm512_set1_epi16(static_cast<std::int16_t>(1u << bit));
-        return __builtin_popcount(_mm512_test_epi16_mask(x, wanted));
+        const auto mask = _mm512_set1_epi16(static_cast<std::int16_t>(1u << bit));
+        return __builtin_popcount(_mm512_test_epi16_mask(x, mask));
     }
 
     static Int keys(const float* p, Vec scale, Vec offset) {

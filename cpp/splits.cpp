@@ -89,7 +89,8 @@ class Grouped {
         }
     }
 
-    /// Whether row a comes before row b, if both have the same key; later rows come first.
+    /// Whether row a comes before row b if both have the same key. If the rows do not differ, the
+    /// later row comes first.
     bool settle(std::uint32_t a, std::uint32_t b) {
         if (a == b) return false;
         if (order_ == RowOrder::kLatest) {
@@ -105,9 +106,9 @@ class Grouped {
         if (p.values == nullptr) {
             decided = false;
         } else {
-            const std::uint64_t low = ascending_bits(p.values[a]);
-            const std::uint64_t high = ascending_bits(p.values[b]);
-            if (low != high) return low > high;
+            const std::uint64_t value_a = ascending_bits(p.values[a]);
+            const std::uint64_t value_b = ascending_bits(p.values[b]);
+            if (value_a != value_b) return value_a > value_b;
         }
         return a > b;
     }

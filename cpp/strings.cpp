@@ -40,8 +40,8 @@ struct Key {
         }
     }
 
-    /// Must be called before the key is used. It is called late, when `text()` has arrived in the
-    /// cache.
+    /// Must be called before the key is used, but late enough for the prefetched `text()` to be in
+    /// the cache.
     void finish() {
         if (length > kInline) low = xxh64(text(), length);
     }
@@ -71,14 +71,14 @@ class Table {
     /// Return the number of a key. A new key gets the number `next`.
     std::uint32_t number(const Key& key, std::uint32_t next) {
         for (std::size_t at = slot(key);; at = (at + 1) & (slots.size() - 1)) {
-            Key& found = slots[at];
-            if (found.number == kNobody) {
-                found = key;
-                found.number = next;
+            Key& entry = slots[at];
+            if (entry.number == kNobody) {
+                entry = key;
+                entry.number = next;
                 if (2 * (std::size_t{next} + 1) > slots.size()) resize(65 - shift);
                 return next;
             }
-            if (found == key) return found.number;
+            if (entry == key) return entry.number;
         }
     }
 

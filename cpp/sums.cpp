@@ -43,7 +43,7 @@ std::vector<Column> rising_columns(const std::int64_t* cutoffs, std::size_t n_cu
     std::vector<Column> columns(n_cutoffs);
     for (std::size_t at = 0; at < n_cutoffs; ++at) columns[at] = {cutoffs[at], sums + at * n_users};
     std::sort(columns.begin(), columns.end(),
-              [](const Column& one, const Column& other) { return one.cutoff < other.cutoff; });
+              [](const Column& a, const Column& b) { return a.cutoff < b.cutoff; });
     return columns;
 }
 
@@ -83,8 +83,8 @@ void add_within(const PlacedRows& rows, const double* terms, const std::int64_t*
 
 void add_hits(const PlacedRows& rows, const std::int64_t* cutoffs, std::size_t n_cutoffs,
               double* sums) {
-    const auto one = [](std::size_t, std::size_t) { return 1.0; };
-    add(rows, one, cutoffs, n_cutoffs, sums);
+    const auto term = [](std::size_t, std::size_t) { return 1.0; };
+    add(rows, term, cutoffs, n_cutoffs, sums);
 }
 
 void add_precisions(const PlacedRows& rows, const std::int64_t* cutoffs, std::size_t n_cutoffs,

@@ -18,14 +18,14 @@ void find_some(const std::int32_t* items, const std::int32_t* there, Range range
     at.fill(range.begin);
     for (std::int64_t n = range.end - range.begin; n > 1;) {
         const std::int64_t half = n / 2;
-        for (std::size_t one = 0; one < kItems; ++one) {
-            at[one] += there[at[one] + half] <= items[one] ? half : 0;
+        for (std::size_t i = 0; i < kItems; ++i) {
+            at[i] += there[at[i] + half] <= items[i] ? half : 0;
         }
         n -= half;
     }
-    for (std::size_t one = 0; one < kItems; ++one) {
-        const bool some = items[one] >= 0 && range.begin < range.end;
-        found[one] = some && there[at[one]] == items[one] ? at[one] : -1;
+    for (std::size_t i = 0; i < kItems; ++i) {
+        const bool possible = items[i] >= 0 && range.begin < range.end;
+        found[i] = possible && there[at[i]] == items[i] ? at[i] : -1;
     }
 }
 
@@ -59,9 +59,9 @@ bool rows_ascend(const std::int64_t* indptr, const Item* items, std::int64_t n_i
     }
     for (std::int64_t from = indptr[first] + 1; from < indptr[last]; from += kRowsCounted) {
         const std::int64_t to = std::min(from + kRowsCounted, indptr[last]);
-        std::int32_t some = 0;
-        for (std::int64_t row = from; row < to; ++row) some += items[row] <= items[row - 1] ? 1 : 0;
-        falls += some;
+        std::int32_t part = 0;
+        for (std::int64_t row = from; row < to; ++row) part += items[row] <= items[row - 1] ? 1 : 0;
+        falls += part;
     }
     return falls == allowed;
 }

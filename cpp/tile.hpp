@@ -20,8 +20,8 @@ inline std::int64_t packed_chunks(std::size_t n_factors, std::int64_t n_items, s
     const std::int64_t all = (n_items + chunk - 1) / chunk;
     const std::int64_t fit =
         static_cast<std::int64_t>(kPackedBytes / (sizeof(Real) * (n_factors + 1))) / chunk;
-    const std::int64_t some = fit < all ? fit : all;
-    return some < 1 ? 1 : some;
+    const std::int64_t chunks = fit < all ? fit : all;
+    return chunks < 1 ? 1 : chunks;
 }
 
 /// The number of items to score before the next check for users who can leave. It grows because

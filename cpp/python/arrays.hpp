@@ -52,7 +52,7 @@ inline void require(bool holds, const char* message) {
 inline void require_offsets(const std::int64_t* indptr, std::size_t n_users, std::size_t n_rows) {
     bool falls = indptr[0] < 0;
     for (std::size_t user = 0; user < n_users; ++user) falls |= indptr[user + 1] < indptr[user];
-    require(!falls, "indptr must not fall");
+    require(!falls, "indptr must not decrease");
     require(static_cast<std::size_t>(indptr[n_users]) <= n_rows, "indptr points beyond the items");
 }
 

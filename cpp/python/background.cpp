@@ -40,9 +40,9 @@ class HeldBackground {
                      const Out2<std::int64_t>& ranges) {
         const Ragged rows = table(indptr, items);
         const TableUsers places = table_users(sums.shape(0), users, indptr);
-        const Popularity found = popularity(counts, sums, band, ranges);
-        add_in_order([rows, n_rows = items.shape(0), places, found] {
-            recometer::count_items(rows, n_rows, places, found);
+        const Popularity output = popularity(counts, sums, band, ranges);
+        add_in_order([rows, n_rows = items.shape(0), places, output] {
+            recometer::count_items(rows, n_rows, places, output);
         });
         hold(indptr, items, users, counts, sums, band, ranges);
     }
@@ -91,7 +91,7 @@ class HeldBackground {
         if (!in_order_) {
             in_order_ = std::make_shared<std::vector<std::function<void()>>>();
             background_.add([steps = in_order_] {
-                for (const auto& one : *steps) one();
+                for (const auto& step : *steps) step();
             });
         }
         in_order_->push_back(step);
@@ -113,22 +113,22 @@ class HeldBackground {
 
 void bind_background(nb::module_& m) {
     nb::class_<HeldBackground>(m, "Background",
-                               "Steps that are taken on other threads, without Python's lock.")
+                               "Runs steps on other threads, without Python's lock.")
         .def(nb::init<>())
         .def("hash_pieces", &HeldBackground::hash_pieces, exact("data"), nb::arg("piece"),
-             exact("hashes"), "Do the same as the function of this name.")
+             exact("hashes"), "Add a call of the function of the same name as a step.")
         .def("count_items", &HeldBackground::count_items, nb::kw_only(), exact("indptr"),
              exact("items"), exact_or_none("users"), exact("counts"), exact("sums"), exact("band"),
-             exact("ranges"), "Do the same as the function of this name.")
+             exact("ranges"), "Add a call of the function of the same name as a step.")
         .def("count_in_bands", &HeldBackground::count_in_bands, nb::kw_only(), exact("indptr"),
              exact("item"), exact("counted"), exact("above"), exact("tied"), nb::arg("n_items"),
              exact("banded"), exact("band"), nb::arg("cutoff"), exact("counts"), exact("within"),
-             "Do the same as the function of this name, after the earlier steps.")
-        .def("start", &HeldBackground::start, nb::arg("threads"), "Begin.")
+             "Add a call of the function of the same name, after earlier steps.")
+        .def("start", &HeldBackground::start, nb::arg("threads"), "Start the steps.")
         .def("wait", &HeldBackground::wait, nb::arg("seconds"),
-             "Wait some seconds at most; return whether all steps have ended.")
+             "Wait at most this many seconds. Return whether all steps have ended.")
         .def("stop", &HeldBackground::stop,
-             "Skip the steps that have not begun, and wait for the others.");
+             "Skip the steps that have not started, and wait for the others.");
 }
 
 }  // namespace recometer

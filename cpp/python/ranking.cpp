@@ -9,7 +9,7 @@
 namespace recometer {
 namespace {
 
-const InstructionSet& find(const std::string& name) {
+const InstructionSet& find_set(const std::string& name) {
     for (const InstructionSet* set : instruction_sets()) {
         if (name == set->name) return *set;
     }
@@ -37,7 +37,7 @@ Falling falling(std::size_t n_users, std::int64_t n_items,
                 const std::optional<In1<double>>& user_bound) {
     if (!by_place && !places && !item_bound && !user_bound) return {};
     if (!by_place || !places || !item_bound || !user_bound) {
-        throw std::invalid_argument("an order of items comes with its bounds");
+        throw std::invalid_argument("an order of items requires bounds");
     }
     const std::size_t n = static_cast<std::size_t>(n_items);
     require(by_place->shape(0) == n && places->shape(0) == n && item_bound->shape(0) == n,
@@ -131,7 +131,7 @@ void bind_factors(nb::module_& m) {
                                            item_factors<Real>(users, items, bias, rows),
                                            ragged(indptr, listed, users.shape(0)),
                                            scores.data()};
-            const InstructionSet& chosen = find(set);
+            const InstructionSet& chosen = find_set(set);
             nb::gil_scoped_release release;
             require_items(problem.listed, problem.n_users, problem.items.n_items, 0);
             kernel(chosen, Real{}).score_items(problem);
@@ -158,7 +158,7 @@ void bind_factors(nb::module_& m) {
                 judged<Real>(ragged(judged_indptr, judged_items, n_users), judged_items,
                              judged_scores, above, tied, before),
                 limit.value_or(kNoLimit)};
-            const InstructionSet& chosen = find(set);
+            const InstructionSet& chosen = find_set(set);
             nb::gil_scoped_release release;
             const OwnPlaces own(problem.scores);
             require_ascending(problem.judged.table, n_users, problem.scores.items.n_items);
@@ -190,7 +190,7 @@ void bind_factors(nb::module_& m) {
                                     user_bound, first, last, excluded_indptr, excluded, check,
                                     nan_rule, flags, finished),
                 top(n_users, order, keys, top_scores, top_items, n, left)};
-            const InstructionSet& chosen = find(set);
+            const InstructionSet& chosen = find_set(set);
             nb::gil_scoped_release release;
             const OwnPlaces own(problem.scores);
             kernel(chosen, Real{}).top_factors(problem);
@@ -242,7 +242,7 @@ void bind_scores(nb::module_& m) {
                                      judged<Real>(ragged(judged_indptr, judged_items, n_users),
                                                   judged_items, judged_scores, above, tied, before),
                                      limit.value_or(kNoLimit)};
-            const InstructionSet& chosen = find(set);
+            const InstructionSet& chosen = find_set(set);
             nb::gil_scoped_release release;
             require_ascending(problem.scores.excluded, n_users, problem.scores.n_items);
             require_ascending(problem.judged.table, n_users, problem.scores.n_items);
@@ -266,7 +266,7 @@ void bind_scores(nb::module_& m) {
                 given_scores<Real>(scores, columns, excluded_indptr, excluded, nan_rule, flags,
                                    no_candidates),
                 top(n_users, order, keys, top_scores, top_items, n, left)};
-            const InstructionSet& chosen = find(set);
+            const InstructionSet& chosen = find_set(set);
             nb::gil_scoped_release release;
             require_ascending(problem.scores.excluded, n_users, problem.scores.n_items);
             kernel(chosen, Real{}).top_scores(problem);

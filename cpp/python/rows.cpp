@@ -68,7 +68,7 @@ void bind_lists(nb::module_& m) {
                         (!before || before->shape(0) == n_judged),
                     "one entry per judged item");
             require(tied.has_value() == before.has_value() && (tied || !scores),
-                    "what has scores may be tied");
+                    "lists with scores require arrays for ties");
             const RankLists problem{lists(items, scores, begin, end),
                                     n_users,
                                     static_cast<std::size_t>(n_items),
@@ -200,9 +200,9 @@ void bind_sums(nb::module_& m) {
         [](In1<std::int64_t> indptr, In1<std::int64_t> place, Strided1<double> gains,
            In1<double> logarithms, In1<std::int64_t> cutoffs, Out2<double> sums) {
             const PlacedRows rows = placed_rows(indptr, place, gains.shape(0), cutoffs, sums);
-            const Gains each{gains.data(), static_cast<std::ptrdiff_t>(gains.stride(0))};
+            const Gains row_gains{gains.data(), static_cast<std::ptrdiff_t>(gains.stride(0))};
             nb::gil_scoped_release release;
-            add_discounted(rows, each, logarithms.data(), logarithms.shape(0), cutoffs.data(),
+            add_discounted(rows, row_gains, logarithms.data(), logarithms.shape(0), cutoffs.data(),
                            cutoffs.shape(0), sums.data());
         },
         exact("indptr"), exact("place"), exact("gains"), exact("logarithms"), exact("cutoffs"),
@@ -231,9 +231,9 @@ void bind_popularity(nb::module_& m) {
            Out2<std::int64_t> ranges) {
             const Ragged rows = table(indptr, items);
             const TableUsers places = table_users(sums.shape(0), users, indptr);
-            const Popularity found = popularity(counts, sums, band, ranges);
+            const Popularity output = popularity(counts, sums, band, ranges);
             nb::gil_scoped_release release;
-            count_items(rows, items.shape(0), places, found);
+            count_items(rows, items.shape(0), places, output);
         },
         nb::kw_only(), exact("indptr"), exact("items"), exact_or_none("users"), exact("counts"),
         exact("sums"), exact("band"), exact("ranges"));

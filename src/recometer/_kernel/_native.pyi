@@ -1,4 +1,4 @@
-"""The functions of the kernel; the headers in cpp/ describe them."""
+"""The functions of the kernel. The headers in cpp/ describe them."""
 
 import enum
 from typing import overload
@@ -7,19 +7,19 @@ import numpy
 from numpy.typing import NDArray
 
 class NanRule(enum.IntEnum):
-    """What becomes of a candidate whose score is NaN."""
+    """How to treat a candidate whose score is NaN."""
 
     UNDEFINED = 0
     """The user's values are undefined."""
 
     FIRST = 1
-    """It stands before all others."""
+    """It ranks above all others."""
 
     LAST = 2
-    """It stands behind all others."""
+    """It ranks below all others."""
 
 class TieOrder(enum.IntEnum):
-    """In which order candidates with equal scores stand."""
+    """How to order candidates with equal scores."""
 
     ITEM = 0
     """Lower items first."""
@@ -28,25 +28,25 @@ class TieOrder(enum.IntEnum):
     """Higher items first."""
 
     RANDOM = 2
-    """In an order drawn from a key of the user."""
+    """In a random order that depends on the user's key."""
 
 class RowOrder(enum.IntEnum):
-    """In which order the rows of a user stand."""
+    """How to order a user's rows."""
 
     LATEST = 0
-    """The latest first; of those at the same time the lowest draw."""
+    """Latest first; at equal times, lowest draw first."""
 
     DRAWN = 1
-    """The lowest draw first."""
+    """Lowest draw first."""
 
     PAIRS = 2
-    """Rows of the same item together, the latest first."""
+    """Grouped by item, latest first."""
 
     OLD_PAIRS = 3
-    """Rows of the same item together, the earliest first."""
+    """Grouped by item, earliest first."""
 
 class ScoreFlag(enum.IntEnum):
-    """Facts about a user's candidates, as recometer.ranks.UserFlag has them."""
+    """Facts about a user's candidates, as in recometer.ranks.UserFlag."""
 
     NAN_SCORE = 4
     """A candidate's score is NaN."""
@@ -56,9 +56,9 @@ class ScoreFlag(enum.IntEnum):
 
 def instruction_sets() -> dict[str, int]:
     """
-    Instruction sets that this processor has, best first.
+    Return the instruction sets that this processor supports, best first.
 
-    How many users each scores at a time.
+    The values are the numbers of users that they score at a time.
     """
 
 @overload
@@ -493,13 +493,13 @@ def number_strings(
 ) -> int: ...
 
 class Background:
-    """Steps that are taken on other threads, without Python's lock."""
+    """Runs steps on other threads, without Python's lock."""
 
     def __init__(self) -> None: ...
     def hash_pieces(
         self, data: NDArray[numpy.uint8], piece: int, hashes: NDArray[numpy.uint64]
     ) -> None:
-        """Do the same as the function of this name."""
+        """Add a call of the function of the same name as a step."""
 
     def count_items(
         self,
@@ -512,7 +512,7 @@ class Background:
         band: NDArray[numpy.int8],
         ranges: NDArray[numpy.int64],
     ) -> None:
-        """Do the same as the function of this name."""
+        """Add a call of the function of the same name as a step."""
 
     def count_in_bands(
         self,
@@ -529,13 +529,13 @@ class Background:
         counts: NDArray[numpy.int32],
         within: NDArray[numpy.float32],
     ) -> None:
-        """Do the same as the function of this name, after the earlier steps."""
+        """Add a call of the function of the same name, after earlier steps."""
 
     def start(self, threads: int) -> None:
-        """Begin."""
+        """Start the steps."""
 
     def wait(self, seconds: float) -> bool:
-        """Wait some seconds at most; return whether all steps have ended."""
+        """Wait at most this many seconds. Return whether all steps have ended."""
 
     def stop(self) -> None:
-        """Skip the steps that have not begun, and wait for the others."""
+        """Skip the steps that have not started, and wait for the others."""
