@@ -38,6 +38,7 @@ from recometer import stats, tasks
 from recometer.stats.comparing import difference_interval
 from recometer.stats.grouping import group
 from recometer.stats.means import student
+from recometer.stats.planning import power_of, unit_of
 
 HERE = Path(__file__).parent
 Float64 = npt.NDArray[np.float64]
@@ -199,7 +200,7 @@ def powers(population: Population, n: int, repeats: int) -> list[dict[str, Any]]
     mean difference is 2 standard errors), or all users' differences are shifted by it.
     """
     differences = population.first - population.second
-    unit = stats.unit_of(differences)
+    unit = unit_of(differences)
     rows: list[dict[str, Any]] = []
     for how in ("swapped", "shifted"):
         generator = _generator(population, n, len(rows))
@@ -226,8 +227,8 @@ def powers(population: Population, n: int, repeats: int) -> list[dict[str, Any]]
                 "how": how,
                 "differ": float(np.mean(differences != 0)) * n,
                 "power": float(np.mean(rejected)),
-                "predicted": stats.power_of(effect, deviation, n, unit=step),
-                "predicted by t": stats.power_of(effect, deviation, n),
+                "predicted": power_of(effect, deviation, n, unit=step),
+                "predicted by t": power_of(effect, deviation, n),
             }
         )
     return rows

@@ -18,13 +18,12 @@ from recometer.stats import (
     over_folds,
     over_runs,
     power,
-    power_of,
     randomisation,
     tukey,
 )
 from recometer.stats.comparing import equivalence_over_runs
 from recometer.stats.grouping import group
-from recometer.stats.planning import unit_of
+from recometer.stats.planning import power_of, unit_of
 from recometer.stats.runs import over_values, run_moments
 from recometer.stats.tests import TestResult, paired_t
 
@@ -126,7 +125,7 @@ def test_power_of_few_users_with_large_differences(n: int, alpha: float, centre:
 
 def test_numbers_beyond_doubles_are_refused() -> None:
     with pytest.raises(InputError, match="must be a finite number"):
-        power_of(10**400, 1.0, 10)
+        power([0.1, 0.3], 10**400)
     with pytest.raises(InputError, match="must be numbers, a value for each user: int too large"):
         interval([10**400, 1])
 

@@ -16,11 +16,8 @@ from recometer.stats import (
     over_folds,
     over_runs,
     power,
-    power_of,
     rank_intervals,
-    smallest_difference,
     tukey,
-    users_needed,
 )
 from recometer.stats.grouping import group
 
@@ -38,18 +35,6 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: most_changed(VALUES, True), "n=True must be a whole number"),
     (lambda: most_changed(VALUES, 1.5), r"n=1\.5 must be a whole number"),  # type: ignore[arg-type]
     (lambda: power([0.1], wanted=1), "power wanted, 1, must be above"),
-    (lambda: power_of(0.1, 0.0, 10), r"deviation=0\.0 must be above 0"),
-    (lambda: power_of(0.1, math.nan, 10), "deviation=nan must be a finite number"),
-    (lambda: power_of(math.inf, 1.0, 10), "difference=inf must be a finite number"),
-    (lambda: power_of(0.1, 1.0, 10, alpha=0), "alpha=0 must be above 0"),
-    (lambda: users_needed(math.nan, 1.0), "difference=nan must be a finite number"),
-    (lambda: users_needed(0.1, -1.0), "deviation=-1"),
-    (lambda: users_needed(0.1, 1.0, wanted=1), "power wanted, 1, must be above"),
-    (lambda: smallest_difference(0.0, 10), "deviation=0"),
-    (lambda: smallest_difference(0.0, 1), "deviation=0"),
-    (lambda: smallest_difference(1.0, -math.inf), "n=-inf must be a finite number"),  # type: ignore[arg-type]
-    (lambda: smallest_difference(1.0, math.inf), "n=inf must be a finite number"),  # type: ignore[arg-type]
-    (lambda: smallest_difference(1.0, 10, wanted=0.05), r"power wanted, 0\.05, must be above"),
     (lambda: tukey(np.eye(3), alpha=0), "alpha=0 must be"),
     (lambda: tukey(np.eye(3), seed=-1), "seed=-1 must be a whole number, at least 0"),
     (lambda: tukey(np.eye(3), n_resamples=0), "n_resamples=0 must be a whole number, at least 1"),

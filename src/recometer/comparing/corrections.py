@@ -14,6 +14,7 @@ from recometer.comparing.models import Model, Users
 from recometer.comparing.rows import PairRow
 from recometer.errors import InputError, UnknownNameError, argument_text, did_you_mean
 from recometer.stats import Tukey, several
+from recometer.stats.planning import smallest_difference
 
 Correction = several.Correction | Literal["tukey"]
 KNOWN: tuple[str, ...] = (*get_args(several.Correction), "tukey")
@@ -139,9 +140,9 @@ def _by_tukey(
 
 def _smallest_difference(row: PairRow, alpha: float) -> float:
     # `recometer.stats.power` does not know the power of Gaffke's bound.
-    if not row.error > 0 or row.test.test == "gaffke":
+    if not row.error > 0 or row.test.test == "gaffke" or alpha >= POWER_WANTED:
         return np.nan
     n = row.test.n  # users or clusters
-    return stats.smallest_difference(
+    return smallest_difference(
         row.error * np.sqrt(n), n, wanted=POWER_WANTED, alpha=alpha, unit=row.unit
     )

@@ -21,14 +21,7 @@ if TYPE_CHECKING:
     )
     from recometer.stats.ends import Interval
     from recometer.stats.means import interval
-    from recometer.stats.planning import (
-        Power,
-        power,
-        power_of,
-        smallest_difference,
-        unit_of,
-        users_needed,
-    )
+    from recometer.stats.planning import Power, power
     from recometer.stats.runs import Runs, over_folds, over_runs
     from recometer.stats.several import Ranking, Tukey, adjust, rank_intervals, tukey
     from recometer.stats.tests import TestResult, paired_t, randomisation, sign, wilcoxon
@@ -54,15 +47,11 @@ __all__ = [
     "over_runs",
     "paired_t",
     "power",
-    "power_of",
     "randomisation",
     "rank_intervals",
     "sample_ratio",
     "sign",
-    "smallest_difference",
     "tukey",
-    "unit_of",
-    "users_needed",
     "wilcoxon",
 ]
 
@@ -72,7 +61,7 @@ MODULES = {
     "comparing": "Difference Equivalence compare equivalence most_changed",
     "ends": "Interval",
     "means": "interval",
-    "planning": "Power power power_of smallest_difference unit_of users_needed",
+    "planning": "Power power",
     "runs": "Runs over_folds over_runs",
     "several": "Ranking Tukey adjust rank_intervals tukey",
     "tests": "TestResult paired_t randomisation sign wilcoxon",

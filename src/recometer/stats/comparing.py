@@ -113,7 +113,7 @@ class Difference:
     probability_better
         The probability that a random user's difference is above 0; a tie counts half.
     unit
-        The unit that divides the differences of all users (or clusters), see `unit_of`, if it makes
+        The unit that divides the differences of all users (or clusters), if it makes
         the randomisation test coarser; otherwise 0.
     deviation
         Standard deviation of the users' differences.

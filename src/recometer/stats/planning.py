@@ -123,7 +123,12 @@ def power(
     InputError
         If numbers are out of range.
     """
-    _check(wanted, alpha)
+    check_alpha(alpha)
+    if not isinstance(wanted, numbers.Real) or not alpha < wanted < 1:
+        raise InputError(
+            f"The power wanted, {brief(wanted)}, must be above alpha={alpha:g} and below 1. "
+            "Hint: 0.8 is usual."
+        )
     if difference is not None:
         check_number("difference", difference)
     values = grouped(differences)
@@ -167,10 +172,7 @@ def _deviation_interval(values: Grouped, deviation: float) -> tuple[float, float
 def unit_of(differences: npt.ArrayLike | Grouped) -> float:
     """Return the size of nearly all differences, or else their common unit, or else 0.
 
-    Parameters
-    ----------
-    differences : [n_users], or from `group`
-        Differences of 0 and NaN do not count.
+    Differences of 0 and NaN do not count.
     """
     values = grouped(differences)
     if not values.exact or not isinstance(values.sizes, float):
@@ -193,29 +195,13 @@ def power_of(
 
     It is 1 - F(t) + F(-t), with F the noncentral t distribution of n - 1 degrees of freedom and
     noncentrality √n · difference / deviation, and t the critical value. Cohen, "Statistical Power
-    Analysis for the Behavioral Sciences", 1988, chapter 2.
+    Analysis for the Behavioral Sciences", 1988, chapter 2. `deviation` is the standard deviation of
+    the users' differences, above 0.
 
     For multiples of a unit, the exact randomisation test rejects less often: sums with random signs
     move in steps of two units, and p includes the whole observed step. The usual continuity
     correction therefore subtracts half a step, unit / n, from the difference.
-
-    Parameters
-    ----------
-    difference
-        The true mean difference.
-    deviation
-        Standard deviation of the users' differences, above 0.
-    n
-        Number of users. With fewer than two, nothing is ever significant.
-    alpha
-        Level of significance.
-    unit
-        The unit that divides all differences (`unit_of`), or 0 if there is none.
     """
-    check_alpha(alpha)
-    for name, number in {"difference": difference, "n": n, "unit": unit}.items():
-        check_number(name, number)
-    _check_deviation(deviation)
     if n < 2:
         return 0.0
     from scipy.special import nctdtr, ndtr, stdtrit
@@ -241,11 +227,7 @@ def users_needed(
     alpha: float = 0.05,
     unit: float = 0.0,
 ) -> int | None:
-    """Return the smallest number of users that gives the power, or None above a trillion.
-
-    The parameters are those of `power_of` and `power`.
-    """
-    _check(wanted, alpha)
+    """Return the smallest number of users that gives the power, or None above a trillion."""
 
     def power_with(n: int) -> float:
         return power_of(difference, deviation, n, alpha=alpha, unit=unit)
@@ -257,13 +239,7 @@ def users_needed(
 def smallest_difference(
     deviation: float, n: int, *, wanted: float = 0.8, alpha: float = 0.05, unit: float = 0.0
 ) -> float:
-    """Return the true difference that is significant with the wanted power; NaN below two users.
-
-    The parameters are those of `power_of` and `power`.
-    """
-    _check(wanted, alpha)
-    check_number("n", n)
-    _check_deviation(deviation)
+    """Return the true difference that is significant with the wanted power; NaN below two users."""
     if n < 2:
         return np.nan
     from scipy.special import ndtri
@@ -276,18 +252,3 @@ def smallest_difference(
 
     found = increasing_root(quantile_at, float(ndtri(wanted)) - none, deviation / math.sqrt(n))
     return np.nan if found is None else found
-
-
-def _check_deviation(deviation: float) -> None:
-    check_number("deviation", deviation)
-    if not deviation > 0:
-        raise InputError(f"deviation={deviation!r} must be above 0: the spread of the differences.")
-
-
-def _check(wanted: float, alpha: float) -> None:
-    check_alpha(alpha)
-    if not isinstance(wanted, numbers.Real) or not alpha < wanted < 1:
-        raise InputError(
-            f"The power wanted, {brief(wanted)}, must be above alpha={alpha:g} and below 1. "
-            "Hint: 0.8 is usual."
-        )
