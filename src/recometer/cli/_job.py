@@ -226,7 +226,8 @@ def _jobs(
         paths = [path for model in of_fold for path in model.paths if path]
         inputs.check_columns([*filter(None, (part.test, part.train)), *paths])
         other = None if named.baseline is None else named.baseline.in_fold(fold)
-        test, train = inputs.both(part.test, part.train)
+        with _locked(part.split):
+            test, train = inputs.both(part.test, part.train)
         given = {
             "train": train,
             "candidates": inputs.candidates("candidates", data.candidates, test),
@@ -241,6 +242,15 @@ def _jobs(
         if other is not None:
             ((_, given["baseline"]),) = dataclasses.replace(job, models=[other]).sources()
         yield job
+
+
+def _locked(split: Path | None) -> contextlib.AbstractContextManager[None]:
+    """Lock the folder of a split, if there is one."""
+    if split is None:
+        return contextlib.nullcontext()
+    from recometer.split.saving import alone
+
+    return alone(split)
 
 
 def given_rules(options: RuleOptions) -> dict[str, Any]:

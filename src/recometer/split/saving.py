@@ -31,6 +31,11 @@ from recometer.data.storage import (
 )
 from recometer.errors import FileError, InputTypeError, python_or_command
 
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -77,7 +82,31 @@ def finish(folder: Path) -> None:
     FileError
         If the folder cannot be written to.
     """
-    new = as_path(folder / COMPLETE, "a split")
+    if as_path(folder / COMPLETE, "a split").is_dir():
+        with alone(folder):
+            _finish(folder)
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Lock a folder, so that no other process can replace the split in it.
+
+    Without locks (Windows, some network folders), checksums reveal that it was replaced.
+    """
+    opened = None
+    if fcntl is not None:
+        with contextlib.suppress(OSError):
+            opened = os.open(folder, os.O_RDONLY)
+            fcntl.flock(opened, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        if opened is not None:
+            os.close(opened)
+
+
+def _finish(folder: Path) -> None:
+    new = folder / COMPLETE
     try:
         if new.is_symlink() or not new.is_dir():
             return
@@ -116,9 +145,10 @@ def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str
         header["files"] = {path.name: _checksum(path) for path in sorted(temporary.iterdir())}
         text = json.dumps({**header, "checksum": PLACEHOLDER}, indent=2) + "\n"
         (temporary / HEADER).write_bytes(sealed(text.encode()))
-        finish(folder)  # another process has just saved a split
-        temporary.rename(folder / COMPLETE)
-        finish(folder)
+        with alone(folder):
+            _finish(folder)  # another process has just saved a split
+            temporary.rename(folder / COMPLETE)
+            _finish(folder)
     except FileError:
         raise
     except unreadable() as error:
@@ -238,7 +268,8 @@ def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
     Raises FileError if the folder has no split, or a split that is damaged or of a newer version.
     """
     finish(folder)
-    return _read(folder, _header(folder))
+    with alone(folder):
+        return _read(folder, _header(folder))
 
 
 def _header(folder: Path) -> bytes:
