@@ -6,7 +6,6 @@ import collections
 import contextlib
 import importlib
 import json
-import math
 import uuid
 import warnings
 from typing import Any
@@ -19,7 +18,6 @@ from hypothesis import strategies as st
 
 import recometer as rm
 from recometer import split as splits
-from recometer.auditing.checks import expected_variation, head, total_variation
 
 Rows = dict[tuple[Any, Any], tuple[float, int]]  # (user, item) -> (value, time)
 
@@ -158,8 +156,7 @@ def test_audit_agrees_with_slow_audit(split, relevant_from, min_positives, min_c
     assert report.leaks == any(expected[name][0] for name in leaking)
     levels = {f.name: f.level for f in report.findings}
     assert all((levels[name] == "leakage") == (expected[name][0] > 0) for name in leaking)
-    shifts = {"popularity_shift", "activity_shift"}
-    assert {f.name for f in report.findings} == set(expected) | shifts
+    assert {f.name for f in report.findings} == set(expected)
 
 
 @given(split=sides(), order=st.randoms(use_true_random=False))
@@ -570,73 +567,3 @@ def test_ids_of_any_type_become_json():
     assert content["leaks"] is True
     assert content["findings"][0]["examples"] == [[str(ids[0]), str(ids[1])]]
     assert content["findings"][0]["share"] == 0.5
-
-
-# Shifts
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=8).filter(
-        lambda pairs: all(map(sum, zip(*pairs, strict=True)))
-    )
-)
-def test_shifts_by_their_definitions(pairs):
-    first, second = (np.array(side) for side in zip(*pairs, strict=True))
-    n, m = first.sum(), second.sum()
-    assert total_variation(first, second) == pytest.approx(
-        sum(max(a / n - b / m, 0) for a, b in pairs), abs=1e-12
-    )
-    share = m / (n + m)
-    deviations = [
-        math.comb(a + b, t) * share**t * (1 - share) ** (a + b - t) * abs(t - (a + b) * share)
-        for a, b in pairs
-        for t in range(a + b + 1)
-    ]
-    assert expected_variation(first, second) == pytest.approx(
-        (1 / n + 1 / m) / 2 * sum(deviations), rel=1e-9
-    )
-    is_popular = head(first)
-    assert first[is_popular].sum() >= 0.8 * n
-    least = first[is_popular].min()
-    assert first[first > least].sum() * 5 < 4 * n
-    assert (first[~is_popular] < least).all()
-
-
-def test_shifts_of_a_random_split_are_as_large_as_expected():
-    generator = np.random.default_rng(0)
-    items = (1000 * generator.random(30_000) ** 3).astype(int)
-    to_test = generator.random(len(items)) < 0.1
-    first, second = (np.bincount(items[side], minlength=1000) for side in (~to_test, to_test))
-    assert total_variation(first, second) == pytest.approx(
-        expected_variation(first, second), rel=0.03
-    )
-
-
-def test_shifts_describe_how_test_differs():
-    train = {"ann": ["hit", "a"], "bob": ["hit", "b"], "cleo": ["hit"], "dan": ["hit"]}
-    report = rm.audit(train, {"ann": ["b"], "bob": ["a"]})
-    popularity, activity = report["popularity_shift"], report["activity_shift"]
-    assert popularity.statistics["total_variation"] == pytest.approx(4 / 6)
-    assert popularity.statistics["head_items"] == 3  # b is as popular as a, which is in the head
-    assert popularity.count == 2
-    assert activity.statistics["training_per_tested_user"] == 2
-    assert activity.statistics["training_per_user"] == 1.5
-    assert activity.statistics["total_variation"] == pytest.approx(1 / 3)
-
-
-def test_sessions_add_up_to_the_users_of_train():
-    sessions = pl.DataFrame(
-        {
-            "user": ["ann", "ann", "bob", "cleo", "cleo"],
-            "session": [1, 2, 1, 3, 4],
-            "item": [*"abcab"],
-        }
-    )
-    test = rm.Interactions.of(sessions, user=["user", "session"])
-    train = {"ann": ["a", "b"], "bob": ["c"], "dan": ["a"]}
-    activity = rm.audit(train, test)["activity_shift"]
-    without_sessions = rm.Interactions.of(sessions.drop("session"), user="user")
-    by_user = rm.audit(train, without_sessions)["activity_shift"]
-    assert activity.total == len(sessions)
-    assert dict(activity.statistics) == dict(by_user.statistics)
-    assert (activity.count, activity.sentence) == (by_user.count, by_user.sentence)

@@ -31,7 +31,7 @@ IDS = {"user_ids": USERS, "item_ids": ITEMS}
 CLEAN = (
     *("changes_between_calls", "rank_differs_from_list", "nan_scores", "infinite_scores"),
     *("constant_scores", "tied_places", "same_list", "test_users_unknown", "test_items_unknown"),
-    *("train_users_unknown", "train_items_unknown", "source_users_untested", "train_items_low"),
+    *("train_users_unknown", "train_items_unknown", "train_items_low"),
 )
 
 
@@ -51,7 +51,6 @@ def test_a_good_model_has_no_problem() -> None:
     assert report.passed
     assert {name: report[name].count for name in CLEAN} == dict.fromkeys(CLEAN, 0)
     assert {finding.level for finding in report.findings} == {"fact"}
-    assert report["train_items_scored"].share == 1
     # Each user's five best items are in train, so the model would recommend them again.
     assert report["train_items_recommended"].count == 5 * N_USERS
     assert report["train_items_recommended"].total == 10 * N_USERS
@@ -218,11 +217,8 @@ def test_unknown_users_and_items() -> None:
     assert report["train_users_unknown"].examples == tuple(USERS[:4])
     assert report["train_items_unknown"].count == any(ITEMS[0] in items for items in TRAIN.values())
     report = rm.check(source, {user: TEST[user] for user in USERS[5:]})
-    assert report["source_users_untested"].examples == (USERS[4],)
-    tested_items = {item for user in USERS[5:] for item in TEST[user]}
-    assert report["source_items_untested"].count == N_ITEMS - 1 - len(tested_items - {ITEMS[0]})
     assert report["train_users_unknown"].count is None
-    assert str(report).count("Not checked: no train.") == 1
+    assert " ".join(str(report).split()).count("Not checked: no train.") == 1
     model_of_few_users = rm.Factors(FACTORS[0][:3], FACTORS[1], user_ids=USERS[:3], item_ids=ITEMS)
     report = rm.check(model_of_few_users, TEST)
     assert report["test_users_unknown"].level == "problem"
@@ -245,8 +241,6 @@ def test_positions_are_known() -> None:
     report = rm.check(rm.Factors(*FACTORS), sides[0], train=sides[1], n_users=5)
     assert report.n_checked == N_USERS  # all users are checked if data have no ids
     assert report["test_users_unknown"].count == 0
-    assert report["source_users_untested"].examples == (0,)
-    assert report["source_items_untested"].total == N_ITEMS
 
 
 def test_a_sample_of_users() -> None:
@@ -286,7 +280,6 @@ def test_items_of_train() -> None:
     }
     report = rm.check(rm.Lists(without_train_items), TEST, train=TRAIN)
     assert report["train_items_recommended"].count == 0
-    assert report["train_items_scored"].count == 0
 
 
 def test_lists_of_all_candidates_are_not_too_short() -> None:
@@ -319,15 +312,13 @@ def test_pairs_with_labels_need_no_test() -> None:
     assert report["rank_differs_from_list"].count == 0
     assert report["tied_places"].total == 60
     assert report["no_better_than_chance"].count is not None
-    assert report["train_items_scored"].count is None
 
 
 def test_a_split_provides_test_and_train() -> None:
     rows = [(user, item) for side in (TRAIN, TEST) for user in USERS for item in side[user]]
     frame = pl.DataFrame(rows, schema=["user_id", "item_id"], orient="row")
     split = rm.split.split(frame, rm.split.Fraction(0.3))
-    report = rm.check(good(), split)
-    assert report["train_items_scored"].share == 1
+    assert rm.check(good(), split).train is not None
     with pytest.raises(rm.InputError, match="Split contains its own"):
         rm.check(good(), split, train=TRAIN)
     with pytest.raises(rm.InputError, match="one at a time"):

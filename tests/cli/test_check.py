@@ -51,11 +51,15 @@ def test_a_table() -> None:
 
 
 def test_hints_name_options() -> None:
-    catalogue = pl.DataFrame({"item_id": ["a", "b", "c", "d"]})
-    catalogue.write_parquet("items.parquet")
-    result = check(*FILES, "--catalogue", "items.parquet", "--seed", 0)
-    text = " ".join(result.stdout.split())
-    assert "unless evaluate leaves them out with --train" in text
+    pairs = pl.DataFrame({"user_id": ["ann", "bob", "cleo"]}).join(
+        pl.DataFrame({"item_id": [*"abcd"]}), how="cross"
+    )
+    pairs.with_columns(score=pl.Series([*"312443121324"]).cast(pl.Float64)).write_parquet(
+        "all.parquet"
+    )
+    pairs.select("item_id").unique().write_parquet("items.parquet")
+    result = check("--test", "test.parquet", "--run", "all.parquet", "--catalogue", "items.parquet")
+    assert "(--users 0 looks at all of them)" in " ".join(result.stdout.split())
 
 
 def test_json_and_options() -> None:

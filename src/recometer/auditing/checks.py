@@ -1,15 +1,11 @@
-"""The checks of an audit: leakage, users and items that cannot be evaluated, and shifts."""
+"""The checks of an audit: leakage, and users and items that cannot be evaluated."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from recometer.arrays import Bool, Int64
-from recometer.auditing.facts import Counts, Facts
+from recometer.auditing.facts import Facts
 from recometer.auditing.findings import Finding, Level, counted, unchecked
 from recometer.errors import argument_text
 
@@ -47,7 +43,7 @@ class Check(NamedTuple):
         )
 
 
-# Findings have this order, followed by the shifts.
+# Findings have this order.
 CHECKS = (
     Check(
         "overlap",
@@ -167,39 +163,19 @@ LEAKAGE = tuple(check.name for check in CHECKS if check.level == "leakage")
 
 
 def findings_of(facts: Facts) -> tuple[Finding, ...]:
-    """Return the findings of all checks, and the shifts of popularity and activity."""
+    """Return the findings of all checks."""
     numbers = _numbers(facts)
-    return (
-        *(check.finding(facts, numbers) for check in CHECKS),
-        _shift(
-            "popularity_shift",
-            "items",
-            "popular",
-            facts.items,
-            "The larger the distance, the less popularity in train says about test.",
-        ),
-        _shift(
-            "activity_shift",
-            "users",
-            "active",
-            facts.users,
-            "A user of test has {training_per_tested_user:.1f} interactions in train on average, a "
-            "user of train {training_per_user:.1f}; means over users weigh each the same.",
-        ),
-    )
+    return tuple(check.finding(facts, numbers) for check in CHECKS)
 
 
 def _numbers(facts: Facts) -> dict[str, Any]:
     """Return the numbers and parts of sentences for the templates of `Check`, by name."""
     counts, n_found = facts.counts, {name: some.n for name, some in facts.found.items()}
-    items_tested = _total(facts.items, 1)
     numbers: dict[str, Any] = {
         **counts,
         "train_argument": argument_text("train"),
         "with_same_time": "",
         "newer_share": counts.get("training_newer", 0) / counts["train"],
-        "items_tested": items_tested,
-        "users_trained": _total(facts.users, 0),
         "if_all_users": "",
         "if_all_items": "",
         "best": 1 - n_found["unreachable"] / max(counts["relevant"], 1),
@@ -211,97 +187,12 @@ def _numbers(facts: Facts) -> dict[str, Any]:
         numbers["with_same_time"] = same
     if n_found["unseen_users"] == counts["tested"]:
         numbers["if_all_users"] = f" That is everyone: {_ask_about(facts, 'user')}"
-    if n_found["unseen_items"] == items_tested:
+    if n_found["unseen_items"] == counts["items_tested"]:
         numbers["if_all_items"] = f" That is all of them: {_ask_about(facts, 'item')}"
     for side in ("train", "test"):
         numbers[f"{side}_rows"] = counts[side] + n_found[f"{side}_duplicates"]
         numbers[f"{side}_settled"] = "added up" if side in facts.valued else "counted once"
     return numbers
-
-
-def _shift(name: str, what: str, how: str, counts: Counts, effect: str) -> Finding:
-    """Return the finding from the counts in train and test of all items, or of all users."""
-    first, second = np.array(sorted(counts)).T
-    times = np.array([counts[pair] for pair in sorted(counts)])
-    chosen = head(first, times)
-    of_train, of_test = first * times, second * times
-    total, count = int(of_test.sum()), int(of_test[chosen].sum())
-    numbers: dict[str, Any] = {
-        "total_variation": total_variation(first, second, times),
-        "expected_total_variation": expected_variation(first, second, times),
-        f"head_{what}": int(times[chosen].sum()),
-        "head_share_train": float(of_train[chosen].sum() / of_train.sum()),
-        "head_share_test": count / total,
-    }
-    if what == "users":
-        tested, trained = second > 0, first > 0
-        numbers["training_per_tested_user"] = float(of_train[tested].sum() / times[tested].sum())
-        numbers["training_per_user"] = float(of_train.sum() / times[trained].sum())
-        numbers["test_per_tested_user"] = float(total / times[tested].sum())
-    text = (
-        "The {head:,} most {how} {what} of train have {head_share_train:.1%} of train and "
-        "{head_share_test:.1%} of test. Total variation distance {total_variation:.3f} (by chance "
-        "{expected_total_variation:.3f}). " + effect
-    ).format(head=numbers[f"head_{what}"], how=how, what=what, **numbers)
-    described = f"interactions of test with the most {how} {what} of train (80% of train)"
-    return counted(count, total, (), described, "fact", text, text, numbers, name=name)
-
-
-def total_variation(first: Int64, second: Int64, times: Int64 | int = 1) -> float:
-    """Return the total variation distance of two distributions, given as counts.
-
-    It is half the sum of |p_i - q_i|. This is the share of the interactions that would have to move
-    to other items (or users) to turn one distribution into the other. 0 means equal shares, and 1
-    means nothing in common. Neither distribution may be all zero. Entry i counts `times[i]` times.
-    """
-    differences = first / int((first * times).sum()) - second / int((second * times).sum())
-    # Rounded once, so that the order of the entries does not matter.
-    return math.fsum((times * np.abs(differences)).tolist()) / 2
-
-
-def expected_variation(first: Int64, second: Int64, times: Int64 | int = 1) -> float:
-    """Return the expected total variation distance if the same rows were split at random.
-
-    If each of the c_i rows of an item goes to the second side with probability
-    f = n_2 / (n_1 + n_2), their number T_i is binomial, and the distance is expected to be
-    (1/n_1 + 1/n_2) / 2 times the sum of E|T_i - c_i f|, where
-    E|T - c f| = 2 v C(c, v) f^v (1 - f)^(c - v + 1) with v = floor(c f) + 1
-    (De Moivre 1730; Diaconis & Zabell 1991, Closed form summation for classical distributions,
-    Statistical Science 6(3)). Neither distribution may be all zero. Entry i counts `times[i]`
-    times.
-    """
-    from scipy.special import gammaln
-
-    n_first, n_second = int((first * times).sum()), int((second * times).sum())
-    counts, where = np.unique(first + second, return_inverse=True)
-    times = np.bincount(where, np.broadcast_to(times, len(where)))
-    share = n_second / (n_first + n_second)
-    successes = np.floor(counts * share) + 1
-    # C(c, v) is 0 if v exceeds c, which only happens if c is 0.
-    counts, times, successes = counts[counts > 0], times[counts > 0], successes[counts > 0]
-    logarithm = (
-        gammaln(counts + 1)
-        - gammaln(successes + 1)
-        - gammaln(counts - successes + 1)
-        + successes * np.log(share)
-        + (counts - successes + 1) * np.log1p(-share)
-    )
-    deviation = 2 * successes * np.exp(logarithm)
-    return float((1 / n_first + 1 / n_second) / 2 * (times * deviation).sum())
-
-
-def head(counts: Int64, times: Int64 | int = 1) -> Bool:
-    """Return the head: the smallest set of items (or users) with 80% of the interactions.
-
-    It includes all items as frequent as its last item, as in the metric tail_share. Entry i counts
-    `times[i]` times.
-    """
-    order = np.argsort(-counts)
-    falling = (counts * times)[order]
-    # Compute with integers, so that 80% is exact.
-    needed = 5 * (np.cumsum(falling) - falling) < 4 * falling.sum()
-    chosen: Bool = counts >= counts[order][needed].min()
-    return chosen
 
 
 def _ask_about(facts: Facts, kind: str) -> str:
@@ -313,8 +204,3 @@ def _ask_about(facts: Facts, kind: str) -> str:
         f"are ids written the same way? Those of test are such as {of_test}, those of train such "
         f"as {of_train}."
     )
-
-
-def _total(counts: Counts, side: int) -> int:
-    """Return how many items or users have interactions in train (0) or in test (1)."""
-    return sum(times for pair, times in counts.items() if pair[side])

@@ -11,7 +11,7 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Array, Bool, Int64
 from recometer.auditing.findings import EXAMPLES, examples_at
-from recometer.data.ids import are_pairs, clusters_of, show
+from recometer.data.ids import show
 from recometer.data.interactions import Interactions
 from recometer.data.matching import (
     SourceIndex,
@@ -27,9 +27,6 @@ BLOCK = 2**22  # interactions counted at a time
 
 UNIX_TIME = 631_152_000  # 1990; larger times count (milli)seconds since 1970
 FACTOR = 100  # if two times since 1990 have the same unit, their ratio is smaller
-
-Counts = Mapping[tuple[int, int], int]
-"""How many items (or users) have n interactions in train and m in test, by (n, m)."""
 
 
 class Some(NamedTuple):
@@ -49,7 +46,6 @@ class OfBlock(TypedDict):
 
     found: dict[str, Some]  # by the names of findings
     counts: dict[str, int]
-    users: dict[tuple[int, int], int]  # see `Counts`
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,12 +57,10 @@ class Facts:
     found
         The findings of the checks of rows, users or items, by the name of the check.
     counts
-        The numbers of rows (``"train"``, ``"test"``, ``"relevant"``) and of users (``"tested"``);
-        with times, those of pairs with the ``"same_time"`` on both sides, and of interactions of
-        train that are newer than the oldest of test (``"training_newer"``).
-    users, items
-        The interactions of users and of items on both sides. If only test has sessions, those of a
-        user are added up.
+        The numbers of rows (``"train"``, ``"test"``, ``"relevant"``), of users (``"tested"``,
+        ``"users_trained"``) and of items (``"items_tested"``); with times, those of pairs with the
+        ``"same_time"`` on both sides, and of interactions of train that are newer than the oldest
+        of test (``"training_newer"``).
     rules
         The protocol, for wording.
     first
@@ -77,8 +71,6 @@ class Facts:
 
     found: Mapping[str, Some]
     counts: Mapping[str, int]
-    users: Counts
-    items: Counts
     rules: Protocol
     first: Callable[[str, str], str | None]
     untimed: tuple[str, ...]
@@ -88,14 +80,12 @@ class Facts:
 class Whole(NamedTuple):
     """What the facts of a block of users depend on, apart from its rows.
 
-    `ends` has the newest time of train and the oldest of test, or is None if a side has no times;
-    `sessions` says whether train has sessions of users.
+    `ends` has the newest time of train and the oldest of test, or is None if a side has no times.
     """
 
     rules: Protocol
     n_items: int
     ends: tuple[Any, Any] | None
-    sessions: bool
 
 
 def matched(train: Interactions, test: Interactions) -> tuple[Int64, Int64]:
@@ -162,6 +152,7 @@ def facts_of_block(
         "test": len(test),
         "relevant": int(np.count_nonzero(relevant)),
         "tested": int(np.count_nonzero(tested)),
+        "users_trained": int(np.count_nonzero(of_train)),
     }
     if whole.ends is not None:
         assert train.times is not None
@@ -175,12 +166,7 @@ def facts_of_block(
         same = train.times[twin[both]] == test.times[both]
         counts["same_time"] = int(np.count_nonzero(same))
         counts["training_newer"] = int(np.count_nonzero(train.times > oldest))
-    whose = clusters_of(test.user_ids)
-    if whose is not None and not whole.sessions:
-        # Train has no sessions: add up the sessions of each user in test.
-        of_test = np.bincount(whose, of_test).astype(np.int64)
-        users = users[np.unique(whose, return_index=True)[1]]
-    return {"found": found, "counts": counts, "users": counts_of(of_train, of_test, users)}
+    return {"found": found, "counts": counts}
 
 
 def facts_of(train: Interactions, test: Interactions, rules: Protocol) -> Facts:
@@ -193,7 +179,7 @@ def facts_of(train: Interactions, test: Interactions, rules: Protocol) -> Facts:
     of_train, of_test = _count_items(train), _count_items(test)
     item_seen = np.append(of_train, 0)[items] > 0
     n_items = train.n_items + int(np.count_nonzero(items < 0))
-    whole = Whole(rules, n_items, ends, are_pairs(train.user_ids))
+    whole = Whole(rules, n_items, ends)
     block = facts_of_block(train, test, users, items, item_seen, whole)
 
     def first(side: str, kind: str) -> str | None:
@@ -203,9 +189,7 @@ def facts_of(train: Interactions, test: Interactions, rules: Protocol) -> Facts:
     unseen = some((of_test > 0) & ~item_seen, test.item_ids)
     return Facts(
         found={**block["found"], "unseen_items": unseen},
-        counts=block["counts"],
-        users=block["users"],
-        items=counts_of(of_train, of_test, items),
+        counts={**block["counts"], "items_tested": int(np.count_nonzero(of_test))},
         rules=rules,
         first=first,
         untimed=untimed,
@@ -217,22 +201,6 @@ def some(chosen: Bool, ids: Array | None) -> Some:
     """Return the number of chosen users or items, and the first few; `chosen` is a mask."""
     places = np.flatnonzero(chosen)
     return Some(len(places), examples_at(places, ids))
-
-
-def counts_of(of_train: Int64, of_test: Int64, matched: Int64) -> dict[tuple[int, int], int]:
-    """Return `Counts` from the interactions of users or items in train and in test.
-
-    `matched`, int64 [len(of_test)], has the position in train of each test user or item, or -1.
-    """
-    others = matched < 0
-    in_test = np.zeros_like(of_train)
-    in_test[matched[~others]] = of_test[~others]
-    pairs = np.concatenate([of_train, np.zeros(np.count_nonzero(others), np.int64)])
-    largest = int(of_test.max(initial=0)) + 1
-    pairs = pairs * largest + np.concatenate([in_test, of_test[others]])
-    numbers, times = np.unique(pairs, return_counts=True)
-    keys = (part.tolist() for part in np.divmod(numbers, largest))
-    return dict(zip(zip(*keys, strict=True), times.tolist(), strict=True))
 
 
 def _newest(data: Interactions) -> tuple[Array, Bool]:

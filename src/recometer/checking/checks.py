@@ -22,7 +22,7 @@ from recometer.auditing.findings import (
 from recometer.data import ids, matching
 from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex
-from recometer.errors import InputError, RecometerError, argument_text, python_or_command
+from recometer.errors import InputError, RecometerError, python_or_command
 from recometer.evaluating import checks
 from recometer.evaluating.case import Case, request_of
 from recometer.evaluation import evaluate
@@ -174,38 +174,6 @@ def _rank_differs_from_list(answers: Answers) -> Finding:
     )
 
 
-def _nan_scores(answers: Answers) -> Finding:
-    return _flagged(
-        answers,
-        UserFlag.NAN_SCORE,
-        "users with a NaN score among their candidates",
-        "They are left out of the mean, unless the rule nan_scores says otherwise.",
-        "No score is NaN.",
-    )
-
-
-def _infinite_scores(answers: Answers) -> Finding:
-    return _flagged(
-        answers,
-        UserFlag.INFINITE_SCORE,
-        "users with an infinite score among their candidates",
-        "They are left out of the mean, unless the rule infinite_scores says otherwise. Hint: "
-        "factors whose products are too large for their dtype.",
-        "No score is infinite.",
-    )
-
-
-def _constant_scores(answers: Answers) -> Finding:
-    return _flagged(
-        answers,
-        UserFlag.CONSTANT_SCORES,
-        "users whose candidates all have the same score",
-        "They get no ranking at all, and are left out of the mean unless the rule constant_scores "
-        "says otherwise.",
-        "No user's candidates all have the same score.",
-    )
-
-
 def _tied_places(answers: Answers) -> Finding:
     ranks = answers.places
     listed = (ranks.above >= 0) & (ranks.above + ranks.before < answers.lists.depth)
@@ -270,10 +238,32 @@ def _moved(ranks: Ranks, again: Ranks) -> Bool:
     return moved
 
 
-def _flagged(answers: Answers, flag: UserFlag, what: str, found: str, clear: str) -> Finding:
-    chosen = (answers.flags & flag) != 0
+# For each flag of users: what is counted, what the finding means, and the sentence if none has it.
+OF_FLAGS = {
+    UserFlag.NAN_SCORE: (
+        "users with a NaN score among their candidates",
+        "They are left out of the mean, unless the rule nan_scores says otherwise.",
+        "No score is NaN.",
+    ),
+    UserFlag.INFINITE_SCORE: (
+        "users with an infinite score among their candidates",
+        "They are left out of the mean, unless the rule infinite_scores says otherwise. Hint: "
+        "factors whose products are too large for their dtype.",
+        "No score is infinite.",
+    ),
+    UserFlag.CONSTANT_SCORES: (
+        "users whose candidates all have the same score",
+        "They get no ranking at all, and are left out of the mean unless the rule constant_scores "
+        "says otherwise.",
+        "No user's candidates all have the same score.",
+    ),
+}
+
+
+def _flagged(answers: Answers, flag: UserFlag) -> Finding:
+    chosen, (what, meaning, clear) = (answers.flags & flag) != 0, OF_FLAGS[flag]
     level: Level = "problem" if 2 * np.count_nonzero(chosen) > len(chosen) else "warning"
-    return among(chosen, answers.user_ids, what, level, found, clear)
+    return among(chosen, answers.user_ids, what, level, meaning, clear)
 
 
 def _listed_items_unknown(answers: Answers) -> Finding:
@@ -341,50 +331,7 @@ def _unknown(answers: Answers, side: str, kind: Kind) -> Finding:
     )
 
 
-def _untested(answers: Answers, kind: Kind) -> Finding:
-    """Count the users or items of the source that are not in test."""
-    data, own = answers.whole, answers.source.facts.known_ids(kind)
-    there, its = checks.there(data, kind)
-    if own is not None and its is not None:
-        asked = ids.as_named_by(its[there], own) if kind == "user" else its[there]
-        found = ids.match(asked, own, f"{kind} ids of test", f"{kind} ids of the source")
-        tested = np.unique(found[found >= 0])
-        total = len(own)
-    else:
-        tested, total = there, data.n_users if kind == "user" else answers.lists.n_items
-    rest = np.ones(total, np.bool_)
-    rest[tested] = False
-    return among(
-        rest,
-        own,
-        f"{kind}s of the source that are not in test",
-        "fact",
-        "The result says nothing about them."
-        if kind == "user"
-        else "Recommending them always counts as a miss.",
-        f"Every {kind} of the source is in test.",
-    )
-
-
 MIDDLE = 0.5
-
-
-def _train_items_scored(answers: Answers) -> Finding:
-    what = "interactions of train whose item the source ranks for the user"
-    ranks = _ranks_of_train(answers)
-    if isinstance(ranks, str):
-        return unchecked(what, f"{ranks}.")
-    ranked = ranks.above >= 0
-    return counted(
-        int(np.count_nonzero(ranked)),
-        len(ranked),
-        (),
-        what,
-        "fact",
-        "These items may be recommended again, unless evaluate leaves them out with "
-        f"{argument_text('train')}.",
-        "The source ranks nothing that users have in train.",
-    )
 
 
 def _train_items_recommended(answers: Answers) -> Finding:
@@ -543,19 +490,16 @@ def _evaluated(answers: Answers) -> EvaluationRecord:
 CHECKS: dict[str, Callable[[Answers], Finding]] = {
     "changes_between_calls": _changes_between_calls,
     "rank_differs_from_list": _rank_differs_from_list,
-    "nan_scores": _nan_scores,
-    "infinite_scores": _infinite_scores,
-    "constant_scores": _constant_scores,
+    "nan_scores": lambda answers: _flagged(answers, UserFlag.NAN_SCORE),
+    "infinite_scores": lambda answers: _flagged(answers, UserFlag.INFINITE_SCORE),
+    "constant_scores": lambda answers: _flagged(answers, UserFlag.CONSTANT_SCORES),
     "tied_places": _tied_places,
     "same_list": _same_list,
     "test_users_unknown": lambda answers: _unknown(answers, "test", "user"),
     "test_items_unknown": lambda answers: _unknown(answers, "test", "item"),
     "train_users_unknown": lambda answers: _unknown(answers, "train", "user"),
     "train_items_unknown": lambda answers: _unknown(answers, "train", "item"),
-    "source_users_untested": lambda answers: _untested(answers, "user"),
-    "source_items_untested": lambda answers: _untested(answers, "item"),
     "listed_items_unknown": _listed_items_unknown,
-    "train_items_scored": _train_items_scored,
     "train_items_recommended": _train_items_recommended,
     "train_items_low": _train_items_low,
     "no_better_than_chance": _no_better_than_chance,

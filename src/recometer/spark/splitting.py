@@ -321,7 +321,7 @@ def audit(
 
 def _facts(tables: Mapping[str, Table], rules: Protocol) -> Facts:
     """Return the facts of train and test: Spark counts items, and adds up those of users."""
-    kinds, (train, test) = kinds_of(tables.values()), tables.values()
+    kinds, test = kinds_of(tables.values()), tables["test"]
     pairs = (table.select(IdKinds._fields, kinds).distinct() for table in tables.values())
     of_train, of_test = (rows.groupBy("i").count() for rows in pairs)
     per_item = of_train.toDF("i", "n").join(of_test.toDF("i", "m"), "i", "full_outer").fillna(0)
@@ -333,7 +333,7 @@ def _facts(tables: Mapping[str, Table], rules: Protocol) -> Facts:
     few = acted(unseen.orderBy("i").limit(EXAMPLES).toArrow)["i"].to_pylist()
     times = {name: _times(table, kinds) for name, table in tables.items() if table.has("time")}
     ends = ends_of(**times) if len(times) == len(tables) else None
-    whole = Whole(rules, sum(items.values()), ends, train.has("session"))
+    whole = Whole(rules, sum(items.values()), ends)
     cells = {name: table.cells(kinds) for name, table in tables.items()}
     if few:
         rows = test.select(("user", "item"), kinds).join(unseen, "i", "left_semi")
@@ -366,11 +366,10 @@ def _facts(tables: Mapping[str, Table], rules: Protocol) -> Facts:
 
     n_unseen = sum(k for (n, _), k in items.items() if not n)
     of_users: dict[str, Any] = merged(notes["note"].to_pylist())
+    n_tested = sum(k for (_, m), k in items.items() if m)
     return Facts(
         found={**of_users["found"], "unseen_items": Some(n_unseen, tuple(few))},
-        counts=of_users["counts"],
-        users=of_users["users"],
-        items=items,
+        counts={**of_users["counts"], "items_tested": n_tested},
         rules=rules,
         first=first,
         untimed=tuple(name for name in tables if name not in times),
