@@ -111,12 +111,13 @@ class Kind:
 
     cases: Callable[..., st.SearchStrategy[Any]]  # draws cases; takes max_users
     record: Callable[..., Any]  # makes the input of metrics, optionally ranked by other scores
-    values: Callable[..., Float64]  # takes a record, metrics, ties, user_keys and seed
-    scores: Callable[[Any], Float64]  # returns the scores that rank a case
+    values: Callable[..., Float64]  # takes a record, metrics, ties and user_keys
     slack: float  # tolerance for rounding
+    scores: Callable[[Any], Float64] | None = None  # the scores that rank a case; None for lists
+    same: Callable[[Float64, Float64], Bool] = same_bits
 
 
-def tie_laws(kind: Kind) -> tuple[Law, ...]:
+def shared_laws(kind: Kind) -> tuple[Law, ...]:
     """Return the laws that hold for metrics of any kind of input."""
 
     @law(kind.cases(min_users=4, max_users=MOST_USERS), st.data())
@@ -124,23 +125,47 @@ def tie_laws(kind: Kind) -> tuple[Law, ...]:
         metrics: Sequence[Metric], case: Any, data: st.DataObject
     ) -> None:
         """Check that omitting and permuting users does not change any bit of a value."""
+        metrics = [metric for metric in metrics if not metric.definition.over_users]
         every = data.draw(st.permutations(range(case.n_users)))
         at = data.draw(st.integers(1, case.n_users - 1))
         keys = np.arange(case.n_users, dtype=np.uint64)
-        other: TieRule = data.draw(st.sampled_from(RULES))
-        rules: tuple[TieRule, ...] = ("expected", "random", other)
+        rules: tuple[TieRule, ...] = ("expected",)
+        if kind.scores is not None:
+            rules = ("expected", "random", data.draw(st.sampled_from(RULES)))
         for ties in dict.fromkeys(rules):
             together = kind.values(kind.record(case), metrics, ties, keys)
             for part in (every[:at], every[at:]):
                 alone = kind.values(kind.record(case.users(part)), metrics, ties, keys[part])
-                holds(metrics, same_bits(alone, together[part]))
+                holds(metrics, kind.same(alone, together[part]))
 
     @law(kind.cases(max_users=MOST_USERS), st.sampled_from(["expected", "item"]))
     def cumulative_equals_separate(metrics: Sequence[Metric], case: Any, ties: str) -> None:
         """Check that computing several metrics together does not change any bit of a value."""
         record = kind.record(case)
         alone = [kind.values(record, [metric], ties) for metric in metrics]
-        holds(metrics, same_bits(np.column_stack(alone), kind.values(record, metrics, ties)))
+        holds(metrics, kind.same(np.column_stack(alone), kind.values(record, metrics, ties)))
+
+    return a_user_does_not_depend_on_the_others, cumulative_equals_separate
+
+
+def name_law(kind: Kind, without: Sequence[str] = ()) -> Law:
+    """Return the law that items have no names, except for some metrics."""
+
+    @law(kind.cases(max_users=MOST_USERS), st.data())
+    def items_have_no_names(metrics: Sequence[Metric], case: Any, data: st.DataObject) -> None:
+        """Check that renaming items changes nothing except rounding."""
+        metrics = [metric for metric in metrics if metric.name not in without]
+        renamed = case.relabelled(data.draw(st.permutations(range(case.n_items))))
+        values, expected = (kind.values(kind.record(one), metrics) for one in (renamed, case))
+        holds(metrics, near(values, expected, kind.slack))
+
+    return items_have_no_names
+
+
+def tie_laws(kind: Kind) -> tuple[Law, ...]:
+    """Return the laws about equal scores."""
+    assert kind.scores is not None
+    scores_of = kind.scores
 
     @law(kind.cases(max_users=1), share=1)
     def expected_is_the_mean_over_all_orders(metrics: Sequence[Metric], case: Any) -> None:
@@ -148,28 +173,22 @@ def tie_laws(kind: Kind) -> tuple[Law, ...]:
         metrics = averaged(metrics)
         orders = list(case.orders(0))
         each = case.users([0] * len(orders))
-        scores = kind.scores(each).copy()
+        scores = scores_of(each).copy()
         for row, order in enumerate(orders):
             scores[row, order] = -np.arange(len(order), dtype=np.float64)
         mean = kind.values(kind.record(each, scores), metrics).mean(axis=0, keepdims=True)
         holds(metrics, near(kind.values(kind.record(case), metrics), mean, kind.slack))
 
-    return (
-        a_user_does_not_depend_on_the_others,
-        cumulative_equals_separate,
-        expected_is_the_mean_over_all_orders,
-    )
+    @law(kind.cases(max_users=MOST_USERS))
+    def without_ties_every_rule_gives_the_same_bits(metrics: Sequence[Metric], case: Any) -> None:
+        """Check that without ties, all rules for ties give the same bits."""
+        order = np.argsort(np.argsort(scores_of(case), axis=1, kind="stable"), axis=1)
+        record = kind.record(case, order.astype(np.float64))
+        expected = kind.values(record, metrics)
+        for ties in RULES[1:]:
+            holds(metrics, same_bits(kind.values(record, metrics, ties), expected))
 
-
-def random_averages(kind: Kind, metrics: Sequence[Metric], one: Any) -> None:
-    """Check the mean of n draws for a user, which has a standard error of s / sqrt(n)."""
-    metrics, n = averaged(metrics), 10_000
-    draws = kind.values(one.users(np.zeros(n, np.int64)), metrics, "random", seed=1)
-    error = draws.std(axis=0) / np.sqrt(n)
-    # Chance exceeds five standard errors once in two million cases; the seed is fixed.
-    expected = kind.values(one, metrics)
-    near = np.abs(draws.mean(axis=0) - expected) <= 5 * error + 1e-12 * (1 + np.abs(expected))
-    holds(metrics, near | np.isnan(expected))
+    return expected_is_the_mean_over_all_orders, without_ties_every_rule_gives_the_same_bits
 
 
 def averaged(metrics: Sequence[Metric]) -> list[Metric]:

@@ -29,8 +29,7 @@ from recometer.testing._checks import (
     holds,
     law,
     near_range,
-    random_averages,
-    same_bits,
+    shared_laws,
     tie_laws,
     values_of,
     within_range,
@@ -114,22 +113,11 @@ def formulas_leave_the_range_by_rounding_only(metrics: Sequence[Metric], case: R
         near_range(metric, raw[~np.isnan(raw)] if definition.may_be_nan else raw)
 
 
-def perfect_order_is_unbeaten_and_worst_order_beats_none(metrics: Sequence[Metric]) -> None:
-    """Check that best first gives the best value, and best last the worst value."""
-    metrics = [metric for metric in metrics if metric.definition.monotone]
-    sign = direction(metrics)
-    for gains in SMALL_SETS:
-        ranks, in_order = _all_orders(gains)
-        values = sign * _values(ranks, metrics)
-        perfect = (np.diff(in_order, axis=1) <= 0).all(axis=1)
-        worst = (np.diff(in_order, axis=1) >= 0).all(axis=1)
-        for rows, extreme in ((perfect, values.max(axis=0)), (worst, values.min(axis=0))):
-            same = np.isnan(values[rows]) | (np.abs(values[rows] - extreme) <= 1e-15)
-            holds(metrics, same)
-
-
 def monotone_where_so_declared(metrics: Sequence[Metric]) -> None:
-    """Check that no value falls if an item changes places with a worse item above it."""
+    """Check that no value falls if an item changes places with a worse item above it.
+
+    Best first is therefore the best order, and best last the worst.
+    """
     metrics = [metric for metric in metrics if metric.definition.monotone]
     sign = direction(metrics)
     for gains in SMALL_SETS:
@@ -177,50 +165,28 @@ def expected_lies_between_pessimistic_and_optimistic(
     holds(metrics, np.isnan(value) | between)
 
 
-@law(cases(max_users=MOST_USERS))
-def without_ties_every_rule_gives_the_same_bits(
-    metrics: Sequence[Metric], case: RankingCase
-) -> None:
-    """Check that without ties, all rules for ties give the same bits."""
-    order = np.argsort(np.argsort(case.scores, axis=1, kind="stable"), axis=1)
-    ranks = _ranks(case, order.astype(np.float64))
-    expected = _values(ranks, metrics)
-    for ties in RULES[1:]:
-        holds(metrics, same_bits(_values(ranks, metrics, ties), expected))
-
-
-def random_averages_to_expected(metrics: Sequence[Metric]) -> None:
-    """Check the mean of n draws, which has a standard error of s / sqrt(n)."""
-    nan = math.nan
-    scores, gains = [5, 5, 5, 5, 2, 1, 1, 1, 1, 1], [nan, 2, nan, 1, 1, nan, -1, 3, nan, 0]
-    random_averages(RANKINGS, metrics, observed(rank(scores, gains)))
-
-
 def _values(
     ranks: Ranks,
     metrics: Sequence[Metric],
     ties: str = "expected",
     user_keys: UInt64 | None = None,
-    seed: int = 0,
 ) -> Float64:
-    return values_of(RankedUsers(ranks, seed, user_keys), metrics, AS_TIES.replace(ties=ties))
+    return values_of(RankedUsers(ranks, 0, user_keys), metrics, AS_TIES.replace(ties=ties))
 
 
 def _ranks(case: RankingCase, scores: Float64 | None = None) -> Ranks:
     return (case if scores is None else dataclasses.replace(case, scores=scores)).ranks()
 
 
-RANKINGS = Kind(cases, _ranks, _values, lambda case: case.scores, 1e-13)
+RANKINGS = Kind(cases, _ranks, _values, 1e-13, lambda case: case.scores)
 LAWS: tuple[Law, ...] = (
     values_are_within_the_stated_range,
     formulas_leave_the_range_by_rounding_only,
-    perfect_order_is_unbeaten_and_worst_order_beats_none,
     monotone_where_so_declared,
     order_within_the_cutoff_does_not_matter_where_so_declared,
+    *shared_laws(RANKINGS),
     *tie_laws(RANKINGS),
     expected_lies_between_pessimistic_and_optimistic,
-    without_ties_every_rule_gives_the_same_bits,
-    random_averages_to_expected,
 )
 """Every law."""
 

@@ -23,7 +23,17 @@ from recometer.metrics import ListData, Metric, Side
 from recometer.metrics.registry import SideData
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists
-from recometer.testing._checks import MOST_USERS, Law, holds, law, near, within_range
+from recometer.testing._checks import (
+    MOST_USERS,
+    Kind,
+    Law,
+    holds,
+    law,
+    name_law,
+    near,
+    shared_laws,
+    within_range,
+)
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -245,40 +255,14 @@ def values_are_within_the_stated_range(metrics: Sequence[Metric], case: ListCase
 
 
 @law(list_cases(max_users=MOST_USERS), st.data())
-def items_have_no_names(metrics: Sequence[Metric], case: ListCase, data: st.DataObject) -> None:
-    """Check that renaming items changes nothing except rounding."""
-    metrics = [metric for metric in metrics if metric.name not in BY_ITEM_ID]
-    name = data.draw(st.permutations(range(case.n_items)))
-    values = _values(case.relabelled(name).data(), metrics)
-    holds(metrics, near(values, _values(case.data(), metrics), SLACK))
-
-
-@law(list_cases(min_users=4, max_users=MOST_USERS), st.data())
-def a_user_does_not_depend_on_the_others(
+def the_order_of_users_does_not_matter(
     metrics: Sequence[Metric], case: ListCase, data: st.DataObject
 ) -> None:
-    """Check that omitting and permuting users does not change any bit of a user's values.
-
-    Metrics with one value for all users must not depend on the order of users, except for
-    rounding.
-    """
-    per_user = [metric for metric in metrics if not metric.definition.over_users]
-    over_users = [metric for metric in metrics if metric.definition.over_users]
-    every = data.draw(st.permutations(range(case.n_users)))
-    at, together = data.draw(st.integers(1, case.n_users - 1)), _values(case.data(), per_user)
-    for part in (every[:at], every[at:]):
-        alone = _values(case.users(part).data(), per_user)
-        holds(per_user, _same_bits(alone, together[part]))
-    permuted = _values(case.users(every).data(), over_users)
-    holds(over_users, near(permuted, _values(case.data(), over_users), SLACK))
-
-
-@law(list_cases(max_users=MOST_USERS))
-def cumulative_equals_separate(metrics: Sequence[Metric], case: ListCase) -> None:
-    """Check that computing several metrics together does not change any bit of a value."""
-    data = case.data()
-    alone = [_values(data, [metric]) for metric in metrics]
-    holds(metrics, _same_bits(np.concatenate(alone, axis=1), _values(data, metrics)))
+    """Check that permuting users only rounds metrics with one value for all users differently."""
+    metrics = [metric for metric in metrics if metric.definition.over_users]
+    permuted = case.users(data.draw(st.permutations(range(case.n_users))))
+    values, expected = (_values(one.data(), metrics) for one in (permuted, case))
+    holds(metrics, near(values, expected, SLACK))
 
 
 @law(list_cases(max_users=MOST_USERS))
@@ -342,11 +326,21 @@ def users_who_do_not_count_are_as_if_they_were_not_there(
     holds(metrics, near(doubled, _values(case.data(), metrics), SLACK))
 
 
+def _values_of_kind(data: ListData, metrics: Sequence[Metric], *_: object) -> Float64:
+    return _values(data, metrics)
+
+
+def _same_bits(left: Float64, right: Float64) -> Bool:
+    # The signs of NaN and of 0 may differ.
+    return np.asarray((left == right) | (np.isnan(left) & np.isnan(right)))
+
+
+LISTS = Kind(list_cases, ListCase.data, _values_of_kind, SLACK, same=_same_bits)
 LIST_LAWS: tuple[Law, ...] = (
     values_are_within_the_stated_range,
-    items_have_no_names,
-    a_user_does_not_depend_on_the_others,
-    cumulative_equals_separate,
+    *shared_laws(LISTS),
+    name_law(LISTS, BY_ITEM_ID),
+    the_order_of_users_does_not_matter,
     only_the_first_places_are_read,
     order_within_the_cutoff_does_not_matter_where_so_declared,
     no_more_is_read_than_is_stated,
@@ -376,8 +370,3 @@ def _by(
     for metric in metrics:
         found.setdefault(key(metric), []).append(metric)
     return found.items()
-
-
-def _same_bits(left: Float64, right: Float64) -> Bool:
-    # The signs of NaN and of 0 may differ.
-    return np.asarray((left == right) | (np.isnan(left) & np.isnan(right)))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer.arrays import Array, Bool, Float64, Int64
-from recometer.data.interactions import Interactions, gains, read_interactions
+from recometer.data.interactions import Interactions, gains
 from recometer.errors import DataWarning, InputError, InputTypeError, brief
 from recometer.protocol import Protocol
 from recometer.ragged import users_of
@@ -33,26 +33,26 @@ class SourceCase:
 
     Attributes
     ----------
-    source
+    source, make
+        The source, and the function that made it.
     test, train
-    scores : float64 [n_users, n_items] or None
-        The scores that the source was made from; None if unknown.
-    make
-        The function that made the source; None for an existing source.
-    user_ids, item_ids : list of str
-        The ids of the rows and columns of `scores`; empty without scores.
+        Interactions with ids; train may be None.
+    scores : float64 [n_users, n_items]
+        The scores that the source was made from.
+    user_ids, item_ids : tuple of str
+        The ids of the rows and columns of `scores`.
     by_scores
         Whether the source ranks all items by `scores`.
     """
 
     source: Source
     test: Interactions
-    train: Interactions | None = None
-    scores: Float64 | None = None
-    make: Make | None = None
-    user_ids: tuple[str, ...] = ()
-    item_ids: tuple[str, ...] = ()
-    by_scores: bool = False
+    train: Interactions | None
+    scores: Float64
+    make: Make
+    user_ids: tuple[str, ...]
+    item_ids: tuple[str, ...]
+    by_scores: bool
     _known: dict[object, Any] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     def request(self, *, ties: str = "item", **changes: Any) -> Request:
@@ -78,28 +78,18 @@ class SourceCase:
         return found
 
 
-def check_source(
-    source: Source | Make,
-    test: object = None,
-    *,
-    train: object = None,
-    by_scores: bool = True,
-) -> None:
+def check_source(make: Make, *, by_scores: bool = True) -> None:
     """Check all laws for a source.
 
-    If the source is a function, it is called for a fifth of the number of cases in the current
-    Hypothesis profile (`hypothesis.settings.load_profile`), which are 20 by default.
+    The function `make` is called for a fifth of the number of cases in the current Hypothesis
+    profile (`hypothesis.settings.load_profile`), which are 20 by default.
 
     Parameters
     ----------
-    source
+    make
         A function that makes a source from a matrix of scores: ``make(scores, user_ids,
         item_ids)``. Scores are float64 [n_users, n_items] without NaN and with many equal values;
-        the ids of rows and columns are in any order. It may also be an existing source, for which
-        fewer laws can be checked.
-    test, train
-        For an existing source, the arguments of `evaluate`. Test is None if the source contains
-        the truth.
+        the ids of rows and columns are in any order.
     by_scores
         Whether the source ranks all items by the scores. Pass False for others, such as lists that
         end early.
@@ -109,7 +99,7 @@ def check_source(
     AssertionError
         If a law is broken. The traceback shows which one, and the case that breaks it.
     InputTypeError
-        If the argument is neither a source nor a function.
+        If the argument is not a function that makes a source.
 
     Examples
     --------
@@ -119,34 +109,22 @@ def check_source(
     ...     lambda scores, users, items: rm.Scores(scores, user_ids=users, item_ids=items)
     ... )
     """
-    if isinstance(source, Source):
-        beside = source.facts.truth if test is None else read_interactions(test, "test")
-        if beside is None:
-            raise InputError("check_source needs test= for a source that brings no truth.")
-        trained = None if train is None else read_interactions(train, "train")
-        _check(SourceCase(source, beside, trained))
-        return
-    if not callable(source):
+    if not callable(make):
         raise InputTypeError(
-            f"check_source takes a source, or a function that makes one, found "
-            f"{type(source).__name__}."
+            f"check_source takes a function that makes a source, found {type(make).__name__}. "
+            "Hint: rm.check(source, test) checks a source on your own data."
         )
-    make: Make = source
 
     @some_cases()
     @given(source_cases(make, by_scores=by_scores))
     def check(case: SourceCase) -> None:
-        _check(case)
+        with warnings.catch_warnings():
+            # Test and train deliberately contain users and items that the source does not know.
+            warnings.simplefilter("ignore", DataWarning)
+            for law in SOURCE_LAWS:
+                law(case)
 
     check()
-
-
-def _check(case: SourceCase) -> None:
-    with warnings.catch_warnings():
-        # Test and train deliberately contain users and items that the source does not know.
-        warnings.simplefilter("ignore", DataWarning)
-        for law in SOURCE_LAWS:
-            law(case)
 
 
 @st.composite
@@ -202,9 +180,8 @@ def ranks_are_well_formed(case: SourceCase) -> None:
     assert (ranks.above[~ranked] == -1).all()
     assert (ranks.tied[~ranked] == 0).all()
     assert ((ranks.before >= 0) & (ranks.before <= ranks.tied)).all()
-    if case.source.facts.truth is None:
-        relevant = np.bincount(user[ranks.relevant], minlength=ranks.n_users)
-        assert (ranks.n_relevant == relevant).all(), "n_relevant counts relevant items"
+    relevant = np.bincount(user[ranks.relevant], minlength=ranks.n_users)
+    assert (ranks.n_relevant == relevant).all(), "n_relevant counts relevant items"
     assert ranks.n_users == case.test.n_users
     known = (ranks.flags & np.uint32(UserFlag.KNOWN)) != 0
     assert not (ranked & ~known[user]).any(), "only users that the source knows are ranked"
@@ -265,8 +242,6 @@ def depth_hides_only_what_lies_beyond(case: SourceCase) -> None:
 
 def a_user_does_not_depend_on_the_others(case: SourceCase) -> None:
     """Check that the ranks and the list of a user do not depend on the other users."""
-    if case.source.facts.truth is not None or case.test.user_ids is None:
-        return
     whole = case.ranks()
     lists = case.top(3)
     for user in range(min(3, case.test.n_users)):
@@ -285,10 +260,7 @@ def a_user_does_not_depend_on_the_others(case: SourceCase) -> None:
 def an_unknown_item_is_a_miss(case: SourceCase) -> None:
     """Check that an unknown relevant item only changes the number of relevant items."""
     test = case.test
-    if case.source.facts.truth is not None or test.user_ids is None or test.item_ids is None:
-        return
-    if case.scores is None:
-        return  # the ids of the source are unknown
+    assert test.user_ids is not None
     # Add an item to test for each user, with an id that sorts after all others.
     stranger = "zzz"
     pairs = _pairs(test) | {(user, stranger): 1.0 for user in test.user_ids.tolist()}
@@ -311,14 +283,15 @@ def items_of_train_are_not_recommended(case: SourceCase) -> None:
     judged = _pairs_of(ranks, case.test)
     assert not judged & train.keys(), "what is in train is not judged"
     lists = case.top(max(DEPTHS))
-    if lists is not None and lists.item_ids is not None and case.test.user_ids is not None:
-        for user, names in zip(case.test.user_ids.tolist(), _named(lists), strict=True):
+    if lists is not None:
+        users = _names(case.test.user_ids, np.arange(lists.n_users))
+        for user, names in zip(users, _named(lists), strict=True):
             assert not {(user, name) for name in names} & train.keys(), "train is not listed"
 
 
 def excluded_items_are_left_out(case: SourceCase) -> None:
     """Check that an excluded item is neither listed, nor ranked, nor counted above others."""
-    if case.scores is None or len(case.item_ids) < 3:
+    if len(case.item_ids) < 3:
         return
     ranks = case.ranks()
     gone = case.item_ids[-1]
@@ -340,7 +313,7 @@ def excluded_items_are_left_out(case: SourceCase) -> None:
 
 def only_candidates_are_ranked(case: SourceCase) -> None:
     """Check that candidates for all users agree with `exclude`, and that sets per user are used."""
-    if case.scores is None or len(case.item_ids) < 3:
+    if len(case.item_ids) < 3:
         return
     *kept, gone = case.item_ids
     wanted = {"candidates": read_candidates(kept)}, {"exclude": read_items([gone], "exclude")}
@@ -366,8 +339,6 @@ def only_candidates_are_ranked(case: SourceCase) -> None:
 
 def the_order_of_users_and_items_changes_nothing(case: SourceCase) -> None:
     """Check that the same scores in another order give the same bits."""
-    if case.make is None or case.scores is None:
-        return
     rows, columns = np.argsort(case.user_ids), np.argsort(case.item_ids)[::-1]
     again = case.make(
         case.scores[rows][:, columns],
@@ -384,7 +355,7 @@ def the_order_of_users_and_items_changes_nothing(case: SourceCase) -> None:
 
 def places_are_counts_of_scores(case: SourceCase) -> None:
     """Check `above`, `tied` and `before` by comparing all pairs of scores."""
-    if not case.by_scores or case.scores is None:
+    if not case.by_scores:
         return
     train = set() if case.train is None else _pairs(case.train).keys()
     ranks = case.ranks()
@@ -423,7 +394,7 @@ SOURCE_LAWS: tuple[Law, ...] = (
 
 
 def _named(lists: TopLists) -> list[list[Any]]:
-    """Return the ids of listed items, or their positions."""
+    """Return the ids of listed items."""
     return [_names(lists.item_ids, row[row >= 0]) for row in lists.items]
 
 
@@ -438,8 +409,9 @@ def _pairs(data: Interactions) -> dict[tuple[Any, Any], float]:
 
 
 def _names(ids: Array | None, positions: Array) -> list[Any]:
-    found: list[Any] = (positions if ids is None else ids[positions]).tolist()
-    return found
+    assert ids is not None
+    names: list[Any] = ids[positions].tolist()
+    return names
 
 
 def _of_pairs(pairs: dict[tuple[Any, Any], float]) -> Interactions:
