@@ -179,10 +179,9 @@ def recommenders(n_users: int) -> list[Pair]:
 
 
 def torchmetrics(n_users: int) -> list[Pair]:
-    """100 pairs per query in one update; and a function for one query."""
+    """100 pairs per query in one update."""
     import torch
     from torchmetrics import retrieval as library
-    from torchmetrics.functional import retrieval as functional
 
     from recometer.compat import torchmetrics as compat
 
@@ -197,17 +196,11 @@ def torchmetrics(n_users: int) -> list[Pair]:
         metric.update(preds, target, indexes=indexes)
         return metric.compute()
 
-    single_query = preds[:100], target[:100]
     names = ["RetrievalNormalizedDCG", "RetrievalMRR", "RetrievalPrecision"]
-    pairs = [
+    return [
         Pair(name, lambda name=name: call(library, name), lambda name=name: call(compat, name))  # type: ignore[misc]
         for name in names
     ]
-    name = "retrieval_normalized_dcg"
-    one_query = [
-        lambda which=which: getattr(which, name)(*single_query) for which in (functional, compat)
-    ]
-    return [*pairs, Pair(f"{name}, one query", one_query[0], one_query[1])]
 
 
 def pyg(n_users: int) -> list[Pair]:

@@ -26,15 +26,15 @@ OF_CLASSES = {
     "AUROC": 0.3333333432674408,
 }
 # Printed by retrieval_average_precision and so on for the first four rows, with top_k=3.
-OF_FUNCTIONS = {
-    "average_precision": 0.3333333432674408,
-    "auroc": 0.0,
-    "fall_out": 1.0,
-    "hit_rate": 1.0,
-    "normalized_dcg": 0.3065735995769501,
-    "precision": 0.3333333432674408,
-    "recall": 0.5,
-    "reciprocal_rank": 0.3333333432674408,
+OF_ONE_QUERY = {
+    "MAP": 0.3333333432674408,
+    "AUROC": 0.0,
+    "FallOut": 1.0,
+    "HitRate": 1.0,
+    "NormalizedDCG": 0.3065735995769501,
+    "Precision": 0.3333333432674408,
+    "Recall": 0.5,
+    "MRR": 0.3333333432674408,
 }
 
 
@@ -48,11 +48,15 @@ def test_numbers_of_classes(name: str) -> None:
     assert float(metric.compute()) == 0.0
 
 
-@pytest.mark.parametrize("name", OF_FUNCTIONS)
-def test_numbers_of_functions(name: str) -> None:
-    function = getattr(torchmetrics, f"retrieval_{name}")
-    actual = float(function(PREDS[:4], TARGET[:4], top_k=3))
-    assert actual == pytest.approx(OF_FUNCTIONS[name], abs=1e-6)
+def of_one_query(name: str, preds: Any, target: Any, **options: Any) -> float:
+    metric = getattr(torchmetrics, f"Retrieval{name}")(**options)
+    return float(metric(preds, target, np.zeros(len(target), int)))
+
+
+@pytest.mark.parametrize("name", OF_ONE_QUERY)
+def test_numbers_of_one_query(name: str) -> None:
+    value = of_one_query(name, PREDS[:4], TARGET[:4], top_k=3)
+    assert value == pytest.approx(OF_ONE_QUERY[name], abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -82,9 +86,9 @@ def test_calling_a_metric_returns_the_value_of_the_batch() -> None:
 
 def test_precision_of_short_queries() -> None:
     query = PREDS[3:5], TARGET[3:5]
-    assert float(torchmetrics.retrieval_precision(*query, top_k=4)) == 0.25
-    assert float(torchmetrics.retrieval_precision(*query, top_k=4, adaptive_k=True)) == 0.5
-    assert float(torchmetrics.retrieval_r_precision(*query)) == 1.0
+    assert of_one_query("Precision", *query, top_k=4) == 0.25
+    assert of_one_query("Precision", *query, top_k=4, adaptive_k=True) == 0.5
+    assert of_one_query("RPrecision", *query) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -101,7 +105,7 @@ def test_areas_average_over_ties(
     preds: list[float], target: list[int], top_k: int | None, area: float
 ) -> None:
     arrays = np.array(preds), np.array(target)
-    assert float(torchmetrics.retrieval_auroc(*arrays, top_k=top_k)) == area
+    assert of_one_query("AUROC", *arrays, top_k=top_k) == area
     metric = torchmetrics.RetrievalAUROC(top_k=top_k)
     metric.update(*arrays, np.zeros(len(preds), int))
     metric.update(np.array([0.2, 0.1]), np.array([1, 0]), np.array([7, 7]))  # another query
@@ -110,7 +114,7 @@ def test_areas_average_over_ties(
 
 def test_scores_equal_in_single_precision_keep_their_order() -> None:
     preds, target = np.array([0.5, 0.5 + 1e-10, 0.1]), np.array([1, 0, 0])
-    assert float(torchmetrics.retrieval_reciprocal_rank(preds, target)) == 1.0
+    assert of_one_query("MRR", preds, target) == 1.0
 
 
 def test_errors() -> None:
@@ -119,15 +123,13 @@ def test_errors() -> None:
     with pytest.raises(rm.InputError, match="aggregation='sum' must be one of"):
         torchmetrics.RetrievalMAP(aggregation="sum")
     with pytest.raises(rm.InputError, match="top_k=0 must be a whole number"):
-        torchmetrics.retrieval_recall(PREDS, TARGET, top_k=0)
-    with pytest.raises(rm.InputError, match=r"preds has the shape \(7,\), and target \(2,\)"):
-        torchmetrics.retrieval_recall(PREDS, TARGET[:2])
+        torchmetrics.RetrievalRecall(top_k=0)
     with pytest.raises(rm.InputError, match="target has other values than 0 and 1"):
-        torchmetrics.retrieval_recall(PREDS, TARGET * 2)
+        of_one_query("Recall", PREDS, TARGET * 2)
     with pytest.raises(rm.InputTypeError, match="preds has the type int64"):
-        torchmetrics.retrieval_recall(TARGET, TARGET)
+        of_one_query("Recall", TARGET, TARGET)
     with pytest.raises(rm.InputError, match=r"max_fpr=0.5 is not supported"):
-        torchmetrics.retrieval_auroc(PREDS, TARGET, max_fpr=0.5)
+        torchmetrics.RetrievalAUROC(max_fpr=0.5)
     metric = torchmetrics.RetrievalMAP(empty_target_action="error")
     with pytest.raises(rm.InputError, match=r"have \[7, 7, 2\] entries"):
         metric.update(PREDS, TARGET, INDEXES[:2])

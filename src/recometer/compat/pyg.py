@@ -144,7 +144,24 @@ class LinkPredNDCG(_WeightedMetric):
     """NDCG, optionally weighted."""
 
 
-class LinkPredCoverage(_Metric):
+class _ListMetric(_Metric):
+    """A metric of lists, which does not read edges."""
+
+    def update(
+        self, pred_index_mat: Any, edge_label_index: Any = None, edge_label_weight: Any = None
+    ) -> None:
+        """Add the lists of a batch; edges are not read."""
+        self._add(lists_of(pred_index_mat)[:, : self.k])
+
+    def _add(self, lists: Array) -> None:
+        raise NotImplementedError
+
+    def _add_values(self, values: Float64) -> None:
+        self.accum += float(values.sum())
+        self.total += len(values)
+
+
+class LinkPredCoverage(_ListMetric):
     """Share of the `num_dst_nodes` destinations that are in some list."""
 
     def __init__(self, k: int, num_dst_nodes: int) -> None:
@@ -155,42 +172,23 @@ class LinkPredCoverage(_Metric):
         """Forget everything."""
         self.mask = np.zeros(self.num_dst_nodes, dtype=bool)
 
-    def update(
-        self, pred_index_mat: Any, edge_label_index: Any = None, edge_label_weight: Any = None
-    ) -> None:
-        """Add the lists of a batch; edges are not read."""
-        listed = lists_of(pred_index_mat)[:, : self.k]
-        check_below(listed, self.num_dst_nodes)
-        self.mask[listed] = True
+    def _add(self, lists: Array) -> None:
+        check_below(lists, self.num_dst_nodes)
+        self.mask[lists] = True
 
     def compute(self) -> Any:
         """Return the share."""
         return tensor(self.mask.mean())
 
 
-class _MeanOverLists(_Metric):
-    """A mean over all lists."""
-
-    def update(
-        self, pred_index_mat: Any, edge_label_index: Any = None, edge_label_weight: Any = None
-    ) -> None:
-        """Add the lists of a batch; edges are not read."""
-        values = self._values(lists_of(pred_index_mat)[:, : self.k])
-        self.accum += float(values.sum())
-        self.total += len(values)
-
-    def _values(self, lists: Array) -> Float64:
-        raise NotImplementedError
-
-
-class LinkPredDiversity(_MeanOverLists):
+class LinkPredDiversity(_ListMetric):
     """Share of the pairs of items in a list with another `category`, a tensor [n_destinations]."""
 
     def __init__(self, k: int, category: Any) -> None:
         self.category = column_of("category", category)
         super().__init__(k)
 
-    def _values(self, lists: Array) -> Float64:
+    def _add(self, lists: Array) -> None:
         check_below(lists, len(self.category))
         ordered = np.sort(self.category[lists], axis=1)
         # The number of items in each category, from the lengths of runs.
@@ -199,10 +197,10 @@ class LinkPredDiversity(_MeanOverLists):
         for place in range(1, ordered.shape[1]):
             run = np.where(ordered[:, place] == ordered[:, place - 1], run + 1, 1)
             same += 2 * (run - 1)
-        return 1 - same / (self.k * (self.k - 1))
+        self._add_values(1 - same / (self.k * (self.k - 1)))
 
 
-class LinkPredAveragePopularity(_MeanOverLists):
+class LinkPredAveragePopularity(_ListMetric):
     """Mean `popularity` (a tensor [n_destinations]) of the items in lists."""
 
     higher_is_better = False
@@ -211,13 +209,12 @@ class LinkPredAveragePopularity(_MeanOverLists):
         self.popularity = column_of("popularity", popularity).astype(np.float64)
         super().__init__(k)
 
-    def _values(self, lists: Array) -> Float64:
+    def _add(self, lists: Array) -> None:
         check_below(lists, len(self.popularity))
-        values: Float64 = self.popularity[lists].mean(axis=1)
-        return values
+        self._add_values(self.popularity[lists].mean(axis=1))
 
 
-class LinkPredPersonalization(_Metric):
+class LinkPredPersonalization(_ListMetric):
     """How much the lists of two of the first `max_src_nodes` sources differ on average.
 
     `batch_size` has no effect.
@@ -226,8 +223,7 @@ class LinkPredPersonalization(_Metric):
     def __init__(self, k: int, max_src_nodes: int | None = 2**12, batch_size: int = 2**16) -> None:
         if max_src_nodes is not None:
             max_src_nodes = _checks.whole("max_src_nodes", max_src_nodes)
-        self.max_src_nodes = max_src_nodes
-        self.batch_size = batch_size
+        self.max_src_nodes, self.batch_size = max_src_nodes, batch_size
         super().__init__(k)
 
     def reset(self) -> None:
@@ -235,11 +231,7 @@ class LinkPredPersonalization(_Metric):
         self.preds: list[Array] = []
         self.total = 0
 
-    def update(
-        self, pred_index_mat: Any, edge_label_index: Any = None, edge_label_weight: Any = None
-    ) -> None:
-        """Add the lists of a batch; edges are not read."""
-        lists = lists_of(pred_index_mat)[:, : self.k]
+    def _add(self, lists: Array) -> None:
         if self.max_src_nodes is not None:
             lists = lists[: max(self.max_src_nodes - self.total, 0)]
         self.preds.append(lists)
@@ -257,8 +249,7 @@ class LinkPredPersonalization(_Metric):
 
         # Only lists are compared, but test must not be empty.
         test: Any = csr_array(([1.0], ([0], [0])), shape=(len(lists), int(lists.max()) + 1))
-        result = evaluated("pyg", Lists(lists), test, [name])
-        return tensor(result.mean()[name])
+        return tensor(evaluated("pyg", Lists(lists), test, [name]).mean()[name])
 
 
 class LinkPredMetricCollection(dict[str, _Metric]):

@@ -1,12 +1,9 @@
-"""Drop-in for the retrieval metrics of TorchMetrics: functions, and classes that collect batches.
+"""Drop-in for the classes of torchmetrics.retrieval, which collect batches.
 
-In TorchMetrics, the functions are in ``torchmetrics.functional.retrieval``, and the classes in
-``torchmetrics.retrieval``. Nothing here derives from a class of TorchMetrics.
-
-`preds` are scores (a float tensor [n]), of which only those above 0 count as found, except in NDCG,
-the hit rate and areas. `target` (a bool or integer tensor [n]) says whether each item is relevant.
-The functions evaluate one query and return a float32 tensor without a dimension, which is 0 if
-nothing is relevant. Arguments that do not fit raise an InputError.
+Nothing here derives from a class of TorchMetrics. `preds` are scores (float tensors [n]), of which
+only those above 0 count as found, except in NDCG, the hit rate and areas. `target` (a bool or
+integer tensor [n]) says whether each item is relevant. Arguments that do not fit raise an
+InputError.
 """
 
 from __future__ import annotations
@@ -39,64 +36,6 @@ SUMMARIES: dict[str, Callable[[Any], Any]] = {
     "min": np.min,
     "max": np.max,
 }
-
-
-def retrieval_average_precision(preds: Any, target: Any, top_k: int | None = None) -> Any:
-    """Calculate the average precision of one query."""
-    return _of_one(RetrievalMAP(top_k=top_k), preds, target)
-
-
-def retrieval_auroc(
-    preds: Any, target: Any, top_k: int | None = None, max_fpr: float | None = None
-) -> Any:
-    """Calculate the area under the ROC curve of the first `top_k` items; `max_fpr` must be None."""
-    return _of_one(RetrievalAUROC(top_k=top_k, max_fpr=max_fpr), preds, target)
-
-
-def retrieval_fall_out(preds: Any, target: Any, top_k: int | None = None) -> Any:
-    """Calculate the share of irrelevant items listed."""
-    return _of_one(RetrievalFallOut("neg", top_k=top_k), preds, target)
-
-
-def retrieval_hit_rate(preds: Any, target: Any, top_k: int | None = None) -> Any:
-    """Return whether something relevant is listed."""
-    return _of_one(RetrievalHitRate(top_k=top_k), preds, target)
-
-
-def retrieval_normalized_dcg(preds: Any, target: Any, top_k: int | None = None) -> Any:
-    """Calculate NDCG, for gains of at least 0."""
-    return _of_one(RetrievalNormalizedDCG(top_k=top_k), preds, target)
-
-
-def retrieval_precision(
-    preds: Any, target: Any, top_k: int | None = None, adaptive_k: bool = False
-) -> Any:
-    """Calculate precision; see `RetrievalPrecision`."""
-    return _of_one(RetrievalPrecision(top_k=top_k, adaptive_k=adaptive_k), preds, target)
-
-
-def retrieval_r_precision(preds: Any, target: Any) -> Any:
-    """Calculate precision at the number of relevant items."""
-    return _of_one(RetrievalRPrecision(), preds, target)
-
-
-def retrieval_recall(preds: Any, target: Any, top_k: int | None = None) -> Any:
-    """Calculate recall."""
-    return _of_one(RetrievalRecall(top_k=top_k), preds, target)
-
-
-def retrieval_reciprocal_rank(preds: Any, target: Any, top_k: int | None = None) -> Any:
-    """Calculate the reciprocal rank."""
-    return _of_one(RetrievalMRR(top_k=top_k), preds, target)
-
-
-def _of_one(metric: RetrievalMetric, preds: Any, target: Any) -> Any:
-    scores, truth = as_array(preds, "preds"), as_array(target, "target")
-    if scores.shape != truth.shape or not scores.size or not scores.ndim:
-        raise InputError(
-            f"preds has the shape {scores.shape}, and target {truth.shape}: both must be [n]."
-        )
-    return metric(scores, truth, np.zeros(scores.shape, np.int64))
 
 
 class RetrievalMetric:
