@@ -348,24 +348,11 @@ def factors_of(
             raise InputError("There is nothing to rank by. Hint: pass A and B, or item_biases.")
         return Factors(None, None, item_bias=biases), dtype
     alike = users.ndim == items.ndim == 2 and users.shape[1] == items.shape[1]
-    if not alike or len(users) < n_users or len(items) < n_items:
-        ways = {
-            "A.T and B.T, or the other value of by_rows=": (users.T, items.T),
-            "A.T": (users.T, items),
-            "B.T": (users, items.T),
-            "X_test.T, or B as A and A as B": (items, users),
-        }
-        hints = [
-            f" Hint: pass {way}."
-            for way, (one, other) in ways.items()
-            if (*one.shape[:1], *other.shape[:1], *one.shape[1:]) == (*shape, *other.shape[1:])
-        ]
-        if hints or not alike:
-            raise InputError(
-                f"A and B have the shapes {users.shape} and {items.shape}, and must be [n_users, "
-                f"n_factors] and [n_items, n_factors]; X_test has {n_users} users and {n_items} "
-                f"items.{''.join(hints[:1])}"
-            )
+    if not alike:
+        raise InputError(
+            f"A and B have the shapes {users.shape} and {items.shape}, and must be [n_users, "
+            "n_factors] and [n_items, n_factors]. Hint: by_rows=False takes A.T and B.T."
+        )
     users = shortened(users, n_users, "A", "users").astype(dtype, copy=False)
     items = shortened(items, n_items, "B", "items").astype(dtype, copy=False)
     return Factors(users, items, item_bias=biases), dtype
