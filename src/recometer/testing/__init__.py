@@ -15,10 +15,10 @@ class MissingHypothesisError(RecometerError, ImportError):
 
 
 try:
-    from recometer.testing.laws import LAWS, check_laws
-    from recometer.testing.list_laws import LIST_LAWS, ListCase, list_cases
+    from recometer.testing.laws import LAWS, LIST_LAWS, RATING_LAWS, check_laws
+    from recometer.testing.lists import ListCase, list_cases
     from recometer.testing.rankings import RankingCase, cases, observed, orders, rank, variants
-    from recometer.testing.rating_laws import RATING_LAWS, RatingCase, rating_cases
+    from recometer.testing.ratings import RatingCase, rating_cases
     from recometer.testing.source_laws import (
         SOURCE_LAWS,
         SourceCase,

@@ -19,7 +19,7 @@ from recometer.ragged import users_of
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import read_candidates, read_items
-from recometer.testing._checks import some_cases
+from recometer.testing.laws import some_cases
 
 Make = Callable[[Float64, list[str], list[str]], Source]
 

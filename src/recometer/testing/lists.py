@@ -1,57 +1,20 @@
-"""Laws for list metrics, some of which depend on what the registry says about a metric.
-
-They are checked on small lists with all side data that list metrics read.
-"""
+"""Small lists with all side data that list metrics read, and a strategy that draws them."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
 import math
-import typing
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 from hypothesis import strategies as st
 
-from recometer.arrays import Bool, Float64, Int64, UInt8
-from recometer.measuring.compute import compute, compute_for_all
-from recometer.measuring.listed import ListedUsers
-from recometer.metrics import ListData, Metric, Side
-from recometer.metrics.registry import SideData
-from recometer.protocol import Protocol
+from recometer.arrays import Int64, UInt8
+from recometer.metrics import ListData, Side
 from recometer.ranks import TopLists
-from recometer.testing._checks import (
-    MOST_USERS,
-    Kind,
-    Law,
-    holds,
-    law,
-    name_law,
-    near,
-    shared_laws,
-    within_range,
-)
 
-Key = TypeVar("Key", bound=Hashable)
-
-SLACK = 1e-9
 LENGTH = 5  # longest list without its repeats
-# Metrics that break ties by item id: alpha_ndcg in its best order, and tail_share if its tail is a
-# number of items.
-BY_ITEM_ID = ("alpha_ndcg", "tail_share")
-FIELDS: dict[SideData, tuple[str, ...]] = {
-    "train": ("train", "item_users", "n_train_users", "n_train_interactions"),
-    "test": ("test", "relevant"),
-    "baseline": ("baseline",),
-    "categories": ("categories",),
-    "features": ("features",),
-    "propensity": ("propensity",),
-    "catalogue": ("n_catalogue",),
-    "catalogue_items": ("in_catalogue",),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -246,127 +209,3 @@ def _side(rows: Sequence[Mapping[int, float]]) -> Side:
     ordered = [pair for row in rows for pair in sorted(row.items())]
     items = np.array([item for item, _ in ordered], np.int64)
     return Side(indptr, items, np.array([gain for _, gain in ordered], np.float64))
-
-
-@law(list_cases(max_users=MOST_USERS))
-def values_are_within_the_stated_range(metrics: Sequence[Metric], case: ListCase) -> None:
-    """Check that formulas only exceed the bounds in the registry by rounding."""
-    within_range(metrics, _values(case.data(), metrics))
-
-
-@law(list_cases(max_users=MOST_USERS), st.data())
-def the_order_of_users_does_not_matter(
-    metrics: Sequence[Metric], case: ListCase, data: st.DataObject
-) -> None:
-    """Check that permuting users only rounds metrics with one value for all users differently."""
-    metrics = [metric for metric in metrics if metric.definition.over_users]
-    permuted = case.users(data.draw(st.permutations(range(case.n_users))))
-    values, expected = (_values(one.data(), metrics) for one in (permuted, case))
-    holds(metrics, near(values, expected, SLACK))
-
-
-@law(list_cases(max_users=MOST_USERS))
-def only_the_first_places_are_read(metrics: Sequence[Metric], case: ListCase) -> None:
-    """Check that items beyond the cut-off do not change any bit of a value."""
-    for k, some in _by(metrics, lambda metric: metric.cutoff or 0):
-        short = dataclasses.replace(case, lists=[row[:k] for row in case.lists])
-        holds(some, _same_bits(_values(short.data(), some), _values(case.data(), some)))
-
-
-@law(list_cases(max_users=MOST_USERS))
-def order_within_the_cutoff_does_not_matter_where_so_declared(
-    metrics: Sequence[Metric], case: ListCase
-) -> None:
-    """Check that reversing the first places changes nothing except rounding."""
-    metrics = [metric for metric in metrics if metric.definition.order_free]
-    for k, some in _by(metrics, lambda metric: metric.cutoff or 0):
-        rows = [[*row[:k][::-1], *row[k:]] for row in case.lists]
-        once = dataclasses.replace(case, repeats=())
-        turned = dataclasses.replace(once, lists=rows)
-        holds(some, near(_values(turned.data(), some), _values(once.data(), some), SLACK))
-
-
-@law(list_cases(max_users=MOST_USERS))
-def no_more_is_read_than_is_stated(metrics: Sequence[Metric], case: ListCase) -> None:
-    """Check that metrics do not need side data that the registry does not name."""
-    data = case.data()
-    for stated, some in _by(metrics, lambda metric: metric.definition.side):
-        missing: dict[str, Any] = {
-            name: None
-            for side in typing.get_args(SideData)
-            if side not in stated
-            for name in FIELDS[side]
-        }
-        bare = dataclasses.replace(data, kept={}, **missing)
-        holds(some, _same_bits(_values(bare, some), _values(data, some)))
-
-
-@law(list_cases(max_users=MOST_USERS))
-def sparse_features_say_the_same(metrics: Sequence[Metric], case: ListCase) -> None:
-    """Check that features in a sparse array give the same values, except for rounding."""
-    metrics = [metric for metric in metrics if "features" in metric.definition.side]
-    known = [row if row[0] == row[0] else [0.0] * len(row) for row in case.features]
-    case = dataclasses.replace(case, features=known)
-    sparse, dense = (_values(case.data(sparse=sparse), metrics) for sparse in (True, False))
-    holds(metrics, near(sparse, dense, SLACK))
-
-
-@law(list_cases(max_users=MOST_USERS), st.data())
-def users_who_do_not_count_are_as_if_they_were_not_there(
-    metrics: Sequence[Metric], case: ListCase, data: st.DataObject
-) -> None:
-    """Check that metrics with one value for all users ignore users with weight 0."""
-    metrics = [metric for metric in metrics if metric.definition.over_users]
-    counted = data.draw(st.lists(st.booleans(), min_size=case.n_users, max_size=case.n_users))
-    weights = np.array(counted, np.int64)
-    chosen = [user for user, counts in enumerate(counted) if counts]
-    without = _values(case.users(chosen).data(), metrics)[:1]
-    holds(metrics, near(_values(case.data(), metrics, weights)[:1], without, SLACK))
-    doubled = _values(case.data(), metrics, np.full(case.n_users, 2))
-    holds(metrics, near(doubled, _values(case.data(), metrics), SLACK))
-
-
-def _values_of_kind(data: ListData, metrics: Sequence[Metric], *_: object) -> Float64:
-    return _values(data, metrics)
-
-
-def _same_bits(left: Float64, right: Float64) -> Bool:
-    # The signs of NaN and of 0 may differ.
-    return np.asarray((left == right) | (np.isnan(left) & np.isnan(right)))
-
-
-LISTS = Kind(list_cases, ListCase.data, _values_of_kind, SLACK, same=_same_bits)
-LIST_LAWS: tuple[Law, ...] = (
-    values_are_within_the_stated_range,
-    *shared_laws(LISTS),
-    name_law(LISTS, BY_ITEM_ID),
-    the_order_of_users_does_not_matter,
-    only_the_first_places_are_read,
-    order_within_the_cutoff_does_not_matter_where_so_declared,
-    no_more_is_read_than_is_stated,
-    sparse_features_say_the_same,
-    users_who_do_not_count_are_as_if_they_were_not_there,
-)
-"""Every law of metrics of lists."""
-
-
-def _values(data: ListData, metrics: Sequence[Metric], weights: Int64 | None = None) -> Float64:
-    """Compute the values of all users, float64 [at least 1, n_metrics]."""
-    over_users = [metric for metric in metrics if metric.definition.over_users]
-    per_user = [metric for metric in metrics if not metric.definition.over_users]
-    listed = ListedUsers(data)
-    found: dict[str, npt.ArrayLike] = dict(compute(listed, per_user, Protocol())[0])
-    found |= compute_for_all(listed, over_users, Protocol(), weights)
-    n_rows = max(data.n_users, 1)
-    columns = [np.broadcast_to(found[str(metric)], n_rows) for metric in metrics]
-    return np.column_stack(columns) if columns else np.empty((n_rows, 0))
-
-
-def _by(
-    metrics: Sequence[Metric], key: Callable[[Metric], Key]
-) -> Iterable[tuple[Key, list[Metric]]]:
-    """Group the metrics by a key."""
-    found: dict[Key, list[Metric]] = {}
-    for metric in metrics:
-        found.setdefault(key(metric), []).append(metric)
-    return found.items()

@@ -1,7 +1,4 @@
-"""Laws for metrics of predicted ratings, some of which depend on what the registry says.
-
-They are checked on small tables of predicted and true ratings.
-"""
+"""Small tables of predicted and true ratings, and a strategy that draws them."""
 
 from __future__ import annotations
 
@@ -11,29 +8,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from recometer.arrays import Float64, UInt64
-from recometer.measuring.rated import RatedUsers
-from recometer.metrics import Metric
-from recometer.metrics.predictions import Predictions
-from recometer.protocol import Protocol
+from recometer.arrays import Float64
 from recometer.ranks import Ratings
-from recometer.testing._checks import (
-    MOST_USERS,
-    Kind,
-    Law,
-    direction,
-    holds,
-    law,
-    name_law,
-    near_range,
-    shared_laws,
-    tie_laws,
-    values_of,
-)
 from recometer.testing.rankings import orders, rank
-from recometer.ties import WHOLE, resolve
-
-STARS = st.sampled_from([1.0, 2.0, 3.0, 4.0, 5.0])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -60,7 +37,7 @@ class RatingCase:
     @property
     def n_items(self) -> int:
         """Number of items."""
-        return self.predicted.shape[1]
+        return int(self.predicted.shape[1])
 
     def users(self, which: Sequence[int]) -> RatingCase:
         """Return the case of some users, in this order."""
@@ -121,48 +98,3 @@ def rating_cases(
 
     thresholds = st.lists(st.sampled_from([3.5, 3.0, 0.0, 9.0]), min_size=n_users, max_size=n_users)
     return RatingCase(table(predicted), table(true), np.array(draw(thresholds), np.float64))
-
-
-@law(rating_cases(max_users=MOST_USERS))
-def formulas_leave_the_range_by_rounding_only(metrics: Sequence[Metric], case: RatingCase) -> None:
-    """Check that formulas, before clipping, only exceed the bounds by rounding."""
-    ratings = case.ratings()
-    for metric in metrics:
-        definition = metric.definition
-        predictions = Predictions.of(ratings, nan_first=False)
-        if definition.reads == "relevance":
-            predictions = dataclasses.replace(predictions, ranked=resolve(ratings.ranks))
-        cutoffs = [WHOLE] if metric.cutoff is None else [1, 2, 3, 9]
-        raw = metric.at(np.array(cutoffs))(predictions)
-        near_range(metric, raw[predictions.has(definition.needs) & (predictions.n_rows > 0)])
-
-
-@law(rating_cases(max_users=MOST_USERS, predicted=STARS))
-def true_ratings_are_the_best_predictions(metrics: Sequence[Metric], case: RatingCase) -> None:
-    """Check that true ratings are the best predictions, except for probabilities."""
-    metrics = [metric for metric in metrics if metric.definition.needs != "probabilities"]
-    true = np.nan_to_num(case.actual)
-    best = _values(dataclasses.replace(case, predicted=true).ratings(), metrics)
-    values = _values(case.ratings(), metrics)
-    undefined = np.isnan(best) | np.isnan(values)
-    holds(metrics, undefined | (direction(metrics) * (best - values) >= -1e-14))
-
-
-def _values(
-    ratings: Ratings,
-    metrics: Sequence[Metric],
-    ties: str = "expected",
-    user_keys: UInt64 | None = None,
-) -> Float64:
-    return values_of(RatedUsers(ratings, 0, user_keys), metrics, Protocol().replace(ties=ties))
-
-
-RATINGS = Kind(rating_cases, RatingCase.ratings, _values, 1e-12, lambda case: case.predicted)
-RATING_LAWS: tuple[Law, ...] = (
-    formulas_leave_the_range_by_rounding_only,
-    true_ratings_are_the_best_predictions,
-    *shared_laws(RATINGS),
-    name_law(RATINGS),
-    *tie_laws(RATINGS),
-)
-"""Every law of metrics of predicted ratings."""
