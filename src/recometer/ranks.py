@@ -175,8 +175,8 @@ class TopLists(Record):
         which items are in the catalogue.
     repeats : uint8 [n_users, any]
         For each place of the lists before repeats were removed, whether its item is a repeat:
-        `REMOVED_REPEAT` if it was removed and later items moved up, `KEPT_REPEAT` if `items` has a
-        separate item for it, and 0 if it is not a repeat. By default, there are no repeats.
+        `KEPT_REPEAT` if the repeat is a miss in accuracy, `REMOVED_REPEAT` if later items move up
+        there, too, and 0 if it is not a repeat. By default, there are no repeats.
     """
 
     items: Int64 = field(metadata=per_user(absent=-1))
@@ -220,6 +220,12 @@ class TopLists(Record):
         """The number of items in each list: int64 [n_users]."""
         lengths: Int64 = np.count_nonzero(self.items >= 0, axis=1).astype(np.int64, copy=False)
         return lengths
+
+    @property
+    def n_places(self) -> Int64:
+        """The number of places of each list, with the repeats that keep theirs: int64 [n_users]."""
+        kept: Int64 = np.count_nonzero(self.repeats == KEPT_REPEAT, axis=1).astype(np.int64)
+        return self.lengths + kept
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -163,8 +163,9 @@ def _rank_differs_from_list(answers: Answers) -> Finding:
     agreeing = np.bincount(user[agrees], minlength=n_users)
     ranked = lists.known & ((answers.flags & (UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE)) == 0)
     short = ranked & (lists.lengths < np.minimum(answers.k, answers.ranks.depth))
+    whole = lists.n_places == lists.lengths  # no repeat takes a place
     return among(
-        (within != lists.lengths) | (agreeing != lists.lengths) | short,
+        ((within != lists.lengths) | (agreeing != lists.lengths) | short) & whole,
         answers.user_ids,
         "users whose list is not in the order of their ranks, or ends early",
         "problem",

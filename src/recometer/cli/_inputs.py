@@ -282,11 +282,8 @@ class Inputs:
                 )
             file = self.stdin.path(model.paths[0])
             asked = self._present(file, "user")["user"]
-            found = choose_columns(
-                column_names(file), {"user": asked, "answer": None}, required=("user", "answer")
-            )
-            lists = Lists.from_text(file, catalogue, **found, depth=depth)
-            self._say(model.name, file, found)
+            lists = Lists.from_text(file, catalogue, user=asked, depth=depth)
+            self._say(model.name, file, lists.columns)
         return lists
 
     def is_trec(self, model: Model) -> bool:

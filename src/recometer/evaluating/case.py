@@ -494,6 +494,6 @@ def _facts(
         else int(np.count_nonzero(records.baseline.known)),
         depth=int(users.depth.max(initial=0)),
         n_candidates=int(users.n_candidates.max(initial=0)),
-        n_listed=0 if records.lists is None else int(records.lists.lengths.max(initial=0)),
+        n_listed=0 if records.lists is None else int(records.lists.n_places.max(initial=0)),
         undefined=undefined,
     )

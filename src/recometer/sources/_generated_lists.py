@@ -7,7 +7,7 @@ import json
 import os
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -39,12 +39,20 @@ SEVERAL = r"[,;]\s.*[,;]\s"  # perhaps several titles in a line
 APOSTROPHES = "['`\u2018\u2019\u02bc]"
 
 
-def read_answers(
-    answers: Any, catalogue: object, *, user: object, answer: object
-) -> tuple[ListTable, pl.DataFrame]:
-    """Read answers; see `recometer.Lists.from_text`. Also returns `Lists.invalid`."""
+class Answers(NamedTuple):
+    """Lists read from answers; see `recometer.Lists.from_text`."""
+
+    table: ListTable
+    invalid: pl.DataFrame
+    columns: Mapping[str, Any]  # the columns that were read; empty for a dict
+
+
+def read_answers(answers: Any, catalogue: object, *, user: object, answer: object) -> Answers:
+    """Read answers; see `recometer.Lists.from_text`."""
+    import polars as pl
+
+    user_ids, texts, columns = _columns(answers, user, answer)
     item_ids, titles = _titles_of(catalogue)
-    user_ids, texts = _columns(answers, user, answer)
     owner, entries, unread = _entries(texts)
     codes, written = ids.encode(entries, "titles")
     keys = normalised(written.tolist())
@@ -57,34 +65,15 @@ def read_answers(
     of_others, unknown = ids.encode(keys[others], "titles")
     numbers = found.copy()
     numbers[others] = len(item_ids) + of_others
-    numbers = numbers[codes]
-    labels = [f" {key}" for key in unknown.tolist()]
-    # A repeat gets an item of its own for each of its places in a list.
-    times = _times_before(owner, numbers)
-    again = np.flatnonzero(times)
-    distinct, which = np.unique(
-        ragged.pairs(times[again], numbers[again], len(item_ids) + len(labels)), return_inverse=True
-    )
-    repeats = np.full(len(numbers), -1)
-    repeats[again] = numbers[again]
-    numbers[again] = len(item_ids) + len(labels) + which.ravel()
-    for n, number in zip(*np.divmod(distinct, len(item_ids) + len(unknown)), strict=True):
-        known = number < len(item_ids)
-        labels.append(f"{n + 1} {item_ids[number] if known else labels[number - len(item_ids)]}")
-    every = np.concatenate([item_ids, _ids_of_labels(labels, item_ids)])
+    every = np.concatenate([item_ids, _ids_of_titles(unknown, item_ids)])
     places, every = ids.encode(every, "item ids of the answers", np.int32)
-
-    table = ListTable(
-        ragged.indptr_of(np.bincount(owner, minlength=len(texts))),
-        places[numbers],
-        len(every),
-        None,
-        user_ids,
-        every,
-        repeats=np.append(places, np.int32(-1))[repeats],
-    )
-    kinds = np.select([times > 0, shared[codes], found[codes] < 0], [3, 2, 1])
-    return table, _invalid(table, entries, kinds, {**unread, "one line": several}, texts)
+    items = places[numbers[codes]]
+    indptr = ragged.indptr_of(np.bincount(owner, minlength=len(texts)))
+    table = ListTable(indptr, items, len(every), None, user_ids, every, generated=True)
+    first = pl.Series(ragged.pairs(owner, items, len(every))).is_first_distinct().to_numpy()
+    kinds = np.select([~first, shared[codes], found[codes] < 0], [3, 2, 1])
+    of_answers = {**unread, "one line": several}
+    return Answers(table, _invalid(table, entries, kinds, of_answers, texts), columns)
 
 
 KINDS_OF_PLACES = np.array(["", "unknown", "shared", "repeated"], object)
@@ -129,10 +118,13 @@ def _titles_of(catalogue: object) -> tuple[Array, list[str]]:
     return catalogue.item_ids, titles
 
 
-def _columns(answers: Any, user: object, answer: object) -> tuple[Array, pl.Series]:
-    """Return the ids of the users, and their answers."""
+def _columns(
+    answers: Any, user: object, answer: object
+) -> tuple[Array, pl.Series, Mapping[str, Any]]:
+    """Return the ids of the users, their answers, and the columns of both."""
     import polars as pl
 
+    found: Mapping[str, Any] = {}
     users: Any
     column: Any
     if isinstance(answers, Mapping):
@@ -163,10 +155,10 @@ def _columns(answers: Any, user: object, answer: object) -> tuple[Array, pl.Seri
         twice = ids.show(distinct, int(np.bincount(codes).argmax()))
         raise InputError(f"The user {twice} has several answers. Hint: a row per user.")
     if isinstance(column, pl.Series) and column.dtype == pl.String:
-        return user_ids, column.fill_null("")
+        return user_ids, column.fill_null(""), found
     rows = column.to_list() if hasattr(column, "to_list") else list(column)
     texts = [_text(row, user_ids, place) for place, row in enumerate(rows)]
-    return user_ids, pl.Series(texts, dtype=pl.String)
+    return user_ids, pl.Series(texts, dtype=pl.String), found
 
 
 def _text(row: Any, user_ids: Array, place: int) -> str:
@@ -195,18 +187,13 @@ def _entries(texts: pl.Series) -> tuple[Int64, pl.Series, dict[str, Int64]]:
     is_plain = is_json & texts.str.contains(PLAIN)
     plain = table.filter(is_plain)
     plain = plain.with_columns(pl.col("text").str.json_decode(pl.List(pl.String))).explode("text")
-    titles: list[str] = []
-    numbers, lengths, unreadable = [], [], []
-    for number, text in table.filter(is_json & ~is_plain).iter_rows():
-        found = _titles_in(text)
-        if found is None:
-            unreadable.append(number)
-        else:
-            titles += found
-            numbers.append(number)
-            lengths.append(len(found))
-    owners = np.repeat(np.array(numbers, np.int64), np.array(lengths, np.int64))
-    others = pl.DataFrame({"answer": owners, "text": pl.Series(titles, dtype=pl.String)})
+    read = {
+        answer: _titles_in(text) for answer, text in table.filter(is_json & ~is_plain).iter_rows()
+    }
+    unreadable = [answer for answer, titles in read.items() if titles is None]
+    rows = [(answer, titles) for answer, titles in read.items() if titles]
+    schema: dict[str, Any] = {"answer": pl.Int64, "text": pl.List(pl.String)}
+    others = pl.DataFrame(rows, schema, orient="row").explode("text")
     lines = table.filter(~is_json).with_columns(pl.col("text").str.split("\n")).explode("text")
     lines = lines.with_columns(pl.col("text").str.strip_chars()).filter(pl.col("text") != "")
     numbered, lines = _marked(lines, NUMBER, FIRST)
@@ -324,32 +311,20 @@ def _warn_of_titles(found: Int64, shared: Bool, written: Array, titles: Sequence
         )
 
 
-def _times_before(owner: Int64, numbers: Int64) -> Int64:
-    """Return how often each entry's list has its item at earlier places."""
-    key = ragged.pairs(owner, numbers, int(numbers.max(initial=0)) + 1)
-    order = np.argsort(key, kind="stable")
-    ordered = key[order]
-    begins = np.flatnonzero(np.diff(ordered, prepend=-1))
-    found = np.empty(len(key), np.int64)
-    sizes = np.diff(begins, append=len(key))
-    found[order] = np.arange(len(key)) - np.repeat(begins, sizes)
-    return found
-
-
-def _ids_of_labels(labels: Iterable[str], item_ids: Array) -> Array:
-    """Return ids that the catalogue lacks; equal labels have equal ids in every call."""
+def _ids_of_titles(titles: Array, item_ids: Array) -> Array:
+    """Return ids that the catalogue lacks; equal titles have equal ids in every call."""
     if ids.kind(item_ids) == "str":
         prefix = "?"
         while any(item.startswith(prefix) for item in item_ids.tolist()):
             prefix += "?"
-        return np.array([prefix + label for label in labels], object)
+        return np.array([f"{prefix} {title}" for title in titles.tolist()], object)
     lowest = min(0, int(item_ids[0])) if item_ids.dtype == np.int64 else -(2**62)
     if lowest <= -(2**62):
         raise InputError(
             "The item ids of the catalogue must be texts, or whole numbers between -2^62 and 2^63, "
             f"found {ids.kind(item_ids)} ids such as {ids.show(item_ids, 0)}."
         )
-    digests = (hashlib.blake2b(label.encode(), digest_size=8).digest() for label in labels)
+    digests = (hashlib.blake2b(title.encode(), digest_size=8).digest() for title in titles)
     found = [lowest - 1 - (int.from_bytes(digest, "big") >> 2) for digest in digests]
     return np.array(found, np.int64)
 
@@ -380,6 +355,5 @@ def _invalid(
     ]
     for kind, answers in of_answers.items():
         more = pl.DataFrame({"user": users[answers], "text": texts[answers]})
-        place, name = pl.lit(None, pl.Int64), pl.lit(kind)
-        rows.append(more.select("user", place.alias("place"), name.alias("kind"), "text"))
-    return pl.concat(rows)
+        rows.append(more.with_columns(pl.lit(kind).alias("kind")))
+    return pl.concat(rows, how="diagonal")  # without a place

@@ -37,8 +37,7 @@ class ListTable:
     # The original scores, even if lists are already in order. None if there are none.
     given: Float64 | None = None
     by_rows: bool = False  # whether the lists come from a table without ranks and scores
-    # For generated lists: the item that an entry repeats, or -1. The entry has an item of its own.
-    repeats: Int32 | None = None
+    generated: bool = False  # whether repeats are misses that keep their places, by every rule
 
     @property
     def n_lists(self) -> int:
@@ -57,8 +56,8 @@ class ListTable:
             None if one is None else (one.dtype, ids.kind(one))
             for one in (self.user_ids, self.item_ids)
         ]
-        columns = self.scores, self.given, self.repeats
-        return (*named, *(column is None for column in columns), self.by_rows)
+        of_scores = self.scores is None, self.given is None
+        return (*named, *of_scores, self.by_rows, self.generated)
 
     def with_items(self, others: Mapping[str, Array]) -> ListTable:
         """Return the same lists with additional `item_ids`: `others`, by the name of their data."""
@@ -70,13 +69,10 @@ class ListTable:
         if known is self.item_ids:
             return self
         places = ids.match(self.item_ids, known, "item ids of Lists")
-        items, repeats = self.items, self.repeats
+        items = self.items
         if not (places == np.arange(len(places))).all():
-            codes = np.append(places, -1).astype(np.int32)
-            items = codes[items]  # -1 stays -1
-            repeats = None if repeats is None else codes[repeats]
-        changes: dict[str, Any] = {"items": items, "repeats": repeats, "item_ids": known}
-        return dataclasses.replace(self, n_items=len(known), **changes)
+            items = np.append(places, -1).astype(np.int32)[items]  # -1 stays -1
+        return dataclasses.replace(self, items=items, n_items=len(known), item_ids=known)
 
     def hold_items(self, lists: Int64 | None = None) -> Bool:
         """Return a mask of the lists (all, or `lists`) that have any item other than padding."""
@@ -112,17 +108,13 @@ def joined(tables: Sequence[ListTable]) -> ListTable:
     """Concatenate tables of the same kind, with different users."""
     first, n_items = tables[0], max(table.n_items for table in tables)
     items, item_ids = [table.items for table in tables], first.item_ids
-    repeats = [table.repeats for table in tables if table.repeats is not None]
     if item_ids is not None:
         every = [table.item_ids for table in tables if table.item_ids is not None]
         codes, item_ids = ids.encode(np.concatenate(every), "item ids of Lists", np.int32)
         n_items, begin = len(item_ids), 0
         for number, own in enumerate(every):
             # Padding stays -1, because -1 selects the appended element.
-            places = np.append(codes[begin : begin + len(own)], np.int32(-1))
-            items[number] = places[items[number]]
-            if repeats:
-                repeats[number] = places[repeats[number]]
+            items[number] = np.append(codes[begin : begin + len(own)], np.int32(-1))[items[number]]
             begin += len(own)
 
     def column(name: str) -> Any:
@@ -140,7 +132,7 @@ def joined(tables: Sequence[ListTable]) -> ListTable:
         any(table.padded for table in tables),
         column("given"),
         first.by_rows,
-        np.concatenate(repeats) if repeats else None,
+        first.generated,
     )
 
 

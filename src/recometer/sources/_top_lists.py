@@ -14,7 +14,7 @@ from recometer._kernel import TieOrder
 from recometer.arrays import Array, Bool, Int32, Int64, UInt8, UInt64
 from recometer.data import ids
 from recometer.draws import drawn_places, mix, mixed_seed
-from recometer.ranks import REMOVED_REPEAT, Ranks, TopLists, UserFlag
+from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources.alignment import Aligned
 from recometer.sources.base import Request, Source
 
@@ -136,7 +136,7 @@ def cut_at_random(
 
 def repeats_within(repeats: UInt8, depth: int) -> UInt8:
     """Return `TopLists.repeats` of lists that are cut at `depth` items."""
-    removed = repeats == REMOVED_REPEAT
+    removed = repeats > 0
     listed = np.cumsum(~removed, axis=1)
     return np.where(listed + removed <= depth, repeats, np.uint8(0))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -158,7 +159,8 @@ class Lists(Source):
 
     def _fill(self, table: ListTable, depth: int | None) -> None:
         self._table, self._depth = table, None if depth is None else int(depth)
-        self.invalid: polars.DataFrame | None = None  # see `from_text`
+        self.invalid: polars.DataFrame | None = None  # see `from_text`, as for the next
+        self.columns: Mapping[str, Any] = {}
 
     @classmethod
     def each(cls, recommendations: object, by: str, **options: Any) -> dict[Any, Lists]:
@@ -246,7 +248,8 @@ class Lists(Source):
             Its attribute `invalid` is a Polars frame with a row for each place that is not valid:
             user, place (from 1), kind (``"unknown"``, ``"shared"`` or ``"repeated"``) and text. A
             row without a place is about the whole answer: ``"empty"``, ``"unreadable"`` (broken
-            JSON) or ``"one line"`` (perhaps several titles).
+            JSON) or ``"one line"`` (perhaps several titles). `columns` has the columns of users
+            and answers by ``"user"`` and ``"answer"``, unless the answers are a dict.
 
         Raises
         ------
@@ -271,9 +274,9 @@ class Lists(Source):
         >>> lists.invalid.rows()
         [('bob', 2, 'unknown', 'Alien 9'), ('bob', 3, 'repeated', 'Up')]
         """
-        table, invalid = read_answers(answers, catalogue, user=user, answer=answer)
-        lists = cls.of_table(table, read_depth(depth))
-        lists.invalid = invalid
+        found = read_answers(answers, catalogue, user=user, answer=answer)
+        lists = cls.of_table(found.table, read_depth(depth))
+        lists.invalid, lists.columns = found.invalid, found.columns
         return lists
 
     @classmethod
@@ -307,6 +310,12 @@ class Lists(Source):
     def of_batches(cls, batches: Sequence[Lists]) -> Self:
         """Join the lists of several batches, which must have equal `kind` and different users."""
         return cls.of_table(joined([batch._table for batch in batches]), batches[0]._depth)
+
+    def cut_at(self, depth: int) -> Lists:
+        """Return the same lists, of which only the first `depth` places count."""
+        cut = copy.copy(self)
+        cut._depth = depth if self._depth is None else min(depth, self._depth)
+        return cut
 
     @property
     def n_lists(self) -> int:
@@ -352,7 +361,7 @@ class Lists(Source):
             known=self._table.known_ids,
             listed=self._table.listed_users,
             input_order=True,
-            repeats_items=self._table.repeats is None,
+            repeats_items=not self._table.generated,
         )
 
     def rank(self, request: Request) -> Ranks:
@@ -360,7 +369,9 @@ class Lists(Source):
         table, request = with_all_items(self._table, _as_listed(request))
         work, catalogue = self._prepare(table, request, None)
         repeats, without_repeats = None, None
-        if request.protocol.duplicates != "removed":
+        # By chance, candidates that are drawn lack the repeats of an item.
+        drawn = isinstance(request.candidates, SampledCandidates)
+        if request.protocol.duplicates != "removed" or (table.generated and not drawn):
             repeats = Repeats.of(table, work.aligned.numbers)
         if repeats is not None:
             work.run_all(request)
@@ -381,7 +392,13 @@ class Lists(Source):
             ranks = dataclasses.replace(ranks, score=np.full(len(ranks.above), np.inf))
         if repeats is None:
             return ranks
-        return repeats.taken_back(ranks, work.aligned.rows, request.protocol.ties)
+        ranks = repeats.taken_back(ranks, work.aligned.rows, request.protocol.ties)
+        if table.generated:
+            assert ranks.repeated is not None
+            assert without_repeats is not None
+            once = ranks.rows(~ranks.repeated)
+            ranks = dataclasses.replace(once, repeated=None, counts=without_repeats.counts)
+        return ranks
 
     def top(self, request: Request, k: int) -> TopLists:
         """Return the first k places of each user's list, without repeats; see `TopLists`."""
@@ -396,14 +413,16 @@ class Lists(Source):
         work, catalogue = self._prepare(table, request, rule)
         work.places(k, rule, self._depth)
         work.run_all(request)
-        return work.lists(k, catalogue)
+        lists = work.lists(k, catalogue)
+        if table.generated and self._depth is not None:
+            return within_places(lists, self._depth)
+        return lists
 
     def _prepare(
         self, table: ListTable, request: Request, rule: Rule | None
     ) -> tuple[ListWork, ListCatalogue]:
         catalogue = catalogue_of(table, request)
         aligned = align(table.index, request, catalogue.inside)
-        table = without_seen_repeats(table, aligned)
         if rule is not None:
             aligned = rule.applied(aligned)
         table = compared_in_lists(table, request.protocol)
@@ -472,10 +491,13 @@ class ListWork:
 
     def places(self, k: int, rule: Rule, depth: int | None) -> None:
         """Make `run` also keep the first places of the lists."""
-        k = min(k, int((self.end - self.begin).max(initial=0)))
+        longest = int((self.end - self.begin).max(initial=0))
+        k = min(k, longest)
         depth = k if depth is None else depth
         self.shelf = Shelf.of(rule.keys, min(k, depth), np.float64)
-        self.order, self.widths = rule.order, (k, depth)
+        # Places of generated lists beyond k tell which items are within the depth.
+        width = max(k, min(depth, longest)) if self.table.generated else k
+        self.order, self.widths = rule.order, (width, depth)
 
     def run_all(self, request: Request) -> None:
         """Read the lists of all users, on several threads."""
@@ -551,12 +573,7 @@ class ListWork:
         lists = _top_lists.finished(
             self.aligned, best, k, known=known, counts=counts, n_catalogue=catalogue.n_items
         )
-        if self.whole.repeats is None:
-            repeats = self._repeats(known)
-        else:
-            own = np.zeros(self.whole.n_items + 1, np.uint8)  # the last is padding
-            own[self.whole.items[self.whole.repeats >= 0]] = KEPT_REPEAT
-            repeats = own[lists.items]
+        repeats = self._repeats(known)
         return dataclasses.replace(lists, uncatalogued=catalogue.lacking, repeats=repeats)
 
     def _repeats(self, known: Bool) -> UInt8:
@@ -604,8 +621,9 @@ class ListWork:
         ordered = np.take_along_axis(places, order, axis=1)
         again = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
         found = np.zeros(places.shape, np.uint8)
-        np.put_along_axis(found, order[:, 1:], REMOVED_REPEAT * again.astype(np.uint8), axis=1)
-        return repeats_within(found, depth)
+        code = np.uint8(KEPT_REPEAT if self.whole.generated else REMOVED_REPEAT)
+        np.put_along_axis(found, order[:, 1:], code * again, axis=1)
+        return found if self.whole.generated else repeats_within(found, depth)
 
     def facts(self, catalogue: ListCatalogue, known: Bool) -> ListFacts:
         """Return facts that do not depend on the order of lists; `known` is from `known()`."""
@@ -735,14 +753,12 @@ class ListWork:
             "users_unknown": int(np.count_nonzero(~known)),
             "list_users_ignored": int(np.count_nonzero(table.hold_items(np.flatnonzero(ignored)))),
             "list_train_items": int(self.users["removed"].sum()),
-            "list_duplicates": int(self.users["repeated"].sum()),
+            "list_repeats" if table.generated else "list_duplicates": int(
+                self.users["repeated"].sum()
+            ),
             "list_items_uncatalogued": len(uncatalogued),
             "list_not_candidates": self.dropped,
         }
-        if table.repeats is not None:
-            rows = ragged.take(table.indptr, aligned.rows)[1]
-            counts["list_repeats"] = int(np.count_nonzero(table.repeats[rows] >= 0))
-            counts["list_items_uncatalogued"] -= counts["list_repeats"] * bool(len(uncatalogued))
         if catalogue.inside is not None:
             strange = (aligned.judged >= 0) & ~catalogue.inside[aligned.judged]
             counts["items_unknown"] = len(np.unique(aligned.judged[strange]))
@@ -954,23 +970,12 @@ def only_candidates(table: ListTable, aligned: Aligned) -> tuple[ListTable, int]
     return narrowed, dropped
 
 
-def without_seen_repeats(table: ListTable, aligned: Aligned) -> ListTable:
-    """Drop repeats of items that are removed from their list because the user has them in train."""
-    if table.repeats is None:
-        return table
-    who = _users_of_entries(table, aligned)
-    rows = np.flatnonzero((table.repeats >= 0) & (who >= 0))
-    items = aligned.locate(who[rows], table.repeats[rows])
-    excluded = ragged.numbered(aligned.excluded_indptr, aligned.excluded, aligned.n_items)
-    seen = ragged.among(ragged.pairs(who[rows], items, aligned.n_items), excluded) & (items >= 0)
-    stays = np.ones(len(table.items), bool)
-    stays[rows[seen]] = False
-    return dataclasses.replace(
-        table,
-        indptr=ragged.offsets(stays, table.indptr),
-        items=table.items[stays],
-        repeats=table.repeats[stays],
-    )
+def within_places(lists: TopLists, depth: int) -> TopLists:
+    """Cut lists at `depth` places, of which their repeats keep some."""
+    repeats = lists.repeats[:, :depth]
+    n_left = depth - np.count_nonzero(repeats, axis=1)
+    items = np.where(np.arange(lists.depth) < n_left[:, np.newaxis], lists.items, -1)
+    return dataclasses.replace(lists, items=items, repeats=repeats)
 
 
 def has_list(table: ListTable, aligned: Aligned) -> Bool:

@@ -10,8 +10,9 @@ from recometer.data.rows import MAX_NUMBER
 from recometer.errors import InputError, argument_text
 from recometer.ranks import Ranks, TopLists
 from recometer.sources import _top_lists
-from recometer.sources._top_lists import Rule, repeats_within
+from recometer.sources._top_lists import Rule
 from recometer.sources.base import Facts, Request, Source
+from recometer.sources.lists import Lists
 
 
 class Cut(Source):
@@ -60,15 +61,11 @@ class Cut(Source):
 
     def top(self, request: Request, k: int) -> TopLists:
         """Return the first k of the kept places of each user's list."""
+        if isinstance(self._source, Lists):  # a list is longer before its repeats are removed
+            return self._source.cut_at(self._depth).top(request, k)
         if request.protocol.ties == "random":
-            lists = _top_lists.cut_at_random(self, request, k, self._depth, self._by_item)
-        else:
-            lists = self._source.top(request, min(k, self._depth))
-        if not lists.repeats.any():
-            return lists
-        # A cut list may be longer before its repeats are removed.
-        whole = self._source.top(request, k).repeats
-        return dataclasses.replace(lists, repeats=repeats_within(whole, self._depth))
+            return _top_lists.cut_at_random(self, request, k, self._depth, self._by_item)
+        return self._source.top(request, min(k, self._depth))
 
     def _by_item(self, request: Request, k: int, rule: Rule) -> TopLists:
         by_item = request.protocol.replace(ties="item")

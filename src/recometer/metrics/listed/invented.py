@@ -6,17 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recometer.arrays import Float64, Int64
+from recometer.arrays import Bool, Float64, Int64
 from recometer.metrics.listed.data import (
     ListData,
-    lengths,
     list_metric,
     needed,
     of_listed,
     sums_within,
 )
 from recometer.metrics.sums import ratio
-from recometer.ranks import KEPT_REPEAT, REMOVED_REPEAT, TopLists
+from recometer.ranks import KEPT_REPEAT, TopLists
 
 SOURCE = "Jiang et al. 2025"
 
@@ -41,11 +40,9 @@ def unknown_items(data: ListData, cutoffs: Int64) -> Float64:
     Jiang, Wang, Ma, Clarke, Wang, Wu & Zhang 2025, Beyond utility: evaluating LLM as recommender
     ("hallucinations").
     """
-    unknown = of_listed(~needed(data.in_catalogue), data.lists.items)
-    # A kept repeat is a separate item that the catalogue lacks, although the item itself may exist.
-    kept_repeats = data.lists.repeats[:, : data.lists.depth] == KEPT_REPEAT
-    unknown[:, : kept_repeats.shape[1]] &= ~kept_repeats
-    return ratio(sums_within(unknown, cutoffs), lengths(data.lists, cutoffs).astype(float))
+    places = _places(data.lists, cutoffs, data.lists.repeats == KEPT_REPEAT)
+    unknown = _among_listed(~needed(data.in_catalogue), data.lists, places)
+    return ratio(unknown, places.filled)
 
 
 @list_metric(
@@ -67,7 +64,7 @@ def repeated_items(data: ListData, cutoffs: Int64) -> Float64:
     ----------
     Jiang, Wang, Ma, Clarke, Wang, Wu & Zhang 2025, Beyond utility: evaluating LLM as recommender.
     """
-    places = _places(data.lists, cutoffs)
+    places = _places(data.lists, cutoffs, data.lists.repeats > 0)
     return ratio(places.repeated, places.filled)
 
 
@@ -90,24 +87,27 @@ def valid(data: ListData, cutoffs: Int64) -> Float64:
     ----------
     Jiang, Wang, Ma, Clarke, Wang, Wu & Zhang 2025, Beyond utility: evaluating LLM as recommender.
     """
-    in_catalogue = of_listed(needed(data.in_catalogue), data.lists.items)
-    running = np.zeros((data.n_users, data.lists.depth + 1))
-    np.cumsum(in_catalogue, axis=1, out=running[:, 1:])
-    listed = _places(data.lists, cutoffs).listed
-    return np.take_along_axis(running, listed, axis=1) / cutoffs
+    places = _places(data.lists, cutoffs, data.lists.repeats > 0)
+    return _among_listed(needed(data.in_catalogue), data.lists, places) / cutoffs
 
 
 class Places(NamedTuple):
-    """The first k places of lists whose repeats were not removed: [n_users, n_cutoffs]."""
+    """The first k places of lists with their repeats: [n_users, n_cutoffs]."""
 
-    listed: Int64  # number of places that `TopLists.items` has
+    listed: Int64  # number of places that have an item for the first time
     filled: Float64  # number of places before the list ends
     repeated: Float64  # number of places that repeat an item
 
 
-def _places(lists: TopLists, cutoffs: Int64) -> Places:
-    removed, kept = (
-        sums_within(lists.repeats == code, cutoffs) for code in (REMOVED_REPEAT, KEPT_REPEAT)
-    )
-    listed = np.minimum(lists.lengths[:, np.newaxis], cutoffs - removed.astype(np.int64))
-    return Places(listed, listed + removed, removed + kept)
+def _places(lists: TopLists, cutoffs: Int64, repeats: Bool) -> Places:
+    """Count places; `repeats` are the repeats that count as places."""
+    repeated = sums_within(repeats, cutoffs)
+    listed = np.minimum(lists.lengths[:, np.newaxis], cutoffs - repeated.astype(np.int64))
+    return Places(listed, listed + repeated, repeated)
+
+
+def _among_listed(items: Bool, lists: TopLists, places: Places) -> Float64:
+    """Count the listed items that are in a mask of items."""
+    running = np.zeros((len(lists.items), lists.depth + 1))
+    np.cumsum(of_listed(items, lists.items), axis=1, out=running[:, 1:])
+    return np.take_along_axis(running, places.listed, axis=1)
