@@ -279,6 +279,18 @@ def test_groups_of_items_are_not_mistaken_for_groups_of_users():
     with pytest.raises(InputError, match="by_items"):
         result.by(dict.fromkeys(range(5), "new"))
     assert len(result.by({0: "a", 1: "b", 2: "a"}).rows) == 2
+    # Item 9 is only listed, and item 3 is only in the catalogue.
+    lists, catalogue = rm.Lists({1: [9, 2], 2: [2]}), rm.Catalogue([2, 3, 9])
+    result = rm.evaluate(lists, {1: [2], 2: [2]}, metrics="rr", catalogue=catalogue)
+    for items in ([1, 2], [2, 3], [2, 9]):
+        groups = dict.fromkeys(items, "new")
+        if items == [1, 2]:
+            assert len(result.by(groups).rows) == 1
+        else:
+            with pytest.raises(InputError, match="by_items"):
+                result.by(groups)
+    with pytest.raises(InputError, match=r"None of the 2 users has a group.*by_items"):
+        result.by({7: "new"})
 
 
 def test_command_line(tmp_path, monkeypatch):

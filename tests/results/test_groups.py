@@ -264,7 +264,7 @@ def test_saved_result_reports_what_it_cannot_recompute(tmp_path) -> None:
 def test_popularity_needs_training_items() -> None:
     source = rm.Scores(np.arange(6.0).reshape(2, 3), user_ids=["ann", "bob"], item_ids=[1, 2, 3])
     test = {"ann": [1], "bob": [3]}
-    with pytest.warns(rm.DataWarning, match="train has none of the 2 users"):
+    with pytest.warns(rm.DataWarning, match="train has none of the 2 test users"):
         result = rm.evaluate(source, test, train={"eve": [2]}, metrics="rr")
     with pytest.raises(rm.InputError, match="none of the 2 users has any"):
         result.by("popularity")

@@ -14,7 +14,6 @@ from recometer.arrays import Array, Float64, Int64
 from recometer.data import ids
 from recometer.data.columns import choose_columns
 from recometer.data.frames import in_numpy, is_frame, open_frame
-from recometer.data.interactions import Interactions
 from recometer.errors import (
     ColumnError,
     InputError,
@@ -303,22 +302,23 @@ def read_groups(
     if not ordered:
         raise InputError(
             f"None of the {n_users:,} users has a group. Hint: groups are given for the users of "
-            "test, by the same ids."
+            "test, by the same ids; result.by_items(groups) takes groups of items."
         )
     return np.array(codes, np.int64), [str(label) for label in ordered]
 
 
 def refuse_items(groups: object, kept: Mapping[str, Any] | None) -> None:
-    """Refuse a dict whose keys are the items of test and train, and not their users."""
+    """Refuse a dict whose keys are the items of the evaluation, and not its users."""
     if kept is None or not isinstance(groups, Mapping):
         return
-    data = [one for one in (kept["test"], kept["train"]) if isinstance(one, Interactions)]
     n_known = {}
     for kind in ("user", "item"):
         known: set[Any] = set()
-        for one in data:
-            own = getattr(one, f"{kind}_ids")
-            known.update(range(getattr(one, f"n_{kind}s")) if own is None else own.tolist())
+        for data in (kept["test"], kept["train"], kept["catalogue"]):
+            own = getattr(data, f"{kind}_ids", None)
+            known.update(range(getattr(data, f"n_{kind}s", 0)) if own is None else own.tolist())
+        own = kept["source"].facts.known_ids(kind)
+        known.update([] if own is None else own.tolist())
         n_known[kind] = sum(key in known for key in groups)
     if n_known["user"] < n_known["item"] == len(groups):
         raise InputError(
