@@ -54,7 +54,7 @@ from recometer.results.evaluation import EvaluationRecord, names_among
 from recometer.results.flat import FlatName
 from recometer.results.folds import FoldedRecord
 from recometer.results.groups import read_clusters
-from recometer.stats import Interval, SampleRatio
+from recometer.stats import SampleRatio
 from recometer.stats.comparing import check_test
 from recometer.stats.ends import check_confidence
 from recometer.stats.tests import Test, documented
@@ -555,46 +555,26 @@ def _compare_all(
 def _standings(
     models: Sequence[Paired] | Sequence[Whole], rows: Sequence[PairRow], correction: Correction
 ) -> list[Standing]:
-    """Rank the models on a metric, best first.
+    """Rank the models on a metric, best first; see `Board.standings`.
 
-    All pairs are tested on the users with a value from all models. Their p-values are adjusted by
-    Holm's method, unless Tukey's test is used, and determine the ranks
-    (`recometer.stats.rank_intervals`). `rows` has the pairs compared so far on this metric. A
-    random order has a mean but no rank, because other models do not compete with it.
+    All pairs are tested on the users with a value from all models. `rows` has the pairs compared so
+    far on this metric.
     """
     ranked: list[Paired | Whole] = [one for one in models if not one.model.by_chance]
     chance = [one for one in models if one.model.by_chance]
-    first, options = ranked[0], ranked[0].options
+    first, adjusted = ranked[0], None
     board = type(first).board(ranked, chance, rows)  # type: ignore[arg-type]
-    # Each pair counts once: adjust the p above the diagonal.
-    adjusted = np.where(np.tri(len(ranked), dtype=bool), np.nan, board.p_values)
-    adjusted = stats.adjust(adjusted, "holm")
-    adjusted = np.fmax(adjusted, adjusted.T)
     if correction == "tukey" and isinstance(first, Paired):
-        tukey = tukey_by(first.metric, [one.model for one in ranked], first.users, options)
-        adjusted = np.maximum(board.p_values, tukey.p_values)
-    higher, means = first.definition.higher_is_better, board.means[: len(ranked)]
-    ranking = stats.rank_intervals(means, adjusted, alpha=options.alpha, higher_is_better=higher)
-    lead = (np.fmax if higher else np.fmin).reduce(means)  # NaN only if all means are NaN
-    unknown = Interval.unknown(options.confidence, board.n[0], "A random order is not ranked.")
-    found = []
-    for at, one in enumerate((*ranked, *chance)):
-        counts, mean = at < len(ranked), float(board.means[at])
-        found.append(
-            Standing(
-                metric=first.metric,
-                model=one.model.name,
-                mean=mean,
-                interval=board.intervals[at] if counts else unknown,
-                n=board.n[at],
-                leads=counts and mean == lead,
-                best=counts and bool(ranking.best[at]) and not np.isnan(mean),
-                rank_low=int(ranking.low[at]) if counts else 0,
-                rank_high=int(ranking.high[at]) if counts else 0,
-            )
-        )
-    sign = -1 if higher else 1
-    return sorted(found, key=lambda one: np.inf if np.isnan(one.mean) else sign * one.mean)
+        of = [one.model for one in ranked]
+        adjusted = tukey_by(first.metric, of, first.users, first.options).p_values
+        adjusted = np.maximum(board.p_values, adjusted)
+    return board.standings(
+        first.metric,
+        [one.model.name for one in (*ranked, *chance)],
+        higher_is_better=first.definition.higher_is_better,
+        confidence=first.options.confidence,
+        adjusted=adjusted,
+    )
 
 
 def _check_users(rows: Sequence[PairRow]) -> None:

@@ -265,6 +265,9 @@ def test_the_command_line_compares_groups(tmp_path: Path) -> None:
     assert content["sample_ratio"]["expected"] == {"new": 120, "old": 90}
     refused = CliRunner().invoke(app, call)
     assert "--unpaired" in refused.output
+    page = ["report", *call[1:], "--unpaired", "--ratio", "4:3", "--out", str(tmp_path / "page.md")]
+    assert CliRunner().invoke(app, page).exit_code == 0
+    assert "new beats old" in (tmp_path / "page.md").read_text("utf-8")
 
 
 def test_a_group_of_one_user_is_not_tested() -> None:

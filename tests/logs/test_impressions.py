@@ -252,6 +252,16 @@ def test_pandas_columns_are_policies() -> None:
         assert log.evaluate({"good": policy})["good"].value == expected
 
 
+@pytest.mark.parametrize("end", ["csv", "parquet"])
+def test_a_policy_may_be_a_file(end: str, tmp_path: pathlib.Path) -> None:
+    path, frame = tmp_path / f"good.{end}", draw_log()
+    policy = frame.select(pl.col("good").alias("target_probability"))
+    getattr(policy, f"write_{end}")(path)
+    log = rm.Impressions(frame, **COLUMNS)
+    wanted = log.evaluate({"good": "good"})["good"].value
+    assert log.evaluate({"good": path})["good"].value == wanted
+
+
 @st.composite
 def logs(draw: st.DrawFn) -> pl.DataFrame:
     n = draw(st.integers(4, 40))

@@ -42,6 +42,40 @@ def test_report_of_policies(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     check(path, text.replace(rm.__version__, "1.0"), test_report_of_policies.__doc__)
 
 
+def by_items() -> tuple[rm.Comparison, rm.Evaluation]:
+    """Return two models compared by groups of items, and the first by itself."""
+    user, item = np.arange(N_USERS), np.arange(N_ITEMS)
+    test = (item + user[:, np.newaxis]) % 4 == 0
+    good = (item - user[:, np.newaxis]) % N_ITEMS
+    scores = {"good": np.where(test, 9, good), "old": np.where(test & (item < 4), 9, good)}
+    groups = ["<new>" if one % 4 else "old" for one in item]
+    results = {
+        name: rm.evaluate(rm.Scores(of.astype(float)), test, metrics="hit@1 recall@2").by_items(
+            groups
+        )
+        for name, of in scores.items()
+    }
+    return rm.compare(results, baseline="old"), results["good"]
+
+
+def test_chart_of_groups_of_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If this fails, set RECOMETER_SNAPSHOTS=write to update the snapshots, and review the diff."""
+    monkeypatch.setattr(page, "vega", lambda: "")
+    compared, alone = by_items()
+    texts = [one.report().to_html() for one in (compared, alone)]
+    parts = [re.search(r'<section id="groups".*?</section>', one, re.DOTALL) for one in texts]
+    found = "\n".join(re.sub(r"\n\s*\n+", "\n", part[0]) for part in parts if part) + "\n"
+    check(FOLDER.with_name("item_groups.html"), found, test_chart_of_groups_of_items.__doc__)
+    chart = compared.report().model.chart("item_groups")
+    assert chart is not None
+    for (metric, pair), rows in chart.rows.items():
+        assert pair == "good minus old"
+        for row in rows:
+            name = f"{metric}[{row['group']}]"
+            assert row["mean"] == pytest.approx(compared.row(name, "good").difference, abs=1e-8)
+            assert row["verdict"] == compared.row(name, "good").verdict
+
+
 def check(path: Path, content: str, doc: str | None) -> None:
     """Compare a text with a snapshot, or update it."""
     if os.environ.get("RECOMETER_SNAPSHOTS") == "write":

@@ -205,6 +205,22 @@ Allow = Annotated[
         autocompletion=one_of(may_differ),
     ),
 ]
+Paired = Annotated[
+    bool,
+    rule_option(
+        "--paired/--unpaired",
+        help="Whether the models have the same users. Groups of different users, as in an A/B "
+        "test, are compared by Welch's t test, and their sizes are checked.",
+    ),
+]
+Ratio = Annotated[
+    str | None,
+    rule_option(
+        metavar="SHARES",
+        help="Planned sizes of the groups of --unpaired, for instance 9:1.",
+        show_default="equal",
+    ),
+]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -112,22 +112,6 @@ Chance = Annotated[
         "come from recometer evaluate --chance.",
     ),
 ]
-Paired = Annotated[
-    bool,
-    options.rule_option(
-        "--paired/--unpaired",
-        help="Whether the models have the same users. Groups of different users, as in an A/B "
-        "test, are compared by Welch's t test, and their sizes are checked.",
-    ),
-]
-Ratio = Annotated[
-    str | None,
-    options.rule_option(
-        metavar="SHARES",
-        help="Planned sizes of the groups of --unpaired, for instance 9:1.",
-        show_default="equal",
-    ),
-]
 Every = Annotated[
     bool,
     typer.Option(
@@ -162,8 +146,8 @@ def compare(
     baseline: options.ComparedWith = None,
     metrics: Metrics = None,
     primary: options.Primary = None,
-    paired: Paired = True,
-    ratio: Ratio = None,
+    paired: options.Paired = True,
+    ratio: options.Ratio = None,
     test: Annotated[str | None, _chosen(TESTS, "Test of the difference", "randomisation")] = None,
     correction: Annotated[str, _chosen(KNOWN, "Correction for several tests", "holm")] = "holm",
     confidence: Confidence = None,

@@ -9,15 +9,14 @@ from typing import Annotated, Any, get_args
 import typer
 
 from recometer.cli import _options as options
-from recometer.cli._exit import usage_of
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._models import files_of_model, split_name
+from recometer.cli._results import check_page
 from recometer.cli.compare import Junit, UndecidedAs, check_gates, conclude, gate_option, gates_of
 from recometer.data.files import column_names
 from recometer.logs import Impressions
 from recometer.logs.impressions import Slates
-from recometer.logs.values import ESTIMATORS
-from recometer.report.result import check_report, format_of
+from recometer.logs.sums import ESTIMATORS
 
 Log = Annotated[
     str,
@@ -125,9 +124,7 @@ def logs(
     """
     check_gates(gate, baseline, undecided, junit, files)
     if report is not None:
-        with usage_of("--report"):
-            format_of(report)
-        check_report(report, files)
+        check_page(report, "--report", files)
     named: dict[str, Any] = {}
     known = column_names(log)
     for text in policy:
@@ -149,8 +146,8 @@ def logs(
         min_effective=min_effective,
         confidence=confidence,
     )
-    comparison = values.compare(baseline=baseline)
-    gates = gates_of(comparison, gate, undecided)
+    compared = values.compare(baseline=baseline)
+    gates = gates_of(compared, gate, undecided)
     if report is not None:
-        comparison.report(report, gates=gates)
-    conclude(comparison, gates, form, junit)
+        compared.report(report, gates=gates)
+    conclude(compared, gates, form, junit)

@@ -67,6 +67,8 @@ def report(
     primary: options.Primary = None,
     baseline: options.ComparedWith = None,
     allow: options.Allow = None,
+    paired: options.Paired = True,
+    ratio: options.Ratio = None,
     by: options.By = None,
     seed: options.Seed = 0,
     threads: options.Threads = None,
@@ -92,7 +94,13 @@ def report(
         )
     elif data != options.DataOptions():
         shown = {"audit": _audit(data, run, files)}
-    comparing = {"metrics": metrics, "primary": primary, "baseline": baseline, "allow": allow}
+    comparing = {
+        "metrics": metrics,
+        "primary": primary,
+        "baseline": baseline,
+        "allow": allow,
+        "ratio": ratio,
+    }
     made: Comparison | Evaluation
     if len(found) > 1:
         joined: dict[str, Any] = {
@@ -100,11 +108,11 @@ def report(
             for name, value in comparing.items()
             if value
         }
-        made = compare(found, threads=threads, **joined)
+        made = compare(found, threads=threads, paired=paired, **joined)
     else:
         ((name, (made, *more)),) = found.items()
         shown["name"] = name
-        for option, value in {**comparing, "RESULT": more}.items():
+        for option, value in {**comparing, "unpaired": not paired, "RESULT": more}.items():
             if value:
                 raise typer.BadParameter(
                     "it needs several models: a single evaluation is shown with all of its "

@@ -18,7 +18,7 @@ import numpy as np
 from recometer import stats
 from recometer.arrays import Array, Bool, Float64
 from recometer.comparing.models import Model, Users
-from recometer.comparing.rows import PairRow
+from recometer.comparing.rows import PairRow, Standing
 from recometer.errors import InputError, argument_text, rule_text
 from recometer.metrics.registry import MetricDefinition, rules_of
 from recometer.remembered import cached_property
@@ -83,6 +83,50 @@ class Board(NamedTuple):
     p_values: Float64
     intervals: Sequence[Interval]
     n: Sequence[int]
+
+    def standings(
+        self,
+        metric: str,
+        names: Sequence[str],
+        *,
+        higher_is_better: bool,
+        confidence: float,
+        adjusted: Float64 | None = None,
+    ) -> list[Standing]:
+        """Rank the models of these names on a metric, best first.
+
+        The p-values of all pairs are adjusted by Holm's method, unless they are passed, and
+        determine the ranks (`recometer.stats.rank_intervals`). A random order has a mean but no
+        rank, because other models do not compete with it.
+        """
+        n_ranked, higher = len(self.p_values), higher_is_better
+        if adjusted is None:
+            # Each pair counts once: adjust the p above the diagonal.
+            adjusted = np.where(np.tri(n_ranked, dtype=bool), np.nan, self.p_values)
+            adjusted = stats.adjust(adjusted, "holm")
+            adjusted = np.fmax(adjusted, adjusted.T)
+        means, alpha = self.means[:n_ranked], 1 - confidence
+        ranking = stats.rank_intervals(means, adjusted, alpha=alpha, higher_is_better=higher)
+        lead = (np.fmax if higher else np.fmin).reduce(means)  # NaN only if all means are NaN
+        unknown = Interval.unknown(confidence, self.n[0], "A random order is not ranked.")
+        found = []
+        for at, name in enumerate(names):
+            counts, mean = at < n_ranked, float(self.means[at])
+            found.append(
+                Standing(
+                    metric=metric,
+                    model=name,
+                    mean=mean,
+                    interval=self.intervals[at] if counts else unknown,
+                    n=self.n[at],
+                    leads=counts and mean == lead,
+                    best=counts and bool(ranking.best[at]) and not np.isnan(mean),
+                    rank_low=int(ranking.low[at]) if counts else 0,
+                    rank_high=int(ranking.high[at]) if counts else 0,
+                )
+            )
+        sign = -1 if higher else 1
+        return sorted(found, key=lambda one: np.inf if np.isnan(one.mean) else sign * one.mean)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

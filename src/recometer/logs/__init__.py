@@ -2,6 +2,6 @@
 
 from recometer.logs.impressions import Impressions
 from recometer.logs.sums import UserSums
-from recometer.logs.values import PolicyComparison, PolicyValues
+from recometer.logs.values import PolicyValues
 
-__all__ = ["Impressions", "PolicyComparison", "PolicyValues", "UserSums"]
+__all__ = ["Impressions", "PolicyValues", "UserSums"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
@@ -13,15 +15,15 @@ from recometer.data.catalogue import NamedColumns
 from recometer.data.columns import check_column
 from recometer.data.ids import encode, show
 from recometer.errors import InputError, InputTypeError, UnknownNameError, argument_text
-from recometer.logs.policies import LOGGED, LogColumns, Policy, first_of, read_policy
-from recometer.logs.sums import LARGEST, PolicySums, UserSums
-from recometer.logs.values import ESTIMATORS, PolicyValues, known
+from recometer.logs.policies import LOGGED, LogColumns, Policy, probabilities, read_policy
+from recometer.logs.sums import ESTIMATORS, LARGEST, UserSums
+from recometer.logs.values import PolicyValues, known
 from recometer.stats.checks import check_number
 from recometer.tasks import on_all_threads
 
 Slates = Literal["independent", "cascade"]
-NEED_PREDICTIONS = ("direct", "dr")
 BLOCK = 1_024
+Sums = dict[tuple[str, str], Float64]  # see `UserSums.sums`
 
 
 class Impressions:
@@ -83,12 +85,10 @@ class Impressions:
         slate: str | None = None,
     ) -> None:
         if (position is None) != (slate is None):
-            found, lacking = map(
-                argument_text, ("slate", "position") if position is None else ("position", "slate")
-            )
             raise InputError(
-                f"{found} needs {lacking}: items that were shown together have a slate, and a "
-                f"position in it. Hint: name both columns, or none."
+                f"{argument_text('slate')} and {argument_text('position')} go together: items that "
+                "were shown together have a slate, and a position in it. Hint: name both columns, "
+                "or none."
             )
         table = NamedColumns.of(frame)
         if table is None:
@@ -105,8 +105,9 @@ class Impressions:
             raise InputError("The log has no rows. Hint: there must be a row for each impression.")
         self._columns = LogColumns(table, self.n, item)
         self.reward = self._columns.numbers(reward, "rewards")
+        what = f"propensity of column {propensity!r}"
         self.propensity = self._columns.numbers(propensity, "propensities")
-        self._check_propensities(propensity)
+        probabilities(self.propensity, what, above_0=True)
         self.n_slates, self._cells = self.n, self._users
         self._positions = np.zeros(1)  # the sums of a position lie behind each other in the cells
         self._slates_of_users: Float64 | None = None
@@ -255,44 +256,44 @@ class Impressions:
                     )
                 self._check_cumulative(policy.probability, f"target probabilities of {name}")
         names = estimators_of(estimators, read, clip, has_slates)
-        of_policies = on_all_threads(
-            lambda policy: self._policy_sums(policy, names, clip), [*read.values()]
+        given_clip = None if clip is None else float(clip)
+        each = on_all_threads(
+            lambda one: self._sums_of_policy(*one, names, given_clip), [*read.items()]
         )
-        rows = np.bincount(self._cells, minlength=len(self._positions) * self.n_users)
-        impressions = rows.astype(np.float64).reshape(-1, self.n_users)
         return UserSums(
-            self.user_ids,
-            self._positions,
-            impressions,
-            self._of_users(self.reward),
-            impressions[0] if self._slates_of_users is None else self._slates_of_users,
-            (float(self.reward.min()), float(self.reward.max())),
-            dict(zip(read, of_policies, strict=True)),
-            names,
-            None if clip is None else float(clip),
-            has_slates,
+            user_ids=self.user_ids,
+            positions=self._positions,
+            sums=functools.reduce(operator.or_, (sums for sums, _, _ in each), self._sums_of_log()),
+            squares={name: squares for name, (_, squares, _) in zip(read, each, strict=True)},
+            largest={name: largest for name, (_, _, largest) in zip(read, each, strict=True)},
+            reward_ends=(float(self.reward.min()), float(self.reward.max())),
+            estimators=names,
+            clip=given_clip,
+            has_slates=has_slates,
         )
 
-    def _policy_sums(
-        self, policy: Policy, names: tuple[str, ...], clip: float | None
-    ) -> PolicySums:
-        """Return the sums of a policy for these estimators; all need the weights."""
+    def _sums_of_log(self) -> Sums:
+        counts = np.bincount(self._cells, minlength=len(self._positions) * self.n_users)
+        rows: Float64 = counts.astype(np.float64).reshape(-1, self.n_users)
+        units = rows
+        if self._slates_of_users is not None:
+            units = np.zeros_like(rows)
+            units[0] = self._slates_of_users
+        reward = self._of_users(self.reward)
+        return {(LOGGED, "rows"): rows, (LOGGED, "units"): units, (LOGGED, "reward"): reward}
+
+    def _sums_of_policy(
+        self, name: str, policy: Policy, estimators: Sequence[str], clip: float | None
+    ) -> tuple[Sums, float, tuple[float, ...]]:
+        """Return the sums that the estimators need, and the squares and largest of the weights."""
         weight = policy.probability / self.propensity
-        found = PolicySums({}, float(weight @ weight), largest_of(weight))
-        found.columns["weight"] = self._of_users(weight)
-        if "ips" in names or "snips" in names:
-            found.columns["ips"] = self._of_users(weight * self.reward)
-        if "clipped_ips" in names and clip is not None:
-            found.columns["clipped_ips"] = self._of_users(np.minimum(weight, clip) * self.reward)
-        if "direct" in names and policy.value is not None:
-            found.columns["direct"] = self._of_users(policy.value)
-        if "dr" in names and policy.value is not None and policy.predicted is not None:
-            weight *= self.reward - policy.predicted
-            weight += policy.value
-            found.columns["dr"] = self._of_users(weight)
+        terms = {ESTIMATORS[one].term for one in estimators}
+        of = {term: self._of_users(term(policy, weight, self.reward, clip)) for term in terms}
+        sums = {(name, one): of[ESTIMATORS[one].term] for one in estimators}
+        sums[name, "weight"] = self._of_users(weight)
         if policy.unsupported is not None:
-            found.columns["unsupported"] = self._of_users(policy.unsupported)
-        return found
+            sums[name, "unsupported"] = self._of_users(policy.unsupported)
+        return sums, float(weight @ weight), largest_of(weight)
 
     def _of_users(self, values: Float64) -> Float64:
         """Return the sums of users: float64 [n_positions, n_users]."""
@@ -302,28 +303,6 @@ class Impressions:
             cells, values = cells[rows], values[rows]
         sums = ragged.sums_of(cells, values, len(self._positions) * self.n_users)
         return sums.reshape(-1, self.n_users)
-
-    def _check_propensities(self, name: str) -> None:
-        least, most = float(self.propensity.min()), float(self.propensity.max())
-        if least > 0 and most <= 1:
-            return
-        wrong = (self.propensity <= 0) | (self.propensity > 1)
-        row, value = first_of(wrong, self.propensity)
-        if value == 0:
-            hint = (
-                "An item that was shown had a probability above 0, so that this one was rounded or "
-                "belongs to another item; there is no estimate with it."
-            )
-        elif value < 0:
-            hint = "Logarithms of probabilities are converted with exp."
-        elif most <= 100:
-            hint = "Percentages are divided by 100."
-        else:
-            hint = "Inverse weights or counts are not probabilities."
-        raise InputError(
-            f"The propensity in row {row} (counted from 0) of column {name!r} is {value:g}; it "
-            f"must be above 0 and at most 1. Hint: {hint}"
-        )
 
     def _read_slates(self, slate: str, position: str) -> None:
         codes, ids = encode(self._columns.columns.ids(slate), f"slates (column {slate!r})")
@@ -384,7 +363,7 @@ def check_slates(slates: object, has_slates: bool) -> None:
 
 
 def estimators_of(
-    given: str | Sequence[str] | None,
+    asked: str | Sequence[str] | None,
     policies: Mapping[str, Policy],
     clip: float | None,
     has_slates: bool,
@@ -397,20 +376,21 @@ def estimators_of(
                 f"{argument_text('clip', clip)} must be above 0. Hint: it is the largest weight."
             )
     without = [name for name, policy in policies.items() if policy.predicted is None]
-    if given is None:
+    if asked is None:
         predicted = not without and not has_slates
-        left_out = {*(() if predicted else NEED_PREDICTIONS), *(() if clip else ("clipped_ips",))}
-        return tuple(name for name in ESTIMATORS if name not in left_out)
-    names = tuple(
-        dict.fromkeys(given.replace(",", " ").split() if isinstance(given, str) else given)
-    )
+        return tuple(
+            name
+            for name, estimator in ESTIMATORS.items()
+            if (predicted or not estimator.predicts) and (clip or name != "clipped_ips")
+        )
+    names = asked.replace(",", " ").split() if isinstance(asked, str) else asked
     if not names:
         raise InputError(f"There are no estimators. Hint: {', '.join(ESTIMATORS)}.")
     for name in names:
         known("There is no estimator", name, ESTIMATORS)
-        if name in NEED_PREDICTIONS and has_slates:
+        if ESTIMATORS[name].predicts and has_slates:
             raise InputError(f"{name} is not for slates. Hint: snips or ips.")
-        if name in NEED_PREDICTIONS and without:
+        if ESTIMATORS[name].predicts and without:
             raise InputError(
                 f"{name} needs predicted_reward and policy_value, which {without[0]!r} does not "
                 "have. Hint: pass a frame with both, or a table of candidates with "
@@ -421,12 +401,12 @@ def estimators_of(
             f"clipped_ips needs {argument_text('clip')}, the largest weight, and only it does. "
             f"Hint: {argument_text('clip', 10)}."
         )
-    return names
+    return tuple(dict.fromkeys(names))
 
 
 def largest_of(values: Float64) -> tuple[float, ...]:
     """Return the largest values, decreasing; they lie in the blocks with the largest maxima."""
     starts = np.arange(0, len(values), BLOCK)
     first = np.argsort(np.maximum.reduceat(values, starts))[-LARGEST:]
-    near = np.concatenate([values[starts[one] : starts[one] + BLOCK] for one in first])
+    near = np.concatenate([values[start : start + BLOCK] for start in starts[first]])
     return tuple(np.sort(near)[: -LARGEST - 1 : -1].tolist())

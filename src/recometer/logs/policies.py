@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -54,17 +55,17 @@ class LogColumns:
     n: int
     item: str
 
-    def numbers(self, given: Any, what: str) -> Float64:
+    def numbers(self, column: Any, what: str) -> Float64:
         """Return finite numbers, one for each row; a text names their column in the log."""
-        if isinstance(given, str):
-            check_column("column", given, self.columns.names)
-            given, what = self.columns.numbers(given, what), f"{what} (column {given!r})"
-        return finite(all_numbers(given, what), what, self.n)
+        if not isinstance(column, str):
+            return finite(all_numbers(column, what), what, self.n)
+        check_column("column", column, self.columns.names)
+        return finite(self.columns.numbers(column, what), f"{what} (column {column!r})", self.n)
 
 
 def read_policy(log: LogColumns, propensity: Float64, name: str, given: Any) -> Policy:
     """Read a policy in any form that `Impressions.evaluate` takes."""
-    if isinstance(given, str) or is_column(given) or is_array(given) or isinstance(given, list):
+    if isinstance(given, str | list) or is_column(given) or is_array(given):
         given = {TARGET: given}
     table = NamedColumns.of(given)
     if table is None:
@@ -74,11 +75,11 @@ def read_policy(log: LogColumns, propensity: Float64, name: str, given: Any) -> 
         )
     long = "impression" in table.names
     known = CANDIDATES if long else (TARGET, PREDICTED, VALUE, "impression")
-    for one in table.names:
-        if one not in known:
+    for column in table.names:
+        if column not in known:
             raise ColumnError(
-                f"The policy {name!r} has a column {one!r}, which has no meaning. "
-                f"{did_you_mean(one, known)}"
+                f"The policy {name!r} has a column {column!r}, which has no meaning. "
+                f"{did_you_mean(column, known)}"
             )
     check_column("column", TARGET, table.names)
     if long:
@@ -88,19 +89,37 @@ def read_policy(log: LogColumns, propensity: Float64, name: str, given: Any) -> 
             f"The policy {name!r} has only one of {PREDICTED} and {VALUE}. Hint: direct and doubly "
             "robust estimates need both; a table of candidates gives both."
         )
-    columns = {one: log.numbers(table.fetch(one), f"{one} of {name}") for one in table.names}
-    probability = _probabilities(columns[TARGET], name)
+    columns = {}
+    for column in table.names:
+        what = f"{column} of {name}"
+        if isinstance(given, Mapping):  # its values may name columns of the log
+            columns[column] = log.numbers(given[column], what)
+        else:
+            columns[column] = finite(table.numbers(column, what), what, log.n)
+    probability = probabilities(columns[TARGET], f"{TARGET} of {name}")
     return Policy(probability, columns.get(PREDICTED), columns.get(VALUE))
 
 
-def _probabilities(values: Float64, policy: str, what: str = TARGET) -> Float64:
-    if values.min(initial=0) >= 0 and values.max(initial=1) <= 1:
+def probabilities(values: Float64, what: str, *, above_0: bool = False) -> Float64:
+    """Return values from 0 (or above 0) to 1."""
+    least, most = values.min(initial=1), values.max(initial=0)
+    if most <= 1 and (least > 0 or (least == 0 and not above_0)):
         return values
-    row, value = first_of((values < 0) | (values > 1), values)
-    hint = "Percentages are divided by 100." if 1 < value <= 100 else "Scores need a softmax."
+    row, value = first_of((values < 0) | (values > 1) | (above_0 & (values == 0)), values)
+    if value == 0:
+        hint = (
+            "An item that was shown had a probability above 0, so that this one was rounded or "
+            "belongs to another item; there is no estimate with it."
+        )
+    elif value < 0:
+        hint = "Logarithms of probabilities are converted with exp."
+    elif most <= 100:
+        hint = "Percentages are divided by 100."
+    else:
+        hint = "Scores, counts and inverse weights are not probabilities."
     raise InputError(
-        f"The {what} of {policy} in row {row} (counted from 0) is {value:g}, but must be from 0 to "
-        f"1. Hint: {hint}"
+        f"The {what} in row {row} (counted from 0) is {value:g}; it must be "
+        f"{'above 0 and at most 1' if above_0 else 'from 0 to 1'}. Hint: {hint}"
     )
 
 
@@ -109,10 +128,9 @@ def _from_candidates(
 ) -> Policy:
     """Return a policy from the probabilities (and predictions) of all candidates."""
     check_column("column", "item", table.names)
-    n = log.n
-    what = f"impressions of the candidates of {name}"
-    rows = table.numbers("impression", what)
-    rows = finite(rows, what, len(rows))
+    n, of = log.n, f"of the candidates of {name}"
+    rows = table.numbers("impression", f"impressions {of}")
+    rows = finite(rows, f"impressions {of}", len(rows))
     wrong = (rows < 0) | (rows >= n) | (rows % 1 != 0)
     if wrong.any():
         raise InputError(
@@ -121,7 +139,7 @@ def _from_candidates(
         )
     impression = rows.astype(np.int64)
     logged = as_ids(log.columns.ids(log.item), f"item ids (column {log.item!r})")
-    offered = as_ids(table.ids("item"), f"items of the candidates of {name}")
+    offered = as_ids(table.ids("item"), f"items {of}")
     if kind(logged) != kind(offered):
         raise InputError(
             f"The items of the log are of type {kind(logged)}, those of the candidates of {name} "
@@ -139,40 +157,39 @@ def _from_candidates(
             f"impression {impression[at]}. Hint: each item must be in one row of an impression."
         )
     wanted = ragged.pairs(np.arange(n), codes[:n], len(ids))
-    place = np.searchsorted(ordered, wanted)
     there = ragged.among(wanted, ordered)
+    places = order[np.searchsorted(ordered, wanted[there])]
 
-    def column(one: str, *, probabilities: bool = True) -> tuple[Float64, Float64]:
+    def column(what: str, *, sums_to_1: bool = True) -> tuple[Float64, Float64]:
         """Return a column, and its values for the logged items."""
-        of = f"{one} of the candidates of {name}"
-        values = finite(table.numbers(one, of), of, len(rows))
-        if probabilities:
-            _probabilities(values, name, f"{one} of the candidates")
+        values = finite(table.numbers(what, f"{what} {of}"), f"{what} {of}", len(rows))
+        if sums_to_1:
+            probabilities(values, f"{what} {of}")
             sums = ragged.sums_of(impression, values, n)
             if (off := np.abs(sums - 1) > SUM_OF_PROBABILITIES).any():
                 row, sum_of_row = first_of(off, sums)
                 raise InputError(
-                    f"The {of} in impression {row} add up to {sum_of_row:g}, but must add up to 1. "
-                    "Hint: every item with a probability above 0 needs a row, and scores need a "
-                    "softmax."
+                    f"The {what} {of} in impression {row} add up to {sum_of_row:g}, but must add "
+                    "up to 1. Hint: every item with a probability above 0 needs a row, and scores "
+                    "need a softmax."
                 )
         of_logged = np.zeros(n)
-        of_logged[there] = values[order[place[there]]]
+        of_logged[there] = values[places]
         return values, of_logged
 
     target, probability = column(TARGET)
     predicted = value = unsupported = None
     if PREDICTED in table.names:
-        predictions, predicted = column(PREDICTED, probabilities=False)
+        predictions, predicted = column(PREDICTED, sums_to_1=False)
         value = ragged.sums_of(impression, target * predictions, n)
     if "logging_probability" in table.names:
-        logging, found = column("logging_probability")
-        off = np.abs(found - propensity) > SUM_OF_PROBABILITIES * np.maximum(found, 1e-3)
+        logging, own = column("logging_probability")
+        off = np.abs(own - propensity) > SUM_OF_PROBABILITIES * np.maximum(own, 1e-3)
         if off.any():
-            row, own = first_of(off, found)
+            row, of_row = first_of(off, own)
             raise InputError(
                 f"The candidates of {name} give the logged item of row {row} the "
-                f"logging_probability {own:g}, but its propensity in the log is "
+                f"logging_probability {of_row:g}, but its propensity in the log is "
                 f"{propensity[row]:g}. Hint: they must be equal."
             )
         unsupported = ragged.sums_of(impression, np.where(logging > 0, 0.0, target), n)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from recometer import ragged
 from recometer.arrays import Array, Float64
 from recometer.data.ids import as_ids, encode
 from recometer.errors import InputError, argument_text, brief
-from recometer.logs.policies import LOGGED
+from recometer.logs.policies import LOGGED, Policy
 from recometer.logs.values import Estimate, PolicyValues, Weights
 from recometer.stats import Interval
 from recometer.stats.checks import check_bounds, check_number
@@ -22,25 +23,28 @@ from recometer.tasks import on_all_threads
 LARGEST = 3  # the number of largest weights to keep
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class PolicySums:
-    """The sums over the impressions of each user, for one policy.
+class Estimator(NamedTuple):
+    """An estimator: the sum of a term over all impressions, divided by their number.
 
-    Attributes
-    ----------
-    columns : dict of float64 [n_positions, n_users]
-        Sums of the weights (``weight``) and of the terms of each estimator: weight x reward
-        (``ips``), the clipped weight x reward (``clipped_ips``), the expected prediction
-        (``direct``), and the doubly robust term (``dr``); ``unsupported`` probabilities.
-    squares
-        The sum of the squared weights.
-    largest : tuple of float
-        The largest weights, decreasing.
+    `term` gets the policy, the weights, the rewards and the largest weight. The self-normalised
+    estimator divides by the sum of the weights instead.
     """
 
-    columns: dict[str, Float64]
-    squares: float
-    largest: tuple[float, ...]
+    term: Callable[[Any, Float64, Float64, Any], Float64]
+    predicts: bool = False  # whether it needs predicted rewards
+
+
+def _weighted(_: Policy, weight: Float64, reward: Float64, __: object) -> Float64:
+    return weight * reward
+
+
+ESTIMATORS = {  # the most robust first
+    "dr": Estimator(lambda policy, w, r, _: w * (r - policy.predicted) + policy.value, True),
+    "snips": Estimator(_weighted),
+    "clipped_ips": Estimator(lambda _, w, r, clip: np.minimum(w, clip) * r),
+    "ips": Estimator(_weighted),
+    "direct": Estimator(lambda policy, *_: policy.value, True),
+}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -52,13 +56,16 @@ class UserSums:
     user_ids : array [n_users]
     positions : float64 [n_positions]
         The positions in slates; a single 0 without slates.
-    impressions, rewards : float64 [n_positions, n_users]
-        The number of impressions of each user, and the sum of their rewards.
-    units : float64 [n_users]
-        The number of slates of each user, or of impressions without slates.
+    sums : dict of float64 [n_positions, n_users]
+        By policy and term: ``"weight"``, the terms of `estimators`, and ``"unsupported"``
+        probabilities. The policy ``"logged"`` has the numbers of ``"rows"`` and ``"units"``
+        (slates, or rows without slates) and the ``"reward"``.
+    squares : dict of float
+        The sum of the squared weights of each policy.
+    largest : dict of tuple of float
+        The largest weights of each policy, decreasing.
     reward_ends : (float, float)
         The lowest and the highest reward.
-    policies : dict of PolicySums
     estimators : tuple of str
     clip : float or None
     has_slates : bool
@@ -66,14 +73,18 @@ class UserSums:
 
     user_ids: Array
     positions: Float64
-    impressions: Float64
-    rewards: Float64
-    units: Float64
+    sums: dict[tuple[str, str], Float64]
+    squares: dict[str, float]
+    largest: dict[str, tuple[float, ...]]
     reward_ends: tuple[float, float]
-    policies: dict[str, PolicySums]
     estimators: tuple[str, ...]
     clip: float | None
     has_slates: bool
+
+    @property
+    def policies(self) -> list[str]:
+        """The names of the policies."""
+        return list(self.largest)
 
     def __add__(self, other: UserSums) -> UserSums:
         """Return the sums of both blocks; a user may be in both, but a slate must be in only one.
@@ -84,45 +95,38 @@ class UserSums:
             If policies, estimators, clip or slates differ.
         """
         for what in ("policies", "estimators", "clip", "has_slates"):
-            mine, theirs = (getattr(one, what) for one in (self, other))
-            if what == "policies":
-                mine, theirs = [*mine], [*theirs]
+            mine, theirs = getattr(self, what), getattr(other, what)
             if mine != theirs:
                 raise InputError(
                     f"The blocks must have the same {what}, found {mine} and {theirs}. Hint: pass "
                     "the same arguments for each block."
                 )
-        both = [as_ids(one.user_ids, "users") for one in (self, other)]
-        codes, ids = encode(np.concatenate(both), "users")
+        blocks, n = (self, other), len(self.user_ids)
+        both = np.concatenate([as_ids(block.user_ids, "users") for block in blocks])
+        codes, ids = encode(both, "users")
         positions = np.union1d(self.positions, other.positions)
-        n = len(self.user_ids)
 
-        def added(mine: Float64, theirs: Float64) -> Float64:
-            found = np.zeros((len(positions), len(ids)))
-            for one, sums, users in ((self, mine, codes[:n]), (other, theirs, codes[n:])):
-                found[np.searchsorted(positions, one.positions)[:, None], users] += sums
-            return found
+        def added(key: tuple[str, str]) -> Float64:
+            total = np.zeros((len(positions), len(ids)))
+            for block, users in zip(blocks, (codes[:n], codes[n:]), strict=True):
+                total[np.searchsorted(positions, block.positions)[:, None], users] += block.sums[
+                    key
+                ]
+            return total
 
-        policies = {}
-        for name, one in self.policies.items():
-            two = other.policies[name]
-            # The unsupported probability may be known for only one block.
-            names = [what for what in one.columns if what in two.columns]
-            policies[name] = PolicySums(
-                {what: added(one.columns[what], two.columns[what]) for what in names},
-                one.squares + two.squares,
-                tuple(sorted((*one.largest, *two.largest), reverse=True)[:LARGEST]),
-            )
         lows, highs = zip(self.reward_ends, other.reward_ends, strict=True)
         return dataclasses.replace(
             self,
             user_ids=ids,
             positions=positions,
-            impressions=added(self.impressions, other.impressions),
-            rewards=added(self.rewards, other.rewards),
-            units=ragged.sums_of(codes, np.concatenate([self.units, other.units]), len(ids)),
+            # The unsupported probability may be known for only one block.
+            sums={key: added(key) for key in self.sums if key in other.sums},
+            squares={name: of + other.squares[name] for name, of in self.squares.items()},
+            largest={
+                name: tuple(sorted((*of, *other.largest[name]), reverse=True)[:LARGEST])
+                for name, of in self.largest.items()
+            },
             reward_ends=(min(lows), max(highs)),
-            policies=policies,
         )
 
     def values(
@@ -144,33 +148,32 @@ class UserSums:
                 f"independent, {argument_text('user')} may name their column."
             )
         ends = None if reward_range is None else self._clipped_ends(reward_range)
-        each = on_all_threads(lambda one: self._weights(one, confidence), [*self.policies.values()])
-        weights = dict(zip(self.policies, each, strict=True))
-        for name, of in weights.items():
+        weights = on_all_threads(lambda name: self._weights(name, confidence), self.policies)
+        for of in weights:
             if of.effective_users < min_effective and self.estimators != ("direct",):
                 raise InputError(
-                    f"The policy {name!r} has an effective sample of {of.effective_users:.1f} of "
-                    f"{n_users:,} users, fewer than "
+                    f"The policy {of.policy!r} has an effective sample of {of.effective_users:.1f} "
+                    f"of {n_users:,} users, fewer than "
                     f"{argument_text('min_effective', min_effective)}: a few impressions would "
                     "decide its value. Hint: a policy closer to the logged one, or a longer log."
                 )
 
-        def estimate(of: tuple[str, str]) -> Estimate:
-            per_user = self._per_user(*of)
-            if ends is not None and of[1] == "clipped_ips" and of[0] != LOGGED:
-                sums = self.policies[of[0]].columns["clipped_ips"][0]
-                interval = bernstein(sums, self.impressions[0], ends, confidence)
+        def estimate(key: tuple[str, str]) -> Estimate:
+            per_user = self._per_user(*key)
+            if ends is not None and key[1] == "clipped_ips" and key[0] != LOGGED:
+                sums, rows = self.sums[key][0], self.sums[LOGGED, "rows"][0]
+                interval = bernstein(sums, rows, ends, confidence)
             else:
                 interval = student(group(per_user), confidence)
-            return Estimate(*of, float(per_user.mean()), interval, per_user)
+            return Estimate(*key, float(per_user.mean()), interval, per_user)
 
         keys = [(name, one) for one in self.estimators for name in (LOGGED, *self.policies)]
         return PolicyValues(
             estimates=dict(zip(keys, on_all_threads(estimate, keys), strict=True)),
-            weights=weights,
-            n_impressions=int(self.impressions.sum()),
+            weights={of.policy: of for of in weights},
+            n_impressions=int(self.sums[LOGGED, "rows"].sum()),
             n_users=n_users,
-            n_units=int(self.units.sum()),
+            n_units=int(self.sums[LOGGED, "units"].sum()),
             unit="slate" if self.has_slates else "impression",
             maximise=bool(maximise),
             confidence=confidence,
@@ -178,40 +181,44 @@ class UserSums:
             negative=self.reward_ends[0] < 0,
         )
 
+    def _of_user(self, name: str, what: str) -> Float64:
+        """Return the sums of users over all positions."""
+        return np.asarray(self.sums[name, what].sum(axis=0))
+
     def _per_user(self, name: str, estimator: str) -> Float64:
         """Return linearised values of users, whose mean is the estimate."""
+        units = self._of_user(LOGGED, "units")
         if name == LOGGED:
-            return _linear(self.rewards.sum(axis=0), self.units)
-        columns = self.policies[name].columns
+            return _linear(self._of_user(LOGGED, "reward"), units)
         if estimator != "snips":
-            return _linear(columns[estimator].sum(axis=0), self.units)
-        found = np.zeros(len(self.units))
-        for reward, weight, rows in zip(
-            columns["ips"], columns["weight"], self.impressions, strict=True
-        ):
+            return _linear(self._of_user(name, estimator), units)
+        total = np.zeros(len(units))
+        columns = (self.sums[name, "snips"], self.sums[name, "weight"], self.sums[LOGGED, "rows"])
+        for reward, weight, rows in zip(*columns, strict=True):
             if not weight.sum() > 0:
-                return np.full(len(self.units), np.nan)
-            per_row, share = _linear(reward, weight), _linear(rows, self.units)
+                return np.full(len(units), np.nan)
+            per_row, share = _linear(reward, weight), _linear(rows, units)
             # Their product. Without slates, every share is 1.
-            found += per_row * share.mean() + per_row.mean() * (share - share.mean())
-        return found
+            total += per_row * share.mean() + per_row.mean() * (share - share.mean())
+        return total
 
-    def _weights(self, policy: PolicySums, confidence: float) -> Weights:
-        weight, rows = (one.sum(axis=0) for one in (policy.columns["weight"], self.impressions))
+    def _weights(self, name: str, confidence: float) -> Weights:
+        weight, rows = self._of_user(name, "weight"), self._of_user(LOGGED, "rows")
         total, n = float(weight.sum()), float(rows.sum())
-        unsupported = policy.columns.get("unsupported")
 
         def effective(squares: float) -> float:
             return total**2 / squares if squares > 0 else 0.0
 
         return Weights(
+            policy=name,
             effective_users=effective(float(weight @ weight)),
-            effective_impressions=effective(policy.squares),
-            largest=policy.largest,
-            largest_share=policy.largest[0] / total if total > 0 else np.nan,
+            effective_impressions=effective(self.squares[name]),
+            largest=self.largest[name],
             mean=total / n,
-            mean_interval=student(group(_linear(weight, rows)), confidence),
-            unsupported=np.nan if unsupported is None else float(unsupported.sum()) / n,
+            interval=student(group(_linear(weight, rows)), confidence),
+            unsupported=float(self.sums[name, "unsupported"].sum()) / n
+            if (name, "unsupported") in self.sums
+            else np.nan,
         )
 
     def _clipped_ends(self, reward_range: tuple[float, float]) -> tuple[float, float]:
@@ -222,7 +229,7 @@ class UserSums:
                 "slates. Hint: clip= and no slates, or leave reward_range out."
             )
         low, high = check_bounds(reward_range)
-        if self.reward_ends[0] < low or self.reward_ends[1] > high:
+        if not low <= self.reward_ends[0] <= self.reward_ends[1] <= high:
             raise InputError(
                 f"The rewards reach from {self.reward_ends[0]:g} to {self.reward_ends[1]:g}, "
                 f"outside of reward_range={brief(reward_range)}. Hint: it must be the range of all "
@@ -267,5 +274,4 @@ def bernstein(
         root = np.sqrt(max(0.0, b**2 - 4 * a * c))
         return float((-b + side * root) / (2 * a))
 
-    found = Interval(end(-1), end(1), "bernstein", confidence, n)
-    return found.within(ends)
+    return Interval(end(-1), end(1), "bernstein", confidence, n).within(ends)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from recometer import errors
+from recometer.comparing.rows import NO_DIFFERENCE
 from recometer.errors import InputError
 from recometer.report.model import SAME, Chart, Key
 from recometer.report.themes import LIGHT, config
@@ -136,6 +137,13 @@ def _x(field: str, **more: Any) -> Spec:
     return {"field": field, "type": "quantitative", "title": None, **more}
 
 
+ZERO = {  # a line at 0
+    "data": {"values": [{"zero": 0}]},
+    "mark": {"type": "rule", "style": "zero"},
+    "encoding": {"x": _x("zero"), "y": None},
+}
+
+
 def _by_model(chart: Chart) -> tuple[Spec, Spec, Spec]:
     """Return colours, dashes and shapes for models, the same in all charts of a report."""
     models = list(chart.models)
@@ -165,29 +173,35 @@ def _tooltip(chart: Chart) -> list[Spec]:
     ]
 
 
+def _points(chart: Chart, filled: str) -> list[Spec]:
+    """Draw a point and its interval for each row; points are filled if a test holds."""
+    y = {"field": chart.fields[0].name, "type": "nominal", "sort": None, "title": None}
+    near = {"zero": False}
+    return [
+        {
+            "mark": {"type": "rule", "style": "interval"},
+            "encoding": {"y": y, "x": _x("low", scale=near), "x2": {"field": "high"}},
+        },
+        {
+            "mark": {"type": "point", "size": 110, "strokeWidth": 2},
+            "encoding": {
+                "y": y,
+                "x": _x("mean", scale=near),
+                "fillOpacity": {"condition": {"test": filled, "value": 1}, "value": 0},
+                "fill": {"value": LIGHT["accent"]},
+                "tooltip": _tooltip(chart),
+            },
+        },
+    ]
+
+
 @drawing("leaderboard")
 def _leaderboard(chart: Chart) -> Spec:
-    y = {"field": "model", "type": "nominal", "sort": None, "title": None}
-    near = {"zero": False}
-    filled = f"datum.verdict == '{SAME}'"
     chance = {"field": "chance", "type": "quantitative", "format": ".4f", "title": "chance"}
     return {
         "height": ROW * max(chart.lines, 1),
         "layer": [
-            {
-                "mark": {"type": "rule", "style": "interval"},
-                "encoding": {"y": y, "x": _x("low", scale=near), "x2": {"field": "high"}},
-            },
-            {
-                "mark": {"type": "point", "size": 110, "strokeWidth": 2},
-                "encoding": {
-                    "y": y,
-                    "x": _x("mean", scale=near),
-                    "fillOpacity": {"condition": {"test": filled, "value": 1}, "value": 0},
-                    "fill": {"value": LIGHT["accent"]},
-                    "tooltip": _tooltip(chart),
-                },
-            },
+            *_points(chart, f"datum.verdict == '{SAME}'"),
             {
                 "transform": [
                     {"filter": "isValid(datum.chance)"},
@@ -198,6 +212,13 @@ def _leaderboard(chart: Chart) -> Spec:
             },
         ],
     }
+
+
+@drawing("item_groups")
+def _item_groups(chart: Chart) -> Spec:
+    zero = [ZERO] if chart.fields[1].kind == "signed" else []
+    layers = [*_points(chart, f"datum.verdict != '{NO_DIFFERENCE}'"), *zero]
+    return {"height": ROW * max(chart.lines, 1), "layer": layers}
 
 
 @drawing("curves")
@@ -334,11 +355,7 @@ def _differences(chart: Chart) -> Spec:
                     "tooltip": _tooltip(chart),
                 },
             },
-            {
-                "data": {"values": [{"zero": 0}]},
-                "mark": {"type": "rule", "style": "zero"},
-                "encoding": {"x": _x("zero")},
-            },
+            ZERO,
         ],
     }
 
@@ -440,11 +457,7 @@ def _signed_bars(chart: Chart) -> Spec:
                 "mark": {"type": "bar", "height": 20},
                 "encoding": {"x": _x("mean"), "color": color, "tooltip": _tooltip(chart)},
             },
-            {
-                "data": {"values": [{"zero": 0}]},
-                "mark": {"type": "rule", "style": "zero"},
-                "encoding": {"x": _x("zero"), "y": None},
-            },
+            ZERO,
         ],
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable, Sequence
 
@@ -60,26 +61,13 @@ def headline(
     if pair is None:
         return _of_one(standings, leaks)
     metric, (winner, other) = standings.metric, pair
-    row = _row(given, metric, pair)
+    row = row_of(given, metric, pair)
     places = [place for place in standings.places if not given.model(place.model).by_chance]
-    told = not standings.place(other).best
+    shown = not standings.place(other).best
     tied = [place.model for place in places if place.best and place.model != winner]
-    share = "" if math.isnan(row.relative) else f" ({abs(row.relative):.1%})"
-    size = f"{abs(row.difference):.4f} {metric}{share} {_ends(row)} over {users_of(row.n)}"
-    if math.isnan(row.difference):
-        verdict = f"{winner} and {other} cannot be compared on {metric}."
-    elif row.difference == 0:
-        verdict = f"{winner} and {other} are level: {size}."
-    elif told and _leaves_out_none(row):
-        verdict = f"{winner} beats {other} by {size}."
-    elif told:
-        verdict = (
-            f"{winner} is ahead of {other} by {size}: the test finds a difference, but its size "
-            "is open."
-        )
-    else:
-        verdict = f"{winner} leads {other} by {size}, but no difference between them is shown."
-    if told and tied:
+    size = f"{size_of(row, metric)} over {users_of(row.n)}"
+    verdict = verdict_of(row, size, shown=shown)
+    if shown and tied:
         verdict += f" No difference from {winner} is shown for {_listed(tied)}."
     harmed = _most_harmed(given, metric, pair)
     sizes = None if given.comparison is None else given.comparison.sample_ratio
@@ -96,6 +84,29 @@ def headline(
         difference=None if math.isnan(row.difference) else row,
         harmed="" if harmed is None else str(harmed.user),
     )
+
+
+def size_of(row: PairRow, what: str) -> str:
+    """Return a difference as a positive number of `what`, its share of the mean, and its ends."""
+    share = "" if math.isnan(row.relative) else f" ({abs(row.relative):.1%})"
+    return f"{abs(row.difference):.4f} {what}{share} {_ends(row)}"
+
+
+def verdict_of(row: PairRow, size: str, *, shown: bool) -> str:
+    """Return the main sentence: by how much a model beats another one, if that is shown."""
+    winner, other = row.model, row.other
+    if math.isnan(row.difference):
+        return f"{winner} and {other} cannot be compared on {row.metric}."
+    if row.difference == 0:
+        return f"{winner} and {other} are level: {size}."
+    if not shown:
+        return f"{winner} leads {other} by {size}, but no difference between them is shown."
+    if 0.0 in row.interval:
+        return (
+            f"{winner} is ahead of {other} by {size}: the test finds a difference, but its size "
+            "is open."
+        )
+    return f"{winner} beats {other} by {size}."
 
 
 def _of_one(standings: Standings, leaks: Sequence[str]) -> Headline:
@@ -115,27 +126,25 @@ def _of_one(standings: Standings, leaks: Sequence[str]) -> Headline:
     return Headline(verdict, place.model, certain=None, sentences=tuple(said))
 
 
-def _row(given: Inputs, metric: str, pair: tuple[str, str]) -> PairRow:
+def row_of(given: Inputs, metric: str, pair: tuple[str, str]) -> PairRow:
+    """Return two models on a metric, compared as in the comparison."""
     known = given.comparison.rows if given.comparison is not None else ()
     for row in known:
         if (row.metric, row.model, row.other) == (metric, *pair):
             return row
     if not given.is_whole(metric):
-        return _user_pair(given, metric, pair).row()
-    models = given.model(pair[0]), given.model(pair[1])
-    first, second = resolve_whole([metric], models, given.users, given.options)[metric]
-    return first.against(second).row()
+        found = _user_pair(given, metric, pair).row()
+    else:
+        models = given.model(pair[0]), given.model(pair[1])
+        first, second = resolve_whole([metric], models, given.users, given.options)[metric]
+        found = first.against(second).row()
+    return dataclasses.replace(found, primary=False)  # p is not adjusted
 
 
 def _user_pair(given: Inputs, metric: str, pair: tuple[str, str]) -> UserPair:
     models = given.model(pair[0]), given.model(pair[1])
     one, two = resolve(metric, models, given.users, given.options)
     return one.against(two)
-
-
-def _leaves_out_none(row: PairRow) -> bool:
-    """Return whether the interval excludes 0, or there is no interval."""
-    return not row.low <= 0 <= row.high
 
 
 def _ends(row: PairRow) -> str:
@@ -162,7 +171,7 @@ def _on_apart(given: Inputs, standings: Standings, pair: tuple[str, str]) -> lis
         kind = _stands_apart(given, place.model)
         if kind and place.model not in pair:
             name = "a random order (chance)" if kind == CHANCE else f"the baseline {place.model}"
-            said.append(_beside(_row(given, standings.metric, (best, place.model)), name))
+            said.append(_beside(row_of(given, standings.metric, (best, place.model)), name))
         elif kind and place.model == best:
             said.append(f"{best} is the baseline: no other model has a better mean.")
     if not any(given.model(place.model).by_chance for place in standings.places):

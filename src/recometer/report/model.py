@@ -288,13 +288,13 @@ class ReportModel:
     headline: Headline
     standings: tuple[Standings, ...]
     charts: tuple[Chart, ...]
-    audit: Audit | str
-    inspector: Inspector | None
-    protocol: tuple[Facts, ...]
-    notes: tuple[str, ...]
-    missing: tuple[str, ...]
     call: str
     version: str
+    audit: Audit | str = ""
+    inspector: Inspector | None = None
+    protocol: tuple[Facts, ...] = ()
+    notes: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     before: tuple[Facts, ...] = ()
     after: tuple[Facts, ...] = ()
 

@@ -7,17 +7,20 @@ it also needs a function with the decorator `charts.drawing`.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.comparing.models import Model
-from recometer.comparing.rows import pair_name
+from recometer.comparing.rows import PairRow, Standing, pair_name
 from recometer.data import ids
 from recometer.data.interactions import Interactions
+from recometer.metrics.names import without_group
+from recometer.report.headline import row_of
 from recometer.report.inputs import LEFT_OUT, Groups, Inputs
 from recometer.report.lists import ListSource
 from recometer.report.model import SAME, Chart, Choice, Field, Row, Standings
@@ -462,6 +465,53 @@ def groups(content: Content) -> Iterable[Chart]:
         len(known.names),
     )
     return [differences, means]
+
+
+@in_section("groups")
+def item_groups(content: Content) -> Iterable[Chart]:
+    """Return differences between two models, or the means of a single model, by group of items."""
+    given, pairs = content.given, content.pairs
+    rows: dict[tuple[str, ...], list[Row]] = {}
+    for name in given.metrics:
+        metric, group = without_group(name)[0], given.first.known_metric(name).group
+        if not group:
+            continue
+        for pair in pairs:
+            row = row_of(given, name, pair)
+            cells = _on_line(group, row.difference, row) | {"verdict": row.verdict}
+            rows.setdefault((metric, pair_name(*pair)), []).append(cells)
+        if not pairs:
+            (place,) = content.numbers[name].standings.places
+            rows.setdefault((metric,), []).append(_on_line(group, place.mean, place))
+    if not rows:
+        return []
+    text, mean, verdict = "Point: the mean", [MEAN, LOW, HIGH], []
+    if pairs:
+        text = "Point: the mean difference between two models, filled if it is shown,"
+        mean = [dataclasses.replace(one, kind="signed") for one in mean]
+        verdict = [Field("verdict", "verdict")]
+    options = [tuple(dict.fromkeys(of)) for of in zip(*rows, strict=True)]
+    return [
+        Chart(
+            "item_groups",
+            "item_groups",
+            "Groups of items",
+            f"{text} on a metric restricted to the items of a group; line: its "
+            f"{given.options.confidence:.0%} interval.",
+            (Field("group", "group of items"), *mean, *verdict, USERS),
+            {
+                key: tuple(row for row in rows.get(key, ()) if row["mean"] is not None)
+                for key in itertools.product(*options)
+            },
+            tuple(map(Choice, ("Metric", "Models"), options)),
+            max(map(len, rows.values())),
+        )
+    ]
+
+
+def _on_line(group: str, mean: float, of: PairRow | Standing) -> dict[str, Any]:
+    ends = {"low": number(of.low), "high": number(of.high)}
+    return {"group": group, "mean": number(mean), **ends, "users": of.n}
 
 
 def _groups_at(of: MetricNumbers, models: Sequence[str]) -> list[tuple[Row, ...]]:

@@ -51,6 +51,12 @@ class Welch(NamedTuple):
 
         return float(stdtrit(self.freedom, (1 + confidence) / 2)) * self.error
 
+    def interval(self, confidence: float, n: int) -> Interval:
+        """Return the interval over n users."""
+        half = self.half(confidence)
+        ends = self.difference - half, self.difference + half
+        return Interval(*ends, "welch", confidence, n)
+
     def tail(self, bound: float) -> float:
         """Return the probability of a t statistic below (bound - difference) / error."""
         from scipy.special import stdtr
@@ -99,9 +105,7 @@ class TwoGroups:
         n, p, note = one.n + two.n, np.nan, ""
         if found.known:
             p = 2 * found._replace(difference=abs(found.difference)).tail(0.0)
-            half = found.half(confidence)
-            ends = found.difference - half, found.difference + half
-            interval = consistent(Interval(*ends, "welch", confidence, n), p)
+            interval = consistent(found.interval(confidence, n), p)
             if bounds is not None:
                 interval = interval.within((bounds[0] - bounds[1], bounds[1] - bounds[0]))
         else:
@@ -116,7 +120,6 @@ class TwoGroups:
             )
             interval = dataclasses.replace(interval, note=note)
         deviation = math.sqrt((one.deviation**2 + two.deviation**2) / 2)
-        effect = found.difference / deviation if deviation > 0 else np.nan
         relative = self._relative(interval, bounds)
         return Difference(
             n=n,
@@ -129,7 +132,7 @@ class TwoGroups:
             else one.estimate / two.estimate - 1,
             relative_interval=relative,
             test=TestResult(p, "welch", "student" if found.known else "none", n, n, 0.0, note),
-            standardised=effect,
+            standardised=found.difference / deviation if deviation > 0 else np.nan,
             deviation=deviation,
             error=found.error,
             few=few < FEW_DIFFER,
@@ -170,10 +173,8 @@ class TwoGroups:
             note = TOO_FEW if np.isnan(found.error) else NO_VARIANCE
             unknown = Interval.unknown(1 - 2 * alpha, n, note)
             return Equivalence(np.nan, False, margin, unknown, "welch", note)
-        p, half = max(found.tail(-margin), 1 - found.tail(margin)), found.half(1 - 2 * alpha)
-        ends = found.difference - half, found.difference + half
-        interval = Interval(*ends, "welch", 1 - 2 * alpha, n)
-        return Equivalence(p, p <= alpha, margin, interval, "welch")
+        p = max(found.tail(-margin), 1 - found.tail(margin))
+        return Equivalence(p, p <= alpha, margin, found.interval(1 - 2 * alpha, n), "welch")
 
     def power(self, difference: float | None, wanted: float, alpha: float) -> Power:
         """Return the power; numbers of users are those of both groups, in their present ratio.
