@@ -66,7 +66,7 @@ def test_a_group_has_the_values_of_a_test_with_only_its_items(seed, kind, name, 
     # items judged, and the random order of ties depends on which items are judged.
     assume((test * of_group).any() and (kind, ties) != ("pairs", "random"))
 
-    def evaluated(truth, metric, **further_options):
+    def evaluate(truth, metric, **further_options):
         source = source_of(kind, scores)
         if kind == "pairs":
             value = pl.Series(truth.reshape(-1))
@@ -78,8 +78,8 @@ def test_a_group_has_the_values_of_a_test_with_only_its_items(seed, kind, name, 
         )
 
     catalogue = rm.Catalogue.of_groups(GROUP)
-    restricted = evaluated(test, f"{name}@{cutoff}[new]", catalogue=catalogue, **rules)
-    of_restricted_test = evaluated(test * of_group, f"{name}@{cutoff}", **rules)
+    restricted = evaluate(test, f"{name}@{cutoff}[new]", catalogue=catalogue, **rules)
+    of_restricted_test = evaluate(test * of_group, f"{name}@{cutoff}", **rules)
     column = dict(
         zip(
             of_restricted_test.user_ids.tolist(),

@@ -126,9 +126,9 @@ def test_mismatched_columns() -> None:
         dataclasses.replace(lists, known=np.ones(2, bool))
     with pytest.raises(rm.InternalError, match=r"ListData.item_users must have one entry per item"):
         ListData(lists, item_users=np.ones(2, np.int64))
-    two = Side(np.array([0, 1, 1]), np.array([3]), np.array([1.0]))
+    other_side = Side(np.array([0, 1, 1]), np.array([3]), np.array([1.0]))
     with pytest.raises(rm.InternalError, match=r"ListData.train must have one entry per user"):
-        ListData(lists, train=two)
+        ListData(lists, train=other_side)
     with pytest.raises(rm.InternalError, match=r"ListData.relevant must have one entry per row"):
         ListData(lists, test=side, relevant=np.ones(2, bool))
 

@@ -296,9 +296,9 @@ class TestGroups:
             )
         )
         ages.write_csv("ages.csv")
-        shown = run("show", "out", "--by", "age=ages.csv")
-        assert shown.exit_code == 0, shown.output
-        lines = [line.split()[:2] for line in shown.stdout.splitlines()]
+        shown_result = run("show", "out", "--by", "age=ages.csv")
+        assert shown_result.exit_code == 0, shown_result.output
+        lines = [line.split()[:2] for line in shown_result.stdout.splitlines()]
         assert sorted(line for line in lines if line and line[0] in ("old", "young")) == [
             ["old", "knn"], ["old", "popular"], ["young", "knn"], ["young", "popular"],
         ]  # fmt: skip

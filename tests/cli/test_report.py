@@ -124,7 +124,7 @@ def test_scored_pairs_are_read_as_by_evaluate() -> None:
     assert result.exit_code == 0, result.stderr
     inspector = data_of("report.html")["inspector"]
     assert inspector["models"] == ["KNN", "random"]
-    user = next(one for one in inspector["users"] if one["id"] == "4")
+    user = next(entry for entry in inspector["users"] if entry["id"] == "4")
     assert user["values"]["KNN"][inspector["metrics"].index("recall@3")] == 1
     entries = user["lists"]["KNN"]["entries"]
     assert [relevant for _, _, _, relevant, _ in entries] == [True] * 3 + [False] * 3
@@ -133,16 +133,16 @@ def test_scored_pairs_are_read_as_by_evaluate() -> None:
 def test_candidates_and_exclude_apply_to_models_and_their_lists() -> None:
     pathlib.Path("some.txt").write_text("\n".join(map(str, range(12))), encoding="utf-8")
     pathlib.Path("none.txt").write_text("0\n1\n", encoding="utf-8")
-    chosen = ("--candidates", "some.txt", "--exclude", "none.txt", "--baselines", "popular")
-    result = run("report", *chosen, "--test", "test.parquet", "--train", "train.parquet")
+    options = ("--candidates", "some.txt", "--exclude", "none.txt", "--baselines", "popular")
+    result = run("report", *options, "--test", "test.parquet", "--train", "train.parquet")
     assert result.exit_code == 0, result.stderr
     inspector = data_of("report.html")["inspector"]
-    shown = {
+    shown_items = {
         inspector["items"][str(entry[0])][0]
         for user in inspector["users"]
         for entry in user["lists"]["popular"]["entries"]
     }
-    assert shown == set(map(str, range(2, 12)))
+    assert shown_items == set(map(str, range(2, 12)))
 
 
 def test_metric_with_the_largest_gain_of_test_is_requested_by_name() -> None:

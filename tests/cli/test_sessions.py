@@ -52,9 +52,9 @@ def test_sessions_in_comparisons_and_splits() -> None:
         *("split", "train.csv", "--what", "number=1", "--user", "user,session", "--out", "made")
     )
     assert split.exit_code == 0, split.stderr
-    evaluated = call("evaluate", "--split", "made", *runs[2:])
-    assert evaluated.exit_code == 0, evaluated.stderr
-    assert "sessions of 1 users" in evaluated.stdout
+    result = call("evaluate", "--split", "made", *runs[2:])
+    assert result.exit_code == 0, result.stderr
+    assert "sessions of 1 users" in result.stdout
     why = call(
         "why", "--test", "test.csv", *runs[:2], *runs[4:6], "--metric", "rr", "--to", "trec_eval"
     )

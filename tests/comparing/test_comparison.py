@@ -53,8 +53,8 @@ def test_row_has_the_statistics_of_user_values(
     results: dict[str, rm.Evaluation], comparison: rm.Comparison
 ) -> None:
     row = comparison.row("ndcg@5", "als")
-    first, two = results["als"]["ndcg@5"], results["pop"]["ndcg@5"]
-    statistics = stats.compare(first, two, bounds=(0, 1))
+    first, second = results["als"]["ndcg@5"], results["pop"]["ndcg@5"]
+    statistics = stats.compare(first, second, bounds=(0, 1))
     assert (row.difference, row.interval, row.test) == (
         statistics.difference,
         statistics.interval,
@@ -64,11 +64,11 @@ def test_row_has_the_statistics_of_user_values(
         statistics.relative,
         statistics.relative_interval,
     )
-    assert row.n == np.count_nonzero(~np.isnan(first - two))
-    assert row.n_better == np.count_nonzero(first > two)
+    assert row.n == np.count_nonzero(~np.isnan(first - second))
+    assert row.n_better == np.count_nonzero(first > second)
     assert row.n_better + row.n_equal + row.n_worse == row.n
     assert row.standardised == pytest.approx(
-        np.nanmean(first - two) / np.nanstd(first - two, ddof=1)
+        np.nanmean(first - second) / np.nanstd(first - second, ddof=1)
     )
     assert row.verdict == "better"
 
@@ -90,7 +90,7 @@ def test_p_equals_exact_enumeration() -> None:
 @given(seed=st.integers(0, 2**32), n=st.integers(2, 30))
 def test_user_order_does_not_matter_and_swapped_models_change_signs(seed: int, n: int) -> None:
     rng = np.random.default_rng(seed)
-    first, two = rng.choice([0.0, 0.25, 0.5, 1.0], (2, n))
+    values_of_a, values_of_b = rng.choice([0.0, 0.25, 0.5, 1.0], (2, n))
     order = rng.permutation(n)
     ids = np.arange(n) + 10
 
@@ -106,9 +106,9 @@ def test_user_order_does_not_matter_and_swapped_models_change_signs(seed: int, n
     (row,), (shuffled_row,), (swapped_row,) = (
         comparison.rows
         for comparison in (
-            compared(first, two),
-            compared(first, two, shuffled=True),
-            compared(two, first),
+            compared(values_of_a, values_of_b),
+            compared(values_of_a, values_of_b, shuffled=True),
+            compared(values_of_b, values_of_a),
         )
     )
     assert (row.difference, row.p_value, row.interval) == (
@@ -125,21 +125,21 @@ def test_user_order_does_not_matter_and_swapped_models_change_signs(seed: int, n
 
 def test_users_with_a_value_from_one_model_are_counted_with_a_warning() -> None:
     first = evaluation({"rr": [1.0, np.nan, 0.5, 0.25]})
-    two = evaluation({"rr": [0.5, 0.5, np.nan, 0.5]})
+    second = evaluation({"rr": [0.5, 0.5, np.nan, 0.5]})
     with pytest.warns(rm.DataWarning, match="1 user with a alone, 1 with b alone"):
-        (row,) = rm.compare({"a": first, "b": two}).rows
+        (row,) = rm.compare({"a": first, "b": second}).rows
     assert (row.n, row.n_only_model, row.n_only_other) == (2, 1, 1)
     assert row.mean == 0.625
 
 
 def test_lower_errors_are_better() -> None:
-    first, two = evaluation({"rmse": [1.0, 0.5, 0.5]}), evaluation({"rmse": [0.5, 0.25, 0.5]})
-    (row,) = rm.compare({"a": first, "b": two}, confidence=0.4).rows
+    first, second = evaluation({"rmse": [1.0, 0.5, 0.5]}), evaluation({"rmse": [0.5, 0.25, 0.5]})
+    (row,) = rm.compare({"a": first, "b": second}, confidence=0.4).rows
     assert row.difference == 0.25
     assert (row.n_better, row.n_equal, row.n_worse) == (0, 1, 2)
     assert row.probability_better == pytest.approx(1 / 6)
     assert row.verdict == "worse"
-    compared = rm.compare({"a": first, "b": two})
+    compared = rm.compare({"a": first, "b": second})
     assert [standing.model for standing in compared.standings] == ["b", "a"]
     assert [change.user for change in compared.changes("rmse", "a").harmed] == [0, 1]
 
@@ -162,11 +162,11 @@ def test_p_is_adjusted_over_primary_metrics(results: dict[str, rm.Evaluation]) -
 
 def test_per_user_has_a_row_per_user() -> None:
     ids = np.array(["ann", "bob", "cid"], dtype=object)
-    one = evaluation({"rr": [1.0, 0.5, 0.0]}, user_ids=ids)
-    two = evaluation({"rr": [0.5, 0.5, np.nan]}, user_ids=ids)
+    first = evaluation({"rr": [1.0, 0.5, 0.0]}, user_ids=ids)
+    second = evaluation({"rr": [0.5, 0.5, np.nan]}, user_ids=ids)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DataWarning)
-        frame = rm.compare({"a": one, "b": two}).per_user("rr")
+        frame = rm.compare({"a": first, "b": second}).per_user("rr")
     assert frame["user"].to_list() == ["ann", "bob", "cid"]
     assert frame.columns == ["user", "a", "b"]
     assert frame["a"].to_list() == [1.0, 0.5, 0.0]
@@ -211,8 +211,8 @@ def test_the_leaderboard_marks_models_without_a_difference_from_the_best() -> No
         ("best", True, True),
         ("near", False, True),
     ]
-    best_mean, two = (f"{row.mean:.4f}" for row in comparison.standings)
-    best, near_cell = f"{best_mean}* 1-2", f"{two}≈ 1-2"
+    best_mean, near_mean = (f"{row.mean:.4f}" for row in comparison.standings)
+    best, near_cell = f"{best_mean}* 1-2", f"{near_mean}≈ 1-2"
     explained = "* is the best mean of a metric. ≈ marks one that is not shown to differ from it."
     assert all(part in str(comparison) for part in (best, near_cell, explained))
     markdown = comparison.to_markdown()
@@ -223,7 +223,7 @@ def test_the_leaderboard_marks_models_without_a_difference_from_the_best() -> No
     assert f">{near_cell}<" in comparison.to_html()
     board, _, after = comparison.to_latex().partition(r"\bottomrule")
     assert rf"best & \textbf{{{best}}}" in board
-    assert rf"near & {two}$\approx$ 1-2" in board
+    assert rf"near & {near_mean}$\approx$ 1-2" in board
     within = after.split(r"\end{tabular}")[0].strip().split("\n")
     assert within == [
         r"\multicolumn{2}{l}{\footnotesize * is the best mean of a metric. $\approx$ marks one "
@@ -358,8 +358,10 @@ def test_folds_are_pooled_by_user_and_vary() -> None:
     compared = rm.compare(results_of_folds)
     (row,) = compared.rows
     differences = [
-        first["rr"] - two["rr"]
-        for first, two in zip(results_of_folds["a"].folds, results_of_folds["b"].folds, strict=True)
+        first["rr"] - second["rr"]
+        for first, second in zip(
+            results_of_folds["a"].folds, results_of_folds["b"].folds, strict=True
+        )
     ]
     assert row.runs == stats.over_folds(differences)
     assert row.difference == pytest.approx(
@@ -369,11 +371,11 @@ def test_folds_are_pooled_by_user_and_vary() -> None:
 
 
 def test_seeds_must_have_the_same_users() -> None:
-    one = evaluation({"rr": [0.1, 0.2]}, user_ids=np.array([0, 1]))
+    run = evaluation({"rr": [0.1, 0.2]}, user_ids=np.array([0, 1]))
     for ids in ([2, 3], [0, 99]):
-        other = evaluation({"rr": [0.1, 0.2]}, user_ids=np.array(ids))
+        other_run = evaluation({"rr": [0.1, 0.2]}, user_ids=np.array(ids))
         with pytest.raises(rm.InputError, match="2 evaluations of 'a' have different users"):
-            rm.compare({"a": [one, other], "b": one})
+            rm.compare({"a": [run, other_run], "b": run})
 
 
 def test_users_of_a_cluster_change_signs_together(results: dict[str, rm.Evaluation]) -> None:
@@ -435,19 +437,19 @@ def test_models_within_the_margin_are_equivalent() -> None:
     generator = np.random.default_rng(0)
     values = generator.random(400)
     first = evaluation({"rr": values.tolist()})
-    two = evaluation({"rr": np.clip(values + generator.normal(0, 0.01, 400), 0, 1).tolist()})
-    comparison = rm.compare({"a": first, "b": two}, margin=0.05)
+    second = evaluation({"rr": np.clip(values + generator.normal(0, 0.01, 400), 0, 1).tolist()})
+    comparison = rm.compare({"a": first, "b": second}, margin=0.05)
     assert comparison.rows[0].verdict == "equivalent"
     assert "p equivalent" in str(comparison)
-    by_metric = rm.compare({"a": first, "b": two}, margin={"rr": 1e-6})
+    by_metric = rm.compare({"a": first, "b": second}, margin={"rr": 1e-6})
     assert by_metric.rows[0].equivalence is not None
     assert not by_metric.rows[0].equivalence.equivalent
 
 
 def test_comparison_that_cannot_be_significant_has_a_note() -> None:
     first = evaluation({"rr": [1.0, 1.0, 1.0, 0.5, 0.5], "hit@1": [1, 1, 1, 0, 0]})
-    two = evaluation({"rr": [0.5, 0.5, 0.5, 0.5, 0.5], "hit@1": [0, 0, 0, 0, 0]})
-    text = str(rm.compare({"a": first, "b": two})).replace("\n  ", " ")
+    second = evaluation({"rr": [0.5, 0.5, 0.5, 0.5, 0.5], "hit@1": [0, 0, 0, 0, 0]})
+    text = str(rm.compare({"a": first, "b": second})).replace("\n  ", " ")
     assert "rr, a minus b: 3 users differ: p cannot fall below 0.2500" in text
     assert "after correction over 2 comparisons not below 0.5000" in text
     assert "nothing here can be resolved" in text
@@ -457,8 +459,8 @@ def test_power_names_only_possible_differences() -> None:
     pair = {"a": evaluation({"rr": [1.0, 0.5]}), "b": evaluation({"rr": [0.5, 0.25]})}
     text = str(rm.compare(pair)).replace("\n  ", " ")
     assert "Power: too few of the 2 users differ to say which difference in rr" in text
-    first, two = [1.0, 1.0, 1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0, 1.0, 0.0]
-    pair = {"a": evaluation({"rr": first}), "b": evaluation({"rr": two})}
+    first, second = [1.0, 1.0, 1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0, 1.0, 0.0]
+    pair = {"a": evaluation({"rr": first}), "b": evaluation({"rr": second})}
     text = str(rm.compare(pair)).replace("\n  ", " ")
     assert (
         "Power: with 6 users, no difference that rr can have would be found with 80 % power."
@@ -613,8 +615,8 @@ def test_other_objects_are_refused(results: dict[str, rm.Evaluation]) -> None:
 
 
 def test_values_outside_the_range_get_a_note() -> None:
-    first, two = evaluation({"rr": [2.0, 0.5, 0.1]}), evaluation({"rr": [0.5, 0.5, 0.2]})
-    comparison = rm.compare({"a": first, "b": two})
+    first, second = evaluation({"rr": [2.0, 0.5, 0.1]}), evaluation({"rr": [0.5, 0.5, 0.2]})
+    comparison = rm.compare({"a": first, "b": second})
     text = str(comparison).replace("\n  ", " ")
     assert "nan" not in text.lower()
     assert "The value 2 lies outside the range from 0 to 1" in text
@@ -624,10 +626,13 @@ def test_values_outside_the_range_get_a_note() -> None:
 @given(st.sampled_from(["randomisation", "t", "wilcoxon", "sign"]))
 def test_every_test_can_be_chosen(test: str) -> None:
     rng = np.random.default_rng(1)
-    first, two = rng.random(50), rng.random(50)
-    evaluations = {"a": evaluation({"rr": first.tolist()}), "b": evaluation({"rr": two.tolist()})}
+    first, second = rng.random(50), rng.random(50)
+    evaluations = {
+        "a": evaluation({"rr": first.tolist()}),
+        "b": evaluation({"rr": second.tolist()}),
+    }
     row = rm.compare(evaluations, test=test).rows[0]  # type: ignore[arg-type]
-    assert row.test == stats.compare(first, two, bounds=(0, 1), test=test).test  # type: ignore[arg-type]
+    assert row.test == stats.compare(first, second, bounds=(0, 1), test=test).test  # type: ignore[arg-type]
 
 
 def test_every_format_contains_all_rows(comparison: rm.Comparison) -> None:
@@ -654,11 +659,11 @@ def test_tukeys_test_is_over_all_models(results: dict[str, rm.Evaluation]) -> No
         table = np.column_stack([result[metric] for result in results.values()])
         expected = stats.tukey(table)
         p_values = {}
-        for left, two in itertools.combinations(names, 2):
-            row = comparison.row(metric, left, two)
-            p = max(expected.p_values[names.index(left), names.index(two)], row.p_value)
+        for model_name, other in itertools.combinations(names, 2):
+            row = comparison.row(metric, model_name, other)
+            p = max(expected.p_values[names.index(model_name), names.index(other)], row.p_value)
             assert row.adjusted_p == pytest.approx(min(1.0, 2 * p))
-            p_values[left, two] = p
+            p_values[model_name, other] = p
         best = {row.model for row in comparison.standings if row.metric == metric and row.best}
         first = next(row.model for row in comparison.standings if row.metric == metric)
         assert best == {first} | {
@@ -703,12 +708,15 @@ def test_tukeys_test_keeps_clusters_together(results: dict[str, rm.Evaluation]) 
 
 def test_power_counts_clusters() -> None:
     rng = np.random.default_rng(4)
-    first, two = rng.random(40), rng.random(40)
-    evaluations = {"a": evaluation({"rr": first.tolist()}), "b": evaluation({"rr": two.tolist()})}
+    first, second = rng.random(40), rng.random(40)
+    evaluations = {
+        "a": evaluation({"rr": first.tolist()}),
+        "b": evaluation({"rr": second.tolist()}),
+    }
     # Three identical rows in a cluster count as one.
     rows = {
         "a": evaluation({"rr": np.repeat(first, 3).tolist()}),
-        "b": evaluation({"rr": np.repeat(two, 3).tolist()}),
+        "b": evaluation({"rr": np.repeat(second, 3).tolist()}),
     }
     unclustered = rm.compare(evaluations)
     together = rm.compare(rows, cluster=np.repeat(np.arange(40), 3))

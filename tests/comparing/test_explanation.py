@@ -24,7 +24,7 @@ TEST = {"ann": {"film": 4.0}, "bob": {"game": 2.0, "song": 5.0}, "eve": {"song":
 
 
 @functools.cache
-def evaluated(**options: object) -> Evaluation:
+def evaluate(**options: object) -> Evaluation:
     metrics = options.pop("metrics", "ndcg@3 ap@2 recall@1")
     return rm.evaluate(rm.Lists(LISTS), TEST, metrics=metrics, **options)
 
@@ -55,9 +55,9 @@ def evaluate_again(result: Evaluation, metric: str, protocol: str) -> float:
 
 
 def test_the_steps_add_up_to_the_difference() -> None:
-    explanation = rm.explain(evaluated(), "ndcg@3", protocol="rectools")
-    assert explanation.left.mean == pytest.approx(evaluated().mean()["ndcg@3"])
-    expected = evaluated(metrics="NDCG@3", protocol="rectools").mean()["NDCG@3"]
+    explanation = rm.explain(evaluate(), "ndcg@3", protocol="rectools")
+    assert explanation.left.mean == pytest.approx(evaluate().mean()["ndcg@3"])
+    expected = evaluate(metrics="NDCG@3", protocol="rectools").mean()["NDCG@3"]
     assert explanation.right.mean == pytest.approx(expected)
     assert explanation.steps[-1].mean == explanation.right.mean
     assert [step.name for step in explanation.steps if step.users] == ["gain", "ideal"]
@@ -92,21 +92,21 @@ def test_both_ends_match_evaluate(name: str, seed: int) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_steps_to_every_convention_and_back(name: str) -> None:
-    result = evaluated(metrics="precision@2")
+    result = evaluate(metrics="precision@2")
     if name == "surprise":  # Surprise's precision reads predicted ratings
         with pytest.raises(rm.InputError, match="reads predicted and true ratings"):
             rm.explain(result, "precision@2", protocol=name)
         return
     forward = rm.explain(result, "precision@2", protocol=name)
     assert forward.right.protocol == name
-    in_convention = evaluated(metrics="precision@2", protocol=name)
+    in_convention = evaluate(metrics="precision@2", protocol=name)
     back = rm.explain(in_convention, "precision@2", protocol="recometer")
     np.testing.assert_equal(back.right.mean, forward.left.mean)
     np.testing.assert_equal(back.left.mean, forward.right.mean)
 
 
 def test_explanation_under_a_librarys_metric_name() -> None:
-    result = evaluated(metrics="NDCG@3", protocol="lenskit")
+    result = evaluate(metrics="NDCG@3", protocol="lenskit")
     explanation = rm.explain(result, "NDCG@3", protocol="rectools")
     assert (explanation.left.metric, explanation.right.metric) == ("NDCG@3", "NDCG@3")
     explanation = rm.explain(result, "NDCG@3", protocol="pyg")
@@ -115,7 +115,7 @@ def test_explanation_under_a_librarys_metric_name() -> None:
 
 
 def test_explanation_without_differences() -> None:
-    explanation = rm.explain(evaluated(), "ndcg@3", protocol="recometer")
+    explanation = rm.explain(evaluate(), "ndcg@3", protocol="recometer")
     assert explanation.steps == ()
     assert explanation.left.mean == explanation.right.mean
     assert len(explanation.most_different()) == 0
@@ -124,7 +124,7 @@ def test_explanation_without_differences() -> None:
 
 
 def test_users_whose_values_differ_most() -> None:
-    result = evaluated()
+    result = evaluate()
     explanation = rm.explain(result, "ndcg@3", protocol="trec_eval")
     frame = explanation.frame()
     assert frame.columns == ["user", "left", "right", "step"]
@@ -137,7 +137,7 @@ def test_users_whose_values_differ_most() -> None:
 
 
 def test_inputs_can_be_passed_again(tmp_path: pathlib.Path) -> None:
-    result = evaluated()
+    result = evaluate()
     result.save(tmp_path / "run.parquet")
     loaded = rm.load(tmp_path / "run.parquet")
     assert loaded.inputs_kept is None
@@ -168,7 +168,7 @@ def test_pairs_with_labels_need_no_test_again() -> None:
 )
 def test_unknown_names(metric: str, protocol: str, message: str) -> None:
     with pytest.raises(rm.UnknownNameError, match=message):
-        rm.explain(evaluated(), metric, protocol=protocol)
+        rm.explain(evaluate(), metric, protocol=protocol)
 
 
 # The command line
@@ -283,7 +283,7 @@ def test_an_unknown_convention() -> None:
 
 
 def test_printed_explanation_fits_100_columns() -> None:
-    result = evaluated()
+    result = evaluate()
     for protocol in NAMES:
         text = str(rm.explain(result, "ndcg@3", protocol=protocol))
         assert max(map(len, text.splitlines())) <= 100
@@ -291,7 +291,7 @@ def test_printed_explanation_fits_100_columns() -> None:
 
 def test_equal_definitions_are_reported() -> None:
     assert "Every user has the same value under both." in str(
-        rm.explain(evaluated(), "recall@1", protocol=rm.Protocol())
+        rm.explain(evaluate(), "recall@1", protocol=rm.Protocol())
     )
 
 
@@ -303,7 +303,7 @@ def test_repr_and_print_of_conventions() -> None:
 
 def test_a_librarys_names_are_suggested_in_any_case() -> None:
     with pytest.raises(rm.UnknownNameError, match=r"LensKit .*'RecipRank\[@k\]'.*Known: P"):
-        evaluated(metrics="reciprankk", protocol="lenskit")
+        evaluate(metrics="reciprankk", protocol="lenskit")
 
 
 @pytest.mark.parametrize("name", ["coverage@2", "gini@2", "personalization@2", "entropy@2"])

@@ -52,15 +52,19 @@ def one_line(text: str) -> str:
 
 
 def test_the_record_has_the_means_over_users_known_to_all_models() -> None:
-    known = compare().known_users
-    assert known is not None
-    assert (known.n, known.n_known, known.unknown) == (100, 40, {"popular": 0, "own": 60})
-    rr, hit = known.by_metric
+    known_users = compare().known_users
+    assert known_users is not None
+    assert (known_users.n, known_users.n_known, known_users.unknown) == (
+        100,
+        40,
+        {"popular": 0, "own": 60},
+    )
+    rr, hit = known_users.by_metric
     assert (rr.metric, rr.n, rr.n_known, rr.reversed) == ("rr", 100, 40, True)
     assert list(rr.means.items()) == [("popular", 0.8), ("own", 0.4)]
     assert list(rr.known.items()) == [("own", 1.0), ("popular", 0.5)]
-    assert known.reversed == (rr, hit)
-    assert known.sentences(["rr"]) == [SENTENCE, MEANS, "The order also changes on hit@1."]
+    assert known_users.reversed == (rr, hit)
+    assert known_users.sentences(["rr"]) == [SENTENCE, MEANS, "The order also changes on hit@1."]
 
 
 def test_every_table_of_the_comparison_mentions_unknown_users(tmp_path: pathlib.Path) -> None:
@@ -100,18 +104,18 @@ def test_users_missing_from_all_models_are_mentioned_only_above_two_percent() ->
         results = {"a": evaluate(lists(known_to_both)), "b": evaluate(lists(known_to_both, "i4"))}
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # no warning, since the order stays the same
-            known = rm.compare(results).known_users
-        assert (known is not None) is mentioned
-    assert known is not None
-    assert known.sentences(["rr"])[0] == "3 of 100 users (3.0%) are unknown to a, b."
+            known_users = rm.compare(results).known_users
+        assert (known_users is not None) is mentioned
+    assert known_users is not None
+    assert known_users.sentences(["rr"])[0] == "3 of 100 users (3.0%) are unknown to a, b."
 
 
 def test_models_that_know_equally_many_but_different_users() -> None:
     everybody = OLD + NEW
     results = {"a": evaluate(lists(everybody[1:])), "b": evaluate(lists(everybody[:-1], "i4"))}
-    known = rm.compare(results).known_users
-    assert known is not None
-    assert (known.unknown, known.n_known) == ({"a": 1, "b": 1}, 98)
+    known_users = rm.compare(results).known_users
+    assert known_users is not None
+    assert (known_users.unknown, known_users.n_known) == ({"a": 1, "b": 1}, 98)
 
 
 @pytest.mark.parametrize("rules", [{"cold_start": False}, {"users": "known"}])
@@ -146,16 +150,16 @@ def test_models_that_know_all_users_are_compared_without_a_note() -> None:
     assert "unknown" not in str(comparison)
 
 
-def test_seeds_and_random_orders_know_the_users_of_their_evaluations() -> None:
+def test_known_users_of_seeds_and_random_orders() -> None:
     seeds = {"popular": [evaluate(lists(OLD + NEW))] * 2, "own": [evaluate(lists(OLD, "*"))] * 2}
     with pytest.warns(rm.DataWarning, match="the order changes"):
-        known = rm.compare(seeds).known_users
-    assert known is not None
-    assert (known.n, known.unknown) == (100, {"popular": 0, "own": 60})
+        known_users = rm.compare(seeds).known_users
+    assert known_users is not None
+    assert (known_users.n, known_users.unknown) == (100, {"popular": 0, "own": 60})
     scores = np.random.default_rng(0).random((100, 8))
     matrix = np.array([[item in TEST[user] for item in ITEMS] for user in OLD + NEW])
-    one = rm.evaluate(rm.Scores(scores), matrix, metrics="rr", chance=True)
-    assert rm.compare({"one": one, "two": one}, chance=True).known_users is None
+    randomised = rm.evaluate(rm.Scores(scores), matrix, metrics="rr", chance=True)
+    assert rm.compare({"one": randomised, "two": randomised}, chance=True).known_users is None
 
 
 def test_relevant_rows_of_items_missing_from_one_model_are_counted() -> None:
@@ -176,6 +180,8 @@ def test_known_users_of_saved_evaluations(tmp_path: pathlib.Path) -> None:
     for name, source in (("popular", lists(OLD + NEW)), ("own", lists(OLD, "*"))):
         evaluate(source).save(tmp_path / f"{name}.parquet")
     with pytest.warns(rm.DataWarning, match="60 of 100 users"):
-        known = rm.compare([tmp_path / "popular.parquet", tmp_path / "own.parquet"]).known_users
-    assert known is not None
-    assert known.unknown == {"popular": 0, "own": 60}
+        known_users = rm.compare(
+            [tmp_path / "popular.parquet", tmp_path / "own.parquet"]
+        ).known_users
+    assert known_users is not None
+    assert known_users.unknown == {"popular": 0, "own": 60}

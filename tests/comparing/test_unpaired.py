@@ -31,8 +31,8 @@ def group(values: np.ndarray, first: int = 0, metric: str = "rr", **fields: obje
     return evaluation({metric: list(values)}, user_ids=ids, **fields)
 
 
-def compared(first: np.ndarray, two: np.ndarray, **options: object) -> rm.Comparison:
-    models = {"new": group(first), "old": group(two, 10_000)}
+def compared(first: np.ndarray, second: np.ndarray, **options: object) -> rm.Comparison:
+    models = {"new": group(first), "old": group(second, 10_000)}
     return rm.compare(models, baseline="old", paired=False, **options)  # type: ignore[arg-type]
 
 
@@ -114,10 +114,10 @@ def test_several_groups_are_adjusted_by_holms_method() -> None:
 )
 def test_verdict_interval_p_and_gates_agree(seed: int, n: int, m: int, levels: int) -> None:
     generator = np.random.default_rng(seed)
-    first, two = (
+    first, second = (
         np.round(generator.random(size) ** 2 * levels) / levels for size in (n + 1, m + 1)
     )
-    comparison = compared(first, two, margin=0.1, ratio=f"{n + 1}:{m + 1}")
+    comparison = compared(first, second, margin=0.1, ratio=f"{n + 1}:{m + 1}")
     row = comparison.row("rr", "new")
     excludes = row.low > 0 or row.high < 0
     assert excludes == (row.p_value <= 0.05)
@@ -128,7 +128,7 @@ def test_verdict_interval_p_and_gates_agree(seed: int, n: int, m: int, levels: i
     verdict = comparison.gate("rr >= 0").rows[0].verdict
     expected = "passed" if row.low >= 0 else "failed" if row.high < 0 else "undecided"
     assert verdict == (expected if row.decides_gates else "undecided")
-    models = {"old": group(two, 10_000), "new": group(first)}
+    models = {"old": group(second, 10_000), "new": group(first)}
     mirrored = rm.compare(models, paired=False, ratio=f"{m + 1}:{n + 1}").row("rr", "old", "new")
     assert mirrored.difference == pytest.approx(-row.difference, nan_ok=True)
     assert mirrored.p_value == pytest.approx(row.p_value, nan_ok=True)
@@ -215,9 +215,9 @@ def test_segments_compare_groups_and_single_users_are_not_compared() -> None:
 
 
 def test_few_users_with_another_value_decide_no_gate() -> None:
-    first, two = np.zeros(200), np.zeros(200)
+    first, second = np.zeros(200), np.zeros(200)
     first[:25] = 1
-    comparison = compared(first, two, ratio="1:1")
+    comparison = compared(first, second, ratio="1:1")
     assert comparison.gate("rr >= -5%").rows[0].verdict == "undecided"
     assert "too few to exclude a rare large loss" in printed_text(comparison.full())
 
@@ -238,7 +238,7 @@ def test_errors_over_rows_have_independent_variances() -> None:
         for arm in rows
     ]
     row = rm.compare(results, paired=False).rows[0]
-    arms = [(high - low) / 2 for low, high in (one.interval("rmse") for one in results)]
+    arms = [(high - low) / 2 for low, high in (evaluated.interval("rmse") for evaluated in results)]
     assert (row.high - row.low) / 2 == pytest.approx(np.hypot(*arms), rel=0.05)
 
 

@@ -161,8 +161,8 @@ def test_a_split_depends_on_the_seed():
     first, same_seed, other_seed = (
         split_reco_train_test(X, users_test_fraction=0.5, seed=seed) for seed in (1, 1, 2)
     )
-    for first_part, two in zip(first[:3], same_seed[:3], strict=True):
-        assert_same_array(first_part, two)
+    for first_part, second_part in zip(first[:3], same_seed[:3], strict=True):
+        assert_same_array(first_part, second_part)
     assert first[3].tolist() == same_seed[3].tolist() != other_seed[3].tolist()
     # The items drawn for a user do not depend on which other users are drawn.
     shared = np.intersect1d(first[3], split_reco_train_test(X, users_test_fraction=0.9)[3])
@@ -186,9 +186,9 @@ def test_other_interactions_are_converted(convert):
     X = sum(many_users()[:2]).astype(int)
     expected = split_reco_train_test(X, "all")
     ours = split_reco_train_test(convert(X.toarray()), "all")
-    for our_part, two in zip(ours, expected, strict=True):
-        assert two.dtype == np.float64
-        assert_same_array(our_part, two)
+    for our_part, expected_part in zip(ours, expected, strict=True):
+        assert expected_part.dtype == np.float64
+        assert_same_array(our_part, expected_part)
 
 
 @pytest.mark.parametrize(

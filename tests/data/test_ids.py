@@ -67,7 +67,7 @@ def test_whole_floats_are_integers():
     assert interactions.user_ids.dtype == np.int64
 
 
-def test_dates_and_truth_values_in_a_frame():
+def test_dates_and_booleans_in_a_frame():
     frame = pl.DataFrame(
         {"user": [datetime.date(2024, 1, 2), datetime.date(2024, 1, 1)], "item": [True, False]}
     )

@@ -500,21 +500,21 @@ def test_columns_of_positions(frame):
 
 
 def test_columns_of_positions_out_of_range(frame):
-    def read(users, items, **options):
+    def read_columns(users, items, **options):
         return Interactions.of(
             frame({"user": users, "item": items}), n_users=3, n_items=2, **options
         )
 
     with pytest.raises(InputError, match=r"user index 3 in row 1 .* too large: .* 0 to 2\."):
-        read([0, 3], [0, 1])
+        read_columns([0, 3], [0, 1])
     with pytest.raises(InputError, match=r"user index -1 in row 0 .* is negative"):
-        read([-1, 2], [0, 1])
+        read_columns([-1, 2], [0, 1])
     with pytest.raises(InputError, match=r"item index 2 in row 1 .* below item_offset: .* 3 to 4"):
-        read([0, 0], [3, 2], item_offset=3)
+        read_columns([0, 0], [3, 2], item_offset=3)
     with pytest.raises(InputError, match=r"item index 2 in row 0 .* too large"):
-        read([0, 0], [2, 1])
+        read_columns([0, 0], [2, 1])
     with pytest.raises(InputTypeError, match=r"Positions of users must be integers.*'a'.*Hint"):
-        read(["a"], [1])
+        read_columns(["a"], [1])
 
 
 def test_options_of_positions():
@@ -988,7 +988,7 @@ def test_every_format_of_ids_gives_the_same(data, user_names, item_names, librar
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.floats(-1e3, 1e3))), st.randoms()
 )
 def test_the_order_of_rows_does_not_matter_even_with_duplicates(rows, random):
-    def read(rows):
+    def read_rows(rows):
         frame = pl.DataFrame(rows, schema=["user", "item", "value"], orient="row")
         if len({row[:2] for row in rows}) == len(rows):
             return facts(Interactions.of(frame))
@@ -997,7 +997,7 @@ def test_the_order_of_rows_does_not_matter_even_with_duplicates(rows, random):
 
     shuffled = list(rows)
     random.shuffle(shuffled)
-    assert read(rows) == read(shuffled)
+    assert read_rows(rows) == read_rows(shuffled)
 
 
 def test_importing_loads_numpy_only():

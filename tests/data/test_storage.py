@@ -174,13 +174,13 @@ def test_wrong_files(tmp_path: pathlib.Path) -> None:
     text.write_text("user,item\n" * 10)
     with pytest.raises(FileError, match=r"is not a Parquet file.*Hint: recometer.load"):
         load(text)
-    other = tmp_path / "other.parquet"
-    pl.DataFrame({"user": [1]}).write_parquet(other)
+    other_table = tmp_path / "other.parquet"
+    pl.DataFrame({"user": [1]}).write_parquet(other_table)
     with pytest.raises(FileError, match=r"not a saved evaluation. Hint: recometer.load"):
-        load(other)
-    storage.write_table(other, {"x": np.zeros(1)}, None, {"kind": "comparison"})
+        load(other_table)
+    storage.write_table(other_table, {"x": np.zeros(1)}, None, {"kind": "comparison"})
     with pytest.raises(FileError, match="holds no evaluation, but: comparison"):
-        load(other)
+        load(other_table)
 
 
 def test_newer_format(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

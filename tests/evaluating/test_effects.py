@@ -241,7 +241,7 @@ def is_silent(kind: str, family: str, rule: str, company: dict[str, Any]) -> boo
         return False
     unchanged = [pair for pair in verdicts if not isinstance(pair, str)]
     return bool(unchanged) and not any(
-        differ(with_rule.intervals, two.intervals) for with_rule, two in unchanged
+        differ(with_rule.intervals, without_rule.intervals) for with_rule, without_rule in unchanged
     )
 
 

@@ -261,14 +261,14 @@ def test_labelled_candidates_give_the_values_of_pairs(case, ties, rules, flat):
     evaluator = rm.Evaluator(metrics="ndcg@2 ap rr roc_auc bpref", ties=ties, seed=4, **rules)
 
     def add(stream, rows):
-        mask, named = not_padding[rows], users[rows].tolist()
+        mask, user_ids = not_padding[rows], users[rows].tolist()
         if flat:
             flat_rows = case.scores[rows][mask], relevance[rows][mask]
             stream.update(
-                *flat_rows, users=[user for user in named for _ in range(case.n_items - 1)]
+                *flat_rows, users=[user for user in user_ids for _ in range(case.n_items - 1)]
             )
         else:
-            stream.update(case.scores[rows], relevance[rows], users=named, padding=-1)
+            stream.update(case.scores[rows], relevance[rows], users=user_ids, padding=-1)
 
     def at_once():
         users_of_cells = np.repeat(users, case.n_items).reshape(not_padding.shape)
@@ -798,7 +798,7 @@ def test_waiting_lists_with_one_place_or_only_padding() -> None:
     assert stream.compute().counts["list_users_ignored"] == 1
 
 
-def test_lists_with_padding_and_ids_wait_for_others() -> None:
+def test_lists_with_padding_and_ids_wait_for_later_batches() -> None:
     lists, users = np.array([[0, 1], [2, -1], [-1, 0], [2, 1]]), np.array(["a", "b", "c", "d"])
     evaluator = rm.Evaluator({user: ["x", "y"] for user in users.tolist()}, metrics="recall@2 rr")
     stream = evaluator.stream(item_ids=["z", "y", "x"])

@@ -489,31 +489,33 @@ PRIMES = (
 
 
 def _xxh64(data: bytes) -> int:
-    prime_1, two, three, four, five = PRIMES
-    position, hashed = 0, five
+    prime_1, prime_2, prime_3, prime_4, prime_5 = PRIMES
+    position, hashed = 0, prime_5
     if len(data) >= 32:
-        lanes = [prime_1 + two, two, 0, -prime_1]
+        lanes = [prime_1 + prime_2, prime_2, 0, -prime_1]
         while len(data) - position >= 32:
             for lane in range(4):
                 lanes[lane] = _round(lanes[lane], _little(data[position : position + 8]))
                 position += 8
         hashed = sum(_rotate(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True))
         for lane in lanes:
-            hashed = (hashed ^ _round(0, lane)) * prime_1 + four
+            hashed = (hashed ^ _round(0, lane)) * prime_1 + prime_4
     hashed += len(data)
     while len(data) - position >= 8:
         hashed = (
-            _rotate(hashed ^ _round(0, _little(data[position : position + 8])), 27) * prime_1 + four
+            _rotate(hashed ^ _round(0, _little(data[position : position + 8])), 27) * prime_1
+            + prime_4
         )
         position += 8
     if len(data) - position >= 4:
         hashed = (
-            _rotate(hashed ^ (_little(data[position : position + 4]) * prime_1), 23) * two + three
+            _rotate(hashed ^ (_little(data[position : position + 4]) * prime_1), 23) * prime_2
+            + prime_3
         )
         position += 4
     for byte in data[position:]:
-        hashed = _rotate(hashed ^ (byte * five), 11) * prime_1
-    for bits, prime in ((33, two), (29, three), (32, 1)):
+        hashed = _rotate(hashed ^ (byte * prime_5), 11) * prime_1
+    for bits, prime in ((33, prime_2), (29, prime_3), (32, 1)):
         hashed %= 2**64
         hashed = (hashed ^ (hashed >> bits)) * prime
     return hashed % 2**64

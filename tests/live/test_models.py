@@ -74,8 +74,10 @@ def test_implicit_without_factors(implicit, data):
     lists, _ = model.recommend(np.arange(N_USERS), train, N=K, filter_already_liked_items=True)
     check(rm.evaluate(source, test, train=train, metrics=f"precision@{K}"), lists, test)
     # Also pass the model itself, and its lists from from_model.
-    for evaluated in (model, rm.from_model(model, n=K, user_items=train)):
-        check(rm.evaluate(evaluated, test, train=train, metrics=f"precision@{K}"), lists, test)
+    for source_or_model in (model, rm.from_model(model, n=K, user_items=train)):
+        check(
+            rm.evaluate(source_or_model, test, train=train, metrics=f"precision@{K}"), lists, test
+        )
 
 
 @pytest.mark.parametrize("features", [False, True])

@@ -1,4 +1,4 @@
-"""Code of pages that need torch runs as written; tests/test_snippets.py runs that of others."""
+"""Code of pages that need torch runs as written. tests/test_snippets.py runs other pages."""
 
 from __future__ import annotations
 

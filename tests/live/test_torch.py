@@ -112,7 +112,7 @@ def test_ranks_and_lists_match_the_cpu_on_exact_scores(torch, device, monkeypatc
         options["item_bias"] = rng.integers(-3, 4, n_items).astype(np.float32)
     ids = {}
     if data.draw(st.booleans()):
-        # The source lacks some users and items of test, and the other way round.
+        # The source lacks some users and items of test, and test lacks some of the source.
         options["user_ids"] = rng.permutation(n_users + 3)[:n_users]
         options["item_ids"] = rng.permutation(n_items + 9)[:n_items]
         assume(options["user_ids"].min() < n_users and options["item_ids"].min() < n_items)
@@ -251,7 +251,7 @@ def test_fingerprints_do_not_depend_on_the_device(torch, device, case, monkeypat
 def test_ids_in_any_order_on_a_device(torch, device, case):
     users, items, test, train = case
     rng = np.random.default_rng(1)
-    # The source lacks some users and items of test, and the other way round.
+    # The source lacks some users and items of test, and test lacks some of the source.
     row, column = rng.permutation(N_USERS + 5)[:N_USERS], rng.permutation(N_ITEMS + 9)[:N_ITEMS]
     ids = {"user_ids": row, "item_ids": column}
     test, train = (

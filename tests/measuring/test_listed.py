@@ -197,8 +197,8 @@ def test_better_order_than_the_greedy_one_counts_as_1():
 
 
 def test_few_categories():
-    two = {"categories": [frozenset({item % 2}) for item in range(6)], "n_categories": 2}
-    assert value("category_entropy@2(normalised)", **two) == 1
+    two_categories = {"categories": [frozenset({item % 2}) for item in range(6)], "n_categories": 2}
+    assert value("category_entropy@2(normalised)", **two_categories) == 1
     same_category = {"categories": [frozenset({0})] * 6, "n_categories": 1}
     assert value("category_entropy@2(normalised)", **same_category) == 0
     assert value("subtopic_recall@2(denominator=all)", **same_category) == 1

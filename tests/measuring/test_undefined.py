@@ -287,9 +287,11 @@ def test_blocks_contain_each_user_once_and_few_judged_items(monkeypatch):
 def test_threads_share_blocks_silently(monkeypatch, capfd):
     monkeypatch.setattr("recometer.measuring.ranked.BLOCK_USERS", 2)
     users, metrics = RankedUsers(rank(np.eye(5) + 1, np.eye(5))), parse("rr ap@2")
-    one_thread, two = (compute(users, metrics, Protocol(), threads)[0] for threads in (1, 2))
+    one_thread, two_threads = (
+        compute(users, metrics, Protocol(), threads)[0] for threads in (1, 2)
+    )
     assert {name: values.tolist() for name, values in one_thread.items()} == {
-        name: values.tolist() for name, values in two.items()
+        name: values.tolist() for name, values in two_threads.items()
     }
     assert capfd.readouterr().err == ""
 

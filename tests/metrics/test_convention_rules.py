@@ -755,7 +755,7 @@ def test_error_quotes_an_invalid_cutoff_as_written(protocol, name, printed):
 def test_implicit_defects_reject_auc_with_unlisted_relevant_items() -> None:
     arguments = {"metrics": "auc@5", "protocol": "implicit", "defects": True, "catalogue": 4}
     complete_lists = rm.Lists({"a": [1, 2, 0, 3]})
-    # Nothing beyond the last item could change this value.
+    # No item beyond the last one could change this value.
     assert rm.evaluate(complete_lists, {"a": [0]}, **arguments).mean() == {"auc@5": 1 / 3}
     for items in ([1, 2, 0], [1, 2, 3]):
         with pytest.raises(rm.InputError, match=r"auc@5: defects=True is refused for users"):

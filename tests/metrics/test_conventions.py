@@ -156,7 +156,7 @@ def exception(record: Record) -> str | None:
 
 @dataclasses.dataclass
 class Outcome:
-    """Counts of reproduced records by kind and library, and the problems with the others."""
+    """Counts of reproduced records by kind and library, and the problems with other records."""
 
     covered: collections.Counter[tuple[str, str]]
     known: collections.Counter[tuple[str, str]]

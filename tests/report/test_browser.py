@@ -162,7 +162,9 @@ def test_dark_and_light(desk: Opened) -> None:
 
 
 @pytest.fixture(scope="module")
-def alone(results: dict[str, rm.Evaluation], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def report_of_one_model(
+    results: dict[str, rm.Evaluation], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """Return the report of a single model, which has no comparison."""
     path = tmp_path_factory.mktemp("alone") / "report.html"
     changes = {"chance": {}, "inputs_kept": None, "lists": None}

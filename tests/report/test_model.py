@@ -158,8 +158,8 @@ def test_hits_by_popularity_add_up_to_recall(
         assert total == pytest.approx(n_found.sum(), abs=1e-3)
     pair = model.chart("found_differences")
     assert pair is not None
-    first, two = chart.rows[(MODEL,)], chart.rows[("bpr",)]
-    for row, better, worse in zip(pair.first, first, two, strict=True):
+    first, second = chart.rows[(MODEL,)], chart.rows[("bpr",)]
+    for row, better, worse in zip(pair.first, first, second, strict=True):
         assert row["share"] == pytest.approx(better["share"] - worse["share"], abs=2e-6)
 
 
@@ -337,8 +337,8 @@ def test_headline_if_no_model_beats_the_baseline(results: dict[str, rm.Evaluatio
         f"{MODEL} is the baseline: no other model has a better mean."
         in report_model.headline.sentences
     )
-    two = {name: results[name] for name in (MODEL, "bpr")}
-    single = rm.compare(two, baseline="bpr", metrics="ndcg@5").report().model
+    two_models = {name: results[name] for name in (MODEL, "bpr")}
+    single = rm.compare(two_models, baseline="bpr", metrics="ndcg@5").report().model
     assert "beats bpr by" in single.headline.verdict
     assert not any("baseline" in sentence for sentence in single.headline.sentences)
 

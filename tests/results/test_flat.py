@@ -179,8 +179,8 @@ def test_flat_comparison_has_means_and_differences():
     rng = np.random.default_rng(0)
     test, noise = rng.random((40, 20)) < 0.2, rng.random((40, 20))
     better = rm.evaluate(rm.Scores(noise + 0.4 * test), test, metrics="ndcg@10 coverage@5")
-    two = rm.evaluate(rm.Scores(noise), test, metrics="ndcg@10 coverage@5")
-    versus = rm.compare({"als 2": better, "bpr": two}, baseline="bpr")
+    worse = rm.evaluate(rm.Scores(noise), test, metrics="ndcg@10 coverage@5")
+    versus = rm.compare({"als 2": better, "bpr": worse}, baseline="bpr")
     flat = versus.flat()
     row = versus.row("ndcg@10", "als 2", "bpr")
     name = "ndcg_at_10_of_als_space_2_versus_bpr"

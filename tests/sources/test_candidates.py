@@ -765,7 +765,7 @@ def test_messages(case):
 # Candidates that list only the negatives
 
 
-def negatives_alone(n_users=40, n_items=60, n=20):
+def case_of_negatives(n_users=40, n_items=60, n=20):
     """Return scores of a good model, a test set with one item per user, and sampled negatives."""
     rng = np.random.default_rng(2)
     scores = rng.normal(size=(n_users, n_items))
@@ -777,7 +777,7 @@ def negatives_alone(n_users=40, n_items=60, n=20):
 
 
 def test_warning_if_candidates_lack_the_test_items_which_are_then_added():
-    scores, test, negatives = negatives_alone()
+    scores, test, negatives = case_of_negatives()
     labels = test.copy()
     np.put_along_axis(labels, negatives, 1, axis=1)
     expected = rm.evaluate(rm.Scores(scores), test, candidates=labels, metrics="hit@3 rr")
@@ -796,7 +796,7 @@ def test_warning_if_candidates_lack_the_test_items_which_are_then_added():
 
 
 def test_negatives_by_id():
-    scores, test, negatives = negatives_alone()
+    scores, test, negatives = case_of_negatives()
     users, items = [f"u{n:02}" for n in range(40)], [f"i{n:02}" for n in range(60)]
     source_ = rm.Scores(scores, user_ids=users, item_ids=items)
     truth = {user: [items[row.argmax()]] for user, row in zip(users, test, strict=True)}
@@ -812,7 +812,7 @@ def test_negatives_by_id():
 
 
 def test_invalid_negatives():
-    scores, test, _ = negatives_alone()
+    scores, test, _ = case_of_negatives()
     for wrong in (None, rm.SampledCandidates(3)):
         with pytest.raises(InputTypeError, match=r"Hint: rm\.Negatives\(\{user: \[items\]\}\)"):
             rm.Negatives(wrong)
@@ -823,7 +823,7 @@ def test_invalid_negatives():
 
 
 def test_arrays_of_positions():
-    scores, test, negatives = negatives_alone()
+    scores, test, negatives = case_of_negatives()
     padded = np.concatenate([negatives, np.full((40, 2), -1)], axis=1)
     first = rm.evaluate(rm.Scores(scores), test, candidates=negatives, metrics="rr")
     assert (first.n_candidates == 20).all()
@@ -846,7 +846,7 @@ def test_arrays_of_positions():
     counts = np.zeros((40, 60), int)
     counts[:, :2] = 3
     for wrong, message in (
-        (negatives[:3], r"expected a row for each of the 40 users"),
+        (negatives[:3], r"expected a row for each of the 40 test users"),
         (np.where(negatives == negatives.max(), 60, negatives), r"to 60\. .*from 0 to 59"),
         (counts, r"or a count for every item\. Hint: pass matrix != 0"),
         (np.where(negatives == negatives.max(), -2, negatives), r"from -2 to "),
@@ -867,7 +867,7 @@ def test_array_of_one_position_is_not_a_matrix():
 
 
 def test_warning_if_much_of_test_is_in_train():
-    scores, test, _ = negatives_alone()
+    scores, test, _ = case_of_negatives()
     train = test.copy()
     train[:19] = 0
     with pytest.warns(DataWarning, match=r"21 of 40 rows of test are in train, too.*rm\.split"):

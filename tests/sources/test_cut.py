@@ -109,7 +109,7 @@ def test_cut_source_equals_source_with_that_depth(frame, judged, train, depth, r
                 metrics="recall@2 ndcg@3 ap precision@1 coverage@2 epc@2", shifted_ids="kept",
                 **rules,
             )  # fmt: skip
-        except rm.InputError as error:  # such as if no user has finite scores
+        except rm.InputError as error:  # for instance because no user has finite scores
             outcomes.append(str(error).partition("(")[0])
             continue
         outcomes.append([result.mean(), {name: result.skipped(name) for name in result.reasons}])

@@ -20,7 +20,7 @@ def splitmix64(value: int) -> int:
     return value ^ value >> 31
 
 
-def one_by_one(
+def draw_successively(
     n: int, seed: int, user: int, refused: set[int], pool: list[int], weights: list[int]
 ) -> list[int]:
     """Draw items by weight, skipping refused and repeated items; a race draws the last ones."""
@@ -65,6 +65,6 @@ def test_draws(n: int, weighted: bool) -> None:
     expected = [
         user * N_ITEMS + item
         for user in range(12)
-        for item in one_by_one(n, 7, users[user], refused[user], pool, weights)
+        for item in draw_successively(n, 7, users[user], refused[user], pool, weights)
     ]
     assert drawn.tolist() == expected

@@ -93,7 +93,7 @@ def test_values_at_cutoffs_do_not_depend_on_other_metrics(data):
     expected = data.evaluate()
     for ties in ("expected", "pessimistic", "random", "item"):
         names = "ndcg@5 recall@5 ap@5"
-        alone = rm.evaluate(
+        single_metric = rm.evaluate(
             rm.Factors(data.users, data.items),
             data.test,
             train=data.train,
@@ -101,7 +101,7 @@ def test_values_at_cutoffs_do_not_depend_on_other_metrics(data):
             ties=ties,
         )
         for name in names.split():
-            np.testing.assert_array_equal(alone[name], expected[name])
+            np.testing.assert_array_equal(single_metric[name], expected[name])
 
 
 LAYOUTS = {

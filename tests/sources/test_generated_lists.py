@@ -248,25 +248,25 @@ def test_invented_items_are_identified_by_title_across_calls():
     """Ids of invented items never occur in the catalogue, even if its ids start with "?"."""
     for item_ids in ([1, 2], [-5, 7], ["a", "b"], ["? up", "a"]):
         catalogue = rm.Catalogue({"item": item_ids, "title": ["Heat", "Alien"]})
-        first, two = (
-            rm.Lists.from_text({user: f"{title}\nUp\nUP\n{second}"}, catalogue).facts.arrays
-            for user, title, second in (("ann", "Heat", "Away"), ("bob", "Alien", "Home"))
+        arrays_of_ann, arrays_of_bob = (
+            rm.Lists.from_text({user: f"{title}\nUp\nUP\n{other_title}"}, catalogue).facts.arrays
+            for user, title, other_title in (("ann", "Heat", "Away"), ("bob", "Alien", "Home"))
         )
-        shared = set(first["item_ids"].tolist()) & set(two["item_ids"].tolist())
+        shared = set(arrays_of_ann["item_ids"].tolist()) & set(arrays_of_bob["item_ids"].tolist())
         assert len(shared - set(item_ids)) == 1  # the invented title
-        assert len(set(first["item_ids"].tolist()) - shared) == 1
+        assert len(set(arrays_of_ann["item_ids"].tolist()) - shared) == 1
 
 
-invented_title = st.lists(st.sampled_from([*TITLES.values(), "Up", "Brazil (1985)"]), max_size=6)
+answer_titles = st.lists(st.sampled_from([*TITLES.values(), "Up", "Brazil (1985)"]), max_size=6)
 
 
-def spelled(title, way):
+def spelled(title, spelling):
     changed = {0: title, 1: title.upper(), 2: f"  {title} ", 3: unicodedata.normalize("NFD", title)}
-    return changed.get(way, f'"{title}"' if title != "!!!" else title)
+    return changed.get(spelling, f'"{title}"' if title != "!!!" else title)
 
 
-def as_text(titles, form, ways):
-    titles = [spelled(title, way) for title, way in zip(titles, ways, strict=False)]
+def as_text(titles, form, spellings):
+    titles = [spelled(title, spelling) for title, spelling in zip(titles, spellings, strict=False)]
     if form == "json":
         return json.dumps(titles)
     marks = {"numbered": "{}. ", "bulleted": "- ", "lines": ""}[form]
@@ -274,10 +274,10 @@ def as_text(titles, form, ways):
 
 
 forms = st.sampled_from(["json", "numbered", "bulleted", "lines"])
-ways = st.lists(st.integers(0, 4), min_size=6, max_size=6)
+spelling_choices = st.lists(st.integers(0, 4), min_size=6, max_size=6)
 
 
-@given(st.lists(st.tuples(invented_title, forms, ways), min_size=4, max_size=4))
+@given(st.lists(st.tuples(answer_titles, forms, spelling_choices), min_size=4, max_size=4))
 @examples(2)
 def test_spelling_and_form_change_nothing(rows):
     plain = {user: row[0] for user, row in zip(TEST, rows, strict=True)}
@@ -286,46 +286,46 @@ def test_spelling_and_form_change_nothing(rows):
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        one, other = (
+        result, spelled_result = (
             rm.evaluate(
-                rm.Lists.from_text(given, CATALOGUE), TEST, metrics=METRICS, catalogue=CATALOGUE
+                rm.Lists.from_text(answers, CATALOGUE), TEST, metrics=METRICS, catalogue=CATALOGUE
             )
-            for given in (plain, texts)
+            for answers in (plain, texts)
         )
-    for metric in one.values:
-        np.testing.assert_array_equal(one[metric], other[metric])
+    for metric in result.values:
+        np.testing.assert_array_equal(result[metric], spelled_result[metric])
     item_of = {title: item for item, title in TITLES.items()}
     for place, titles in enumerate(plain.values()):
         items = [item_of.get(title) for title in titles[:5]]
         first = {item for item in items if item}
-        assert one["valid@5"][place] == len(first) / 5
+        assert result["valid@5"][place] == len(first) / 5
         if titles:
             # Every place is valid, unknown or a repeat.
-            shares = one["unknown_items@5"][place] + one["repeated_items@5"][place]
-            assert one["valid@5"][place] * 5 == pytest.approx(len(items) * (1 - shares))
+            shares = result["unknown_items@5"][place] + result["repeated_items@5"][place]
+            assert result["valid@5"][place] * 5 == pytest.approx(len(items) * (1 - shares))
             hits = [n for n, item in enumerate(items, 1) if item == "h"]
-            assert one["rr"][place] == (1 / min(hits) if hits else one["rr"][place])
+            assert result["rr"][place] == (1 / min(hits) if hits else result["rr"][place])
 
 
-@given(st.lists(invented_title, min_size=4, max_size=4), st.integers(1, 3))
-def test_blocks_of_users_give_the_values_of_all_answers(rows, at):
+@given(st.lists(answer_titles, min_size=4, max_size=4), st.integers(1, 3))
+def test_blocks_of_users_give_the_values_of_all_answers(rows, n_in_first_block):
     answers = dict(zip(TEST, rows, strict=True))
     if not any(rows):
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        whole = rm.evaluate(
+        expected = rm.evaluate(
             rm.Lists.from_text(answers, CATALOGUE), TEST, metrics=METRICS, catalogue=CATALOGUE
         )
         stream = rm.Evaluator(TEST, metrics=METRICS, catalogue=CATALOGUE).stream()
         users = list(answers)
-        for block in (users[:at], users[at:]):
+        for block in (users[:n_in_first_block], users[n_in_first_block:]):
             stream.update(rm.Lists.from_text({user: answers[user] for user in block}, CATALOGUE))
-        found = stream.compute()
-    for metric in whole.values:
-        np.testing.assert_array_equal(found[metric], whole[metric])
-    assert found.mean() == whole.mean()
-    assert found.counts == whole.counts
+        result = stream.compute()
+    for metric in expected.values:
+        np.testing.assert_array_equal(result[metric], expected[metric])
+    assert result.mean() == expected.mean()
+    assert result.counts == expected.counts
 
 
 @pytest.mark.parametrize(

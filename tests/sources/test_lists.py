@@ -245,7 +245,7 @@ def test_array_with_ids():
     assert rr(lists, {"ann": ["y"], "bob": ["z"]}) == [1 / 3, 1 / 2]
 
 
-def test_user_ids_alone():
+def test_arrays_with_only_user_ids():
     test = rm.Interactions.of(ARRAY_TEST, user_ids=["a", "b", "c"])
     assert rr(rm.Lists(ARRAY, user_ids=["a", "b", "c"]), test) == EXPECTED
     # Lists of users who are not in test are ignored. The result counts those that contain items.
@@ -1032,7 +1032,7 @@ def test_users_with_a_list():
     assert rm.Lists({"ann": []}).describe() == "Lists: 0 lists, 0 entries, up to 0 each"
 
 
-def test_a_row_of_padding_alone_is_an_empty_list():
+def test_a_row_of_only_padding_is_an_empty_list():
     test = {"ann": ["a"], "bob": ["b"]}
     ids = {"user_ids": ["ann", "bob", "cat"], "item_ids": ["a", "b"]}
     padded = rm.Lists(np.array([[0, 1], [-1, -1], [-1, -1]]), **ids)

@@ -29,9 +29,7 @@ def factors(*shape):
 
 
 def assert_same(source, expected, test=TEST):
-    left, right = (
-        rm.evaluate(evaluated, test, metrics=METRICS) for evaluated in (source, expected)
-    )
+    left, right = (rm.evaluate(model, test, metrics=METRICS) for model in (source, expected))
     for name in left.values:
         np.testing.assert_array_equal(left.values[name], right.values[name], err_msg=name)
 

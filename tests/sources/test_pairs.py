@@ -54,7 +54,7 @@ def test_pairs_of_arrays():
 
 
 @pytest.mark.parametrize(("undefined", "value"), [("nan", math.nan), (0, 0.0), (1, 1.0)])
-def test_nothing_recommended_and_nothing_relevant(undefined, value):
+def test_users_with_no_recommended_or_no_relevant_items(undefined, value):
     predictions = [
         Prediction("none recommended", "a", 4.0, 3.0, {}),
         Prediction("none recommended", "b", 2.0, 1.0, {}),
@@ -390,28 +390,28 @@ def test_thresholds():
     )
     metrics = "rated_precision@4 rated_recall@4"
 
-    def evaluated(threshold=None, **rules):
+    def evaluate(threshold=None, **rules):
         result = rm.evaluate(rm.Pairs(frame, threshold=threshold), metrics=metrics, **rules)
         return np.column_stack(list(result.values.values())).tolist()
 
-    np.testing.assert_array_equal(evaluated(threshold=4), [[1, 1], [np.nan, 0]])
+    np.testing.assert_array_equal(evaluate(threshold=4), [[1, 1], [np.nan, 0]])
     # The means, and hence the thresholds, are 3.5 for user a and 3.75 for user b.
-    assert evaluated(threshold="user_mean") == [[2 / 3, 1], [1, 1 / 2]]
-    assert evaluated(threshold={"b": 3.75, "a": 3.5, "c": 1}) == evaluated(threshold="user_mean")
-    np.testing.assert_array_equal(evaluated(relevant_from=4), evaluated(threshold=4))
+    assert evaluate(threshold="user_mean") == [[2 / 3, 1], [1, 1 / 2]]
+    assert evaluate(threshold={"b": 3.75, "a": 3.5, "c": 1}) == evaluate(threshold="user_mean")
+    np.testing.assert_array_equal(evaluate(relevant_from=4), evaluate(threshold=4))
     for protocol in ("recometer", "surprise"):
         with pytest.raises(rm.InputError, match=r"Both threshold= of Pairs and relevant_from=4 "):
-            evaluated(threshold=4, relevant_from=4, protocol=protocol)
+            evaluate(threshold=4, relevant_from=4, protocol=protocol)
     with pytest.raises(rm.InputError, match=r"'rated_precision@4' needs to know.*threshold=3\.5"):
-        evaluated()
+        evaluate()
     with pytest.raises(rm.InputError, match="no entry for 1 of the 2 users, such as 'b'"):
-        evaluated(threshold={"a": 3})
+        evaluate(threshold={"a": 3})
     with pytest.raises(rm.InputTypeError, match="threshold='mean' must be a number"):
-        evaluated(threshold="mean")
+        evaluate(threshold="mean")
     with pytest.raises(rm.InputTypeError, match="the threshold of user 'a'=None must be"):
-        evaluated(threshold={"a": None, "b": 1})
+        evaluate(threshold={"a": None, "b": 1})
     with pytest.raises(rm.InputError, match="must be a finite number"):
-        evaluated(threshold=math.nan)
+        evaluate(threshold=math.nan)
 
 
 def test_mean_of_equal_ratings_is_exact():
@@ -789,10 +789,6 @@ def test_group_sizes_as_in_lightgbm() -> None:
         rm.Pairs.of(label, score, sizes=[2, 2])
     with pytest.raises(rm.InputError, match="not both"):
         rm.Pairs.of(label, score, [0, 0, 1, 1, 1], sizes=[2, 3])
-    with pytest.raises(
-        rm.InputTypeError, match=r"no argument 'weight'. Hint: result.mean\(weights"
-    ):
-        rm.Pairs.of(label, score, [0, 0, 1, 1, 1], weight=[1] * 5)
 
 
 def test_scores_that_are_all_nan_may_give_a_mean_of_nan() -> None:

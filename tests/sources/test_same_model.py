@@ -56,13 +56,13 @@ def test_all_sources_agree(ties, problem, random):
     users, items = np.indices(scores.shape).reshape(2, -1)
     rows = pl.DataFrame({"user": users, "item": items, "score": scores.ravel()})
 
-    def evaluated(source, metrics, test=test, **further_options):
+    def evaluate(source, metrics, test=test, **further_options):
         return rm.evaluate(
             source, test, train=train, metrics=metrics, ties=ties, **options, **further_options
         )
 
     # Pairs reject cut-offs beyond the number of candidates.
-    deepest = evaluated(rm.Scores(scores, **ids), "rr").n_candidates.max()
+    deepest = evaluate(rm.Scores(scores, **ids), "rr").n_candidates.max()
     metrics = []
     ranking_metrics = reading("ranks", side=False)
     for name in random.sample(sorted(ranking_metrics), 15):
@@ -70,14 +70,14 @@ def test_all_sources_agree(ties, problem, random):
         metrics += [f"{name}@1..{deepest}"] if definition.cutoff != "none" else []
         metrics += [name] if definition.cutoff != "required" else []
 
-    expected = evaluated(rm.Scores(scores, **ids), metrics)
-    assert_same(evaluated(rm.Factors(scores, np.eye(n_items), **ids), metrics), expected)
-    assert_same(evaluated(rm.Lists(rows), metrics, catalogue=n_items), expected)
-    assert_same(evaluated(rm.Pairs(rows), metrics), expected, rule_5_off=True)
+    expected = evaluate(rm.Scores(scores, **ids), metrics)
+    assert_same(evaluate(rm.Factors(scores, np.eye(n_items), **ids), metrics), expected)
+    assert_same(evaluate(rm.Lists(rows), metrics, catalogue=n_items), expected)
+    assert_same(evaluate(rm.Pairs(rows), metrics), expected, rule_5_off=True)
     if ties != "random":  # random ties depend on which items are judged
         truth = test.to_csr().toarray()[users, items]
         labelled = rm.Pairs(rows.with_columns(relevance=truth))
-        assert_same(evaluated(labelled, metrics, None), expected, rule_5_off=True, more_judged=True)
+        assert_same(evaluate(labelled, metrics, None), expected, rule_5_off=True, more_judged=True)
 
 
 def assert_same(result, expected, rule_5_off=False, more_judged=False):

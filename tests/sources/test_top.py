@@ -236,11 +236,11 @@ def test_threads_and_the_rest_of_test_change_nothing(ties):
         test = rm.Interactions.of({user: [0, 7] for user in users})
         small_test = rm.Interactions.of({user: [0, 7] for user in users[::3]})
         protocol = rm.Protocol(ties=ties)
-        first, two, of_small_test = (
+        first, second, of_small_test = (
             source.top(Request(data, None, protocol, threads=threads, seed=3), 10)
             for data, threads in ((test, 1), (test, 3), (small_test, 1))
         )
-        np.testing.assert_array_equal(first.items, two.items)
+        np.testing.assert_array_equal(first.items, second.items)
         np.testing.assert_array_equal(first.items[::3], of_small_test.items)
 
 

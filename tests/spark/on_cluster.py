@@ -24,7 +24,7 @@ def frame_of(spark, columns, schema, n=3):
     return spark.createDataFrame(list(rows), schema).repartition(n)
 
 
-def listed(users, items, rng, n=8):
+def columns_of_lists(users, items, rng, n=8):
     return {
         "user": np.repeat(users, n).tolist(),
         "item": [items[place] for _ in users for place in rng.permutation(len(items))[:n]],
@@ -46,7 +46,7 @@ def equals(result, expected):
 def evaluate_lists(spark, *, n=3, **options):
     """Evaluate lists on the cluster and on one machine."""
     users, items, test, train, rng = data(ids=int)
-    rows = listed(users, items, rng)
+    rows = columns_of_lists(users, items, rng)
     frames = [
         frame_of(spark, {"user": side["user"], "item": side["item"]}, PAIR, n)
         for side in (test, train)

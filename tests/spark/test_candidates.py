@@ -14,7 +14,7 @@ pytestmark = MARKS
 FEW = "ndcg@5 precision@3 rr@4"
 
 
-def listed(users, items, rng, n=12):
+def columns_of_lists(users, items, rng, n=12):
     """Return the columns of lists with equal scores."""
     places = [rng.permutation(len(items))[:n] for _ in users]
     return {
@@ -62,7 +62,7 @@ def test_candidates_of_factors(table, by):
 )
 def test_candidates_of_lists_are_drawn_from_the_catalogue(table, ids, by):
     users, items, test, train, rng = data(ids=ids, seed=8)
-    rows = listed(users[4:], items, rng)
+    rows = columns_of_lists(users[4:], items, rng)
     schema = schema_of(ids)
     source = rs.Lists(table(rows, schema.replace("value", "score")))
     options = {"metrics": f"{FEW} novelty@3", "candidates": rm.SampledCandidates(9, by=by, seed=2)}
@@ -83,7 +83,7 @@ def test_candidates_of_lists_are_drawn_from_the_catalogue(table, ids, by):
 @pytest.mark.parametrize("catalogue", [None, 40])
 def test_lists_without_the_items_to_draw_from_are_refused_as_on_one_machine(table, catalogue):
     users, items, test, _, rng = data(ids=int)
-    rows = listed(users, items, rng)
+    rows = columns_of_lists(users, items, rng)
     schema = schema_of(int)
     options = {"metrics": FEW, "candidates": rm.SampledCandidates(9), "catalogue": catalogue}
     with pytest.raises(InputError, match="needs to know the items to draw from") as local_error:
@@ -141,7 +141,7 @@ def test_candidates_of_pairs_with_a_separate_test(table):
 @pytest.mark.parametrize("kind", ["lists", "pairs"])
 def test_draws_of_tied_items_do_not_depend_on_partitions(table, kind):
     users, items, test, train, rng = data(seed=16)
-    rows = listed(users, items, rng, n=4)
+    rows = columns_of_lists(users, items, rng, n=4)
     rows["score"] = np.minimum(rows["score"], 1)
     frame = table(rows, "user string, item string, score double")
     options = {"metrics": "popularity@2", "ties": "random"}

@@ -67,8 +67,8 @@ RUNS = ("mean", "p_value", "n_users", "deviation_users", "share_of_runs", "devia
 def test_seeds_of_a_model_are_compared_as_on_one_machine(models):
     options = {"margin": 0.1, "chance": True, "baseline": "third", "metrics": "ndcg@5 novelty@5"}
     results, expected, _ = models
-    comparison = rs.compare(chosen(SEEDS, results), **options)
-    local_comparison = rm.compare(chosen(SEEDS, expected), **options)
+    comparison = rs.compare(results_of_models(SEEDS, results), **options)
+    local_comparison = rm.compare(results_of_models(SEEDS, expected), **options)
     assert_same_rows(comparison, local_comparison)
     for row, expected_row in zip(comparison.rows, local_comparison.rows, strict=True):
         for name in RUNS if row.runs is not None else ():
@@ -77,7 +77,7 @@ def test_seeds_of_a_model_are_compared_as_on_one_machine(models):
         assert (row.runs is None) == (expected_row.runs is None)
 
 
-def chosen(names, results):
+def results_of_models(names, results):
     return {
         model: [results[index] for index in own] if isinstance(own, list) else results[own]
         for model, own in names.items()
@@ -95,7 +95,7 @@ def test_clusters_of_users_are_drawn_together(models, spark):
     with pytest.raises(InputError, match="1 of 58 users have no cluster, for instance 'u5'"):
         rs.compare(results, cluster=frame.where("user != 'u5'"))
     with pytest.raises(InputError, match="seeds has several seeds: the variance between seeds"):
-        rs.compare(chosen(SEEDS, results), cluster=frame)
+        rs.compare(results_of_models(SEEDS, results), cluster=frame)
     with pytest.raises(rm.ColumnError, match=r"Apart from the users .* there are: none"):
         rs.compare(results, cluster=frame.select("user"))
 
@@ -105,10 +105,10 @@ def test_rules_may_differ_if_allowed(models):
     results, expected = (with_other_rules(evaluations) for evaluations in models[:2])
     names = {"first": "first", "changed": "changed"}
     with pytest.raises(InputError, match="first and changed were evaluated under different rules"):
-        rs.compare(chosen(names, results))
+        rs.compare(results_of_models(names, results))
     options = {"allow": "undefined", "metrics": "ndcg@5"}
-    comparison = rs.compare(chosen(names, results), **options)
-    assert_same_rows(comparison, rm.compare(chosen(names, expected), **options))
+    comparison = rs.compare(results_of_models(names, results), **options)
+    assert_same_rows(comparison, rm.compare(results_of_models(names, expected), **options))
     assert "Allowed: first and changed" in str(comparison)
     with pytest.raises(InputError, match=r"both \(run 1\) and both \(run 2\) were evaluated under"):
         rs.compare({"both": [results["first"], results["changed"]], "second": results["second"]})

@@ -14,7 +14,7 @@ from recometer.spark import evaluation, tables
 pytestmark = MARKS
 
 
-def listed(users, items, rng):
+def columns_of_lists(users, items, rng):
     """Return the columns of lists of eight items."""
     places = [rng.permutation(len(items))[:8] for _ in users]
     return {
@@ -26,7 +26,7 @@ def listed(users, items, rng):
 
 def test_a_worker_that_dies_half_way_changes_nothing(table, monkeypatch, tmp_path):
     users, items, test, train, rng = data(seed=4)
-    rows = listed(users, items, rng)
+    rows = columns_of_lists(users, items, rng)
     marks = str(tmp_path)
 
     class Dying(evaluation.Job):
@@ -70,7 +70,7 @@ def test_a_user_with_too_many_rows_is_refused_before_the_rows_reach_a_worker(tab
 
 def test_invalid_arguments_and_data_are_refused(table):
     users, items, test, _, rng = data(seed=5)
-    rows = table(listed(users, items, rng), "user string, item string, rank bigint")
+    rows = table(columns_of_lists(users, items, rng), "user string, item string, rank bigint")
     frame = table(test, schema_of(str))
     lists = rs.Lists(rows)
     with pytest.raises(InputTypeError, match="must be a source, found DataFrame"):

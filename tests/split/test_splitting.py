@@ -996,15 +996,15 @@ def test_draws_are_the_same_on_every_platform():
         pl.format("user {}", "user").alias("user"), pl.format("item {}", "item").alias("item")
     )
 
-    def test_rows(data, what, **options):
+    def rows_in_test(data, what, **options):
         rows = split(data, what, seed=7, **options).test.rows()
         return [(int(str(user)[-1]), int(str(item)[-1])) for user, item, _ in rows]
 
-    assert test_rows(numbered, Number(2)) == [(1, 3), (1, 7), (2, 0), (2, 7)]
-    assert test_rows(data_with_ids, Number(2)) == [(1, 3), (1, 4), (2, 5), (2, 6)]
-    assert test_rows(numbered, Last(2)) == [(1, 3), (1, 7), (2, 0), (2, 7)]
-    assert test_rows(numbered, Fraction(0.2, per_user=False)) == [(2, 0), (2, 7)]
-    assert {item for _, item in test_rows(numbered, ColdItems(0.3))} == {0, 1, 2}
+    assert rows_in_test(numbered, Number(2)) == [(1, 3), (1, 7), (2, 0), (2, 7)]
+    assert rows_in_test(data_with_ids, Number(2)) == [(1, 3), (1, 4), (2, 5), (2, 6)]
+    assert rows_in_test(numbered, Last(2)) == [(1, 3), (1, 7), (2, 0), (2, 7)]
+    assert rows_in_test(numbered, Fraction(0.2, per_user=False)) == [(2, 0), (2, 7)]
+    assert {item for _, item in rows_in_test(numbered, ColdItems(0.3))} == {0, 1, 2}
     many_users = pl.DataFrame({"user": range(12), "item": [0] * 12})
     assert split(many_users, Number(1), who=UsersNumber(3), seed=7).users.tolist() == [1, 2, 8]
     assert split(many_users, Number(1), who=UsersFraction(0.3), seed=7).users.tolist() == [1, 2, 8]

@@ -85,7 +85,7 @@ def test_few_differing_users_cannot_be_significant_among_many_comparisons() -> N
     ("n", "effect"), [(5, 1.0), (20, 0.5), (200, 0.1), (1_500, 0.06), (30, 1.2)]
 )
 @pytest.mark.parametrize("alpha", [0.05, 0.001])
-def test_power_is_that_of_the_noncentral_t(n: int, effect: float, alpha: float) -> None:
+def test_power_follows_the_noncentral_t(n: int, effect: float, alpha: float) -> None:
     critical = scipy.stats.t.ppf(1 - alpha / 2, n - 1)
     noncentral = scipy.stats.nct(n - 1, effect * np.sqrt(n))
     expected = noncentral.sf(critical) + noncentral.cdf(-critical)
@@ -266,20 +266,20 @@ def test_equivalence_over_runs_counts_their_variance() -> None:
     generator = np.random.default_rng(4)
     users = generator.random((200, 1))
     better_runs = users + generator.normal(0, 0.01, (200, 3)) + generator.normal(0, 0.02, 3)
-    two = users + generator.normal(0, 0.01, (200, 1))
-    result = equivalence_over_runs(better_runs, two, 0.05)
-    inside = over_runs(better_runs, two, confidence=0.9).interval
+    worse_runs = users + generator.normal(0, 0.01, (200, 1))
+    result = equivalence_over_runs(better_runs, worse_runs, 0.05)
+    inside = over_runs(better_runs, worse_runs, confidence=0.9).interval
     assert result.equivalent == (inside.low > -0.05 and inside.high < 0.05)
     assert tuple(result.interval) == tuple(inside)
-    assert result.p_value > equivalence((better_runs - two).mean(axis=1), 0.05).p_value
+    assert result.p_value > equivalence((better_runs - worse_runs).mean(axis=1), 0.05).p_value
     far_above_margin = over_runs(
-        better_runs + 0.3 - 0.05, two
+        better_runs + 0.3 - 0.05, worse_runs
     )  # mean above the margin, so p is near 1
-    p = equivalence_over_runs(better_runs + 0.3, two, 0.05).p_value
+    p = equivalence_over_runs(better_runs + 0.3, worse_runs, 0.05).p_value
     assert p == pytest.approx(1 - far_above_margin.p_value / 2)
     tight = max(abs(end) for end in inside)
-    assert equivalence_over_runs(better_runs, two, tight).p_value == pytest.approx(0.05)
-    assert equivalence_over_runs(better_runs, two, 0.05, alpha=result.p_value).equivalent
+    assert equivalence_over_runs(better_runs, worse_runs, tight).p_value == pytest.approx(0.05)
+    assert equivalence_over_runs(better_runs, worse_runs, 0.05, alpha=result.p_value).equivalent
 
 
 def test_equivalence_if_few_users_differ() -> None:
@@ -316,8 +316,8 @@ def test_the_range_of_normal_numbers_matches_scipy(n: int) -> None:
     # Quantiles may be below 1, such as the median distance of two normal numbers.
     median_range = normal_range_quantile(0.5, 2)
     assert median_range == pytest.approx(np.sqrt(2) * scipy.stats.norm.ppf(0.75), rel=1e-6)
-    two = normal_range_tail(np.array([20.0]), 2)
-    assert two == pytest.approx(2 * scipy.stats.norm.sf(20 / np.sqrt(2)), rel=1e-6)
+    range_of_two = normal_range_tail(np.array([20.0]), 2)
+    assert range_of_two == pytest.approx(2 * scipy.stats.norm.sf(20 / np.sqrt(2)), rel=1e-6)
 
 
 def test_tukeys_test_of_two_models_equals_the_randomisation_test() -> None:

@@ -9,7 +9,7 @@ import pytest
 from recometer import stats
 
 
-def test_every_name_has_its_module():
+def test_every_exported_name_has_a_module():
     assert list(stats.LAZY) == stats.__all__
 
 
@@ -23,11 +23,11 @@ DEFAULTS = {"confidence": 0.95, "alpha": 0.05, "wanted": 0.8, "unit": 0.0, "seed
 
 
 @pytest.mark.parametrize("name", [name for name in stats.__all__ if callable(getattr(stats, name))])
-def test_the_same_default_is_meant_everywhere(name):
-    parameters = inspect.signature(getattr(stats, name)).parameters.values()
-    given = {one.name: one.default for one in parameters if one.name in DEFAULTS}
-    for parameter, default in given.items():
-        assert default in (inspect.Parameter.empty, None, DEFAULTS[parameter]), parameter
+def test_parameters_have_the_same_default_in_all_functions(name):
+    for parameter in inspect.signature(getattr(stats, name)).parameters.values():
+        if parameter.name in DEFAULTS:
+            expected = (inspect.Parameter.empty, None, DEFAULTS[parameter.name])
+            assert parameter.default in expected, parameter.name
 
 
 def test_no_module_hides_a_function():

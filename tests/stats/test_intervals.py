@@ -65,8 +65,8 @@ def test_resampled_interval_is_centred_on_the_observed_value() -> None:
 def test_coverage_of_students_interval() -> None:
     generator = np.random.default_rng(3)
     samples = [generator.exponential(size=60) for _ in range(300)]
-    found = [interval(sample, "t", confidence=0.9) for sample in samples]
-    covered = np.mean([low <= 1.0 <= high for low, high in found])
+    intervals_of_samples = [interval(sample, "t", confidence=0.9) for sample in samples]
+    covered = np.mean([low <= 1.0 <= high for low, high in intervals_of_samples])
     assert 0.82 < covered < 0.96
 
 

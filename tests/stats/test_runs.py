@@ -178,7 +178,7 @@ def test_folds_have_the_interval_of_hartung_and_knapp(spread: float) -> None:
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.05, -0.3])
-def test_the_p_value_of_folds_is_where_their_interval_ends_at_0(shift: float) -> None:
+def test_the_interval_of_folds_at_level_p_ends_at_0(shift: float) -> None:
     generator = np.random.default_rng(8)
     folds = [generator.normal(mean + shift, 0.1, 30) for mean in (-0.1, 0.02, 0.05, 0.1)]
     p = over_folds(folds).p_value
@@ -261,24 +261,28 @@ def test_values_of_runs_have_the_variance_of_means_of_users() -> None:
     assert ratio.mean == pytest.approx(means[0].mean() / means[1].mean() - 1)
     # The expected interval linearises the ratio of independent means. Satterthwaite's formula gives
     # the degrees of freedom.
-    first_means, two = np.array([0.5, 0.6, 0.8]), np.array([2.0, 2.5])
+    first_means, second_means = np.array([0.5, 0.6, 0.8]), np.array([2.0, 2.5])
     parts = [
-        (first_means.var(ddof=1) / two.mean() ** 2 / 3, 2),
-        (two.var(ddof=1) * first_means.mean() ** 2 / two.mean() ** 4 / 2, 1),
+        (first_means.var(ddof=1) / second_means.mean() ** 2 / 3, 2),
+        (second_means.var(ddof=1) * first_means.mean() ** 2 / second_means.mean() ** 4 / 2, 1),
     ]
     variance = sum(part for part, _ in parts)
     degrees = variance**2 / sum(part**2 / free for part, free in parts)
-    ratio = over_values(first_means, two, 0.0, 300, relative=True)
+    ratio = over_values(first_means, second_means, 0.0, 300, relative=True)
     assert ratio.interval.width / 2 == pytest.approx(
         scipy.stats.t.ppf(0.975, degrees) * np.sqrt(variance)
     )
     # The degrees of freedom of the error over users matter if there are few users.
     error = 0.05
     for n in (2, 5):
-        parts = [(error**2, n - 1), (first_means.var(ddof=1) / 3, 2), (two.var(ddof=1) / 2, 1)]
+        parts = [
+            (error**2, n - 1),
+            (first_means.var(ddof=1) / 3, 2),
+            (second_means.var(ddof=1) / 2, 1),
+        ]
         variance = sum(part for part, _ in parts)
         degrees = variance**2 / sum(part**2 / free for part, free in parts)
-        few_users = over_values(first_means, two, error, n)
+        few_users = over_values(first_means, second_means, error, n)
         half = scipy.stats.t.ppf(0.975, degrees) * np.sqrt(variance)
         assert few_users.interval.width / 2 == pytest.approx(half)
         assert few_users.deviation_users == pytest.approx(error * np.sqrt(n))

@@ -40,7 +40,7 @@ def rows(where: Any, *, order: int = 0, **values: Any) -> dict[str, Any]:
     return columns
 
 
-def evaluated(model: str, *, order: int = 0, frame: Frame = pl.DataFrame, **rules: Any) -> Any:
+def evaluate(model: str, *, order: int = 0, frame: Frame = pl.DataFrame, **rules: Any) -> Any:
     """Evaluate a model. `order` is the seed for the order of rows; `frame` makes data frames."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -79,4 +79,4 @@ MODELS = ("factors", "scores", "lists", "pairs")
 
 if __name__ == "__main__":
     for model in MODELS:
-        print(model, digest(evaluated(model, ties="random", seed=3)))
+        print(model, digest(evaluate(model, ties="random", seed=3)))

@@ -4,7 +4,7 @@ import functools
 
 import pytest
 from frames import FRAMES
-from same_answer import MODELS, digest, evaluated
+from same_answer import MODELS, digest, evaluate
 from scripts import run_script
 
 from recometer import _kernel
@@ -33,14 +33,14 @@ CHANGES = [
 
 @functools.cache
 def expected(model, ties):
-    return digest(evaluated(model, ties=ties, seed=3, threads=1))
+    return digest(evaluate(model, ties=ties, seed=3, threads=1))
 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("ties", TIES)
 def test_values_do_not_depend_on_threads_row_order_or_data_frame(model, ties):
     for changes in CHANGES:
-        result = evaluated(model, ties=ties, seed=3, **changes)
+        result = evaluate(model, ties=ties, seed=3, **changes)
         assert digest(result) == expected(model, ties), changes
 
 
@@ -50,7 +50,7 @@ def test_instruction_sets(model, instruction_set, monkeypatch):
     digests = {ties: expected(model, ties) for ties in TIES}
     monkeypatch.setenv("RECOMETER_INSTRUCTION_SET", instruction_set)
     for ties in TIES:
-        assert digest(evaluated(model, ties=ties, seed=3)) == digests[ties]
+        assert digest(evaluate(model, ties=ties, seed=3)) == digests[ties]
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -60,7 +60,7 @@ def test_block_sizes(model, size, monkeypatch):
     for module, name in BLOCKS:
         assert getattr(module, name) > 64
         monkeypatch.setattr(module, name, size)
-    result = evaluated(model, ties="random", seed=3, threads=3)
+    result = evaluate(model, ties="random", seed=3, threads=3)
     assert digest(result) == expected_digest
 
 
@@ -72,8 +72,8 @@ def test_values_do_not_depend_on_process_or_hash_seed():
 
 
 def test_values_depend_on_the_seed():
-    """Values depend on the seed. If they did not, the other tests in this file would be void."""
+    """Values depend on the seed. If they did not, the other tests would prove nothing."""
     for model in ("factors", "scores", "lists"):
-        other_seed = evaluated(model, ties="random", seed=4, threads=1)
+        other_seed = evaluate(model, ties="random", seed=4, threads=1)
         assert digest(other_seed) != expected(model, "random")
         assert len({expected(model, ties) for ties in TIES}) == len(TIES)

@@ -143,7 +143,7 @@ def test_shifted_gains_begin_at_the_relevance_threshold():
 
 
 @pytest.mark.parametrize("ideal", ["list", "signed"])
-def test_judged_irrelevant_items_gain_nothing(ideal):
+def test_judged_irrelevant_items_have_no_gain(ideal):
     ranks = rank([3, 2, 1], [0, 1, 1])
     actual = value(f"ndcg@3(gain=binary,ideal={ideal})", ranks)
     assert actual == pytest.approx((1 / math.log2(3) + 1 / 2) / (1 + 1 / math.log2(3)), rel=1e-15)
@@ -322,7 +322,7 @@ def test_large_group_of_only_relevant_items():
 
 
 def test_skipping_negligible_terms_of_large_groups_changes_nothing(monkeypatch):
-    """The first 100 of 600 tied items almost certainly satisfy the user; others are skipped."""
+    """The first 100 of 600 tied items almost certainly satisfy the user; the rest are skipped."""
     generator = np.random.default_rng(3)
     gains = np.where(generator.random(1000) < 0.6, generator.integers(1, 5, 1000), np.nan)
     ranks = rank(generator.integers(0, 2, 1000).astype(float), gains)
@@ -389,9 +389,9 @@ def test_threads_do_not_change_values(monkeypatch):
         Metric(name, None if METRICS[name].cutoff == "none" else 3) for name in ("ap", "mcc")
     ]
     single_thread, _ = compute(RankedUsers(ranks), metrics, Protocol(ties="random"))
-    two, _ = compute(RankedUsers(ranks), metrics, Protocol(ties="random"), threads=2)
+    two_threads, _ = compute(RankedUsers(ranks), metrics, Protocol(ties="random"), threads=2)
     for name, values in single_thread.items():
-        assert values.tobytes() == two[name].tobytes()
+        assert values.tobytes() == two_threads[name].tobytes()
 
 
 def test_sums_over_places_match_dcg():
