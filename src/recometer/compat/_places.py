@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from recometer import ragged
-from recometer.arrays import Array, Float64, Int64
+from recometer.arrays import Array, Float64
 from recometer.data.interactions import Interactions
 from recometer.data.matching import find_rows
 from recometer.ranks import Ranks, UserFlag
@@ -57,7 +57,8 @@ class CountedPlaces(Source):
             item, rows = (np.append(one, np.full(len(user), -1)) for one in (item, rows))
             order = np.lexsort((above, above < 0, owner))
         else:
-            order = _found_first(owner, len(found), n_users)
+            # Found rows come first in each user's rows, because the sort is stable.
+            order = np.argsort(owner, kind="stable")
         rows, repeated = rows[order], None
         if len(rows) > n_judged:  # some items are at several places
             repeated = np.ones(len(rows), dtype=bool)
@@ -91,17 +92,3 @@ class CountedPlaces(Source):
         """The lists, the gains of padding, and the truth if it comes with the lists."""
         arrays = {"lists": self.lists, "filler": self.filler}
         return Facts(arrays, truth=self.truth, input_order=True)
-
-
-def _found_first(owner: Int64, n_found: int, n_users: int) -> Int64:
-    """Return the order of rows by user, with the found rows of each user first.
-
-    The first `n_found` rows are found rows. These and the remaining rows are each sorted by user.
-    """
-    found, missed = owner[:n_found], owner[n_found:]
-    n_of_found = ragged.indptr_of(np.bincount(found, minlength=n_users))
-    n_of_missed = ragged.indptr_of(np.bincount(missed, minlength=n_users))
-    order = np.empty(len(owner), np.int64)
-    order[np.arange(n_found) + n_of_missed[found]] = np.arange(n_found)
-    order[np.arange(len(missed)) + n_of_found[missed + 1]] = np.arange(n_found, len(owner))
-    return order

@@ -453,13 +453,23 @@ def users_who_do_not_count_are_as_if_they_were_not_there(
     weights = np.array(counted, np.int64)
     chosen = [user for user, counts in enumerate(counted) if counts]
     without = _list_values(case.users(chosen).data(), metrics)[:1]
-    holds(metrics, near(_list_values(case.data(), metrics, weights)[:1], without, 1e-9))
-    doubled = _list_values(case.data(), metrics, np.full(case.n_users, 2))
+    holds(metrics, near(_list_values(case.data(), metrics, weights=weights)[:1], without, 1e-9))
+    doubled = _list_values(case.data(), metrics, weights=np.full(case.n_users, 2))
     holds(metrics, near(doubled, _list_values(case.data(), metrics), 1e-9))
 
 
-def _values_of_lists(data: ListData, metrics: Sequence[Metric], *_: object) -> Float64:
-    return _list_values(data, metrics)
+def _list_values(
+    data: ListData, metrics: Sequence[Metric], *_: object, weights: Int64 | None = None
+) -> Float64:
+    """Compute the values of all users, float64 [at least 1, n_metrics]."""
+    over_users = [metric for metric in metrics if metric.definition.over_users]
+    per_user = [metric for metric in metrics if not metric.definition.over_users]
+    listed = ListedUsers(data)
+    found: dict[str, npt.ArrayLike] = dict(compute(listed, per_user, Protocol())[0])
+    found |= compute_for_all(listed, over_users, Protocol(), weights)
+    n_rows = max(data.n_users, 1)
+    columns = [np.broadcast_to(found[str(metric)], n_rows) for metric in metrics]
+    return np.column_stack(columns) if columns else np.empty((n_rows, 0))
 
 
 def _equal(left: Float64, right: Float64) -> Bool:
@@ -467,7 +477,7 @@ def _equal(left: Float64, right: Float64) -> Bool:
     return np.asarray((left == right) | (np.isnan(left) & np.isnan(right)))
 
 
-LISTS = Kind(list_cases, ListCase.data, _values_of_lists, None, 1e-9, same=_equal)
+LISTS = Kind(list_cases, ListCase.data, _list_values, None, 1e-9, same=_equal)
 LIST_LAWS: tuple[Law, ...] = (
     *shared_laws(LISTS),
     name_law(LISTS, BY_ITEM_ID),
@@ -479,20 +489,6 @@ LIST_LAWS: tuple[Law, ...] = (
     users_who_do_not_count_are_as_if_they_were_not_there,
 )
 """Every law of metrics of lists."""
-
-
-def _list_values(
-    data: ListData, metrics: Sequence[Metric], weights: Int64 | None = None
-) -> Float64:
-    """Compute the values of all users, float64 [at least 1, n_metrics]."""
-    over_users = [metric for metric in metrics if metric.definition.over_users]
-    per_user = [metric for metric in metrics if not metric.definition.over_users]
-    listed = ListedUsers(data)
-    found: dict[str, npt.ArrayLike] = dict(compute(listed, per_user, Protocol())[0])
-    found |= compute_for_all(listed, over_users, Protocol(), weights)
-    n_rows = max(data.n_users, 1)
-    columns = [np.broadcast_to(found[str(metric)], n_rows) for metric in metrics]
-    return np.column_stack(columns) if columns else np.empty((n_rows, 0))
 
 
 def _by(

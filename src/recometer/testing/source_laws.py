@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recometer.arrays import Array, Bool, Float64, Int64
+from recometer.arrays import Array, Float64
 from recometer.data.interactions import Interactions, gains
 from recometer.errors import DataWarning, InputError, InputTypeError, brief
 from recometer.protocol import Protocol
@@ -53,7 +53,6 @@ class SourceCase:
     user_ids: tuple[str, ...]
     item_ids: tuple[str, ...]
     by_scores: bool
-    _known: dict[object, Any] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     def request(self, *, ties: str = "item", **changes: Any) -> Request:
         """Return the request that `evaluate` would make, with changes."""
@@ -62,20 +61,14 @@ class SourceCase:
         return dataclasses.replace(request, **changes)
 
     def ranks(self, *, ties: str = "item") -> Ranks:
-        """Return the ranks, computed once per rule for ties."""
-        if ties not in self._known:
-            self._known[ties] = self.source.rank(self.request(ties=ties))
-        found: Ranks = self._known[ties]
-        return found
+        """Return the ranks."""
+        return self.source.rank(self.request(ties=ties))
 
     def top(self, k: int, *, ties: str = "item") -> TopLists | None:
-        """Return the lists, computed once per rule and length; None if the source has none."""
+        """Return the lists, or None if the source has none."""
         if type(self.source).top is Source.top:
             return None
-        if (ties, k) not in self._known:
-            self._known[ties, k] = self.source.top(self.request(ties=ties), k)
-        found: TopLists = self._known[ties, k]
-        return found
+        return self.source.top(self.request(ties=ties), k)
 
 
 def check_source(make: Make, *, by_scores: bool = True) -> None:
@@ -138,8 +131,12 @@ def source_cases(draw: st.DrawFn, make: Make, *, by_scores: bool = True) -> Sour
     items = tuple(f"i{number}" for number in rng.permutation(n_items))
     kind = rng.random((n_users, n_items))
     kind[0, 0] = 0  # an empty test is an error
-    test = _interactions(kind < 0.4, users, items, rng.integers(1, 4, kind.shape))
-    train = _interactions(kind > draw(st.sampled_from([0.7, 2])), users, items)
+    values = rng.integers(1, 4, kind.shape)
+    in_train = kind > draw(st.sampled_from([0.7, 2]))
+    test, train = (
+        {(users[user], items[item]): float(values[user, item]) for user, item in np.argwhere(cells)}
+        for cells in (kind < 0.4, in_train)
+    )
     source = make(scores.copy(), list(users), list(items))
     if not isinstance(source, Source):
         raise InputTypeError(
@@ -148,24 +145,14 @@ def source_cases(draw: st.DrawFn, make: Make, *, by_scores: bool = True) -> Sour
         )
     return SourceCase(
         source,
-        Interactions.of({**test, "u9": {items[0]: 1}}),
-        Interactions.of(train) if train else None,
+        _of_pairs({**test, ("u9", items[0]): 1.0}),
+        _of_pairs(dict.fromkeys(train, 1.0)) if train else None,
         scores,
         make,
         users,
         items,
         by_scores,
     )
-
-
-def _interactions(
-    cells: Bool, users: tuple[str, ...], items: tuple[str, ...], values: Int64 | None = None
-) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
-    for user, item in np.argwhere(cells).tolist():
-        value = 1 if values is None else int(values[user, item])
-        found.setdefault(users[user], {})[items[item]] = value
-    return found
 
 
 def ranks_are_well_formed(case: SourceCase) -> None:
