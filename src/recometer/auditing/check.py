@@ -12,7 +12,6 @@ from recometer.data.interactions import Interactions, read_interactions, togethe
 from recometer.errors import InputError, InputTypeError
 from recometer.protocol import Protocol, RelevantFrom
 from recometer.tasks import waiting
-from recometer.version import __version__
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,6 +33,7 @@ class Audit(Findings):
     train: str
     test: str
     allowed: tuple[str, ...] = ()
+    plain = ("train", "test", "leaks")
 
     @property
     def leaks(self) -> bool:
@@ -52,16 +52,6 @@ class Audit(Findings):
             return "There is leakage."
         part = "all of it" if accepted == leaks else "some of it"
         return f"There is leakage, {part} allowed: {', '.join(accepted)}."
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values (for JSON)."""
-        return {
-            "recometer": __version__,
-            "train": self.train,
-            "test": self.test,
-            "leaks": self.leaks,
-            "findings": [finding.to_dict() for finding in self.findings],
-        }
 
     def _notes(self) -> list[str]:
         sentences = [

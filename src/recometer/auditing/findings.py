@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from recometer.arrays import Array, Bool
 from recometer.errors import UnknownNameError, did_you_mean
 from recometer.rendering import Column, Printed, Table
+from recometer.version import __version__
 
 if TYPE_CHECKING:
     import polars
@@ -150,6 +151,7 @@ class Findings(Printed):
     """The results of all checks, found or not, always in the same order."""
 
     findings: tuple[Finding, ...]
+    plain: ClassVar[tuple[str, ...]]  # the attributes in `to_dict`, apart from the findings
 
     def __getitem__(self, name: str) -> Finding:
         """Return a finding by its name.
@@ -163,6 +165,12 @@ class Findings(Printed):
         if name not in by_name:
             raise UnknownNameError(f"There is no finding {name!r}. {did_you_mean(name, by_name)}")
         return by_name[name]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values (for JSON)."""
+        attributes = {name: getattr(self, name) for name in self.plain}
+        findings = [finding.to_dict() for finding in self.findings]
+        return {"recometer": __version__, **attributes, "findings": findings}
 
     def frame(self) -> polars.DataFrame:
         """Return a Polars frame with a row per finding; examples are texts."""

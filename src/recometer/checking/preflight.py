@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from recometer.evaluator import Evaluator
 from recometer.protocol import Protocol
 from recometer.sources.base import Source
 from recometer.tasks import waiting
-from recometer.version import __version__
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -52,21 +51,12 @@ class Preflight(Findings):
     n_checked: int
     n_users: int
     k: int
+    plain = ("source", "test", "train", "n_checked", "n_users", "k", "passed")
 
     @property
     def passed(self) -> bool:
         """Whether no problem was found."""
         return not self.named("problem")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values (for JSON)."""
-        given = dataclasses.asdict(dataclasses.replace(self, findings=()))
-        return {
-            "recometer": __version__,
-            **given,
-            "passed": self.passed,
-            "findings": [finding.to_dict() for finding in self.findings],
-        }
 
     def _notes(self) -> list[str]:
         users = "user" if self.n_users == 1 else "users"
