@@ -20,7 +20,7 @@ FOLDER = Path(recometer.compat.__path__[0])
 def names() -> list[str]:
     """Return the names of the drop-ins that make their functions from tables."""
     paths = sorted(FOLDER.glob("[!_]*.py"))
-    return [path.stem for path in paths if "_rows import" in path.read_text(encoding="utf-8")]
+    return [path.stem for path in paths if "@row(" in path.read_text(encoding="utf-8")]
 
 
 def stub_of(name: str) -> str:

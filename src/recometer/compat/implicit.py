@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from recometer.compat import _checks
-from recometer.compat._evaluating import evaluated
+from recometer.compat import _shared
 from recometer.compat._places import CountedPlaces
-from recometer.compat._rows import row
+from recometer.compat._shared import evaluated, row
 from recometer.errors import InputError, InputTypeError, ModelError
 from recometer.ranks import Ranks
 from recometer.sources.base import Facts, Request, Source
@@ -68,8 +67,8 @@ def ranking_metrics_at_k(
             "Hint: pass a fitted model."
         )
     # implicit's own models only accept csr_matrix, not sparse arrays.
-    test = _checks.sparse_rows("test_user_items", test_user_items, "csr_matrix")
-    train = _checks.sparse_rows("train_user_items", train_user_items, "csr_matrix")
+    test = _shared.sparse_rows("test_user_items", test_user_items, "csr_matrix")
+    train = _shared.sparse_rows("train_user_items", train_user_items, "csr_matrix")
     for matrix in (test, train):
         matrix.sum_duplicates()
     if train.shape != test.shape:
@@ -79,9 +78,9 @@ def ranking_metrics_at_k(
         )
     if not test.nnz:
         raise InputError("test_user_items has no entry. Hint: no user has a relevant item.")
-    _checks.whole("K", K)
+    _shared.whole("K", K)
     names = [f"{name}@{K}" for name in METRICS]
-    threads = _checks.whole("num_threads", num_threads, 0)
+    threads = _shared.whole("num_threads", num_threads, 0)
     how: dict[str, Any] = {"threads": threads or None, "defects": False}
     result = None
     if _is_ranked_here(model) and _is_simple(train, test, K):

@@ -20,9 +20,9 @@ import numpy as np
 
 from recometer import ragged
 from recometer.arrays import Array, Float64, all_of, steps
-from recometer.compat import _checks
-from recometer.compat._evaluating import evaluated, quiet, tensor, values_of
+from recometer.compat import _shared
 from recometer.compat._places import CountedPlaces
+from recometer.compat._shared import evaluated, quiet, tensor, values_of
 from recometer.data.interactions import Interactions
 from recometer.data.numbers import as_array
 from recometer.data.rows import MAX_NUMBER
@@ -53,7 +53,7 @@ class _Metric:
     weighted = False
 
     def __init__(self, k: int) -> None:
-        self.k = _checks.whole("k", k)
+        self.k = _shared.whole("k", k)
         self.reset()
 
     def reset(self) -> None:
@@ -165,7 +165,7 @@ class LinkPredCoverage(_ListMetric):
     """Share of the `num_dst_nodes` destinations that are in some list."""
 
     def __init__(self, k: int, num_dst_nodes: int) -> None:
-        self.num_dst_nodes = _checks.whole("num_dst_nodes", num_dst_nodes)
+        self.num_dst_nodes = _shared.whole("num_dst_nodes", num_dst_nodes)
         super().__init__(k)
 
     def reset(self) -> None:
@@ -222,7 +222,7 @@ class LinkPredPersonalization(_ListMetric):
 
     def __init__(self, k: int, max_src_nodes: int | None = 2**12, batch_size: int = 2**16) -> None:
         if max_src_nodes is not None:
-            max_src_nodes = _checks.whole("max_src_nodes", max_src_nodes)
+            max_src_nodes = _shared.whole("max_src_nodes", max_src_nodes)
         self.max_src_nodes, self.batch_size = max_src_nodes, batch_size
         super().__init__(k)
 
@@ -261,7 +261,7 @@ class LinkPredMetricCollection(dict[str, _Metric]):
 
     def __init__(self, metrics: Sequence[_Metric] | Mapping[str, _Metric]) -> None:
         if not isinstance(metrics, Mapping):
-            metrics = {_label(metric): metric for metric in _checks.several("metrics", metrics)}
+            metrics = {_label(metric): metric for metric in _shared.several("metrics", metrics)}
         if not metrics:
             raise InputError("There is no metric in the collection.")
         super().__init__(metrics)
@@ -320,7 +320,7 @@ class _Batch:
         source, item = edges_of(edge_label_index, len(lists))
         if edge_label_weight is None:
             return cls(lists, source, item, None)
-        weight = _checks.array_of_numbers("edge_label_weight", edge_label_weight)
+        weight = _shared.array_of_numbers("edge_label_weight", edge_label_weight)
         if weight.shape != source.shape:
             raise InputError(f"edge_label_weight is {weight.shape}, and must be {source.shape}.")
         kept = weight > 0
@@ -411,7 +411,7 @@ def _check_weight(whose: object, weight: Any) -> None:
 
 def lists_of(tensor: Any) -> Array:
     lists = as_array(tensor, "pred_index_mat")
-    _checks.shape_of("pred_index_mat", lists, "batch_size, k")
+    _shared.shape_of("pred_index_mat", lists, "batch_size, k")
     check_whole("pred_index_mat", lists, -1)
     return lists.astype(np.int64, copy=False)  # an empty list becomes an array of floats
 
@@ -457,6 +457,6 @@ def check_below(lists: Array, n: int) -> None:
 
 
 def column_of(name: str, tensor: Any) -> Array:
-    column = _checks.array_of_numbers(name, tensor)
-    _checks.shape_of(name, column, "n_destinations")
+    column = _shared.array_of_numbers(name, tensor)
+    _shared.shape_of(name, column, "n_destinations")
     return column

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from recometer.compat import _checks
-from recometer.compat._evaluating import convention_of, evaluated, ids_of, unknown, values_of
+from recometer.compat import _shared
 from recometer.compat._judged_documents import JudgedDocuments
+from recometer.compat._shared import convention_of, evaluated, ids_of, unknown, values_of
 from recometer.errors import InputError
 from recometer.sources.lists import Lists
 
@@ -70,12 +70,12 @@ class RelevanceEvaluator:
         relevance_level: int = 1,
         judged_docs_only_flag: bool = False,
     ) -> None:
-        _checks.dict_of_dicts("query_relevance", query_relevance, QRELS)
+        _shared.dict_of_dicts("query_relevance", query_relevance, QRELS)
         every = itertools.chain.from_iterable(of.values() for of in query_relevance.values())
-        _checks.array_of_numbers("Relevance", list(every))
+        _shared.array_of_numbers("Relevance", list(every))
         self.query_relevance = {query: of for query, of in query_relevance.items() if of}
-        self.measures = _expanded(_checks.several("measures", measures, str))
-        self.relevance_level = _checks.whole("relevance_level", relevance_level)
+        self.measures = _expanded(_shared.several("measures", measures, str))
+        self.relevance_level = _shared.whole("relevance_level", relevance_level)
         self.judged_docs_only = bool(judged_docs_only_flag)
 
     def evaluate(self, scores: Run) -> dict[str, dict[str, float]]:
@@ -83,7 +83,7 @@ class RelevanceEvaluator:
 
         Among equal scores of documents, the greater id is first.
         """
-        _checks.dict_of_dicts("The run", scores, RUN)
+        _shared.dict_of_dicts("The run", scores, RUN)
         queries = [query for query in scores if query in self.query_relevance]
         run = {query: scores[query] for query in queries}
         if self.judged_docs_only:
@@ -198,7 +198,7 @@ def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
 
     For ``gm_``, values are logarithms.
     """
-    array = np.atleast_1d(_checks.array_of_numbers("values", values))
+    array = np.atleast_1d(_shared.array_of_numbers("values", values))
     if str(measure).startswith("num_"):
         return float(array.sum())
     mean = float(array.mean()) if len(array) else np.nan
@@ -217,7 +217,7 @@ def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
 
 def _parse(lines: Iterable[str], n_fields: int, value: int, kind: type) -> dict[str, Any]:
     table: dict[str, dict[str, Any]] = {}
-    for number, line in enumerate(_checks.several("The file", lines, str), 1):
+    for number, line in enumerate(_shared.several("The file", lines, str), 1):
         fields = line.split()
         if len(fields) != n_fields:
             raise InputError(f"Line {number} has {len(fields)} fields, and must have {n_fields}.")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from recometer.compat import _checks
-from recometer.compat._evaluating import convention_of, evaluated, ids_of, unknown
+from recometer.compat import _shared
+from recometer.compat._shared import convention_of, evaluated, ids_of, unknown
 from recometer.data.files import read_qrels, read_run
 from recometer.data.frames import is_frame, open_frame
 from recometer.data.interactions import Interactions
@@ -178,10 +178,10 @@ def evaluate(
     theirs, ours = _as(Qrels, qrels), _as(Run, run)
     queries = theirs.keys()
     _check_keys(set(queries), set(ours.keys()), make_comparable)
-    names = [metrics] if isinstance(metrics, str) else _checks.several("metrics", metrics, str)
+    names = [metrics] if isinstance(metrics, str) else _shared.several("metrics", metrics, str)
     return_mean = flag("return_mean", return_mean)
     return_std = flag("return_std", return_std)
-    threads = _checks.whole("threads", threads, 0)
+    threads = _shared.whole("threads", threads, 0)
     columns: dict[str, dict[str, float]] = {name: {} for name in names}
     test, lists = theirs.read(Interactions.of, "value"), _lists(ours, queries)
     largest = 1.0 if test.values is None else max(1.0, float(test.values.max(initial=1.0)))

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.arrays import Array, Bool, Float64, Int64
-from recometer.compat import _checks
+from recometer.compat import _shared
 from recometer.data.interactions import Interactions
 from recometer.data.numbers import flag
 from recometer.errors import (
@@ -143,7 +143,7 @@ def calc_reco_metrics(
                 'Hint: pip install "recometer[pandas]", or pass as_df=False.'
             ) from None
 
-    test = _checks.sparse_rows("X_test", X_test)
+    test = _shared.sparse_rows("X_test", X_test)
     if test.nnz == 0:
         raise InputError("X_test is empty. Hint: every user would be without a relevant item.")
     n_items = test.shape[1]
@@ -235,7 +235,7 @@ def undefined_values(
 
 
 def _training(X_train: Any, shape: tuple[int, int]) -> Interactions:
-    train = _checks.sparse_rows("X_train", X_train)
+    train = _shared.sparse_rows("X_train", X_train)
     n_users, n_items = shape
     if train.shape[1] != n_items:
         hint = " Hint: X_train.T." if train.shape[::-1] == shape else ""

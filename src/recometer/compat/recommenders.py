@@ -15,9 +15,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from recometer.compat import _checks
-from recometer.compat._evaluating import evaluated
-from recometer.compat._rows import row
+from recometer.compat import _shared
+from recometer.compat._shared import evaluated, row
 from recometer.data import ids
 from recometer.data.frames import is_frame, open_frame
 from recometer.data.interactions import Interactions
@@ -124,8 +123,8 @@ def ndcg_at_k(
     The gain of an item is 1, its rating r in `col_rating` (``score_type="raw"``), or 2^r - 1
     (``"exp"``). The base of the logarithm, `discfun_type`, cancels out.
     """
-    _checks.one_of("score_type", score_type, ["binary", "raw", "exp"])
-    _checks.one_of("discfun_type", discfun_type, ["loge", "log2"])
+    _shared.one_of("score_type", score_type, ["binary", "raw", "exp"])
+    _shared.one_of("discfun_type", discfun_type, ["loge", "log2"])
     name = "ndcg_at_k" if score_type == "binary" else f"ndcg_at_k(score_type={score_type})"
     columns = (col_user, col_item, col_prediction)
     given = (rating_true, rating_pred, columns, relevancy_method, k, threshold)
@@ -145,7 +144,7 @@ def _mean_of_lists(
     k: int, threshold: int, value: str | Literal[False] = False,
 ) -> float:  # fmt: skip
     user, item, prediction = columns
-    _checks.one_of("relevancy_method", method, ["top_k", "by_threshold", None])
+    _shared.one_of("relevancy_method", method, ["top_k", "by_threshold", None])
     score: str | Literal[False] = prediction if method else False
     depth = {"top_k": k, "by_threshold": threshold, None: None}[method]
     lists = Lists(predictions, user=user, item=item, score=score, rank=False, depth=depth)

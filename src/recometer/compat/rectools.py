@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from recometer.compat._evaluating import convention_of, evaluated, unknown
+from recometer.compat._shared import convention_of, evaluated, unknown
 from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.data.numbers import as_array

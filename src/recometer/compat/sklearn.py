@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.arrays import Float64
-from recometer.compat import _checks
-from recometer.compat._evaluating import evaluated
+from recometer.compat import _shared
+from recometer.compat._shared import evaluated
 from recometer.data.numbers import flag
 from recometer.errors import InputError
 from recometer.sources.scores import Scores
@@ -73,7 +73,7 @@ def dcg_score(
         raise InputError(f"log_base={log_base!r} must be a number above 0, and not 1.")
     # If there are negative gains, shift all gains up to 0, and subtract the shift from the sum.
     scores = _in_some_order(y_score) if flag("ignore_ties", ignore_ties) else scores
-    k = None if k is None else _checks.whole("k", k)
+    k = None if k is None else _shared.whole("k", k)
     least = min(0.0, float(gains.min()))
     places = np.arange(min(gains.shape[1], k or gains.shape[1])) + 2
     values = _values("dcg_score", gains - least, scores, k)
@@ -100,7 +100,7 @@ def label_ranking_average_precision_score(
 def _matrices(y_true: npt.ArrayLike, y_score: npt.ArrayLike) -> tuple[Float64, Float64]:
     found = []
     for name, given in (("y_true", y_true), ("y_score", y_score)):
-        matrix = _checks.array_of_numbers(name, given)
+        matrix = _shared.array_of_numbers(name, given)
         if matrix.ndim != 2 or not matrix.size:
             raise InputError(
                 f"{name} has the shape {matrix.shape}, but must be [n_samples, n_labels]. Hint: "
@@ -129,7 +129,7 @@ def _in_some_order(y_score: npt.ArrayLike) -> Float64:
 
 def _values(name: str, gains: Float64, scores: Float64, k: int | None) -> Float64:
     if k is not None:
-        name += f"@{_checks.whole('k', k)}"
+        name += f"@{_shared.whole('k', k)}"
     if not gains.any():  # test is empty
         nothing = 1.0 if name.startswith("label") else 0.0
         return np.full(len(gains), nothing)
@@ -139,7 +139,7 @@ def _values(name: str, gains: Float64, scores: Float64, k: int | None) -> Float6
 def _mean(values: Float64, sample_weight: npt.ArrayLike | None) -> float:
     if sample_weight is None:
         return float(np.mean(values))
-    weights = _checks.array_of_numbers("sample_weight", sample_weight).astype(np.float64)
+    weights = _shared.array_of_numbers("sample_weight", sample_weight).astype(np.float64)
     if weights.shape != values.shape:
         raise InputError(
             f"sample_weight has the shape {weights.shape}, and must be [{len(values)}]."

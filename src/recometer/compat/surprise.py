@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from recometer.arrays import Float64
-from recometer.compat import _checks
-from recometer.compat._evaluating import convention_of
-from recometer.compat._rows import row
+from recometer.compat import _shared
+from recometer.compat._shared import convention_of, row
 from recometer.errors import InputError, InputTypeError
 from recometer.metrics.predictions import Predictions
 
@@ -27,7 +26,7 @@ FIELDS = ("user", "item", "true rating", "estimate", "details")
 def _printed(name: str, label: str, doc: str) -> Callable[..., float]:
     @row(name, doc)
     def function(predictions: Sequence[Any], verbose: bool = True) -> float:
-        predictions = _checks.several("predictions", predictions)
+        predictions = _shared.several("predictions", predictions)
         if not len(predictions):
             raise InputError("There is no prediction: the list is empty.")
         (metric,) = convention_of("surprise").parse(name)

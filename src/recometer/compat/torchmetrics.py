@@ -15,8 +15,8 @@ from typing import Any, Literal
 import numpy as np
 
 from recometer.arrays import Array, Float64
-from recometer.compat import _checks
-from recometer.compat._evaluating import evaluated, tensor
+from recometer.compat import _shared
+from recometer.compat._shared import evaluated, tensor
 from recometer.data.interactions import Interactions
 from recometer.data.numbers import as_array, flag
 from recometer.errors import InputError, InputTypeError, ModelError, brief
@@ -65,9 +65,9 @@ class RetrievalMetric:
         top_k: int | None = None,
         aggregation: Aggregation = "mean",
     ) -> None:
-        _checks.one_of("empty_target_action", empty_target_action, ACTIONS)
+        _shared.one_of("empty_target_action", empty_target_action, ACTIONS)
         if not callable(aggregation):
-            _checks.one_of("aggregation", aggregation, SUMMARIES)
+            _shared.one_of("aggregation", aggregation, SUMMARIES)
         if ignore_index is not None:
             check_whole("ignore_index", ignore_index, -(2**63))
         self.empty_target_action = empty_target_action

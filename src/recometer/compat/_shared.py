@@ -1,0 +1,210 @@
+"""Shared by drop-ins: evaluation under a convention, functions from rows, checks of arguments."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import numbers
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.arrays import Array, Float64
+from recometer.data.numbers import as_array
+from recometer.errors import (
+    DataWarning,
+    InputError,
+    InputTypeError,
+    UnknownNameError,
+    brief,
+    did_you_mean,
+)
+from recometer.evaluating.finish import measured
+from recometer.evaluation import Evaluation, evaluate
+from recometer.evaluator import Evaluator
+from recometer.metrics.conventions import Convention, find
+from recometer.sources.base import Source
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def convention_of(name: str) -> Convention:
+    """Return the convention of this name."""
+    convention = find(name)
+    assert convention is not None
+    return convention
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Suppress warnings about the data, because the original libraries do not warn either."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        yield
+
+
+def evaluated(
+    convention: str,
+    source: Source,
+    test: object,
+    metrics: Iterable[str],
+    *,
+    threads: int | None = 1,
+    **given: Any,
+) -> Evaluation:
+    """Evaluate as a library does, including its defects.
+
+    Like the library, a drop-in never warns, and never checks whether ids look like positions.
+    """
+    given.setdefault("defects", True)
+    given.setdefault("shifted_ids", "kept")
+    with quiet():
+        return evaluate(
+            source,
+            test,
+            metrics=list(metrics),
+            protocol=convention,
+            threads=threads,
+            progress=False,
+            **given,
+        )
+
+
+def values_of(
+    convention: str, source: Source, metrics: Iterable[str], **rules: Any
+) -> dict[str, Float64]:
+    """Return only the values of each user, for a source that contains the truth.
+
+    This works like `evaluated` with one thread, but only parses names and rules once, because there
+    may be many batches.
+    """
+    rules.setdefault("defects", True)
+    evaluator = _evaluator(convention, tuple(sorted(metrics)), tuple(sorted(rules.items())))
+    with quiet():
+        return dict(measured(evaluator.case(source)).values)
+
+
+@functools.lru_cache(maxsize=64)
+def _evaluator(
+    convention: str, metrics: tuple[str, ...], rules: tuple[tuple[str, Any], ...]
+) -> Evaluator:
+    """Return an evaluator without data."""
+    options: dict[str, Any] = {"threads": 1, "progress": False, **dict(rules)}
+    return Evaluator(metrics=[*metrics], protocol=convention, **options)
+
+
+def ids_of(result: Evaluation) -> list[Any]:
+    """Return the ids of the users, or their positions."""
+    return [*range(len(result))] if result.user_ids is None else result.user_ids.tolist()
+
+
+def tensor(value: Any) -> Any:
+    """Return a float32 tensor, or a NumPy number or array if torch is not imported."""
+    torch = sys.modules.get("torch")
+    return np.float32(value) if torch is None else torch.as_tensor(np.float32(value))
+
+
+def unknown(library: str, what: str, name: object, known: Iterable[str]) -> UnknownNameError:
+    """Return the error for a name that the drop-in (and perhaps the library) does not have."""
+    return UnknownNameError(
+        f"The drop-in for {library} has no {what} {name!r}. {did_you_mean(str(name), list(known))}"
+    )
+
+
+def row(name: str, doc: str) -> Callable[[Function], Function]:
+    """Return a decorator that gives a function the name and the docstring of a row.
+
+    Editors cannot follow this, so `python tests/helpers/dropin_stubs.py` writes stubs for them.
+    """
+
+    def named(function: Function) -> Function:
+        function.__name__ = function.__qualname__ = name
+        function.__doc__ = doc
+        return function
+
+    return named
+
+
+def whole(name: str, number: Any, least: int = 1) -> int:
+    """Check that a whole number is large enough and fits into 63 bits, and return it."""
+    is_whole = isinstance(number, numbers.Integral) and not isinstance(number, bool)
+    if not is_whole or not least <= number < 2**63:
+        raise InputError(
+            f"{name}={brief(number)} must be a whole number of at least {least} (below 2^63)."
+        )
+    return int(number)
+
+
+def dict_of_dicts(name: str, data: Any, example: str) -> None:
+    """Raise an error unless `data` is a dict of dicts of numbers."""
+    if not isinstance(data, Mapping):
+        raise InputTypeError(f"{name} is of type {type(data).__name__}, expected {example}.")
+    for key, of in data.items():
+        if type(of) is not dict and not isinstance(of, Mapping):
+            raise InputTypeError(
+                f"{name} has {type(of).__name__} for {brief(key)}, expected a dict as in {example}."
+            )
+
+
+def several(name: str, given: Any, of: type = object) -> list[Any]:
+    """Return the members of a sequence, which must all have the same type."""
+    wrong = f"{name} is of type {type(given).__name__}, expected a list or set."
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise InputTypeError(wrong)
+    try:
+        found = list(given)
+    except (
+        Exception
+    ) as error:  # some objects with __iter__ refuse to iterate, such as sparse matrices
+        raise InputTypeError(wrong) from error
+    for one in found:
+        if not isinstance(one, of):
+            raise InputTypeError(
+                f"{name} has {brief(one)} of type {type(one).__name__}, expected {of.__name__}."
+            )
+    return found
+
+
+def one_of(name: str, given: Any, known: Iterable[str | None]) -> None:
+    """Raise an error unless an option has one of the known values."""
+    known = list(known)
+    if not isinstance(given, str | None) or given not in known:
+        raise InputError(f"{name}={brief(given)} must be one of {known}.")
+
+
+def sparse_rows(name: str, matrix: Any, kind: str = "csr_array") -> Any:
+    """Return a sparse matrix or array as the SciPy type `kind`, with compressed rows."""
+    import scipy.sparse
+
+    if not scipy.sparse.issparse(matrix):
+        or_array = " or array" if kind == "csr_array" else ""
+        raise InputTypeError(
+            f"{name} is of type {type(matrix).__name__}, and must be a sparse matrix{or_array}. "
+            f"Hint: scipy.sparse.{kind}({name})."
+        )
+    return getattr(scipy.sparse, kind)(matrix)
+
+
+def shape_of(name: str, array: Array, axes: str) -> None:
+    """Raise an error unless an array has the dimensions named in `axes`: ``"n_users, k"``."""
+    if array.ndim != axes.count(",") + 1:
+        raise InputError(f"{name} has the shape {array.shape}, and must be [{axes}].")
+
+
+def array_of_numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return values as a rectangular array of numbers."""
+    try:
+        found = np.asarray(as_array(values, name))
+        if found.dtype.kind == "O" and any(one is None for one in found.flat):
+            raise TypeError("None is not a number")
+        if found.dtype.kind not in "biuf":
+            found = found.astype(
+                np.float64, casting="same_kind" if found.dtype != "O" else "unsafe"
+            )
+    except Exception as error:  # a conversion to an array may raise any exception
+        raise InputTypeError(f"{name} must be numbers, in rows of one length: {error}.") from None
+    return found
