@@ -19,15 +19,11 @@ from recometer.split.what import Folding, Held, What
 from recometer.split.who import AllUsers, UserFolds, Who
 from recometer.tasks import resolve_threads, waiting
 
-MEANING = {
-    "what": "what is held out",
-    "who": "who is tested",
-    "filters": "what is left out, or several",
-}
-EXAMPLES = {
-    "what": "for instance rm.split.Last(1)",
-    "who": "for instance rm.split.UsersFraction(0.1)",
-    "filters": "for instance rm.split.KCore(5), or () for none",
+# The meaning of the parts of a split, and an example of each.
+PARTS = {
+    "what": ("what is held out", "rm.split.Last(1)"),
+    "who": ("who is tested", "rm.split.UsersFraction(0.1)"),
+    "filters": ("what is left out, or several", "rm.split.KCore(5), or () for none"),
 }
 TRAIN, TEST, REMAINDER, LEFT_OUT = range(4)
 
@@ -170,7 +166,12 @@ def folds(
     work = _Work(data, columns, filters, untested, min_train, min_test, seed, threads)
     check_kind(what, (What, Folding), "what")
     check_kind(who, (Who, UserFolds), "who")
-    return Folds(lambda: work.folds(who, what), n)
+
+    def make() -> Iterator[Split]:
+        for number, (part, held) in enumerate(work.each_fold(who, what)):
+            yield work.split(part, what, held, number, who)
+
+    return Folds(make, n)
 
 
 def parts_of_some_users(
@@ -217,17 +218,19 @@ class _Work:
         check_whole("min_test", min_test)
         self.untested, self.min_train, self.min_test = untested, min_train, min_test
         self.seed, self.threads = seed_of(seed), resolve_threads(threads)
-        listed = listed_filters(filters)
-        self.filters = listed
-        self.after = [one for one in listed if isinstance(one, SeenInTrain)]
+        several = isinstance(filters, Iterable) and not isinstance(filters, str)
+        self.filters = list(filters) if several else [filters]
+        for part in self.filters:
+            check_kind(part, (Filter, SeenInTrain), "filters")
+        self.after = [part for part in self.filters if isinstance(part, SeenInTrain)]
         self.container = open_data(data, columns)
         self.table = self.container.table
         self.rows: Bool | None = None  # remaining rows of the data; None if no row was left out
         self.values: Array | None = None  # values of all rows of the data, if a filter changed any
         self.removed: dict[str, int] = {}  # number of rows, per filter
-        for one in listed:
-            if isinstance(one, Filter):
-                self._leave_out(one)
+        for part in self.filters:
+            if isinstance(part, Filter):
+                self._leave_out(part)
 
     def _leave_out(self, one: Filter) -> None:
         kept = one.kept(self.table, self.threads)
@@ -246,10 +249,6 @@ class _Work:
         else:
             self.rows = self.rows.copy()  # the lazy table still uses the old array
             self.rows[self.rows] = kept.rows
-
-    def folds(self, who: Who | UserFolds, what: What | Folding) -> Iterator[Split]:
-        for number, (part, held) in enumerate(self.each_fold(who, what)):
-            yield self.split(part, what, held, number, who)
 
     def each_fold(self, who: Who | UserFolds, what: What | Folding) -> Iterator[tuple[Who, Held]]:
         """Yield, for each fold, the users to test, and the rows that may be held out."""
@@ -386,7 +385,8 @@ class _Work:
         unseen = "".join(f"; {one} left out {removed[repr(one)]:,}" for one in self.after)
         by = python_or_command(
             f"who={who!r}, what={what!r}, min_train={self.min_train}, min_test={self.min_test}",
-            f"{_option(who)}, {_option(what)}, --min-train {self.min_train}, "
+            f"{getattr(who, 'option', who)}, {getattr(what, 'option', what)}, "
+            f"--min-train {self.min_train}, "
             f"--min-test {self.min_test}",
         )
         raise NoTestUsersError(
@@ -401,11 +401,6 @@ class _Work:
             f"{where}train is empty: none of {self.container.table.n:,} interactions is left "
             f"there by {by}. Hint: hold out less; a split by time takes a later one."
         )
-
-
-def _option(part: object) -> str:
-    """Return the option for a part of the split, with its value."""
-    return str(getattr(part, "option", part))
 
 
 def check_one_split(what: object, who: object, folds: str) -> None:
@@ -429,15 +424,6 @@ def number_of_folds(what: object, who: object) -> int:
     )
 
 
-def listed_filters(filters: Any) -> list[Filter | SeenInTrain]:
-    """Return one or several filters as a list; raise InputTypeError for anything else."""
-    several = isinstance(filters, Iterable) and not isinstance(filters, str)
-    listed = list(filters) if several else [filters]
-    for one in listed:
-        check_kind(one, (Filter, SeenInTrain), "filters")
-    return listed
-
-
 def check_kind(part: object, kinds: Any, name: str) -> None:
     """Raise an error unless a part of a split is an instance of one of some classes.
 
@@ -445,12 +431,13 @@ def check_kind(part: object, kinds: Any, name: str) -> None:
     """
     if isinstance(part, kinds):
         return
-    hint = EXAMPLES[name]
+    meaning, example = PARTS[name]
+    hint = f"for instance {example}"
     if isinstance(part, type) and issubclass(part, kinds):
         hint = f"call it: {part.__name__}(...)"
     raise InputTypeError(
         f"{name}={part!r} cannot be used here: {name}= takes a part of recometer.split that says "
-        f"{MEANING[name]}. Hint: {hint}."
+        f"{meaning}. Hint: {hint}."
     )
 
 
