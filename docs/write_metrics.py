@@ -16,12 +16,16 @@ start at 1.
 
 A name can have a cut-off after `@`, as in `recall@10`, several cut-offs, as in `recall@5,10,50`, or
 a range, as in `ndcg@1..10`. If the cut-off is "optional", the metric reads the whole ranking
-without one.
+without one. Precision, recall, hit, RR, AP and NDCG can be restricted to a [group of
+items](item_groups.md), as in `recall@10[new]`: `rel(j)` and `gain(j)` are then 0 for all other
+items, which stay in the ranking, and `R` is the number of relevant items of the group. The metric
+is undefined if `R` is 0.
 
 Parameters come last, in brackets: `ndcg@10(gain=exponential)`, `f@5,10(beta=0.5)`, `rr(all)`. The
 parameters of each metric are listed below. "Down" means that lower values are better. You can write
 your own metric in five lines: see [own_metric.md](own_metric.md). The formulas for the
-value of a policy, estimated from logged impressions, are in [logs.md](logs.md#estimators).
+value of a policy, estimated from logged impressions, are in [logs.md](logs.md#estimators), and
+those for groups of different users in [compare.md](compare.md#groups-of-different-users).
 
 Separate names by spaces or commas: `"ndcg@10 recall@5,10"`, `"ndcg@10, recall@10"`. In Python you
 can also pass a dict with the cut-offs of each name,
