@@ -159,7 +159,8 @@ class Lists(Source):
 
     def _fill(self, table: ListTable, depth: int | None) -> None:
         self._table, self._depth = table, None if depth is None else int(depth)
-        self.invalid: polars.DataFrame | None = None  # see `from_text`, as for the next
+        # Set by `from_text`.
+        self.invalid: polars.DataFrame | None = None
         self.columns: Mapping[str, Any] = {}
 
     @classmethod
@@ -369,7 +370,7 @@ class Lists(Source):
         table, request = with_all_items(self._table, _as_listed(request))
         work, catalogue = self._prepare(table, request, None)
         repeats, without_repeats = None, None
-        # By chance, candidates that are drawn lack the repeats of an item.
+        # A draw does not say whether the repeats of an item are candidates, so they are removed.
         drawn = isinstance(request.candidates, SampledCandidates)
         if request.protocol.duplicates != "removed" or (table.generated and not drawn):
             repeats = Repeats.of(table, work.aligned.numbers)
