@@ -328,7 +328,7 @@ def compare(
     compared = _metrics(read, metrics)
     left_out: list[str] = []
     if chance:
-        compared, left_out = _with_chance(compared, read, counted)
+        compared, left_out = _with_chance(compared, read[-1], is_baseline=baseline == "chance")
     if not paired:
         compared, left_out = _of_users(compared, first, chosen=metrics is not None)
     decisive = compared if primary is None else primary_of(primary, compared, first)
@@ -416,30 +416,25 @@ def _metrics(models: Sequence[Model], asked: str | Iterable[str] | None) -> list
 
 
 def _with_chance(
-    metrics: list[str], models: Sequence[Model], counted: Sequence[Model]
+    metrics: list[str], chance: Model, *, is_baseline: bool
 ) -> tuple[list[str], list[str]]:
-    """Return the metrics to compare, with notes on metrics that have no value for a random order.
-
-    Only comparisons of the models in `counted` count when p-values are adjusted.
-    """
-    lacking = [
-        name for name in metrics if any(not one.has(name) for one in models if one.by_chance)
-    ]
-    notes = wording.on_chance(models, counted)
-    if not lacking:
-        return metrics, notes
-    names = ", ".join(lacking)
-    if not any(model.by_chance for model in counted):
-        note = f"chance is left out for {names}: a random order has no value there."
-        return metrics, [note, *notes]
-    left = [name for name in metrics if name not in lacking]
+    """Return the metrics to compare with a random order, and notes on it."""
+    left = [name for name in metrics if chance.has(name)]
+    names = ", ".join(name for name in metrics if name not in left)
+    if not is_baseline:
+        note = (
+            "chance: a random order of the same candidates. It is not ranked, and p of comparisons "
+            "with it is neither adjusted nor counted."
+        )
+        lacking = f"chance is left out for {names}: a random order has no value there."
+        return metrics, [lacking, note] if names else [note]
     if not left:
         raise InputError(
             f"The baseline is chance, and a random order has no value of {names}. Hint: another "
             "baseline, or metrics of rankings, such as ndcg@10."
         )
     note = f"Left out: {names}. The baseline, a random order, has no value there."
-    return left, [note, *notes]
+    return left, [note] if names else []
 
 
 def _check_unpaired(models: Sequence[Model], test: str, chance: bool) -> None:
@@ -502,16 +497,16 @@ def _sample_ratio(users: Users, options: Options, ratio: object, shared: bool) -
 
 
 def _clusters(cluster: object, users: Users, models: Sequence[Model]) -> Array | None:
-    found = read_clusters(cluster, users.ids, users.n)
+    clusters = read_clusters(cluster, users.ids, users.n)
     seeds = next((model.name for model in models if model.n_seeds > 1), None)
-    if found is not None and seeds is not None:
+    if clusters is not None and seeds is not None:
         alone = python_or_command("cluster=False", "evaluate users instead of sessions")
         raise InputError(
             f"{seeds} has several seeds: the variance between seeds is separated from that between "
             "users, not from that between clusters of users, or of sessions. Hint: one seed of "
             f"each model; or {alone}, which takes all as independent."
         )
-    return found
+    return clusters
 
 
 def _compare_all(

@@ -108,11 +108,14 @@ def _differences(one: Run, two: Run, users: Users, paired: bool) -> Iterator[tup
             found_in = bool(found_in[0]), bool(found_in[1])  # type: ignore[assignment]
         if found_in[0] != found_in[1]:
             inputs = True
-            found = " and ".join(
-                f"{_described(each, name)} ({label})"
-                for label, each in ((first, result), (second, other))
+            inputs_of = " and ".join(
+                f"{_described(of, name)} ({label})"
+                for label, of in ((first, result), (second, other))
             )
-            yield name, f"{first} and {second} were evaluated with different {what}: {found}."
+            yield (
+                name,
+                f"{first} and {second} were evaluated with different {what}: {inputs_of}.",
+            )
     for name in RULES:
         values = getattr(result.protocol, name), getattr(other.protocol, name)
         if values[0] != values[1]:
@@ -136,8 +139,8 @@ def _numbers_of_candidates(one: Run, two: Run, users: Users) -> Iterator[tuple[s
     invents = any(result.counts.get("list_items_uncatalogued") for _, result, _ in (one, two))
     if invents and fingerprints(one.result, "catalogue") == fingerprints(two.result, "catalogue"):
         return  # items outside the catalogue were only ranked for users who list them
-    known = (numbers[0] >= 0) & (numbers[1] >= 0)
-    differ = known & (numbers[0] != numbers[1])
+    comparable = (numbers[0] >= 0) & (numbers[1] >= 0)
+    differ = comparable & (numbers[0] != numbers[1])
     if differ.any():
         at = int(np.argmax(differ))
         yield (
@@ -149,11 +152,11 @@ def _numbers_of_candidates(one: Run, two: Run, users: Users) -> Iterator[tuple[s
 
 
 def _described(result: EvaluationRecord, name: str) -> str:
-    found = [
+    descriptions = [
         described.get("description", "not described")
         for key, described in result.inputs.items()
         if key == name or key.endswith(f": {name}")
     ]
-    if not found:
+    if not descriptions:
         return "none"
-    return found[0] if len(found) == 1 else f"{len(found)} folds"
+    return descriptions[0] if len(descriptions) == 1 else f"{len(descriptions)} folds"

@@ -164,14 +164,14 @@ def segments(pair: UserPair, groups: Any, n_quantiles: int = 4) -> SegmentChange
 
 def profile(name: str, models: Sequence[Model], users: Users) -> Float64 | None:
     """Return each user's activity or popularity in train, or None if there is no train."""
-    found: Float64 | None = None
+    merged: Float64 | None = None
     for model in models:
         columns = [getattr(run, name) for run in model.runs]
         if any(column is None for column in columns):
             continue
         each = users.spread(model, [column.astype(np.float64) for column in columns], np.nan)
         for column in each:
-            found = column if found is None else np.where(np.isnan(found), column, found)
-        if found is not None and not np.isnan(found).any():
+            merged = column if merged is None else np.where(np.isnan(merged), column, merged)
+        if merged is not None and not np.isnan(merged).any():
             break
-    return found
+    return merged

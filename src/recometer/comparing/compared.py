@@ -265,9 +265,9 @@ class Compared(Printed):
             return self.baseline
         others = [one.name for one in self.models if one.name != model]
         if len(others) > 1:
-            known = ", ".join(others)
+            names = ", ".join(others)
             raise InputError(
-                f"Which model is {model!r} compared with? Hint: other= is one of {known}."
+                f"Which model is {model!r} compared with? Hint: other= is one of {names}."
             )
         return others[0]
 
@@ -286,8 +286,8 @@ class Compared(Printed):
 
     def table(self) -> Table:
         """Return the differences on all metrics, with the notes on the comparison."""
-        found = self._differences(self.metrics)
-        return dataclasses.replace(found, notes=self.said(self.metrics))
+        differences = self._differences(self.metrics)
+        return dataclasses.replace(differences, notes=self.said(self.metrics))
 
     def tables(self, width: int | None = None) -> list[Table]:
         """Return the leaderboard, all pairs on `decisive` metrics, and a line per other metric.
@@ -301,8 +301,8 @@ class Compared(Printed):
         if boards:
             whole = {row.metric for row in self.rows if row.for_all_users}
             of_users = [one.n for one in self.standings if one.metric not in whole]
-            said = wording.on_standings(of_users, self.options, self.correction)
-            boards[-1] = dataclasses.replace(boards[-1], legend=SIGNS, notes=said)
+            on_board = wording.on_standings(of_users, self.options, self.correction)
+            boards[-1] = dataclasses.replace(boards[-1], legend=SIGNS, notes=on_board)
         per_user = [row for row in self._rows(metrics) if not row.for_all_users]
         others = [name for name in self.metrics if name not in metrics]
         if others and len(per_user) > MOST_PAIRS:
@@ -359,11 +359,11 @@ class Compared(Printed):
         for row in rows:
             verdicts.setdefault(row.verdict or "not tested", []).append(row.model)
         if self.baseline is not None:
-            found = [f"{said}: {_models_named(names)}" for said, names in verdicts.items()]
-            return "; ".join(found)
+            parts = [f"{verdict}: {_models_named(names)}" for verdict, names in verdicts.items()]
+            return "; ".join(parts)
         standings = [one for one in self.standings if one.metric == metric]
         best = [one.model for one in standings if one.leads]
-        differ = sum(len(verdicts.get(said, ())) for said in ("better", "worse"))
+        differ = sum(len(verdicts.get(verdict, ())) for verdict in ("better", "worse"))
         pairs = f"{differ:,} of {len(rows):,} pairs differ"
         if not best:
             return pairs
@@ -410,17 +410,17 @@ def primary_of(
     primary: str | Iterable[str], metrics: Sequence[str], result: EvaluationRecord
 ) -> list[str]:
     """Return the names of the primary metrics, without repeats; see `known_metric`."""
-    found = [_found(names_of, one, metrics, result)[0] for one in names_in(primary)]
-    if not found:
+    names = [_found(names_of, text, metrics, result)[0] for text in names_in(primary)]
+    if not names:
         raise InputError(f"primary names no metric. Hint: {argument_text('primary', 'ndcg@10')}.")
-    return list(dict.fromkeys(itertools.chain(*found)))
+    return list(dict.fromkeys(itertools.chain(*names)))
 
 
 def margin_of(margin: Any, metrics: Sequence[str], result: EvaluationRecord) -> Any:
     """Return the margin, or the margin of each metric; see `known_metric`."""
     if not isinstance(margin, Mapping):
         return margin
-    return {known_metric(name, metrics, result): one for name, one in margin.items()}
+    return {known_metric(name, metrics, result): value for name, value in margin.items()}
 
 
 def _found(
@@ -430,9 +430,9 @@ def _found(
     result: EvaluationRecord,
 ) -> Found:
     """Return the result of `name_of` or `names_of` among the compared metrics."""
-    known = {str(one): one for one in result.metrics if str(one) in metrics}
+    compared = {str(each): each for each in result.metrics if str(each) in metrics}
     try:
-        return find(metric, known, result.protocol)
+        return find(metric, compared, result.protocol)
     except UnknownNameError:
         hint = did_you_mean(str(metric), metrics)
         raise UnknownNameError(f"The metric {str(metric)!r} was not compared. {hint}") from None

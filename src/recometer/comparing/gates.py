@@ -102,10 +102,10 @@ class GateRow:
 
     def sentences(self) -> list[str]:
         """Return sentences on the verdict."""
-        found, ends = (
+        size, ends = (
             _shown(self.gate.relative, *of) for of in ((self.found,), (self.low, self.high))
         )
-        text = f"{self.model}: {self.gate}: {self.verdict}: {found or 'not known'}"
+        text = f"{self.model}: {self.gate}: {self.verdict}: {size or 'not known'}"
         text += f" ({ends}, {self.method})" if ends else ""
         return [visible(text) for text in (f"{text}.", self.note) if text]
 
@@ -136,8 +136,8 @@ class GateReport(Printed):
     def verdict(self) -> Verdict:
         """Return the worst of all verdicts: ``"failed"``, ``"undecided"`` or ``"passed"``."""
         order: tuple[Verdict, ...] = ("failed", "undecided")
-        found = {row.verdict for row in self.rows}
-        return next((one for one in order if one in found), "passed")
+        verdicts = {row.verdict for row in self.rows}
+        return next((verdict for verdict in order if verdict in verdicts), "passed")
 
     @property
     def passed(self) -> bool:
@@ -151,8 +151,8 @@ class GateReport(Printed):
     def summary(self) -> str:
         """Return a sentence with the verdict on all gates, and how many passed and failed."""
         counts = collections.Counter(row.verdict for row in self.rows)
-        found = ", ".join(f"{count:,} {verdict}" for verdict, count in counts.most_common())
-        return visible(f"Gates against {self.baseline}: {self.verdict} ({found}).")
+        numbers = ", ".join(f"{count:,} {verdict}" for verdict, count in counts.most_common())
+        return visible(f"Gates against {self.baseline}: {self.verdict} ({numbers}).")
 
     def __str__(self) -> str:
         return f"{self.summary()}\n\n{super().__str__()}"
@@ -258,25 +258,25 @@ def check_gates(
         if row.metric == gate.metric and row.model not in chance
     ]
     known = comparison.known_users
-    said = () if known is None else tuple(known.sentences(gate.metric for gate in gates))
+    sentences = () if known is None else tuple(known.sentences(gate.metric for gate in gates))
     if comparison.sample_ratio is not None and comparison.sample_ratio.mismatch:
-        said = (str(comparison.sample_ratio), *said)
-    return GateReport(tuple(rows), comparison.baseline, comparison.confidence, undecided, said)
+        sentences = (str(comparison.sample_ratio), *sentences)
+    return GateReport(tuple(rows), comparison.baseline, comparison.confidence, undecided, sentences)
 
 
 def _check(comparison: Compared, gate: Gate, row: PairRow) -> GateRow:
-    found = row.relative if gate.relative else row.difference
+    difference = row.relative if gate.relative else row.difference
     interval = row.relative_interval if gate.relative else row.interval
     # If too few users differ, the gate is undecided.
     verdict: Verdict = gate.decide(interval) if row.decides_gates else "undecided"
     fewest, most, remark = None, None, ""
     if verdict == "undecided":
-        fewest, most, remark = _needed(comparison, row, found, interval, gate.bound)
+        fewest, most, remark = _needed(comparison, row, difference, interval, gate.bound)
     return GateRow(
         gate=gate,
         model=row.model,
         verdict=verdict,
-        found=found,
+        found=difference,
         low=interval.low,
         high=interval.high,
         method=interval.method,
@@ -288,13 +288,13 @@ def _check(comparison: Compared, gate: Gate, row: PairRow) -> GateRow:
 
 
 def _needed(
-    comparison: Compared, row: PairRow, found: float, interval: Interval, bound: float
+    comparison: Compared, row: PairRow, difference: float, interval: Interval, bound: float
 ) -> tuple[int | None, int | None, str]:
     """Return how many users would decide an undecided gate, with a sentence about them."""
     remark = ""
     if not row.decides_gates:
         remark = "Too few users differ for a decision: the interval may be too short."
-    elif not math.isfinite(found):
+    elif not math.isfinite(difference):
         remark = "Its difference is not known."
     elif not math.isfinite(interval.width):
         remark = "Its interval is not known, or has no end."
@@ -302,7 +302,7 @@ def _needed(
         remark = "The metric is not a mean over users: how many would decide it is not known."
     elif row.test.test == "random effects":
         remark = "The interval is also over seeds, so more users alone may not decide it."
-    elif (needed := users_needed(row.n, found, interval, bound)) is None:
+    elif (needed := users_needed(row.n, difference, interval, bound)) is None:
         remark = "The difference equals the bound, so no number of users would decide it."
     else:
         return *needed, (
@@ -312,7 +312,7 @@ def _needed(
     return None, None, remark
 
 
-def users_needed(n: int, found: float, interval: Interval, bound: float) -> tuple[int, int] | None:
+def users_needed(n: int, size: float, interval: Interval, bound: float) -> tuple[int, int] | None:
     """Return the fewest and the most users that may decide a gate that n users do not decide.
 
     Let d be the distance from the difference to the bound, and a the distance from the difference
@@ -321,8 +321,8 @@ def users_needed(n: int, found: float, interval: Interval, bound: float) -> tupl
     difference may be up to a √(n / m) closer to the bound, in which case m = n (2 a / d)² users
     decide it. Both numbers are rounded up to two digits. None if the difference equals the bound.
     """
-    distance = abs(found - bound)
-    arm = found - interval.low if found > bound else interval.high - found
+    distance = abs(size - bound)
+    arm = size - interval.low if size > bound else interval.high - size
     if distance <= EQUAL * arm:
         return None
     fewest = max(n + 1.0, n * (arm / distance) ** 2)
@@ -352,12 +352,12 @@ def junit(report: GateReport, path: str | os.PathLike[str] | None = None) -> str
             case = ElementTree.SubElement(
                 suite, "testcase", classname=f"recometer.{model}", name=str(row.gate)
             )
-            said = [visible(text) for text in report.said]
-            first, *others = *row.sentences(), *said
-            found = report.counted(row.verdict)
-            if found == "passed":
-                ElementTree.SubElement(case, "system-out").text = "\n".join([first, *said])
-            elif found == "failed":
+            sentences = [visible(text) for text in report.said]
+            first, *others = *row.sentences(), *sentences
+            counted = report.counted(row.verdict)
+            if counted == "passed":
+                ElementTree.SubElement(case, "system-out").text = "\n".join([first, *sentences])
+            elif counted == "failed":
                 failure = ElementTree.SubElement(case, "failure", type=row.verdict, message=first)
                 failure.text = "\n".join([first, *others])
             else:

@@ -152,9 +152,11 @@ def p_of_pairs(models: Sequence[Any], rows: Sequence[PairRow], enough: float = 0
     tested = {frozenset((row.model, row.other)): row.p_value for row in rows}
     p_values = np.ones((len(models), len(models)))
     for at, other in itertools.combinations(range(len(models)), 2):
-        one, two = models[at], models[other]
-        p = tested.get(frozenset((one.model.name, two.model.name)))
-        p_values[at, other] = p_values[other, at] = one.against(two).p(enough) if p is None else p
+        first, second = models[at], models[other]
+        p = tested.get(frozenset((first.model.name, second.model.name)))
+        if p is None:
+            p = first.against(second).p(enough)
+        p_values[at, other] = p_values[other, at] = p
     return p_values
 
 
@@ -329,11 +331,11 @@ class UserPair:
     def row(self) -> PairRow:
         """Return the row of the comparison."""
         one, two = self.one, self.two
-        found, higher = self.difference(), one.definition.higher_is_better
+        difference, higher = self.difference(), one.definition.higher_is_better
         if not higher:
-            found = found.for_lower_values()
+            difference = difference.for_lower_values()
         row = PairRow(
-            **vars(found),
+            **vars(difference),
             metric=one.metric,
             model=one.model.name,
             other=two.model.name,
@@ -414,8 +416,8 @@ class GroupPair(UserPair):
 
     def difference(self) -> Difference:
         """Return the difference of the means by Welch's test."""
-        found = self.groups.compare(self.one.bounds, self.options.confidence)
-        return dataclasses.replace(found, n=self.one.column.n + self.two.column.n)
+        difference = self.groups.compare(self.one.bounds, self.options.confidence)
+        return dataclasses.replace(difference, n=self.one.column.n + self.two.column.n)
 
     def p(self, enough: float) -> float:
         """Return p of Welch's test."""
@@ -466,14 +468,14 @@ def resolve(
         if options.paired:
             return Paired(model, metric, users, options, column.coded() if code else column)
         (weights,) = users.runs(model, metric, EvaluationRecord.counted_weights)
-        known = np.unique(weights[~np.isnan(weights)])
+        distinct = np.unique(weights[~np.isnan(weights)])
         return Paired(
-            model, metric, users, options, column, weights=weights if len(known) > 1 else None
+            model, metric, users, options, column, weights=weights if len(distinct) > 1 else None
         )
 
-    found = run_tasks(read, models, threads=options.threads, progress=False)
-    bounds, remark = _bounds_of(metric, models, (one.column for one in found))
-    return [dataclasses.replace(one, bounds=bounds, remark=remark) for one in found]
+    resolved = run_tasks(read, models, threads=options.threads, progress=False)
+    bounds, remark = _bounds_of(metric, models, (each.column for each in resolved))
+    return [dataclasses.replace(each, bounds=bounds, remark=remark) for each in resolved]
 
 
 def _bounds_of(

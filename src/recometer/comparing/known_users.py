@@ -88,18 +88,18 @@ class KnownUsers:
 
     def sentences(self, metrics: Iterable[str]) -> list[str]:
         """Say how many users each model does not know, and the means without these users."""
-        said = []
+        sentences = []
         if self.unknown:
-            said.append(f"{_shares(self.unknown, self.n, 'users')}.")
+            sentences.append(f"{_shares(self.unknown, self.n, 'users')}.")
             chosen = set(metrics)
-            said += [self._on_means(one) for one in self.by_metric if one.metric in chosen]
-            others = [one.metric for one in self.reversed if one.metric not in chosen]
+            sentences += [self._on_means(each) for each in self.by_metric if each.metric in chosen]
+            others = [each.metric for each in self.reversed if each.metric not in chosen]
             if others:
                 more = f" and {len(others) - MOST} more" if len(others) > MOST else ""
-                said.append(f"The order also changes on {', '.join(others[:MOST])}{more}.")
+                sentences.append(f"The order also changes on {', '.join(others[:MOST])}{more}.")
         if self.unknown_rows:
-            said.append(f"{_shares(self.unknown_rows, self.n_rows, 'relevant rows of test')}.")
-        return said
+            sentences.append(f"{_shares(self.unknown_rows, self.n_rows, 'relevant rows of test')}.")
+        return sentences
 
     def warning(self) -> str:
         """Return a warning if models change places without these users, otherwise an empty text."""

@@ -83,9 +83,9 @@ def read_models(given: Any) -> list[Model]:
         given = given.results
     entries = named(given, "Models are compared by their evaluations", _hint())
     if len(entries) < 2:
-        found = f"found one, {next(iter(entries))!r}" if entries else "found none"
-        raise InputError(f"A comparison needs at least two models, {found}. {_hint()}")
-    return [_model(name, one) for name, one in entries.items()]
+        number = f"found one, {next(iter(entries))!r}" if entries else "found none"
+        raise InputError(f"A comparison needs at least two models, {number}. {_hint()}")
+    return [_model(name, evaluations) for name, evaluations in entries.items()]
 
 
 def named(given: object, what: str, hint: str) -> dict[str, Any]:
@@ -94,11 +94,11 @@ def named(given: object, what: str, hint: str) -> dict[str, Any]:
     The message for anything else begins with `what`.
     """
     if isinstance(given, Mapping):
-        entries = [(str(name), one) for name, one in given.items()]
+        entries = [(str(name), entry) for name, entry in given.items()]
     elif isinstance(given, Sequence) and not isinstance(given, str):
         entries = [
-            (Path(one).stem if isinstance(one, str | os.PathLike) else f"model {number}", one)
-            for number, one in enumerate(given, start=1)
+            (Path(entry).stem if isinstance(entry, str | os.PathLike) else f"model {number}", entry)
+            for number, entry in enumerate(given, start=1)
         ]
     else:
         raise InputTypeError(f"{what}, found {type(given).__name__}. {hint}")
@@ -163,13 +163,13 @@ def _model(name: str, given: Any) -> Model:
     parts = given if isinstance(given, list | tuple) else [given]
     if not parts:
         raise InputError(f"{name!r} has no evaluation. {_hint()}")
-    runs = tuple(_evaluation(name, one) for one in parts)
-    metrics = [set(map(str, one.metrics)) for one in runs]
-    for number, found in enumerate(metrics, start=1):
-        if found != metrics[0]:
+    runs = tuple(_evaluation(name, part) for part in parts)
+    metrics = [set(map(str, part.metrics)) for part in runs]
+    for number, names in enumerate(metrics, start=1):
+        if names != metrics[0]:
             raise InputError(
                 f"The runs of {name!r} have different metrics: only one of run 1 and run "
-                f"{number} has {min(found ^ metrics[0])}."
+                f"{number} has {min(names ^ metrics[0])}."
             )
     _check_users(name, runs)
     return Model(name, runs)
@@ -188,25 +188,25 @@ def _evaluation(name: str, given: Any) -> EvaluationRecord:
 
 def _check_users(name: str, runs: Sequence[EvaluationRecord]) -> None:
     """Raise an error if seeds were evaluated on different users."""
-    known = [run.user_ids for run in runs if run.user_ids is not None]
-    if len(known) < 2 or all(np.array_equal(one, known[0]) for one in known):
+    user_ids = [run.user_ids for run in runs if run.user_ids is not None]
+    if len(user_ids) < 2 or all(np.array_equal(own, user_ids[0]) for own in user_ids):
         return
-    _check_kinds(known, [f"{name} (run {number + 1})" for number in range(len(known))])
-    _, distinct = ids.encode(np.concatenate(known), f"user ids of {name}")
-    if any(len(one) != len(distinct) for one in known):
+    _check_kinds(user_ids, [f"{name} (run {number + 1})" for number in range(len(user_ids))])
+    _, distinct = ids.encode(np.concatenate(user_ids), f"user ids of {name}")
+    if any(len(own) != len(distinct) for own in user_ids):
         raise InputError(
             f"The {len(runs)} evaluations of {name!r} have different users. Hint: evaluate all "
             "seeds on the same test data; rm.Evaluator(...).stream() evaluates batches of users."
         )
 
 
-def _check_kinds(known: Sequence[Array], labels: Sequence[str]) -> None:
-    some = [(one, label) for one, label in zip(known, labels, strict=True) if len(one)]
-    for (one, label), (other, other_label) in itertools.pairwise(some):
-        if ids.kind(one) != ids.kind(other):
+def _check_kinds(user_ids: Sequence[Array], labels: Sequence[str]) -> None:
+    some = [(own, label) for own, label in zip(user_ids, labels, strict=True) if len(own)]
+    for (own, label), (other, other_label) in itertools.pairwise(some):
+        if ids.kind(own) != ids.kind(other):
             raise InputTypeError(
-                f"The user ids of {label} are of type {ids.kind(one)} (for instance "
-                f"{ids.show(one, 0)}), those of {other_label} of type {ids.kind(other)} (for "
+                f"The user ids of {label} are of type {ids.kind(own)} (for instance "
+                f"{ids.show(own, 0)}), those of {other_label} of type {ids.kind(other)} (for "
                 f"instance {ids.show(other, 0)}). Hint: evaluate both with the same ids."
             )
 
@@ -255,20 +255,20 @@ class Users:
                     "they cannot be matched. Hint: evaluate both with the same test data. "
                     f"{on_unpaired()}"
                 )
-        known = [run.user_ids for _, run in runs if run.user_ids is not None]
-        if all(np.array_equal(one, known[0]) for one in known):
+        user_ids = [run.user_ids for _, run in runs if run.user_ids is not None]
+        if all(np.array_equal(own_ids, user_ids[0]) for own_ids in user_ids):
             return cls(
                 first.user_ids, first.n_users, {m.name: (None,) * len(m.runs) for m in models}
             )
-        _check_kinds(known, [name for name, _ in runs])
-        _, distinct = ids.encode(np.concatenate(known), "user ids of the models")
-        found = {
+        _check_kinds(user_ids, [name for name, _ in runs])
+        _, distinct = ids.encode(np.concatenate(user_ids), "user ids of the models")
+        places = {
             model.name: tuple(
                 ids.match(run.user_ids, distinct, "user ids of a model") for run in model.runs
             )
             for model in models
         }
-        return cls(distinct, len(distinct), found)
+        return cls(distinct, len(distinct), places)
 
     def in_groups(self, clusters: Array | None) -> dict[str, Array]:
         """Return the users of each model, or their clusters, by model."""
@@ -280,14 +280,14 @@ class Users:
 
     def spread(self, model: Model, columns: Iterable[Array], missing: float) -> list[Array]:
         """Return a column per run for all users, with `missing` for users without a value."""
-        found = []
+        spread = []
         for column, place in zip(columns, self.places[model.name], strict=True):
-            whole = column
+            all_users = column
             if place is not None:
-                whole = np.full(self.n, missing, column.dtype)
-                whole[place] = column
-            found.append(whole)
-        return found
+                all_users = np.full(self.n, missing, column.dtype)
+                all_users[place] = column
+            spread.append(all_users)
+        return spread
 
     def runs(
         self,
@@ -315,10 +315,10 @@ class Users:
         """
         unknown = []
         for run in model.runs:
-            known = raised(run.flags, UserFlag.KNOWN)
-            unknown.append(~known if known.any() else np.zeros(len(known), bool))
-        found: Bool = ~np.logical_or.reduce(self.spread(model, unknown, False))
-        return found
+            flagged = raised(run.flags, UserFlag.KNOWN)
+            unknown.append(~flagged if flagged.any() else np.zeros(len(flagged), bool))
+        known: Bool = ~np.logical_or.reduce(self.spread(model, unknown, False))
+        return known
 
     def show(self, position: int) -> str:
         """Return the id of a user as a person would type it."""

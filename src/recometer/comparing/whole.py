@@ -135,12 +135,12 @@ class WholePair:
         names, options = self.one.names, self.one.options
         if options.paired and all(run.read_together(self.one.metric) is not None for run in runs):
             return _resampled_values(names, pair, self.one.users, options)
-        found = {name: _saved_values(name, pair, options) for name in names}
+        by_metric = {name: _saved_values(name, pair, options) for name in names}
         if options.clusters is None or all(run.clusters is not None for run in runs):
-            return found
+            return by_metric
         return {
             name: dataclasses.replace(values, note=f"{values.note} {NO_CLUSTERS}")
-            for name, values in found.items()
+            for name, values in by_metric.items()
         }
 
 
@@ -148,13 +148,13 @@ def resolve_whole(
     metrics: Sequence[str], models: Sequence[Model], users: Users, options: Options
 ) -> dict[str, list[Whole]]:
     """Return the models on metrics with one value for all users."""
-    found: dict[str, list[Whole]] = {}
+    by_metric: dict[str, list[Whole]] = {}
     for of_lists in (True, False):  # the metrics of each group are resampled together
         names = tuple(name for name in metrics if (name in models[0].first.over_users) == of_lists)
-        known: dict[tuple[str, str], Mapping[str, WholeValues]] = {}
+        cache: dict[tuple[str, str], Mapping[str, WholeValues]] = {}
         for name in names:
-            found[name] = [Whole(model, name, users, options, known, names) for model in models]
-    return found
+            by_metric[name] = [Whole(model, name, users, options, cache, names) for model in models]
+    return by_metric
 
 
 def _resampled_values(
@@ -166,40 +166,40 @@ def _resampled_values(
     n, confidence, clusters = len(both), options.confidence, None
     if options.clusters is not None:
         clusters = np.unique(options.clusters[both], return_inverse=True)[1]
-    asked, split = [runs[0].known_metric(name) for name in metrics], len(pair[0].runs)
+    parsed, split = [runs[0].known_metric(name) for name in metrics], len(pair[0].runs)
 
     computed = [
-        computed_for_all(one, asked, run.protocol) for one, run in zip(data, runs, strict=True)
+        computed_for_all(own, parsed, run.protocol) for own, run in zip(data, runs, strict=True)
     ]
 
     def numbers(weights: Int64 | None) -> dict[str, float]:
         """Return the value of each run, both means, their difference and their ratio, by name."""
         of_runs = [of_run(weights) for of_run in computed]
-        found: dict[str, float] = {}
+        by_metric: dict[str, float] = {}
         for name in metrics:
             each = [values[name] for values in of_runs]
             means = [float(np.mean(part)) for part in (each[:split], each[split:])]
             numbers = (*each, *means, means[0] - means[1])
             ratio = means[0] / means[1] if means[1] > 0 else np.nan
-            found |= {f"{name} {at}": one for at, one in enumerate((*numbers, ratio))}
-        return found
+            by_metric |= {f"{name} {at}": own for at, own in enumerate((*numbers, ratio))}
+        return by_metric
 
     centre = numbers(None)
     how = confidence, options.seed, resamples_of(data[0].size), clusters
     ends = resampled(numbers, centre, n, *how)
     n_units, what = (n, "users") if clusters is None else (len(np.unique(clusters)), "clusters")
     note = "" if n_units > 1 else f"Fewer than two {what}: there is nothing to resample."
-    found = {}
+    by_metric = {}
     for name in metrics:
         keys = [f"{name} {at}" for at in range(len(runs) + 4)]
         values = np.array([centre[key] for key in keys[: len(runs)]])
         errors = [_error((high - low) / 2, confidence) for low, high in map(ends.__getitem__, keys)]
         own, (first, second, difference, ratio) = errors[: len(runs)], errors[len(runs) :]
         of_each = _interaction(own[:split], first), _interaction(own[split:], second)
-        found[name] = WholeValues(
+        by_metric[name] = WholeValues(
             values[:split], values[split:], n, difference, ratio, of_each, note
         )
-    return found
+    return by_metric
 
 
 def _saved_values(metric: str, pair: Pair, options: Options) -> WholeValues:
@@ -210,9 +210,9 @@ def _saved_values(metric: str, pair: Pair, options: Options) -> WholeValues:
     """
     values, errors, confidence = [], [], options.confidence
     for model in pair:
-        known = [_known(run, metric) for run in model.runs]
-        values.append(np.array([value for value, _ in known]))
-        errors.append(_error(float(np.mean([half for _, half in known])), confidence))
+        ends = [_known(run, metric) for run in model.runs]
+        values.append(np.array([value for value, _ in ends]))
+        errors.append(_error(float(np.mean([half for _, half in ends])), confidence))
     first, second = (float(one.mean()) for one in values)
 
     def add(one: Sequence[float]) -> float:
@@ -261,14 +261,14 @@ def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], Int6
     for _, place in own:
         counts[place] += 1
     common = np.flatnonzero(counts == len(own))
-    found = []
+    data = []
     for run, place in own:
         read = run.read_together(metric)
         assert read is not None
         at = np.full(users.n, -1)
         at[place] = np.arange(len(place))
-        found.append(read.users(at[common]))
-    return found, common
+        data.append(read.users(at[common]))
+    return data, common
 
 
 def _untested(metric: str, pair: Pair, note: str, confidence: float) -> PairRow:
@@ -288,10 +288,10 @@ def _of_folds(
         return _untested(metric, pair, OTHER_FOLDS, confidence)
     first, second = (np.array([fold.together[metric] for fold in each]) for each in folds)
     note = FOLDS.format(len(first))
-    found = stats.compare(first, second, test="t", confidence=confidence)
-    test = dataclasses.replace(found.test, test="folds", note=note)
-    ends = dataclasses.replace(found.interval, note=note), found.relative_interval
-    return _row(metric, pair, (found.mean, found.mean_other), ends, test)
+    difference = stats.compare(first, second, test="t", confidence=confidence)
+    test = dataclasses.replace(difference.test, test="folds", note=note)
+    ends = dataclasses.replace(difference.interval, note=note), difference.relative_interval
+    return _row(metric, pair, (difference.mean, difference.mean_other), ends, test)
 
 
 def _compare_values(metric: str, pair: Pair, values: WholeValues, confidence: float) -> PairRow:
@@ -318,7 +318,7 @@ def _compare_values(metric: str, pair: Pair, values: WholeValues, confidence: fl
 
 def _of_seeds(metric: str, pair: Pair, values: WholeValues, confidence: float) -> PairRow:
     """Compare models with several seeds, treating both users and seeds as samples."""
-    found, ratio = (
+    difference, ratio = (
         over_values(
             values.first,
             values.second,
@@ -330,12 +330,12 @@ def _of_seeds(metric: str, pair: Pair, values: WholeValues, confidence: float) -
         )
         for error, relative in ((values.error, False), (values.ratio_error, True))
     )
-    p, n = found.p_value, values.n
-    note = " ".join(dict.fromkeys(part for part in (values.note, found.note) if part))
+    p, n = difference.p_value, values.n
+    note = " ".join(dict.fromkeys(part for part in (values.note, difference.note) if part))
     method = "student" if np.isfinite(p) else "none"
     test = TestResult(p, "random effects", method, n, n, 0.0, note)
     means = float(values.first.mean()), float(values.second.mean())
-    return _row(metric, pair, means, (found.interval, ratio.interval), test, found)
+    return _row(metric, pair, means, (difference.interval, ratio.interval), test, difference)
 
 
 def _differences(first: float, second: float) -> tuple[float, float]:

@@ -43,18 +43,18 @@ def on_methods(rows: Sequence[PairRow], options: Options) -> list[str]:
         of_test = [row for row in rows if row.test.test == test and row.test.method != "none"]
         ways = _by(of_test, lambda row: METHODS.get(row.test.method, row.test.method), of_test)
         tests[test] = ways
-    said = {**OTHERS, **{name: test.sentence for name, test in TESTS.items()}}
-    found = [f"p: {said[test]}: {'; '.join(ways)}." for test, ways in tests.items()]
+    sentences = {**OTHERS, **{name: test.sentence for name, test in TESTS.items()}}
+    notes = [f"p: {sentences[test]}: {'; '.join(ways)}." for test, ways in tests.items()]
     ways = _by(rows, lambda row: INTERVALS.get(row.interval.method, ""), rows)
     if ways:
-        found.append(f"Intervals of differences ({options.confidence:.0%}): {'; '.join(ways)}.")
+        notes.append(f"Intervals of differences ({options.confidence:.0%}): {'; '.join(ways)}.")
     ways = _by(rows, lambda row: INTERVALS.get(row.relative_interval.method, ""), rows)
     if ways:
-        found.append(
+        notes.append(
             "relative: ratio of the means over users, minus 1 (not a mean of ratios); its "
             f"interval: {'; '.join(ways)}."
         )
-    return found
+    return notes
 
 
 def on_correction(
@@ -77,16 +77,6 @@ def on_correction(
     return [text]
 
 
-def on_chance(models: Sequence[Model], counted: Sequence[Model]) -> list[str]:
-    """Say that p is not adjusted over comparisons with a random order."""
-    return [
-        f"{model.name}: a random order of the same candidates. It is not ranked, and p of "
-        "comparisons with it is neither adjusted nor counted."
-        for model in models
-        if model not in counted
-    ]
-
-
 def on_sessions(users: Users, options: Options) -> list[str]:
     """Say that users have sessions, and what tests and intervals are based on."""
     if not are_pairs(users.ids):
@@ -107,61 +97,61 @@ def on_seeds(models: Sequence[Model]) -> list[str]:
             "between seeds of its training."
         ]
     several = [f"{model.name} {model.n_seeds}" for model in models if model.n_seeds > 1]
-    found = [f"Seeds: {', '.join(several)}."]
+    notes = [f"Seeds: {', '.join(several)}."]
     if single:
-        found.append(
+        notes.append(
             f"Only one seed: {', '.join(single)}. The variance between its seeds is not known."
         )
-    return found
+    return notes
 
 
 def on_runs(rows: Sequence[PairRow]) -> list[str]:
     """Say how much of the variance comes from seeds and folds."""
-    found = []
+    notes = []
     for row in rows:
         if row.runs is None:
             continue
         runs = row.runs
         share = f"{runs.share_of_runs:.0%} of the variance of the difference"
         if row.test.test == "random effects":
-            found.append(f"{_pair(row)}: seeds make up {share}.")
+            notes.append(f"{_pair(row)}: seeds make up {share}.")
         else:
             low, high = runs.interval
-            found.append(
+            notes.append(
                 f"{_pair(row)}: over {runs.n_runs[0]} folds the difference is {runs.mean:+.4f}, "
                 f"{low:+.4f} to {high:+.4f}, p {p_text(runs.p_value)} (random effects: folds are "
                 "drawn, too)."
             )
-    return found
+    return notes
 
 
 def on_power(rows: Sequence[PairRow], options: Options) -> list[str]:
     """Say which difference each metric can show, with a line per metric."""
-    found = []
+    notes = []
     for metric in dict.fromkeys(row.metric for row in rows):
-        known = [row for row in rows if row.metric == metric and row.smallest_difference > 0]
-        known = [row for row in known if row.primary] or known  # without comparisons with chance
-        if not known:
+        pairs = [row for row in rows if row.metric == metric and row.smallest_difference > 0]
+        pairs = [row for row in pairs if row.primary] or pairs  # without comparisons with chance
+        if not pairs:
             continue
-        users = sorted({row.test.n for row in known})
+        users = sorted({row.test.n for row in pairs})
         n = f"{users[0]:,}" if len(users) == 1 else f"{users[0]:,} to {users[-1]:,}"
-        what = "users" if all(row.test.n == row.n for row in known) else "clusters"
-        found.append(f"Power: {_on_power_of(metric, known, f'{n} {what}', options)}.")
-    return found
+        what = "users" if all(row.test.n == row.n for row in pairs) else "clusters"
+        notes.append(f"Power: {_on_power_of(metric, pairs, f'{n} {what}', options)}.")
+    return notes
 
 
 def _on_power_of(metric: str, rows: Sequence[PairRow], users: str, options: Options) -> str:
-    told = [row for row in rows if not _could_not_be_significant(row, options)]
-    if not told:
+    resolvable = [row for row in rows if not _could_not_be_significant(row, options)]
+    if not resolvable:
         return f"too few of the {users} differ to say which difference in {metric} would be found"
-    sizes = [row.smallest_difference for row in told]
+    sizes = [row.smallest_difference for row in resolvable]
     possible = [
-        size for size, row in zip(sizes, told, strict=True) if size <= row.largest_difference
+        size for size, row in zip(sizes, resolvable, strict=True) if size <= row.largest_difference
     ]
     if not possible:
         return f"with {users}, no difference that {metric} can have would be found with 80 % power"
     size = f"{min(possible):.4f}"
-    if len(possible) < len(told):
+    if len(possible) < len(resolvable):
         size = f"{size} or more (by pair; for some none that is possible)"
     elif f"{max(possible):.4f}" != size:
         size = f"{size} to {max(possible):.4f} (by pair)"
@@ -181,7 +171,7 @@ def _could_not_be_significant(row: PairRow, options: Options) -> bool:
 def on_smallest_p(rows: Sequence[PairRow], n_tests: int, options: Options) -> list[str]:
     """Say which comparisons could not have been significant, out of `n_tests`."""
     hopeless = [row for row in rows if _could_not_be_significant(row, options)]
-    found = []
+    notes = []
     for row in hopeless[:MOST]:
         after = (
             f"; after correction over {n_tests} comparisons not below "
@@ -190,13 +180,13 @@ def on_smallest_p(rows: Sequence[PairRow], n_tests: int, options: Options) -> li
             else ""
         )
         users = "user differs" if row.test.n_differ == 1 else "users differ"
-        found.append(
+        notes.append(
             f"{_pair(row)}: {row.test.n_differ:,} {users}: p cannot fall below "
             f"{p_text(row.test.smallest_p)}{after}, so that nothing here can be resolved."
         )
     if len(hopeless) > MOST:
-        found.append(f"{len(hopeless) - MOST} more comparisons could not have been significant.")
-    return found
+        notes.append(f"{len(hopeless) - MOST} more comparisons could not have been significant.")
+    return notes
 
 
 def on_rows(rows: Sequence[PairRow]) -> list[str]:
@@ -209,12 +199,15 @@ def on_rows(rows: Sequence[PairRow]) -> list[str]:
         for note in row.notes:
             number, text = NUMBERED.fullmatch(note).groups()  # type: ignore[union-attr]
             of_note.setdefault(text, []).append((number, row))
-    said = []
-    for text, found in of_note.items():
-        numbers = sorted({one for one, _ in found}, key=lambda one: (len(one), one))
+    notes = []
+    for text, entries in of_note.items():
+        numbers = sorted(
+            {count for count, _ in entries},
+            key=lambda count: (len(count), count),
+        )
         number = numbers[0] if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
-        said.append(f"{_where([row for _, row in found], rows)}: {number}{text}")
-    return said
+        notes.append(f"{_where([row for _, row in entries], rows)}: {number}{text}")
+    return notes
 
 
 def on_standings(n_users: Iterable[int], options: Options, correction: Correction) -> list[str]:
@@ -260,15 +253,15 @@ def _pair(row: PairRow) -> str:
     return f"{row.metric}, {pair_name(row.model, row.other)}"
 
 
-def _where(found: Sequence[PairRow], rows: Sequence[PairRow]) -> str:
+def _where(some: Sequence[PairRow], rows: Sequence[PairRow]) -> str:
     """Name some of the rows. If they include all pairs of a metric, name the metric."""
-    metrics = list(dict.fromkeys(row.metric for row in found))
+    metrics = list(dict.fromkeys(row.metric for row in some))
     n_of = {metric: sum(row.metric == metric for row in rows) for metric in metrics}
-    if len(found) == len(rows):
+    if len(some) == len(rows):
         return "All comparisons" if len(rows) > 1 else _pair(rows[0])
-    if len(found) == sum(n_of.values()):
+    if len(some) == sum(n_of.values()):
         return _shortened(metrics)
-    return _shortened([_pair(row) for row in found], 1)
+    return _shortened([_pair(row) for row in some], 1)
 
 
 def _by(
@@ -281,7 +274,7 @@ def _by(
             ways.setdefault(way(row), []).append(row)
     if len(ways) == 1:
         return list(ways)
-    return [f"{name} ({_where(found, all_rows)})" for name, found in ways.items()]
+    return [f"{name} ({_where(of_way, all_rows)})" for name, of_way in ways.items()]
 
 
 def _shortened(names: Sequence[str], shown: int = MOST) -> str:

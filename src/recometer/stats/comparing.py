@@ -60,15 +60,15 @@ def most_changed(
         with equal differences keep their order.
     """
     check_whole("n", n, 0)
-    given = column(differences, "differences")
-    found = []
-    for values in (given, -given):
+    checked = column(differences, "differences")
+    positions = []
+    for values in (checked, -checked):
         below = np.flatnonzero(values < 0)
         if len(below) > n:
             last = n - 1
             below = below[values[below] <= np.partition(values[below], last)[last]]
-        found.append(below[np.argsort(values[below], kind="stable")][:n].astype(np.int64))
-    return found[0], found[1]
+        positions.append(below[np.argsort(values[below], kind="stable")][:n].astype(np.int64))
+    return positions[0], positions[1]
 
 
 # If fewer users differ and most are equal, the interval by inversion covers the true difference too
@@ -198,11 +198,11 @@ class Pairs:
     @cached_property
     def levels(self) -> tuple[Float64, Float64, Float64] | None:
         """Return the distinct pairs of values, and their counts; None if there are too many."""
-        found = None if self.clusters is not None else crossed(self.one, self.two)
-        if found is None:
+        pairs = None if self.clusters is not None else crossed(self.one, self.two)
+        if pairs is None:
             return None
-        known = ~np.isnan(found[0] + found[1])
-        return found[0][known], found[1][known], found[2][known]
+        known = ~np.isnan(pairs[0] + pairs[1])
+        return pairs[0][known], pairs[1][known], pairs[2][known]
 
     @cached_property
     def labels(self) -> npt.NDArray[np.generic]:
@@ -389,8 +389,8 @@ def decisive_test(pairs: Pairs, bounds: Bounds | None, test: Test) -> TestResult
         return paired_test(test, pairs)
     units, sums = pairs.units, pairs.of_sums
     n, n_differ, spread = units.n, sums.n_above + sums.n_below, _spread(bounds)
-    asked = TestResult(np.nan, test, "none", n, n_differ, 0.0)
-    if not n_differ or not _rests_on_gaffke(units, asked, spread):
+    undecided = TestResult(np.nan, test, "none", n, n_differ, 0.0)
+    if not n_differ or not _rests_on_gaffke(units, undecided, spread):
         return paired_test(test, pairs)
     from scipy.special import ndtr
 
@@ -482,20 +482,20 @@ def difference_interval(
     """
     spread = _spread(bounds)
     if _rests_on_gaffke(differences, test, spread):
-        found = _gaffke(differences, spread, confidence, largest)
+        interval = _gaffke(differences, spread, confidence, largest)
     elif _by_t(test):
-        found = student(differences, confidence).within(spread)
+        interval = student(differences, confidence).within(spread)
     else:
-        found = inverted(differences, confidence).within(spread)
-    own = "gaffke" if found.method == "clopper-pearson" else found.method
+        interval = inverted(differences, confidence).within(spread)
+    own = "gaffke" if interval.method == "clopper-pearson" else interval.method
     if test.test == own and own != "t" and np.isfinite(test.p_value):
-        found = consistent(found, test.p_value)
-    notes = [found.note, _on_few(test, own, differences, spread)]
+        interval = consistent(interval, test.p_value)
+    notes = [interval.note, _on_few(test, own, differences, spread)]
     if test.test in TESTS and not TESTS[test.test].of_mean:
         notes.append(
             "The interval is about the mean, and p is not: it tests a different hypothesis."
         )
-    return dataclasses.replace(found, note=" ".join(filter(None, notes)))
+    return dataclasses.replace(interval, note=" ".join(filter(None, notes)))
 
 
 def _spread(bounds: Bounds | None) -> Bounds | None:
@@ -544,8 +544,8 @@ def _on_few(test: TestResult, method: str, differences: Grouped, spread: Bounds 
     if not n:
         return ""
     if _few(test):
-        found = f"{n:,} {what} differs" if n == 1 else f"{n:,} {what}s differ"
-        note = f"{found}: too few to exclude a rare large loss."
+        counted = f"{n:,} {what} differs" if n == 1 else f"{n:,} {what}s differ"
+        note = f"{counted}: too few to exclude a rare large loss."
         if method == "gaffke":
             return note
         why = "The metric has no known range, and the" if not within(differences, spread) else "The"
@@ -664,12 +664,12 @@ def equivalence_over_runs(
 ) -> Equivalence:
     """Test equivalence if both users and runs are samples; see `over_runs` and `equivalence`."""
     check_margin(margin, alpha)
-    given = run_moments(first, second)
-    whole = over_runs_of(given, confidence=1 - 2 * alpha)
+    moments = run_moments(first, second)
+    whole = over_runs_of(moments, confidence=1 - 2 * alpha)
     sides = []
     for sign in (1.0, -1.0):
-        users = given.users._replace(mean=given.users.mean + sign * margin)
-        side = over_runs_of(dataclasses.replace(given, users=users))
+        users = moments.users._replace(mean=moments.users.mean + sign * margin)
+        side = over_runs_of(dataclasses.replace(moments, users=users))
         sides.append(_one_sided(side.p_value, sign * side.mean))
     p = max(sides)
     return Equivalence(p, p <= alpha, margin, whole.interval, "random effects", whole.note)
@@ -701,9 +701,9 @@ def _least_level(interval: Callable[[float], Interval], margin: float) -> float:
     nearest = farthest(0.0)
     if nearest >= margin:
         return 0.5
-    found = increasing_root(
+    root = increasing_root(
         lambda x: (farthest(x) - nearest) / (margin - nearest),
         target=1.0,
         start=1.0,
     )
-    return LEAST_LEVEL if found is None else float(ndtr(-found))
+    return LEAST_LEVEL if root is None else float(ndtr(-root))

@@ -111,37 +111,37 @@ def unmasked(values: npt.ArrayLike) -> npt.ArrayLike:
 def matrix(values: npt.ArrayLike, name: str) -> Float64:
     """Return values as rows and columns of numbers; raise InputError if they are not."""
     try:
-        found = np.asarray(unmasked(values), np.float64)
+        rows = np.asarray(unmasked(values), np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} must be rows of numbers: {error}.") from None
-    if found.ndim != 2:
-        raise InputError(f"{name} must be rows of numbers, but has the shape {found.shape}.")
-    return found
+    if rows.ndim != 2:
+        raise InputError(f"{name} must be rows of numbers, but has the shape {rows.shape}.")
+    return rows
 
 
 def column(values: npt.ArrayLike, name: str = "values") -> Float64:
     """Return finite values as one column of numbers, with NaN for masked ones."""
     try:
-        found = np.asarray(unmasked(values), np.float64)
+        numbers = np.asarray(unmasked(values), np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} must be numbers, a value for each user: {error}.") from None
-    if found.ndim != 1:
+    if numbers.ndim != 1:
         raise InputError(
-            f"{name} must be one column, a value for each user, but has the shape {found.shape}."
+            f"{name} must be one column, a value for each user, but has the shape {numbers.shape}."
         )
     # Checking the smallest and the largest value needs no temporary array, and allows NaN.
-    if max(-np.fmin.reduce(found, initial=0.0), np.fmax.reduce(found, initial=0.0)) > LARGEST:
-        at = int(np.nanargmax(np.abs(found)))
-        if np.isinf(found[at]):
+    if max(-np.fmin.reduce(numbers, initial=0.0), np.fmax.reduce(numbers, initial=0.0)) > LARGEST:
+        at = int(np.nanargmax(np.abs(numbers)))
+        if np.isinf(numbers[at]):
             raise InputError(
-                f"{name}[{at}] is {found[at]}: a mean with it has no interval and no test. "
+                f"{name}[{at}] is {numbers[at]}: a mean with it has no interval and no test. "
                 "Hint: NaN leaves a user out."
             )
         raise InputError(
-            f"{name}[{at}] is {found[at]:g}: from {LARGEST:g} on, sums of cubes are no longer "
+            f"{name}[{at}] is {numbers[at]:g}: from {LARGEST:g} on, sums of cubes are no longer "
             "finite. Hint: divide all values by one number."
         )
-    return found
+    return numbers
 
 
 def labels_of(clusters: npt.ArrayLike, n: int) -> npt.NDArray[np.generic]:
@@ -228,8 +228,8 @@ class Column:
             else:
                 scale, code_of = cells
                 at = code_of[((values - self.least) * scale).astype(np.intp)]
-            found = levels[at]
-            if ((found != values) & ~(np.isnan(found) & np.isnan(values))).any():
+            level = levels[at]
+            if ((level != values) & ~(np.isnan(level) & np.isnan(values))).any():
                 return self
             codes[block] = at
         return dataclasses.replace(self, levels=levels, codes=codes)
@@ -318,9 +318,9 @@ def group_checked(x: Float64, y: Float64 | None = None, times: Float64 | None = 
     users = _Users(x, y, times, estimate)
     if n > SORTED_UP_TO:
         for n_cells in N_CELLS:
-            found = users.in_cells(n_cells)
-            if found is not None:
-                return found
+            cells = users.in_cells(n_cells)
+            if cells is not None:
+                return cells
     return users.ungrouped()
 
 
@@ -386,9 +386,9 @@ class _Users:
         counts = all_counts[used]
         means = sums[used] / counts if one_each is None else one_each[used]
         y = 1.0 if self.y is None else sizes[used] / counts
-        found = self._grouped(means, counts, y, exact=one_each is not None)
-        hidden = self.sum_of_squares - float(counts @ found.residuals**2)
-        return found if hidden <= LOST_VARIANCE * _without_far_users(found) else None
+        group = self._grouped(means, counts, y, exact=one_each is not None)
+        hidden = self.sum_of_squares - float(counts @ group.residuals**2)
+        return group if hidden <= LOST_VARIANCE * _without_far_users(group) else None
 
     def _one_value_each(self, n_cells: int) -> Float64 | None:
         """Return the one value in each cell, up to rounding; None if a cell has several."""
@@ -420,11 +420,11 @@ class _Users:
 
     def _count(self, compare: np.ufunc, limit: float) -> int:
         """Return how many users have values above or below a limit."""
-        found = 0.0
+        count = 0.0
         for block in self.blocks:
             there, times = compare(self.x[block], limit), self._times(block)
-            found += np.count_nonzero(there) if times is None else float(times[there].sum())
-        return int(found)
+            count += np.count_nonzero(there) if times is None else float(times[there].sum())
+        return int(count)
 
     def _times(self, block: slice) -> Float64 | None:
         return None if self.times is None else self.times[block]

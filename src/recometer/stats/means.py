@@ -122,10 +122,10 @@ def interval(
         note = _why_not_gaffke(units, bounds, weighted=weights is not None)
         if not note and bounds is not None:
             return gaffke(units, bounds, confidence)
-    found = percentile(units, confidence) if kind == "percentile" else bca(units, confidence)
-    note = " ".join(part for part in (note, found.note) if part)
+    drawn = percentile(units, confidence) if kind == "percentile" else bca(units, confidence)
+    note = " ".join(part for part in (note, drawn.note) if part)
     outside = beyond(units, bounds) if plain and bounds is not None else None
-    return dataclasses.replace(found.within(bounds) if outside is None else found, note=note)
+    return dataclasses.replace(drawn.within(bounds) if outside is None else drawn, note=note)
 
 
 def in_units(
@@ -180,8 +180,8 @@ def _without_width(values: Grouped, method: str, name: str, confidence: float) -
     """Return the interval of fewer than two values, or of equal values; None for others."""
     n = values.n
     if n < 2:
-        found = "One user has a value" if n else "No user has a value"
-        return Interval.unknown(confidence, n, f"{found}; {name} needs two.")
+        users = "One user has a value" if n else "No user has a value"
+        return Interval.unknown(confidence, n, f"{users}; {name} needs two.")
     if not values.constant:
         return None
     note = (
@@ -295,8 +295,8 @@ def _resample_quantile(values: Grouped, quantile: float) -> float:
 
     def quantile_at(distance: float) -> float:
         nonlocal t
-        t, found = _resample_chance(values, sign * distance, t)
-        return sign * (found - middle)
+        t, normal = _resample_chance(values, sign * distance, t)
+        return sign * (normal - middle)
 
     start = max(abs(quantile - middle), 1e-3) * scale
     distance = increasing_root(quantile_at, abs(quantile - middle), start)
@@ -384,9 +384,9 @@ def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float) -> I
     two_kinds = bool(((y == low) | (y == high)).all())
     note = ""
     if len(y) == 1:
-        found = f"All {values.n:,} values are" if values.n > 1 else "The only value is"
+        which = f"All {values.n:,} values are" if values.n > 1 else "The only value is"
         note = (
-            f"{found} {y[0]:g}; the interval is the exact bound for values "
+            f"{which} {y[0]:g}; the interval is the exact bound for values "
             f"that may lie between {low:g} and {high:g}."
         )
     method = "clopper-pearson" if two_kinds else "gaffke"
@@ -415,12 +415,12 @@ def ratio_ends(values: Grouped, low: Point, high: Point, confidence: float) -> t
             ends.append(estimate)
             continue
         start = values.standard_error if values.n > 1 else 0.0
-        found = increasing_root(
+        distance = increasing_root(
             lambda x, of=quantile, less=nearest: of(x) - less,  # type: ignore[misc]
             target - nearest,
             target * start or abs(estimate) or 1.0,
         )
-        ends.append(sign * np.inf if found is None else estimate + sign * found)
+        ends.append(sign * np.inf if distance is None else estimate + sign * distance)
     return ends[0], ends[1]
 
 
@@ -614,8 +614,8 @@ def less_1(low: float, high: float, method: str, n: int, difference: Interval) -
         note = "The relative difference has no upper end: the baseline cannot be told from 0."
     elif low == high:
         note = f"All {n:,} users have the same ratio: the interval has no width."
-    found = Interval(low - 1, high - 1, method, difference.confidence, n, note)
-    return on_side_of(found, difference)
+    relative = Interval(low - 1, high - 1, method, difference.confidence, n, note)
+    return on_side_of(relative, difference)
 
 
 def hull(

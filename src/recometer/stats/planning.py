@@ -232,8 +232,8 @@ def users_needed(
     def power_with(n: int) -> float:
         return power_of(difference, deviation, n, alpha=alpha, unit=unit)
 
-    found = bisect.bisect_left(range(MOST_USERS), wanted, key=power_with)
-    return found if found < MOST_USERS else None
+    n = bisect.bisect_left(range(MOST_USERS), wanted, key=power_with)
+    return n if n < MOST_USERS else None
 
 
 def smallest_difference(
@@ -250,5 +250,5 @@ def smallest_difference(
     def quantile_at(difference: float) -> float:
         return float(ndtri(power_of(difference, deviation, n, alpha=alpha, unit=unit))) - none
 
-    found = increasing_root(quantile_at, float(ndtri(wanted)) - none, deviation / math.sqrt(n))
-    return np.nan if found is None else found
+    difference = increasing_root(quantile_at, float(ndtri(wanted)) - none, deviation / math.sqrt(n))
+    return np.nan if difference is None else difference

@@ -233,12 +233,12 @@ def over_folds(folds: Sequence[npt.ArrayLike], *, confidence: float = 0.95) -> R
         raise InputError(
             f"An interval needs at least two folds of at least two values each, found: {sizes}."
         )
-    found = [Moments(len(fold), float(fold.mean()), float(fold.var(ddof=1))) for fold in values]
+    moments = [Moments(len(fold), float(fold.mean()), float(fold.var(ddof=1))) for fold in values]
     from scipy.special import stdtr, stdtrit
 
-    means = np.array([fold.mean for fold in found])
-    squares = np.array([fold.variance / fold.n for fold in found])
-    k, n = len(found), sum(fold.n for fold in found)
+    means = np.array([fold.mean for fold in moments])
+    squares = np.array([fold.variance / fold.n for fold in moments])
+    k, n = len(moments), sum(fold.n for fold in moments)
     between = _between_folds(means, squares)
     variances = squares + between
     weights = np.reciprocal(variances) if (variances > 0).all() else np.ones(k)
@@ -249,20 +249,20 @@ def over_folds(folds: Sequence[npt.ArrayLike], *, confidence: float = 0.95) -> R
     half = float(stdtrit(k - 1, (1 + confidence) / 2)) * error
     interval = Interval(mean - half, mean + half, "random effects", confidence, k)
     p = 2 * float(stdtr(k - 1, -abs(mean) / error)) if error > 0 else float(mean == 0)
-    within = float(np.sqrt(np.mean([fold.variance for fold in found])))
+    within = float(np.sqrt(np.mean([fold.variance for fold in moments])))
     share = float(between / (between + squares.mean())) if between > 0 else 0.0
     deviation = (float(np.sqrt(between)),)
     return Runs(mean, interval, p, n, (k,), within, deviation, share)
 
 
 def _table(values: npt.ArrayLike) -> Float64:
-    found = matrix(values, "The table of runs (a row for each user, a column for each run)")
-    if found.shape[1] < 1:
+    table = matrix(values, "The table of runs (a row for each user, a column for each run)")
+    if table.shape[1] < 1:
         raise InputError("Runs must have a column for each run, but there is none.")
-    if np.isinf(found).any():
-        user, run = np.argwhere(np.isinf(found))[0]
+    if np.isinf(table).any():
+        user, run = np.argwhere(np.isinf(table))[0]
         raise InputError(f"The value of user {user} in run {run} is infinite.")
-    return found
+    return table
 
 
 def _mean_squares(table: Float64) -> tuple[float, float]:

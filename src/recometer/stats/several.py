@@ -160,8 +160,8 @@ def tukey(
     given = given[known]
     n = len(given)
     if n < 2:
-        found = f"{n} user{' has' if n == 1 else 's have'} a value for every model"
-        raise InputError(f"{found}; at least two are needed. Hint: another correction.")
+        users = f"{n} user{' has' if n == 1 else 's have'} a value for every model"
+        raise InputError(f"{users}; at least two are needed. Hint: another correction.")
     means = ragged.column_sums(given) / n
     if clusters is not None:
         labels = labels_of(clusters, len(known))
@@ -186,12 +186,12 @@ def _ranges(values: Float64, seed: int, n_resamples: int) -> Float64:
     """Return the ranges of the models' sums over shuffled values, ascending."""
     generator = np.random.Generator(np.random.PCG64(seed))
     at_once = max(1, AT_ONCE // max(1, values.size))
-    found = []
+    ranges = []
     for first in range(0, n_resamples, at_once):
         size = min(at_once, n_resamples - first)
         shuffled = generator.permuted(np.broadcast_to(values, (size, *values.shape)), axis=2)
-        found.append(np.ptp(shuffled.sum(axis=1), axis=1))
-    return np.sort(np.concatenate(found))
+        ranges.append(np.ptp(shuffled.sum(axis=1), axis=1))
+    return np.sort(np.concatenate(ranges))
 
 
 def normal_range_tail(distances: npt.ArrayLike, n: int) -> Float64:
@@ -221,9 +221,9 @@ def normal_range_quantile(alpha: float, n: int) -> float:
     def rarity(distance: float) -> float:
         return -float(np.log(normal_range_tail(distance, n)))
 
-    found = increasing_root(rarity, -float(np.log(alpha)), 3.0)
-    assert found is not None  # the tail reaches every probability
-    return found
+    distance = increasing_root(rarity, -float(np.log(alpha)), 3.0)
+    assert distance is not None  # the tail reaches every probability
+    return distance
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -145,29 +145,29 @@ class PairedTest:
 
     def result(self, differences: npt.ArrayLike | Grouped) -> TestResult:
         """Return the outcome for the differences of users; NaN leaves a user out."""
-        given: Any
+        values: Any
         if self.reads == "values":
-            given = column(differences, "differences")  # type: ignore[arg-type]
-            given = given[~np.isnan(given)]
-            sizes = np.abs(given)
-            n, n_differ = len(given), int(np.sum(sizes > SAME * sizes.max(initial=0.0)))
+            values = column(differences, "differences")  # type: ignore[arg-type]
+            values = values[~np.isnan(values)]
+            sizes = np.abs(values)
+            n, n_differ = len(values), int(np.sum(sizes > SAME * sizes.max(initial=0.0)))
         else:
-            given = grouped(differences)
-            n, n_differ = given.n, given.n_above + given.n_below
+            values = grouped(differences)
+            n, n_differ = values.n, values.n_above + values.n_below
         smallest = min(1.0, self.smallest_p(n_differ))
         if n < self.needs:
             what = f"{'One' if n else 'No'} user has both values"
             needs = f"; {self.sentence.replace('paired ', '')} needs two" if self.needs > 1 else ""
-            found = Found(np.nan, "none", f"{what}{needs}.")
+            outcome = Found(np.nan, "none", f"{what}{needs}.")
         elif n_differ:
-            found = self.function(given)
+            outcome = self.function(values)
         else:
             what = f"None of the {n:,} users differs" if n > 1 else "The only user does not differ"
-            found = Found(1.0, self.alike, f"{what}, so there is no difference to detect.")
-        if np.isnan(found.p):
-            return TestResult(np.nan, self.name, found.method, n, n_differ, np.nan, found.note)
-        p = min(1.0, max(found.p, smallest))
-        return TestResult(p, self.name, found.method, n, n_differ, smallest, found.note)
+            outcome = Found(1.0, self.alike, f"{what}, so there is no difference to detect.")
+        if np.isnan(outcome.p):
+            return TestResult(np.nan, self.name, outcome.method, n, n_differ, np.nan, outcome.note)
+        p = min(1.0, max(outcome.p, smallest))
+        return TestResult(p, self.name, outcome.method, n, n_differ, smallest, outcome.note)
 
 
 TESTS: dict[Test, PairedTest] = {}
