@@ -555,17 +555,17 @@ def _standings(
     All pairs are tested on the users with a value from all models. `rows` has the pairs compared so
     far on this metric.
     """
-    ranked: list[Paired | Whole] = [one for one in models if not one.model.by_chance]
-    chance = [one for one in models if one.model.by_chance]
+    ranked: list[Paired | Whole] = [entry for entry in models if not entry.model.by_chance]
+    chance = [entry for entry in models if entry.model.by_chance]
     first, adjusted = ranked[0], None
     board = type(first).board(ranked, chance, rows)  # type: ignore[arg-type]
     if correction == "tukey" and isinstance(first, Paired):
-        of = [one.model for one in ranked]
+        of = [entry.model for entry in ranked]
         adjusted = tukey_by(first.metric, of, first.users, first.options).p_values
         adjusted = np.maximum(board.p_values, adjusted)
     return board.standings(
         first.metric,
-        [one.model.name for one in (*ranked, *chance)],
+        [entry.model.name for entry in (*ranked, *chance)],
         higher_is_better=first.definition.higher_is_better,
         confidence=first.options.confidence,
         adjusted=adjusted,

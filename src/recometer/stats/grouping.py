@@ -101,19 +101,19 @@ class Grouped:
         return float(np.sqrt(self.n / (self.n - 1) * self.sum_of_squares)) / total
 
 
-def unmasked(values: npt.ArrayLike) -> npt.ArrayLike:
-    """Return values with NaN in place of masked ones."""
-    if not isinstance(values, np.ma.MaskedArray):
-        return values
-    return np.ma.filled(values.astype(np.float64), np.nan)
+def _numbers(values: npt.ArrayLike, name: str, expected: str) -> Float64:
+    """Return values as numbers, with NaN in place of masked ones."""
+    try:
+        if isinstance(values, np.ma.MaskedArray):
+            values = np.ma.filled(values.astype(np.float64), np.nan)
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{name} must be {expected}: {error}.") from None
 
 
 def matrix(values: npt.ArrayLike, name: str) -> Float64:
     """Return values as rows and columns of numbers; raise InputError if they are not."""
-    try:
-        rows = np.asarray(unmasked(values), np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{name} must be rows of numbers: {error}.") from None
+    rows = _numbers(values, name, "rows of numbers")
     if rows.ndim != 2:
         raise InputError(f"{name} must be rows of numbers, but has the shape {rows.shape}.")
     return rows
@@ -121,10 +121,7 @@ def matrix(values: npt.ArrayLike, name: str) -> Float64:
 
 def column(values: npt.ArrayLike, name: str = "values") -> Float64:
     """Return finite values as one column of numbers, with NaN for masked ones."""
-    try:
-        numbers = np.asarray(unmasked(values), np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{name} must be numbers, a value for each user: {error}.") from None
+    numbers = _numbers(values, name, "numbers, a value for each user")
     if numbers.ndim != 1:
         raise InputError(
             f"{name} must be one column, a value for each user, but has the shape {numbers.shape}."

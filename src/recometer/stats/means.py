@@ -195,10 +195,7 @@ def within(values: Grouped, bounds: Bounds | None) -> bool:
     """Return whether the range is finite and the values, or sums of clusters, are within it."""
     if bounds is None or not -LARGEST < bounds[0] < bounds[1] < LARGEST:
         return False
-    low, high = bounds
-    slack = ROUNDING * (high - low)
-    x, sizes = values.values, values.sizes
-    return bool(((x >= (low - slack) * sizes) & (x <= (high + slack) * sizes)).all())
+    return beyond(values, bounds) is None
 
 
 def _of_few_clusters(values: Grouped, bounds: Bounds, confidence: float, alike: float) -> Interval:
@@ -339,12 +336,11 @@ def _resample_chance(values: Grouped, distance: float, start: float) -> tuple[fl
 Point = tuple[float, float]
 
 
-def beyond(values: Grouped, bounds: tuple[float, float]) -> float | None:
-    """Return a value outside the bounds, or None if there is none."""
-    low, high = bounds
-    width = high - low
-    allowed = ROUNDING * width if np.isfinite(width) else 0.0
-    outside = values.values[(values.values < low - allowed) | (values.values > high + allowed)]
+def beyond(values: Grouped, bounds: Bounds) -> float | None:
+    """Return a value, or a sum of a cluster, outside the bounds; None if there is none."""
+    (low, high), x, sizes = bounds, values.values, values.sizes
+    allowed = ROUNDING * (high - low) if np.isfinite(high - low) else 0.0
+    outside = x[(x < (low - allowed) * sizes) | (x > (high + allowed) * sizes)]
     return float(outside[0]) if len(outside) else None
 
 
