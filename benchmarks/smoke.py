@@ -41,7 +41,6 @@ SMALLEST = {
 # The scripts that are skipped, and why.
 ELSEWHERE = {
     "instructions": "needs an emulator (.ci/check_aarch64)",
-    "tf32": "needs the factors of a fitted model",
 }
 NEEDS = {
     "gpu": "torch",

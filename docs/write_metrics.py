@@ -69,7 +69,7 @@ You rarely need them yourself: a [convention](conventions.md) sets them.
 RATINGS = """
 ## Predicted ratings
 
-These metrics are for `rm.Pairs(frame, score=..., rating=...)` and Surprise's predictions. Each user
+These metrics are for `rm.Pairs(frame, score=..., rating=...)`. Each user
 has one value, which is computed from the user's rows. With a threshold, a row is relevant if its
 true rating reaches the threshold, and recommended if its predicted rating reaches it. The first k
 rows are the rows with the highest predictions.

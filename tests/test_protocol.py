@@ -10,7 +10,6 @@ import typing
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
-import numpy as np
 import pytest
 
 import recometer as rm
@@ -52,14 +51,9 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("name", "value"), CHANGES, ids=str)
-@pytest.mark.filterwarnings("ignore:.*sampled candidates")
 def test_explain_has_a_step_for_every_value_of_a_rule(name: str, value: Any) -> None:
     metric = {"pooled": "recall@2", "parts": "f@2"}.get(value, "ndcg@2")
-    if name == "correction":
-        scores, sample = rm.Scores([[4.0, 3, 2, 1], [1, 2, 4, 3]]), rm.SampledCandidates(2)
-        result = rm.evaluate(scores, np.eye(2, 4), metrics=metric, candidates=sample)
-    else:
-        result = rm.evaluate(rm.Lists(LISTS), TEST, metrics=metric)
+    result = rm.evaluate(rm.Lists(LISTS), TEST, metrics=metric)
     protocol = Protocol(**{name: value})
     explanation = rm.explain(result, metric, protocol=protocol)
     assert [step.name for step in explanation.steps] == [Protocol.declared[name].step]
@@ -155,7 +149,6 @@ def test_unknown_rule(make: Callable[..., Protocol]) -> None:
         ({"decimals": 1.5}, "decimals=1.5 must be a whole number from 0 to 15 or None"),
         ({"cold_start": 1}, "cold_start=1 does not exist. Hint: cold_start is one of True, False"),
         ({"confidence": 1}, "confidence=1 must be a number between 0 and 1"),
-        ({"gamma": 0}, "gamma=0 must be a number above 0 and at most 1"),
         (
             {"relevant_from": math.inf},
             "relevant_from=inf must be a number or None or -inf",
@@ -179,7 +172,6 @@ def test_nan_is_accepted_as_text() -> None:
         ("relevant_from", "-inf", -math.inf),
         ("relevant_from", "none", None),
         ("relevant_from", "3", 3),
-        ("correction", "none", "none"),
         ("undefined", "nan", "nan"),
         ("undefined", "0.5", 0.5),
         ("cold_start", "FALSE", False),

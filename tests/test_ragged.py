@@ -44,7 +44,6 @@ def every_column(ranks: Ranks) -> Ratings:
     n_rows, n_users = len(ranks.item), ranks.n_users
     ranks = dataclasses.replace(
         ranks,
-        pool=np.arange(n_users),
         n_rankable=np.arange(n_users) + 50,
         score=np.arange(n_rows) / 2,
         repeated=np.arange(n_rows) % 2 == 0,

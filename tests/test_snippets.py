@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -136,7 +137,7 @@ def test_report(scores: np.ndarray, ratings: pl.DataFrame) -> None:
     for snippet in snippets:
         exec(compile(snippet, "report.md", "exec"), names)
     commands = blocks("docs/report.md", "sh")
-    assert len(commands) == 3
+    assert len(commands) == 2
     for block in commands:
         run_commands(block)
     assert Path("report.html").stat().st_size > 0
@@ -152,6 +153,9 @@ def test_models_page(scores: np.ndarray) -> None:
     generator = np.random.default_rng(0)
     edges = np.unique(generator.integers(0, (N_USERS, N_ITEMS), (600, 2)), axis=0).T
     edges[1] += N_USERS
+    links = {"edge_index": edges[:, :400] - [[0], [N_USERS]]}
+    links |= {"edge_label_index": edges[:, 400:] - [[0], [N_USERS]]}
+    links["edge_label"] = np.ones(edges.shape[1] - 400)
     names = {
         "rm": rm,
         "user_factors": generator.random((5, 2)),
@@ -165,9 +169,10 @@ def test_models_page(scores: np.ndarray) -> None:
         "n_items": N_ITEMS,
         "user_emb": generator.random((N_USERS, 4)),
         "item_emb": generator.random((N_ITEMS, 4)),
+        "data": {("user", "rates", "movie"): SimpleNamespace(**links)},
     }
     first, *other_blocks = blocks("docs/models.md", "python")
     assert "torch" in first
-    assert len(other_blocks) == 2
+    assert len(other_blocks) == 3
     for snippet in other_blocks:
         exec(compile(snippet, "models.md", "exec"), names)

@@ -317,7 +317,7 @@ def evaluate(
         [n_users, n], padded with -1. `Negatives` adds the test items to such sets, and
         `SampledCandidates` draws them. A relevant item that is not a candidate is a miss, and the
         result counts it. If the sets are samples, the values differ from those on the whole
-        catalogue, and the result says so; see the rule `correction`.
+        catalogue, and the result says so.
     exclude
         A list of items that must not be recommended to any user.
     metrics
@@ -439,7 +439,8 @@ def _evaluate_one(source: object, test: object, train: object, prepared: Prepare
         folds = [_evaluate_one(one, split, None, prepared) for one, split in made]
         return pool(folds, FoldedEvaluation)
     begin = time.perf_counter()
-    check_evaluable(source, test)
+    if not isinstance(source, Source):
+        check_evaluable(source, test)
     return Evaluation(**prepared(test, train).fields(source, begin))
 
 

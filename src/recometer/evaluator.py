@@ -19,7 +19,7 @@ from recometer.data.frames import is_frame
 from recometer.data.ids import are_pairs
 from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex
-from recometer.data.numbers import are_ignored, as_array, size_in_words, without_mask
+from recometer.data.numbers import as_array, without_mask
 from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, RecometerError
 from recometer.evaluating.arguments import Arguments
@@ -114,17 +114,16 @@ class Evaluator(Preparation):
         *,
         item_ids: object = None,
         repeated: Repeated = "error",
-        ignore_label: object = None,
     ) -> Stream:
         """Return an evaluation that takes batches of output; see `Stream` for the parameters."""
-        return Stream(self, item_ids=item_ids, repeated=repeated, ignore_label=ignore_label)
+        return Stream(self, item_ids=item_ids, repeated=repeated)
 
     def __repr__(self) -> str:
         users = "each source's own users"
         if self.sides is not None:
             users = f"{self.sides.test.n_users:,} users"
         metrics = ", ".join(map(str, self.arguments.metrics))
-        return f"<Evaluator of {users}: {metrics} ({size_in_words(self.nbytes)})>"
+        return f"<Evaluator of {users}: {metrics}>"
 
 
 class Stream:
@@ -146,8 +145,6 @@ class Stream:
     repeated
         What happens if a user occurs again: ``"error"`` raises an error; ``"first"`` keeps the
         first occurrence, for samplers that repeat some users to give every process equally many.
-    ignore_label
-        A number, or several: candidates with this truth are padding, as in `Pairs`.
 
     Examples
     --------
@@ -169,22 +166,15 @@ class Stream:
         *,
         item_ids: object = None,
         repeated: Repeated = "error",
-        ignore_label: object = None,
     ) -> None:
         if repeated not in ("error", "first"):
             raise InputError(f"repeated={repeated!r} must be 'error' or 'first'.")
         self._evaluator, self._item_ids, self._repeated = evaluator, item_ids, repeated
-        self._ignored = ignore_label
         sides = evaluator.sides
         if sides is None and item_ids is not None:
             raise InputError(
                 "item_ids= does not apply to candidates with their truth. Hint: leave it out, or "
                 "give the evaluator a test."
-            )
-        if sides is not None and ignore_label is not None:
-            raise InputError(
-                "ignore_label= names values of the truth, which the evaluator has as test. Hint: "
-                "leave such rows out of test."
             )
         self._places = None if sides is None else UserPlaces(sides.test)
         # Whether arrays give users and items as positions in test.
@@ -248,7 +238,7 @@ class Stream:
                     "items= are lists, for which the evaluator needs a test. Hint: "
                     "rm.Evaluator(test, ...)."
                 )
-            self._add_pairs(*pairs_of(scores, relevance, users, padding, self._ignored))
+            self._add_pairs(*pairs_of(scores, relevance, users, padding))
         else:
             self._add_ranking(scores, relevance, users, items, padding)
         self._n_batches += 1
@@ -529,7 +519,6 @@ class Stream:
         options = {
             "item_ids": self._item_ids,
             "repeated": self._repeated,
-            "ignore_label": self._ignored,
         }
         return {"evaluator": self._evaluator, "options": options, "state": self.state()}
 
@@ -681,7 +670,7 @@ def _unnamed(what: str) -> InputError:
 
 
 def pairs_of(
-    scores: Any, relevance: object, users: object, padding: object, ignored: Any
+    scores: Any, relevance: object, users: object, padding: object
 ) -> tuple[Pairs | None, bool]:
     """Read candidates with scores and relevance.
 
@@ -700,12 +689,7 @@ def pairs_of(
                     f"{name}= does not apply to {type(scores).__name__}, which has it itself. "
                     "Hint: leave it out."
                 )
-        if isinstance(scores, Pairs) and ignored is not None:
-            raise InputError(
-                "ignore_label= of the stream does not apply to Pairs. Hint: rm.Pairs(..., "
-                "ignore_label=...), or a frame."
-            )
-        pairs = scores if isinstance(scores, Pairs) else Pairs(scores, ignore_label=ignored)
+        pairs = scores if isinstance(scores, Pairs) else Pairs(scores)
         return pairs, pairs.names_users
     if relevance is None:
         raise InputError(
@@ -718,7 +702,7 @@ def pairs_of(
             f"The batch has scores of shape {score.shape} and relevance of shape {truth.shape}. "
             "Hint: both are [batch, n], a row per user, or [n] together with users=."
         )
-    keep = ~(_padding(padding, truth) | are_ignored(truth, ignored))
+    keep = ~_padding(padding, truth)
     rows = _rows(users, score)
     if not keep.any():
         return None, users is not None

@@ -327,11 +327,7 @@ def walk(
         results.append(again(metric, rules))
         texts.append((name, change))
 
-    # A correction requires ties="expected", so it is added last but removed first.
-    steps = list(STEPS)
-    if last_rules.correction == "none":
-        steps.sort(key=lambda step: step != "correction")
-    for step in steps:
+    for step in STEPS:
         changed = {
             rule: getattr(last_rules, rule)
             for rule in last_rules.differing(rules)

@@ -81,10 +81,6 @@ class Ranks(Table):
     any_cutoff : bool
         Whether every metric allows cut-offs up to the number of candidates, because the candidates
         were listed individually and are not the whole catalogue.
-    pool : int64 [n_users] or None
-        If each user has a set of candidates, which may be a sample: the number of items of the
-        catalogue that are in neither train nor test of the user. The unjudged candidates were taken
-        from these items. None if the whole catalogue was ranked.
     n_rankable : int64 [n_users] or None
         The number of relevant items that are candidates. None if the ranked items show it, because
         lists do not end at `depth`.
@@ -119,7 +115,6 @@ class Ranks(Table):
     flags: UInt32 = field(metadata=PER_USER)
     counts: Mapping[str, int] = field(default_factory=dict, metadata=COUNTS)
     any_cutoff: bool = False
-    pool: Int64 | None = field(default=None, metadata=PER_USER)
     n_rankable: Int64 | None = field(default=None, metadata=PER_USER)
     score: Float64 | None = field(default=None, metadata=PER_ROW)
     repeated: Bool | None = field(default=None, metadata=PER_ROW)

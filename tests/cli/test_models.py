@@ -214,18 +214,6 @@ class TestPairs:
         pairs = rm.Pairs(scored, relevance=False, rating=False)
         assert means(*DATA, "--pairs", "ranker.csv")["ranker"] == pytest.approx(expected(pairs))
 
-    def test_padding_labels_are_left_out(self, frame: pl.DataFrame) -> None:
-        padding = pl.Series([-100, 0, 3, -1] * (frame.height // 4))
-        frame.with_columns(rating=padding).write_csv("padded.csv")
-        ignored = ("--ignore-label", "-100", "--ignore-label", "-1")
-        actual = means("--pairs", "padded.csv", "-m", "rr ndcg", *ignored)
-        without_padding = rm.Pairs(frame.with_columns(rating=padding).filter(padding >= 0))
-        assert actual["padded"] == pytest.approx(
-            rm.evaluate(without_padding, metrics="rr ndcg").mean()
-        )
-        result = run("evaluate", *DATA, "--pairs", "padded.csv", *ignored)
-        assert "labels of the truth in --pairs" in one_line(result.stderr)
-
     def test_why(self, frame: pl.DataFrame) -> None:
         result = run("why", "--pairs", "ratings.csv", "-m", "ndcg@3", "--to", "ranx")
         assert result.exit_code == 0, result.output

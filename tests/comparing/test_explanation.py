@@ -339,20 +339,6 @@ def test_items_of_train_in_lists_are_a_step(name: str) -> None:
     assert explanation.right.mean != explanation.left.mean
 
 
-def test_corrections_are_a_step() -> None:
-    rng = np.random.default_rng(5)
-    scores, test = rng.normal(size=(20, 60)), (rng.random((20, 60)) < 0.1).astype(float)
-    source, sample = rm.Scores(scores), rm.SampledCandidates(15)
-    corrected = rm.evaluate(source, test, candidates=sample, metrics="ndcg@5", correction="cv")
-    plain = rm.evaluate(source, test, candidates=sample, metrics="ndcg@5", protocol="recbole")
-    forward = rm.explain(corrected, "ndcg@5", protocol="recbole")
-    back = rm.explain(plain, "ndcg@5", protocol=corrected.protocol)
-    for explanation in (forward, back):
-        means = {explanation.left.mean, explanation.right.mean}
-        assert means == {corrected.mean()["ndcg@5"], plain.mean()["ndcg@5"]}
-        assert "correction" in [step.name for step in explanation.steps if step.users]
-
-
 @pytest.mark.parametrize("metric", ["gini@1", "ild@2", "novelty@2"])
 def test_listed_users_outside_test_do_not_change_test(metric: str) -> None:
     """Even if means include listed users outside test, the result keeps the original test."""

@@ -41,8 +41,6 @@ VALUES: dict[str, Any] = {
     "cold_start": False,
     "interval": "bca",
     "confidence": 0.5,
-    "correction": "plug_in",
-    "gamma": 0.5,
     "no_relevant": 0.25,
     "no_list": "undefined",
     "deep_cutoffs": "computed",
@@ -87,7 +85,6 @@ TRAIN = {0: [5], 1: [5], 2: [0], 4: [0, 1, 2, 3], 5: [5], 9: [0]}
 
 # Rules that only take effect together with another rule, and a value of that other rule.
 COMPANY: dict[str, dict[str, Any]] = {
-    "gamma": {"correction": "cv"},
     "defects": {"protocol": "evidently"},
 }
 

@@ -1,14 +1,11 @@
 """The description of a result says how the values in test were read."""
 
-from collections import namedtuple
-
 import numpy as np
 import polars as pl
 import pytest
 
 import recometer as rm
 
-Prediction = namedtuple("Prediction", "uid iid r_ui est details")  # the same fields as in Surprise
 SCORES = np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]])
 STARS = np.array([[4.5, 2.0, 0.0], [0.0, 1.0, 5.0]])
 METRICS = "ndcg@2 recall@2"
@@ -51,7 +48,7 @@ TRUTH = pl.DataFrame(
 )
 
 
-BY_RULE, BY_NUMBER, BY_MEAN = "is relevant (the rule", "relevant from 3", "each user from its mean"
+BY_RULE, BY_NUMBER = "is relevant (the rule", "relevant from 3"
 
 
 @pytest.mark.parametrize(
@@ -60,7 +57,6 @@ BY_RULE, BY_NUMBER, BY_MEAN = "is relevant (the rule", "relevant from 3", "each 
         ({}, {}, BY_RULE, 2),
         ({}, {"relevant_from": 3}, None, 1),
         ({"threshold": 3}, {}, BY_NUMBER, 1),
-        ({"threshold": "user_mean"}, {}, BY_MEAN, 1),
     ],
 )
 def test_reading_line_agrees_with_the_threshold_of_pairs(options, rules, expected_source, relevant):
@@ -70,18 +66,9 @@ def test_reading_line_agrees_with_the_threshold_of_pairs(options, rules, expecte
     for result in (rm.evaluate(pairs, metrics="rr", **rules), stream.compute()):
         assert result.n_relevant.tolist() == [relevant]
         printed = " ".join(str(result).split())
-        assert [text for text in (BY_RULE, BY_NUMBER, BY_MEAN) if text in printed] == [
-            expected_source
-        ][: bool(expected_source)]
-
-
-def test_default_threshold_of_predictions_is_not_stated_next_to_another():
-    rows = [Prediction("ann", item, truth, 4.0, {}) for item, truth in (("a", 3.6), ("b", 4.5))]
-    pairs = rm.Pairs(rows)
-    assert "relevant from 3.5 by default" in str(rm.evaluate(pairs, metrics="rr"))
-    result = rm.evaluate(pairs, metrics="rr", relevant_from=4)
-    assert result.n_relevant.tolist() == [1]
-    assert "3.5" not in str(result)
+        assert [text for text in (BY_RULE, BY_NUMBER) if text in printed] == [expected_source][
+            : bool(expected_source)
+        ]
 
 
 def test_reading_line_counts_negative_values():

@@ -92,12 +92,3 @@ def test_a_labelled_batch_of_edges(torch, geometric, embeddings):
         stream.update(scores[rows], data.edge_label[rows], users=data.edge_label_index[0][rows])
     expected = rm.evaluate(rm.Pairs.of(labels, scores, users), metrics="ndcg@3 roc_auc")
     np.testing.assert_array_equal(stream.compute()["roc_auc"], expected["roc_auc"])
-
-
-def test_recommend(model, graph, evaluator):
-    """The model's own ``recommend(edge_index, src_index, dst_index, k)``."""
-    lists = rm.Evaluator(
-        evaluator.sides.given, train=evaluator.arguments.train, metrics="ndcg@5 recall@5"
-    )
-    source = rm.from_model(model, edge_index=graph[0], n_users=N_USERS, n_items=N_ITEMS)
-    assert 0 < lists.mean(source)["ndcg@5"] < 1

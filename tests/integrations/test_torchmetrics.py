@@ -77,9 +77,9 @@ def test_labelled_candidates_in_a_collection(torch, torchmetrics, case):
 
 
 def test_labels_of_padding_are_ignored(torch, ranking_metrics):
-    metric = ranking_metrics(metrics="rr", ignore_label=-100)
+    metric = ranking_metrics(metrics="rr")
     scores, labels = [[0.9, 0.5, 0.1], [0.9, 0.1, 0.5]], [[-100, 0, 1], [-100, 0, 1]]
-    metric.update(torch.tensor(scores), torch.tensor(labels))
+    metric.update(torch.tensor(scores), torch.tensor(labels), padding=-100)
     assert float(metric.compute()["rr"]) == 0.75
 
 

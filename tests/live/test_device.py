@@ -14,7 +14,7 @@ import pytest
 
 import recometer as rm
 from recometer._kernel import NanRule, TieOrder
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputTypeError
 from recometer.sources import _torch
 from recometer.sources._top_lists import Shelf
 
@@ -98,22 +98,21 @@ def test_torch_multiplies_in_the_requested_precision(torch, set_to):
     places = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
     before, settings = [place.fp32_precision for place in places], []
 
-    def record_settings(allow_tf32):
-        with _torch.multiplying(torch.device("cpu"), allow_tf32=allow_tf32):
+    def record_settings():
+        with _torch.multiplying(torch.device("cpu")):
             settings.append({place.fp32_precision for place in places})
             raise KeyError
 
     for place in places:
         place.fp32_precision = set_to
     try:
-        for allow_tf32 in (False, True):
-            with pytest.raises(KeyError):
-                record_settings(allow_tf32)
-            assert [place.fp32_precision for place in places] == [set_to, set_to]
+        with pytest.raises(KeyError):
+            record_settings()
+        assert [place.fp32_precision for place in places] == [set_to, set_to]
     finally:
         for place, precision in zip(places, before, strict=True):
             place.fp32_precision = precision
-    assert settings == [{"ieee"}, {"tf32"}]
+    assert settings == [{"ieee"}]
 
 
 def test_inherited_precision_stays_inherited(torch):
@@ -123,7 +122,7 @@ def test_inherited_precision_stays_inherited(torch):
     try:
         for above in ("tf32", "ieee"):
             backends.fp32_precision = above
-            with _torch.multiplying(torch.device("cpu"), allow_tf32=above == "ieee"):
+            with _torch.multiplying(torch.device("cpu")):
                 pass
             assert backends.cuda.matmul.fp32_precision == above
     finally:
@@ -133,7 +132,7 @@ def test_inherited_precision_stays_inherited(torch):
 def test_older_torch_versions_use_the_older_setting(torch, monkeypatch):
     matmul = SimpleNamespace(allow_tf32=True)
     monkeypatch.setattr(torch.backends.cuda, "matmul", matmul)
-    with _torch.multiplying(torch.device("cpu"), allow_tf32=False):
+    with _torch.multiplying(torch.device("cpu")):
         assert matmul.allow_tf32 is False
     assert matmul.allow_tf32 is True
 
@@ -144,18 +143,18 @@ def test_concurrent_evaluations_wait_for_the_setting(torch):
 
     def evaluate_concurrently():
         entered.set()
-        with _torch.multiplying(torch.device("cpu"), allow_tf32=True):
+        with _torch.multiplying(torch.device("cpu")):
             settings.append(matmul.fp32_precision)
 
     thread = threading.Thread(target=evaluate_concurrently)
-    with _torch.multiplying(torch.device("cpu"), allow_tf32=False):
+    with _torch.multiplying(torch.device("cpu")):
         thread.start()
         entered.wait()
         thread.join(0.05)
         assert matmul.fp32_precision == "ieee"
         assert not settings
     thread.join()
-    assert settings == ["tf32"]
+    assert settings == ["ieee"]
 
 
 def test_autocast_does_not_affect_products(torch, device):
@@ -168,29 +167,19 @@ def test_autocast_does_not_affect_products(torch, device):
     assert result["rr"].tolist() == [1 / 3]
 
 
-@pytest.mark.parametrize("allow_tf32", [False, True])
-def test_factors_are_multiplied_in_the_requested_precision(torch, device, monkeypatch, allow_tf32):
-    monkeypatch.setattr(_torch, "CUDA", device.type)
+def test_factors_are_multiplied_in_their_precision(torch, device, monkeypatch):
     requests, multiplying = [], _torch.multiplying
 
-    def noted(device, *, allow_tf32):
-        requests.append(allow_tf32)
-        return multiplying(device, allow_tf32=allow_tf32)
+    def noted(device):
+        requests.append(device)
+        return multiplying(device)
 
     monkeypatch.setattr(_torch, "multiplying", noted)
     users, items = (torch.ones(3, 2, device=device) for _ in range(2))
-    source = rm.Factors(users, items, allow_tf32=allow_tf32)
-    where = f"float32 on {users.device}"
-    assert source.describe().endswith(f"{where}, TF32" if allow_tf32 else where)
+    source = rm.Factors(users, items)
+    assert source.describe().endswith(f"float32 on {users.device}")
     rm.evaluate(source, np.eye(3), metrics="ndcg@1 coverage@1", constant_scores="ties")
-    assert set(requests) == {allow_tf32}
-
-
-def test_tf32_without_effect(torch, device):
-    ones = torch.ones(3, 2)
-    for users, kind in ((ones.numpy(), "float32"), (ones.to(device).double(), "float64 on .*")):
-        with pytest.raises(InputError, match=f"allow_tf32=True is .* but these are {kind}. Hint:"):
-            rm.Factors(users, users, allow_tf32=True)
+    assert set(requests) == {items.device}
 
 
 def test_float64_on_a_device_without_float64(torch, device, monkeypatch):

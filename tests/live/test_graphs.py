@@ -25,21 +25,16 @@ def graph(torch, geometric):
     return data
 
 
-def test_stores_and_graphs(graph, geometric):
-    expected = LINKS.astype(float)
-    expected[LINKS] = np.arange(LINKS.sum()) % 5 + 1
-    undirected = geometric.transforms.ToUndirected()(graph)
-    for data in (graph, graph[KIND], undirected, undirected[KIND]):
-        np.testing.assert_array_equal(rm.Interactions.of(data).to_csr().toarray(), expected)
-
-
 def test_link_splits(graph, geometric):
     split = geometric.transforms.RandomLinkSplit(
         0.1, 0.3, edge_types=[KIND], neg_sampling_ratio=1.0
     )
     *_, held_out = split(graph)
     scores = np.random.default_rng(1).random((N_USERS, N_ITEMS))
-    result = rm.evaluate(rm.Scores(scores), held_out, train=held_out, metrics="recall@5")
+    links, sizes = held_out[KIND], {"n_users": N_USERS, "n_items": N_ITEMS}
+    test = rm.Interactions.of(links.edge_label_index, value=links.edge_label, **sizes)
+    train = rm.Interactions.of(links.edge_index, **sizes)
+    result = rm.evaluate(rm.Scores(scores), test, train=train, metrics="recall@5")
     of_test, of_train = np.zeros_like(LINKS), np.zeros_like(LINKS)
     positive = held_out[KIND].edge_label.numpy() > 0
     of_test[tuple(held_out[KIND].edge_label_index.numpy()[:, positive])] = True
@@ -55,21 +50,3 @@ def test_sparse_tensors(torch):
         np.testing.assert_array_equal(rm.Interactions.of(tensor).to_csr().toarray(), LINKS)
         result = rm.evaluate(rm.Scores(LINKS), tensor, metrics="recall@3")
         assert result.mean()["recall@3"] > 0
-
-
-def test_model_that_recommends_nodes(torch, geometric, graph):
-    """A custom class can have the same `recommend` method as LightGCN."""
-    links = graph[KIND].edge_index + torch.tensor([[0], [N_USERS]])
-    edge_index = torch.cat([links, links.flip(0)], dim=1)
-    torch.manual_seed(0)
-    trained = geometric.nn.LightGCN(N_USERS + N_ITEMS, embedding_dim=8, num_layers=2)
-
-    class Mine:
-        recommend = staticmethod(trained.recommend)
-
-    sizes = {"edge_index": edge_index, "n_users": N_USERS, "n_items": N_ITEMS}
-    lists = rm.from_model(Mine(), n=N_ITEMS, **sizes)
-    result = rm.evaluate(lists, LINKS, metrics="ndcg@5 recall@10")
-    expected = rm.evaluate(rm.from_model(trained, **sizes), LINKS, metrics="ndcg@5 recall@10")
-    for name in result.values:
-        np.testing.assert_allclose(result[name], expected[name])

@@ -170,9 +170,8 @@ def test_lightgcn(torch, geometric, data):
         model.recommendation_loss(*rank, node_id=edges.unique()).backward()
         optimizer.step()
 
-    source = rm.from_model(model, edge_index=edge_index, n_users=N_USERS)
-    assert model.training
-    assert isinstance(source, rm.Factors)
+    nodes = model.get_embedding(edge_index)
+    source = rm.Factors(nodes[:N_USERS], nodes[N_USERS:])
     result = rm.evaluate(source, test, metrics=f"precision@{K}")
     items = torch.arange(N_USERS, N_USERS + N_ITEMS)
     lists = model.recommend(edge_index, src_index=torch.arange(N_USERS), dst_index=items, k=K)

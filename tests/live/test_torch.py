@@ -221,7 +221,6 @@ def test_candidates_on_a_device(torch, device, case):
         {"candidates": torch.arange(0, N_ITEMS, 2), "exclude": [4]},
         {"candidates": is_candidate},
         {"candidates": rm.SampledCandidates(20)},
-        {"candidates": rm.SampledCandidates(20), "correction": "cv", "metrics": "rr ndcg@3"},
     ):
         options = {"train": train, "metrics": ALL} | options
         for on_device, here in (

@@ -39,19 +39,12 @@ def test_few_users_with_ties_among_many_without(ties: TieRule) -> None:
             np.testing.assert_array_equal(together[metric][number], value[0], err_msg=metric)
 
 
-SAMPLED = {"candidates": rm.SampledCandidates(8), "correction": "cv"}
-
-
-@pytest.mark.parametrize(
-    ("metrics", "options"), [("recall@1,3", {}), ("recall@2 rr@2", SAMPLED)], ids=str
-)
-def test_ties_count_at_the_deepest_cutoff_and_in_corrections(metrics, options) -> None:
-    """Ties count at the deepest cut-off, and in corrections, which estimate ranks of all items."""
+def test_ties_count_at_the_deepest_cutoff() -> None:
     scores = np.random.default_rng(0).permuted(np.tile(np.arange(8.0), (40, 1)), axis=1)
     scores[7] = [5, 5, 6, 7, 3, 2, 1, 0]
     source = rm.Scores(scores, user_ids=USERS, item_ids=ITEMS)
     test = {user: ["a"] for user in USERS}
-    together = rm.evaluate(source, test, metrics=metrics, **options)
-    single = rm.evaluate(source, {USERS[7]: ["a"]}, metrics=metrics, **options)
+    together = rm.evaluate(source, test, metrics="recall@1,3")
+    single = rm.evaluate(source, {USERS[7]: ["a"]}, metrics="recall@1,3")
     for metric, value in single.values.items():
         np.testing.assert_array_equal(together[metric][7], value[0], err_msg=metric)

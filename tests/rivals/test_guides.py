@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 from _guides import lines, page, run
 
@@ -137,7 +138,7 @@ GUIDES: dict[str, tuple[Callable[[Names, str, str], float], str, str | None]] = 
 @pytest.mark.parametrize("library", ["surprise"])
 def test_predictions_are_pairs(library: str) -> None:
     names = run(page(library))
-    pairs = rm.Pairs(names["converted"])
+    pairs = rm.Pairs(pandas.DataFrame(names["converted"]))
     assert rm.evaluate(pairs, metrics="rmse").mean()["rmse"] == pytest.approx(names["theirs"])
 
 

@@ -2,7 +2,6 @@
 
 import warnings
 import zlib
-from itertools import permutations
 
 import numpy as np
 import pandas as pd
@@ -16,13 +15,12 @@ from hypothesis import strategies as st
 
 import recometer as rm
 from recometer.data.matching import SourceIndex
-from recometer.errors import DataWarning, InputError, InputTypeError, UnknownNameError
+from recometer.errors import DataWarning, InputError, InputTypeError
 from recometer.protocol import Protocol
 from recometer.sources import alignment
 from recometer.sources import factors as factor_source
 from recometer.sources.alignment import align
 from recometer.sources.base import Request
-from recometer.sources.candidates import Items
 
 METRICS = "ndcg@3 recall@1..3 ap rr roc_auc hit@2"
 RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
@@ -216,8 +214,6 @@ def test_short_lists_among_candidates():
     assert result.n_candidates.tolist() == [3, 2, 2]
     with pytest.raises(InputError, match=r"needs to know the items to draw from.*catalogue="):
         rm.evaluate(lists, test, candidates=rm.SampledCandidates(1), metrics="rr@3")
-    with pytest.raises(InputError, match="needs the ranks of all candidates"):
-        rm.evaluate(lists, test, candidates=sets, correction="plug_in", metrics="rr@3")
 
 
 @pytest.fixture(scope="module")
@@ -272,7 +268,7 @@ def test_blocks_and_threads_change_nothing(case, dtype, monkeypatch):
     for threads in (1, 3):
         result = rm.evaluate(factors, test, candidates=candidates, threads=threads, **options)
         assert_same(result, expected)
-    sample = rm.SampledCandidates(200, "popularity")
+    sample = rm.SampledCandidates(200)
     blocked = rm.evaluate(factors, test, candidates=sample, **options)
     monkeypatch.undo()
     assert_same(rm.evaluate(factors, test, candidates=sample, **options), blocked)
@@ -467,14 +463,14 @@ def test_users_unknown_to_the_source():
         assert result.counts == {"users_unknown": 1}
 
 
-def draw_table(n, by="uniform", seed=0, *, test, train, **options):
+def draw_table(n, seed=0, *, test, train, **options):
     """Return the items drawn for each user, for a model that can rank every item."""
     n_users, n_items = test.shape
     request = Request(
         rm.Interactions.of(test, user_ids=options.get("user_ids")),
         rm.Interactions.of(train, user_ids=options.get("user_ids")),
         Protocol(),
-        candidates=rm.SampledCandidates(n, by, seed),
+        candidates=rm.SampledCandidates(n, seed),
         threads=options.get("threads", 1),
     )
     ids = options.get("user_ids")
@@ -486,41 +482,32 @@ def draw_table(n, by="uniform", seed=0, *, test, train, **options):
     return table, aligned
 
 
-@pytest.mark.parametrize("by", ["uniform", "popularity"])
 @pytest.mark.parametrize("n", [1, 20, 200])
-def test_drawn_candidates(case, by, n):
+def test_drawn_candidates(case, n):
     _, _, test, train = case
-    table, aligned = draw_table(n, by, test=test, train=train)
+    table, _ = draw_table(n, test=test, train=train)
     relevant, trained = test.toarray() > 0, train.toarray() > 0
     assert (table[relevant]).all()
     assert not (table & trained).any()
     negatives = table & ~relevant
     np.testing.assert_array_equal(negatives.sum(axis=1), n)
-    np.testing.assert_array_equal(aligned.pool, (~relevant & ~trained).sum(axis=1))
-    np.testing.assert_array_equal(draw_table(n, by, test=test, train=train, threads=3)[0], table)
-    assert (draw_table(n, by, seed=1, test=test, train=train)[0] != table).any()
+    np.testing.assert_array_equal(draw_table(n, test=test, train=train, threads=3)[0], table)
+    assert (draw_table(n, seed=1, test=test, train=train)[0] != table).any()
 
 
-@pytest.mark.parametrize("by", ["uniform", "popularity"])
-def test_a_draw_does_not_depend_on_other_users(case, by):
+def test_a_draw_does_not_depend_on_other_users(case):
     _, _, test, train = case
     ids = np.arange(60) * 7
-    together, _ = draw_table(50, by, test=test, train=train, user_ids=ids)
+    together, _ = draw_table(50, test=test, train=train, user_ids=ids)
     users = np.array([3, 11, 40])
     test_of_users = sp.csr_array(test.toarray()[users])
-    # Draws by popularity depend on all of train, so only uniform draws are the same for some users.
-    if by == "uniform":
-        drawn_alone, _ = draw_table(
-            50,
-            by,
-            test=test_of_users,
-            train=sp.csr_array(train.toarray()[users]),
-            user_ids=ids[users],
-        )
-        np.testing.assert_array_equal(drawn_alone, together[users])
+    drawn_alone, _ = draw_table(
+        50, test=test_of_users, train=sp.csr_array(train.toarray()[users]), user_ids=ids[users]
+    )
+    np.testing.assert_array_equal(drawn_alone, together[users])
     factors = rm.Factors(*case[:2], user_ids=ids)
     data_with_ids = [rm.Interactions.of(data, user_ids=ids) for data in (test, train)]
-    sample = rm.SampledCandidates(50, by)
+    sample = rm.SampledCandidates(50)
     result = rm.evaluate(
         factors, data_with_ids[0], train=data_with_ids[1], candidates=sample, metrics=METRICS
     )
@@ -534,47 +521,19 @@ def test_a_draw_does_not_depend_on_other_users(case, by):
     assert_same(drawn_alone, result, users)
 
 
-def test_draws_with_given_popularity_counts():
-    """With counts over all users, some users alone get the same draws as in a full evaluation.
-
-    The order of the counts does not matter, nor do items that the model does not know.
-    """
-    names = [f"i{number}" for number in range(9)]
-    scores = rm.Scores(np.random.default_rng(1).random((20, 9)), item_ids=names)
-    test = rm.Interactions.of(np.eye(20, 9, 3), item_ids=names)
-    train = np.ones((20, 9)) * (np.arange(20)[:, None] < np.array([18, 1, 0, 9, 0, 1, 2, 1, 15]))
-    popularity = [*names[::-1], "stranger"], [*train.sum(axis=0)[::-1].astype(int), 100]
-    drawn_items = []
-    of_one_user = np.arange(20)[:, None] == 0
-    for counts, part in ((None, 1), (tuple(map(np.array, popularity)), of_one_user)):
-        request = Request(
-            test,
-            rm.Interactions.of(train * part, item_ids=names),
-            Protocol(seen="kept"),
-            candidates=rm.SampledCandidates(2, "popularity"),
-            popularity=counts,
-        )
-        drawn_items.append(align(scores.index, request))
-    np.testing.assert_array_equal(drawn_items[0].candidate_indptr, drawn_items[1].candidate_indptr)
-    np.testing.assert_array_equal(drawn_items[0].candidates, drawn_items[1].candidates)
-
-
 def test_draws_are_the_same_in_every_version():
     """These items must be drawn on every machine, by every version, for any order of the data."""
 
-    def items(n, by, seed, train):
-        table, _ = draw_table(n, by, seed, test=test, train=train)
+    def items(n, seed, train):
+        table, _ = draw_table(n, seed, test=test, train=train)
         return [np.flatnonzero(row).tolist() for row in table]
 
     test, train = np.eye(3, 40), np.fliplr(np.eye(3, 40)) + np.eye(3, 40, 20)
     expected = [[0, 16, 18, 19, 38], [1, 7, 27, 30, 34], [2, 12, 14, 23, 24]]
-    assert items(4, "uniform", 0, train) == expected
-    popular = np.vstack([np.tile(np.arange(40) % 7 == 0, (2, 1)), np.arange(40) % 3 == 0]) * 1.0
-    expected = [[3, 18, 27, 36], [1, 3, 6, 12, 36], [2, 7, 14, 28, 35]]
-    assert items(4, "popularity", 9, popular) == expected
+    assert items(4, 0, train) == expected
     # 33 of 40 items are too many to draw one by one, so a race draws the last ones. The expected
     # lists contain the items that are not drawn.
-    left_out = [sorted({*range(40)} - {*row}) for row in items(33, "uniform", 0, train)]
+    left_out = [sorted({*range(40)} - {*row}) for row in items(33, 0, train)]
     assert left_out == [
         [6, 9, 20, 22, 28, 39],
         [6, 9, 13, 21, 32, 38],
@@ -583,9 +542,8 @@ def test_draws_are_the_same_in_every_version():
     # With this many users, some race times are nearly equal.
     test = np.tile(np.eye(40), (25, 1))
     train = (np.arange(1000)[:, None] % np.arange(1, 41) ** 2 == 1) * 1.0
-    for by, checksum in (("uniform", 713900790), ("popularity", 3922416098)):
-        table, _ = draw_table(20, by, 1, test=test, train=train)
-        assert zlib.crc32(np.packbits(table)) == checksum
+    table, _ = draw_table(20, 1, test=test, train=train)
+    assert zlib.crc32(np.packbits(table)) == 713900790
 
 
 @pytest.mark.parametrize("n", [5, 28])
@@ -606,39 +564,6 @@ def test_uniform_draws_are_uniform(n):
     )
 
 
-@pytest.mark.filterwarnings("ignore:train has none of the")
-@pytest.mark.parametrize("n", [1, 2, 5])
-def test_draws_by_popularity_are_successive_draws(n):
-    """Each set is as likely as if its items had been drawn successively."""
-    weights = np.array([0, 1, 2, 3, 4, 90])
-    n_users = 20_000
-    test = np.zeros((n_users, 6))
-    test[:, 0] = 1
-    train = np.zeros((100, 6))
-    for item, weight in enumerate(weights):
-        train[:weight, item] = 1
-    # Train and test have different users, so users need ids.
-    train = rm.Interactions.of(train, user_ids=range(n_users, n_users + 100))
-    request = Request(
-        rm.Interactions.of(test, user_ids=range(n_users)),
-        train,
-        Protocol(),
-        candidates=rm.SampledCandidates(n, "popularity"),
-    )
-    aligned = align(SourceIndex.of("test", n_users, 6, range(n_users), None), request)
-    table = np.zeros((n_users, 6))
-    table[np.repeat(np.arange(n_users), np.diff(aligned.candidate_indptr)), aligned.candidates] = 1
-    expected = np.zeros(6)
-    for order in permutations(range(1, 6), n):
-        chance, left = 1.0, weights.sum()
-        for item in order:
-            chance *= weights[item] / left
-            left -= weights[item]
-        expected[list(order)] += chance
-    deviation = np.sqrt(expected * (1 - expected) / n_users)
-    assert (np.abs(table.mean(axis=0) - expected)[1:] <= 4.5 * deviation[1:] + 1e-12).all()
-
-
 def test_samples_larger_than_the_pool(case):
     users, items, test, train = case
     result = rm.evaluate(
@@ -650,19 +575,11 @@ def test_samples_larger_than_the_pool(case):
     )
     assert result.counts["candidates_short"] == 60
     assert "users with fewer candidates to draw from than requested: 60" in str(result)
-    result = rm.evaluate(
-        rm.Factors(users, items),
-        test,
-        train=np.eye(60, 300),
-        candidates=rm.SampledCandidates(290, "popularity"),
-        metrics="rr",
-    )
-    assert result.counts["candidates_short"] == 60
 
 
 def test_results_of_samples_mention_it(case, tmp_path):
     users, items, test, train = case
-    sample = rm.SampledCandidates(20, by="popularity", seed=4)
+    sample = rm.SampledCandidates(20, seed=4)
     result = rm.evaluate(
         rm.Factors(users, items), test, train=train, candidates=sample, metrics="rr"
     )
@@ -671,7 +588,7 @@ def test_results_of_samples_mention_it(case, tmp_path):
         for text in (" ".join(str(printed_result).split()), printed_result._repr_html_()):
             assert "Warning: Ranked among candidates of each user, not the whole" in text
             assert "Krichene &amp; Rendle" in text or "Krichene & Rendle" in text
-            assert "SampledCandidates(n=20, by=" in text
+            assert "SampledCandidates(n=20, seed=4" in text
         assert "warning" in printed_result.inputs["candidates"]
     unsampled = rm.evaluate(rm.Factors(users, items), test, train=train, metrics="rr")
     assert "Warning" not in str(unsampled)
@@ -715,14 +632,8 @@ def test_messages(case):
             rm.SampledCandidates(n)
     with pytest.raises(InputError, match="seed=-1 of SampledCandidates"):
         rm.SampledCandidates(5, seed=-1)
-    with pytest.raises(UnknownNameError, match=r"cannot draw by='popular'.*'popularity'"):
-        rm.SampledCandidates(5, by="popular")
     with pytest.raises(InputError, match=r"n=301.* draws more items than there are: 300"):
         evaluate(rm.SampledCandidates(301))
-    with pytest.raises(InputError, match="needs train="):
-        evaluate(rm.SampledCandidates(5, by="popularity"), train=None)
-    with pytest.raises(InputError, match="nothing to draw from"):
-        evaluate(rm.SampledCandidates(5, by="popularity"), train=sp.csr_array((60, 300)))
     with pytest.raises(InputTypeError, match=r"is a number. Hint: rm.SampledCandidates\(100\)"):
         evaluate(100)
     with pytest.raises(InputTypeError, match="is a class"):
@@ -948,25 +859,6 @@ def test_users_with_only_relevant_candidates_at_cutoffs(kind):
         one_metric = rm.evaluate(source(kind, scores), test, metrics="recall@1", **options)
         np.testing.assert_array_equal(one_metric["recall@1"], all_metrics["recall@1"])
         assert one_metric.skipped("recall@1") == all_metrics.skipped("recall@1") != {}
-
-
-def test_masked_items_are_not_drawn():
-    """The pool of negatives lacks a user's test and train items, and those with a score of -inf."""
-    generator = np.random.default_rng(8)
-    scores = generator.random((6, 30))
-    scores[:, 10:20] = -np.inf
-    test, train = np.zeros((6, 30)), np.zeros((6, 30))
-    test[:, [0, 12]], train[:, [1, 11]] = 1, 1
-    scores[:, 0] = -np.inf
-    data = rm.Interactions.of(test), rm.Interactions.of(train), rm.Protocol()
-    sample = rm.SampledCandidates(5)
-    # Of 30 items, two are in test, two in train, and eight others are masked. Excluding such items
-    # changes nothing.
-    for exclude, left in ((None, 18), ([2, 13, 14], 17), ([0, 1, 12], 18)):
-        left_out = None if exclude is None else Items("exclude", np.array(exclude))
-        request = Request(*data, candidates=sample, exclude=left_out)
-        for kind in (rm.Scores(scores), rm.Scores(lambda u: scores[u], n_users=6, n_items=30)):
-            assert kind.rank(request).pool.tolist() == [left] * 6
 
 
 def test_padding_of_lists_is_not_a_candidate():

@@ -18,9 +18,9 @@ import recometer as rm
 from recometer.errors import DataWarning, FileError
 from recometer.ranks import UserFlag
 from recometer.sources import factors as factor_source
-from recometer.sources._factor_arrays import Converted
 from recometer.sources.base import Request
 from recometer.sources.candidates import read_candidates
+from recometer.sources.factors import Converted
 
 KINDS = ["whole", "skewed", "constant", "special"]
 STORED = [np.float32, np.float64, np.float16, np.int8]

@@ -9,7 +9,6 @@ from collections.abc import Callable
 import numpy as np
 
 import recometer as rm
-from recometer.evaluating.preparation import held_bytes
 from recometer.sources.base import Memory
 
 
@@ -79,16 +78,9 @@ def test_the_last_two_results_of_a_kind_are_kept() -> None:
     numbers = [memory.find("kind", key, make) for key in ("a", "b", "a", "c", "a", "b")]
     assert numbers == [0, 1, 0, 2, 0, 3]
     assert memory.find("other", "d", make) == 4
-    assert sorted(part for part in memory.held() if isinstance(part, int)) == [0, 3, 4]
-
-
-def test_cached_copies_of_arrays_are_counted() -> None:
-    memory, array = Memory(), np.arange(1000)
-    memory.find("kind", 1, lambda: np.zeros(10), equal=[array])
-    assert held_bytes(memory) == array.nbytes + 80
 
 
 def test_a_pickled_copy_is_empty() -> None:
     memory, (_, make) = Memory(), numbered()
     memory.find("kind", 1, make)
-    assert pickle.loads(pickle.dumps(memory)).held() == []
+    assert pickle.loads(pickle.dumps(memory)).find("kind", 1, make) == 1

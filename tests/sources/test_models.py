@@ -76,8 +76,8 @@ def test_implicit_that_is_not_fitted_or_has_no_factors():
     model = of("implicit.nearest_neighbours", "CosineRecommender", similarity=1)
     with pytest.raises(InputTypeError, match=r"no user_factors .* by hand: .*model\.similarity"):
         rm.from_model(model)
-    with pytest.raises(InputError, match="edge_index= does not apply to CosineRecommender of"):
-        rm.from_model(model, edge_index=np.zeros((2, 1)))
+    with pytest.raises(InputError, match="n_users= does not apply to CosineRecommender of"):
+        rm.from_model(model, n_users=3)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,6 @@ def test_implicit_that_is_not_fitted_or_has_no_factors():
         of("implicit.als", "ALS", user_factors=factors(3, 2), item_factors=factors(4, 2)),
         of("lightfm.lightfm", "LightFM", item_embeddings=factors(4, 2)),
         of("surprise.prediction_algorithms.algo_base", "AlgoBase"),
-        of("torch_geometric.nn.models.lightgcn", "LightGCN"),
     ],
 )
 def test_options_of_other_models(model):
@@ -269,48 +268,13 @@ def test_torch_module_without_the_method():
         rm.from_model(Module())
 
 
-class Embeddings(Module):
-    num_nodes = N_USERS + N_ITEMS
-
-    def get_embedding(self, edge_index, edge_weight=None):
-        self.states.append((self.training, NoGrad.active))
-        return factors(self.num_nodes, 4) * edge_index.shape[1] + (edge_weight or 0)
-
-
-@pytest.mark.usefixtures("torch")
-def test_lightgcn():
-    model = of("torch_geometric.nn.models.lightgcn", "LightGCN", Embeddings)
-    edges = np.zeros((2, 3), int)
-    source = rm.from_model(model, edge_index=edges, n_users=N_USERS)
-    nodes = factors(N_USERS + N_ITEMS, 4) * 3
-    assert_same(source, rm.Factors(nodes[:N_USERS], nodes[N_USERS:]))
-    assert model.states == [(False, True)]
-    source = rm.from_model(
-        model, edge_index=edges, edge_weight=2.0, n_users=N_USERS, n_items=N_ITEMS - 4
-    )
-    expected = rm.Factors(nodes[:N_USERS] + 2, nodes[N_USERS:-4] + 2)
-    assert_same(source, expected, TEST[:, :-4])
-    single_user = rm.from_model(model, edge_index=edges, n_users=1)
-    assert_same(single_user, rm.Factors(nodes[:1], nodes[1:]), np.eye(1, N_USERS + N_ITEMS - 1))
-
-
-@pytest.mark.usefixtures("torch")
-def test_errors_about_lightgcn():
-    model = of("torch_geometric.nn.models.lightgcn", "LightGCN", Embeddings)
-    with pytest.raises(InputError, match=r"LightGCN needs edge_index=\.\.\."):
-        rm.from_model(model, n_users=N_USERS)
-    for sizes in ({"n_users": 0}, {"n_users": 42}, {"n_users": 12, "n_items": 31}):
-        with pytest.raises(InputError, match="do not fit: the graph of this LightGCN has 42 nodes"):
-            rm.from_model(model, edge_index=np.zeros((2, 0)), **sizes)
-
-
 # Anything else
 
 
 def test_unknown_models():
     with pytest.raises(InputTypeError) as error:
         rm.from_model(of("their.library", "Model", user_factors=1))
-    for part in ("their.library.Model", "implicit", "LightFM", "Surprise", "LightGCN", "torch"):
+    for part in ("their.library.Model", "implicit", "LightFM", "Surprise", "torch"):
         assert part in str(error.value)
     assert "Hint: wrap it by hand: rm.Factors(user_factors, item_factors)" in str(error.value)
     with pytest.raises(InputTypeError, match=r"LightFM is a class\. Hint"):
@@ -513,33 +477,6 @@ def test_arguments_needed_for_neighbours_of_implicit():
         rm.from_model(model)
 
 
-def test_nodes_of_a_graph():
-    def recommend(edge_index, src_index=None, dst_index=None, k=1):
-        assert edge_index == "the graph"
-        assert k <= N_ITEMS
-        np.testing.assert_array_equal(dst_index, np.arange(N_USERS, N_USERS + N_ITEMS))
-        return dst_index[LISTS[src_index, :k]]
-
-    model = of("their.library", "Graph", recommend=staticmethod(recommend))
-    sizes = {"n_users": N_USERS, "n_items": N_ITEMS}
-    source = rm.from_model(model, n=5, edge_index="the graph", **sizes)
-    expected = rm.evaluate(rm.Lists(LISTS[:, :5]), TEST, metrics="ndcg@5")
-    result = rm.evaluate(source, TEST, metrics="ndcg@5")
-    np.testing.assert_array_equal(result["ndcg@5"], expected["ndcg@5"])
-    longer = rm.from_model(model, n=N_ITEMS + 1, edge_index="the graph", **sizes)
-    result = rm.evaluate(longer, TEST, metrics="ndcg@5")
-    np.testing.assert_array_equal(result["ndcg@5"], expected["ndcg@5"])
-    with pytest.raises(InputError, match=r"Whose lists .* n_users="):
-        rm.from_model(model, n=5, edge_index="the graph", n_items=N_ITEMS)
-    with pytest.raises(
-        InputError, match=r"nodes of a graph\. Hint: rm\.from_model\(model, n=100, edge"
-    ):
-        rm.evaluate(model, TEST, metrics="ndcg@5")
-    for options in ({"edge_index": "the graph"}, {"n_items": N_ITEMS}):
-        with pytest.raises(InputError, match=r"recommends nodes of a graph"):
-            rm.from_model(model, n=5, n_users=N_USERS, **options)
-
-
 @pytest.mark.parametrize(
     ("recommend", "says"),
     [
@@ -602,8 +539,8 @@ def test_arguments_needed_for_models_with_recommend():
         rm.from_model(model, n_users=3)
     with pytest.raises(InputError, match=r"Whose lists .* user_ids=.*n_users="):
         rm.from_model(model, n=3)
-    with pytest.raises(InputError, match="edge_index= does not apply to Model"):
-        rm.from_model(model, n=3, n_users=3, edge_index=1)
+    with pytest.raises(InputError, match="n_items= does not apply to Model"):
+        rm.from_model(model, n=3, n_users=3, n_items=1)
     with pytest.raises(InputError, match=r"whole ranking\. Hint: .*n=100"):
         rm.evaluate(model, TEST, metrics="rr ndcg@10")
     with pytest.raises(InputError, match="There is no test"):

@@ -38,8 +38,7 @@ def scored(users, items, rng):
 
 
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
-@pytest.mark.parametrize("by", ["uniform", "popularity"])
-def test_candidates_of_factors(table, by):
+def test_candidates_of_factors(table):
     users, items, test, train, rng = data(ids=int, seed=7)
     of_users, of_items = factors(rng, "float32", users, items)
     kind = "id bigint, features array<float>"
@@ -48,24 +47,20 @@ def test_candidates_of_factors(table, by):
         table({"id": items[3:], "features": of_items[3:]}, kind),  # train has further items
     )
     local = rm.Factors(of_users, of_items[3:], user_ids=users, item_ids=items[3:])
-    options = {"metrics": "ndcg@5 roc_auc", "candidates": rm.SampledCandidates(6, by=by, seed=4)}
+    options = {"metrics": "ndcg@5 roc_auc", "candidates": rm.SampledCandidates(6, seed=4)}
     tables = [table(columns, schema_of(int)) for columns in (test, train)]
     result = rs.evaluate(source, tables[0], train=tables[1], **options)
     expected = rm.evaluate(local, pl.DataFrame(test), train=pl.DataFrame(train), **options)
     assert_same(result, expected)
 
 
-@pytest.mark.parametrize(
-    ("spark", "ids", "by"),
-    [("classic", int, "popularity"), ("connect", str, "uniform")],
-    indirect=["spark"],
-)
-def test_candidates_of_lists_are_drawn_from_the_catalogue(table, ids, by):
+@pytest.mark.parametrize(("spark", "ids"), [("classic", int), ("connect", str)], indirect=["spark"])
+def test_candidates_of_lists_are_drawn_from_the_catalogue(table, ids):
     users, items, test, train, rng = data(ids=ids, seed=8)
     rows = columns_of_lists(users[4:], items, rng)
     schema = schema_of(ids)
     source = rs.Lists(table(rows, schema.replace("value", "score")))
-    options = {"metrics": f"{FEW} novelty@3", "candidates": rm.SampledCandidates(9, by=by, seed=2)}
+    options = {"metrics": f"{FEW} novelty@3", "candidates": rm.SampledCandidates(9, seed=2)}
     tables = table(test, schema), table(train, schema)
     result = rs.evaluate(source, tables[0], train=tables[1], catalogue=items, **options)
     expected = rm.evaluate(
@@ -96,22 +91,17 @@ def test_lists_without_the_items_to_draw_from_are_refused_as_on_one_machine(tabl
 
 PAIRS = {
     "uniform": {"candidates": rm.SampledCandidates(7, seed=5), "metrics": f"{FEW} roc_auc"},
-    "popularity": {
-        "candidates": rm.SampledCandidates(7, by="popularity"),
+    "random ties": {
+        "candidates": rm.SampledCandidates(7),
         "metrics": f"{FEW} novelty@3",
         "ties": "random",
-    },
-    "corrected": {
-        "candidates": rm.SampledCandidates(15),
-        "metrics": "recall@3 hit@3",
-        "correction": "plug_in",
     },
 }
 
 
 @pytest.mark.parametrize(
     ("spark", "case"),
-    [("classic", "popularity"), ("classic", "corrected"), ("connect", "uniform")],
+    [("classic", "random ties"), ("connect", "uniform")],
     indirect=["spark"],
 )
 def test_candidates_of_pairs_are_drawn_from_the_items_of_all_pairs(table, case):

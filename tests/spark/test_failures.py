@@ -104,7 +104,7 @@ def test_invalid_arguments_and_data_are_refused(table):
         (lambda **options: rs.split(frame, half, **options), ("threads", "filters")),
         (lambda **options: rs.Lists(rows, **options), ("user_ids", "item_offset")),
         (lambda **options: rs.Interactions(rows, **options), ("time", "n_items")),
-        (lambda **options: rs.Factors(rows, rows, **options), ("item_ids", "allow_tf32")),
+        (lambda **options: rs.Factors(rows, rows, **options), ("item_ids", "n_users")),
     ):
         for name in takes:
             with pytest.raises(InputError, match=f"^{name}= is not for Spark: .* Hint: "):

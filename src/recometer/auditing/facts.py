@@ -16,9 +16,9 @@ from recometer.data.interactions import Interactions
 from recometer.data.matching import (
     SourceIndex,
     check_number_of_positions,
+    find_rows,
     relevant_rows,
     settled_repeats,
-    twins,
 )
 from recometer.errors import InputError, argument_text
 from recometer.protocol import Protocol
@@ -116,7 +116,7 @@ def facts_of_block(
     user = ragged.users_of(test.indptr)
     of_train, of_test = np.diff(train.indptr), np.diff(test.indptr)
     tested, trained = of_test > 0, np.append(of_train, 0)[users]  # the last stands for -1
-    twin = twins(test, train, users, items)
+    twin = find_rows(test.indptr, items[test.items], train.indptr, train.items, users)
     relevant = relevant_rows(settled_repeats(test, "summed"), rules.relevant_from)
     untested = of_train > 0
     untested[users[tested & (users >= 0)]] = False

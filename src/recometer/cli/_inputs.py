@@ -95,7 +95,6 @@ class Inputs:
     columns: Mapping[str, str | None]
     note: Note
     separator: str | None = None  # separates the items in a cell
-    ignore_label: Sequence[float] | None = None  # labels of scored pairs that mark padding
 
     def __post_init__(self) -> None:
         user = self.columns.get("user")
@@ -389,7 +388,6 @@ class Inputs:
         frame = frame_like(columns, test)
         self._say(model.name, file, found)
         given: dict[str, Any] = {option: option if option in columns else False for option in kinds}
-        given["ignore_label"] = self.ignore_label
         return Pairs(frame, user="user", item="item", score="score", **given)
 
     def _present(self, file: Path, *options: str) -> dict[str, str | None]:

@@ -184,11 +184,6 @@ def _check_together(data: DataOptions, named: Sequence[Model], parts: Sequence[P
         raise typer.BadParameter(
             "they are fitted to --train, which is missing.", param_hint="--baselines"
         )
-    if data.ignore_label and ("pairs" not in kinds or parts[0].test is not None):
-        raise typer.BadParameter(
-            "it names labels of the truth in --pairs, which --test and --split replace.",
-            param_hint="--ignore-label",
-        )
     if len(parts) > 1:
         alike = [each.name for each in named if each.paths and FOLD not in "".join(each.paths)]
         if alike:
@@ -220,7 +215,7 @@ def _jobs(
     stdin: StandardInput,
     rated: bool,
 ) -> Iterator[Job]:
-    inputs = Inputs(stdin, named.columns, options.note, data.separator, data.ignore_label)
+    inputs = Inputs(stdin, named.columns, options.note, data.separator)
     for fold, part in enumerate(named.parts):
         of_fold = [model.in_fold(fold) for model in named.models]
         paths = [path for model in of_fold for path in model.paths if path]

@@ -239,10 +239,6 @@ class DataOptions:
     score: Annotated[str | None, column_option(help="Column of scores in runs, or none.")] = None
     rank: Annotated[str | None, column_option(help="Column of ranks in runs, or none.")] = None
     separator: Separator = None
-    ignore_label: Annotated[
-        list[float] | None,
-        data_option(metavar="LABEL", help="Label of padding in --pairs, such as -100."),
-    ] = None
     catalogue: Annotated[
         str | None,
         data_option(metavar="N|FILE", help="Items: their number, ids or table."),

@@ -79,7 +79,7 @@ def evaluate(
     """Evaluate models in files on interactions in files.
 
     Columns are found by common names (user_id, movieId, rating, ...) unless you name them. Options
-    of models, --metrics, --rule and --ignore-label may be repeated. docs/command-line.md says more.
+    of models, --metrics and --rule may be repeated. docs/command-line.md says more.
     """
     given = given_rules(rules)
     settled = protocol_of("--protocol", protocol, given)

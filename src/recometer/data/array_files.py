@@ -123,8 +123,12 @@ class MappedFiles:
     """
 
     def __init__(self, arrays: Iterable[object]) -> None:
-        found = {id(one[0]): one for one in map(_mapping, arrays) if one is not None}
-        self._files = [_MappedFile(*one) for one in found.values()]
+        files: dict[int, _MappedFile] = {}
+        for array in arrays:
+            mapping = _mapping(array)
+            if mapping is not None:
+                files[id(mapping[0])] = _MappedFile(*mapping)
+        self._files = list(files.values())
 
     def __reduce__(self) -> tuple[type[MappedFiles], tuple[tuple[()]]]:
         return MappedFiles, ((),)  # pickled for another process, the arrays are copied into memory

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TextIO
 from recometer.data.cells import integers
 from recometer.data.columns import ColumnPair, Columns, choose_columns, single_names
 from recometer.data.forks import check_threads
-from recometer.data.frames import first_line, numeric_names, warn_of_values, without_structs
+from recometer.data.frames import first_line, numeric_names, warn_of_values
 from recometer.data.ids import paired, selected
 from recometer.data.numbers import check_told_apart, large_in_text
 from recometer.data.paths import as_path, check_file, unreadable
@@ -282,8 +282,6 @@ def _unlisted(error: OSError) -> NoReturn:
 def scan(path: pathlib.Path) -> pl.LazyFrame:
     """Return the lazy table of a file, or of the Parquet files of a folder or a pattern.
 
-    If a column of a Parquet file has lists of structs, each field becomes a column of lists.
-
     Raises
     ------
     FileError
@@ -304,7 +302,6 @@ def scan(path: pathlib.Path) -> pl.LazyFrame:
         if extension == ".parquet":
             table = _scan_parquet([path]) if parts is None else _scan_parts(path, parts)
             check_nested(path, parts or [path], table.collect_schema())
-            table = without_structs(table)
         else:
             table = _scan_text(path)
             table.collect_schema()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sized
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import columns as naming
 from recometer.data.cells import Separator, taken_apart
-from recometer.data.columns import ColumnPair, Columns, common_names, find_columns, single_names
+from recometer.data.columns import ColumnPair, Columns, find_columns, single_names
 from recometer.data.forks import check_threads
 from recometer.data.ids import many_strings, missing, paired
 from recometer.data.numbers import as_array, check_whole, numbers, plain
@@ -433,12 +433,10 @@ def _open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]
     check_threads()
     if is_a(data, "polars", "LazyFrame"):
         try:
-            data = without_structs(data)
             names = data.collect_schema().names()
         except Exception as error:  # a lazy frame may call the user's functions
             raise _not_executed("lazy frame", error) from error
         return names, lambda wanted: _from_lazy(data, wanted)
-    data = without_structs(data)
     if is_a(data, "pandas", "DataFrame"):
         names = naming.Names(map(str, data.columns))
         names.hint = _hint_of_other_names(data)
@@ -602,75 +600,3 @@ def _from_arrow(table: Any, wanted: list[str]) -> list[Any]:
         frame[name] if name in plain else pl.Series(table.column(name).to_pylist(), dtype=pl.Object)
         for name in wanted
     ]
-
-
-def without_structs(data: Any) -> Any:
-    """Replace lists of structs in a data frame by a column for each field.
-
-    This happens only if the structs have a field of items, and the frame has no column of items.
-    """
-    if is_a(data, "polars", "DataFrame", "LazyFrame"):
-        return _of_polars(data)
-    if is_a(data, "pandas", "DataFrame"):
-        return _of_pandas(data)
-    if is_a(data, "pyarrow", "Table", "RecordBatch"):
-        nested = any("list<" in str(one) and "struct<" in str(one) for one in data.schema.types)
-    else:
-        nested = is_a(data, "duckdb", "DuckDBPyRelation") and any(
-            str(one).startswith("STRUCT(") and str(one).endswith("[]") for one in data.types
-        )
-    if not nested:
-        return data
-    import polars as pl
-
-    return _of_polars(pl.DataFrame(data))
-
-
-def _of_polars(table: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame | pl.LazyFrame:
-    import polars as pl
-
-    schema = table.collect_schema()
-    for name, dtype in schema.items():
-        inner = dtype.inner if isinstance(dtype, pl.List | pl.Array) else None
-        fields = [field.name for field in getattr(inner, "fields", ())]
-        if _hold_items(fields, schema):
-            of_items = pl.element().struct
-            cells = pl.col(name).arr.to_list() if isinstance(dtype, pl.Array) else pl.col(name)
-            lists = [cells.list.eval(of_items.field(one)).alias(one) for one in fields]
-            return table.with_columns(lists).drop({name} - {*fields})
-    return table
-
-
-def _of_pandas(frame: Any) -> Any:
-    names = list(map(str, frame.columns))
-    objects = (at for at, dtype in enumerate(frame.dtypes) if dtype.kind == "O")
-    for rows in (frame.iloc[:, at] for at in objects):
-        first = next((row for row in rows if not _is_empty(row)), None)
-        entries = first if isinstance(first, list | np.ndarray) else []
-        fields = _fields(next((one for one in entries if one is not None), None))
-        if _hold_items(fields, names):
-            lists = {field: [_entries(row, field) for row in rows] for field in fields}
-            return frame.drop(columns=[rows.name]).assign(**lists)
-    return frame
-
-
-def _is_empty(row: Any) -> bool:
-    return row is None or (isinstance(row, list | np.ndarray) and not len(row))
-
-
-def _entries(row: Any, field: str) -> list[Any]:
-    """Return a field's values in all structs of a list; a missing list is empty."""
-    if not isinstance(row, list | np.ndarray):
-        return []
-    return [one[field] if isinstance(one, Mapping) else getattr(one, field, None) for one in row]
-
-
-def _hold_items(fields: Sequence[str], names: Iterable[str]) -> bool:
-    return bool(common_names("item", fields)) and not common_names("item", names)
-
-
-def _fields(entry: object) -> list[str]:
-    """Return the fields of a dict, a Spark row or a named tuple."""
-    if isinstance(entry, Mapping):
-        return [str(field) for field in entry]
-    return list(getattr(entry, "__fields__", getattr(entry, "_fields", ())))

@@ -106,32 +106,37 @@ class Interactions:
     largest: Float64 | None = None
 
     def __post_init__(self) -> None:
-        self._check(in_order=False)
+        check_fields(self)
+        self._lay_out()
+        check_order(self)
+        check_rows(self)
+        self._check_values()
 
     @classmethod
     def _in_order(cls, value_range: tuple[float, float] | None, **fields: Any) -> Interactions:
-        """Make interactions from rows that are known to be in order, without checking their order.
+        """Make interactions from sorted rows and all other fields, without checking them.
 
         `value_range` is the range of the values, if it is known.
         """
         found = object.__new__(cls)
-        vars(found).update({one.name: one.default for one in dataclasses.fields(cls)} | fields)
+        vars(found).update(fields)
         if value_range is not None:
             vars(found)["value_range"] = value_range
-        found._check(in_order=True)
+        found._lay_out()
+        found._check_values()
         return found
 
-    def _check(self, *, in_order: bool) -> None:
-        check_fields(self)
+    def _lay_out(self) -> None:
+        """Lay out the arrays for the kernel."""
         for name in ("indptr", "items", "values", "times"):
             array = getattr(self, name)
             # Convert to the byte order of the machine.
             if array is not None:
                 native = laid_out(array, array.dtype.newbyteorder("="))
                 object.__setattr__(self, name, native)
-        if not in_order:
-            check_order(self)
-        check_rows(self)
+
+    def _check_values(self) -> None:
+        """Refuse values that are NaN."""
         values = self.values
         if values is not None and math.isnan(self.value_range[0]):
             row = int(np.isnan(values).argmax())
@@ -179,16 +184,12 @@ class Interactions:
               `n_items`: an edge_index with users in the first row and items in the second.
               (Without these arguments, it is a matrix of two users, and a warning says so if it
               does not look like one);
-            * an edge store of PyTorch Geometric, ``data["user", "rates", "movie"]``, or a graph
-              with one kind of edges. If there is an ``edge_label_index``, it is read with
-              ``edge_label`` (but as train of `evaluate`, ``edge_index`` is read);
             * a dict ``{user: {item: value}}`` or ``{user: [items]}``; users without items
               are kept. A dict of columns is refused;
             * a data frame: Polars (also lazy), pandas, pyarrow, DuckDB (``duckdb.sql(...)``), a
               structured array of NumPy, or anything that exports an Arrow stream or has columns.
               The column of items may have lists, with a row per user; the columns of values and
-              times then have lists as well. In lists of structs of an item and a value, which
-              Spark's ``recommendForAllUsers`` returns, fields are found by their names;
+              times then have lists as well;
             * the path of a file: .parquet (also a folder of these, or a pattern such as
               ``"part-*.parquet"``), .csv, .tsv, .csv.gz or .tsv.gz; .npz from
               ``scipy.sparse.save_npz``; or TREC qrels (also .gz). Topics and documents of qrels are
@@ -347,6 +348,10 @@ def build(rows: Rows, *, says_sums: bool = True) -> Interactions:
     check_count(rows.n_users, "users")
     check_count(rows.n_items, "items")
     items, values, times, indptr = rows.items, rows.values, rows.times, rows.indptr
+    for name in ("values", "times"):
+        column = getattr(rows, name)
+        if column is not None:
+            _check_array(name, column)
     duplicates, copies, largest = 0, None, None
     repeated: tuple[tuple[Any, Any], ...] = ()
     if indptr is None:
@@ -425,8 +430,7 @@ def read_interactions(
     """
     try:
         whose = (what if not columns else "") if warns else None
-        options = Options(**columns, whose=whose, labelled=what != "train")
-        return _read(data, options._replace(says_sums=says_sums))
+        return _read(data, Options(**columns, whose=whose, says_sums=says_sums))
     except RecometerError as error:
         message = f"{what}: {error}"
         if isinstance(error, ColumnError) and not columns:

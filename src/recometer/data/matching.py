@@ -55,13 +55,12 @@ class SourceIndex:
         cls, what: str, n_users: int | None, n_items: int, user_ids: object, item_ids: object
     ) -> SourceIndex:
         """Make an index after checking the ids; for the arguments, see the fields."""
-        return cls(
-            what,
-            n_users,
-            n_items,
-            None if n_users is None else _checked_ids(what, "user", n_users, user_ids),
-            _checked_ids(what, "item", n_items, item_ids),
-        )
+        of_users = of_items = None
+        if n_users is not None and user_ids is not None:
+            of_users = _checked_ids(what, "user", n_users, user_ids)
+        if item_ids is not None:
+            of_items = _checked_ids(what, "item", n_items, item_ids)
+        return cls(what, n_users, n_items, of_users, of_items)
 
     @property
     def ids(self) -> dict[str, Array | None]:
@@ -167,9 +166,7 @@ class SourceIndex:
             )
 
 
-def _checked_ids(what: str, name: str, n: int, given: object) -> Array | None:
-    if given is None:
-        return None
+def _checked_ids(what: str, name: str, n: int, given: object) -> Array:
     array = ids.as_ids(given, f"{name} ids of {what}")
     if len(array) != n:
         raise InputError(
@@ -256,17 +253,6 @@ def known_rows(indptr: Int64, items: Int32, positions: Int64 | None) -> tuple[In
     return (indptr, found) if keep.all() else (ragged.offsets(keep, indptr), found[keep])
 
 
-def twins(
-    test: Interactions, train: Interactions, users: Int64 | None, items: Int64 | None
-) -> Int64:
-    """Return, for each row of test, the row of train with the same user and item, or -1.
-
-    `users` and `items` come from `users_of` and `items_of` of the index of train.
-    """
-    of_train = test.items if items is None else items[test.items]
-    return find_rows(test.indptr, of_train, train.indptr, train.items, users)
-
-
 def find_rows(
     indptr: Int64,
     items: Int32 | Int64,
@@ -307,8 +293,10 @@ def in_train(test: Interactions, train: Interactions) -> Bool:
         If only one side has ids, or neither has ids, and the numbers of users differ.
     """
     index = SourceIndex.of_data(train, "train")
-    items = index.items_of(test, "test", as_many=False)
-    return twins(test, train, index.users_of(test), items) >= 0
+    positions = index.items_of(test, "test", as_many=False)
+    items = test.items if positions is None else positions[test.items]
+    users = index.users_of(test)
+    return find_rows(test.indptr, items, train.indptr, train.items, users) >= 0
 
 
 def relevant_rows(test: Interactions, relevant_from: RelevantFrom) -> Bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer.arrays import Array, Bool, Float64, Int64
+from recometer.arrays import Array, Float64, Int64
 from recometer.data.tensors import is_a, is_tensor, of_any_library, to_numpy
 from recometer.errors import InputError, InputTypeError, brief
 from recometer.tasks import ROWS_LOOKED_AT, ROWS_PER_TASK, each_block
@@ -299,17 +299,6 @@ def sizes_of(sizes: object, n_rows: int) -> Int64:
     if total != n_rows:
         raise InputError(f"The groups have {total:,} rows, but there are {n_rows:,} labels.")
     return given.astype(np.int64)
-
-
-def are_ignored(truth: Float64, ignored: object) -> Bool:
-    """Return a mask of the labels that mark padding, such as -100.
-
-    `ignored` is a number, several numbers, or None.
-    """
-    labels = np.zeros(0)
-    if ignored is not None:
-        labels = all_numbers(np.atleast_1d(as_array(ignored, "ignore_label=")), "labels to ignore")
-    return np.isin(truth, labels.ravel())
 
 
 def size_in_words(n_bytes: float) -> str:

@@ -18,7 +18,7 @@ from recometer.arrays import Array, Float64, Int64
 from recometer.data import files
 from recometer.data.array_files import open_sparse
 from recometer.data.cells import Separator, check_separator, check_single
-from recometer.data.columns import Columns, choose_columns, refuse_columns
+from recometer.data.columns import Columns, refuse_columns
 from recometer.data.files import read_file
 from recometer.data.frames import flat_dict, is_array, is_column, is_frame, read_frame, times
 from recometer.data.ids import as_ids, encode, show
@@ -37,8 +37,8 @@ ROWS_AT_ONCE = 2**22  # rows that a thread checks at a time, in a millisecond
 UNDERSTOOD = (
     "a SciPy sparse matrix, a NumPy array of shape [n_users, n_items], a data frame (Polars, "
     "pandas, Arrow, DuckDB), a dict {user: {item: value}} or {user: [items]}, an edge_index of "
-    "shape [2, n_edges] with n_users= and n_items=, a graph of PyTorch Geometric, or the path of a "
-    "Parquet, CSV, TSV, TREC qrels or .npz file"
+    "shape [2, n_edges] with n_users= and n_items=, or the path of a Parquet, CSV, TSV, TREC qrels "
+    "or .npz file"
 )
 
 
@@ -56,7 +56,6 @@ class Options(NamedTuple):
     item_ids: object = None
     separator: Separator = None
     whose: str | None = ""  # named in warnings of unread columns; None suppresses these
-    labelled: bool = True  # whether to read labelled edges, as for test
     says_sums: bool = True  # whether to warn that the values of repeated pairs were summed
 
     def refuse(self, what: str, *names: str) -> None:
@@ -86,7 +85,7 @@ class Options(NamedTuple):
         return int(self.n_users), int(self.n_items)
 
 
-OPTIONS = tuple(name for name in Options._fields if name not in ("whose", "labelled", "says_sums"))
+OPTIONS = tuple(name for name in Options._fields if name not in ("whose", "says_sums"))
 
 
 @dataclasses.dataclass
@@ -130,12 +129,16 @@ class Rows:
 def read_rows(data: object, options: Options) -> Rows:
     """Read data of any kind that `Interactions.of` understands, except an Interactions."""
     rows = _read(data, options)
+    if options.user_ids is None and options.item_ids is None:
+        return rows
     if rows.user_ids is not None:
         options.refuse("data with ids", "user_ids", "item_ids")
     return rows.with_ids(options.user_ids, options.item_ids)
 
 
 def _read(data: Any, options: Options) -> Rows:
+    if type(data) is np.ndarray and data.dtype.kind != "V":  # other kinds need no conversion
+        return _from_array(data, options)
     if isinstance(data, str | os.PathLike):
         if str(data).lower().endswith(".npz"):
             return _from_sparse(open_sparse(data), options)
@@ -162,8 +165,6 @@ def _read(data: Any, options: Options) -> Rows:
         return _from_sparse(to_scipy(data), options)
     if sparse is not None and sparse.issparse(data):
         return _from_sparse(data, options)
-    if is_graph(data):
-        return _from_graph(data, options)
     if isinstance(data, Mapping):
         return _from_dict(data, options)
     if is_array(data):
@@ -321,23 +322,6 @@ def _from_array(array: Array, options: Options) -> Rows:
     return Rows(None, items, n_users, n_items, values, indptr=indptr)
 
 
-def _from_graph(data: Any, options: Options) -> Rows:
-    options.refuse("a graph", *COLUMNS)
-    names = {name: getattr(options, name) for name in ("value", "time")}
-    for name, given in names.items():
-        if given is not None and given is not False and not isinstance(given, str):
-            raise InputTypeError(f"{name}= of a graph must be the name of an attribute.")
-    edges = edges_of(data, labelled=options.labelled, **names)
-    if options.n_users is None and options.n_items is None:
-        if edges.size is None:
-            raise InputError(
-                "The graph does not say how many users and items there are. Hint: pass n_users= "
-                "and n_items= (and item_offset=n_users if items follow users)."
-            )
-        options = options._replace(n_users=edges.size[0], n_items=edges.size[1])
-    return _from_edges(edges.edge_index, options._replace(value=edges.value, time=edges.time))
-
-
 def _from_edges(index: Array, options: Options) -> Rows:
     options.refuse("an edge_index", *COLUMNS)
     size = options.size()
@@ -454,113 +438,3 @@ def _sorted_ids(ids: object, n: int, what: str) -> tuple[Int64, Array]:
         twice = show(distinct, int(np.argmax(np.bincount(codes) > 1)))
         raise InputError(f"The {what}_ids must be distinct, but {twice} occurs twice.")
     return codes, distinct
-
-
-LABELLED = "edge_label_index"
-OTHERWISE = ("edge_attr", "edge_weight")  # values, if no attribute has a common name for them
-
-
-class Edges(NamedTuple):
-    """The edges of a graph, users first.
-
-    Attributes
-    ----------
-    edge_index : int [2, n_edges]
-    value, time : [n_edges] or None
-    size : tuple of int or None
-        The numbers of users and items. None if the graph does not contain them.
-    """
-
-    edge_index: Array
-    value: Array | None
-    time: Array | None
-    size: tuple[int, int] | None
-
-
-def is_graph(data: object) -> bool:
-    """Return whether an object is a graph or an edge store, judging by its attributes."""
-    if isinstance(data, type):
-        return False
-    return hasattr(data, "edge_types") or any(hasattr(data, n) for n in ("edge_index", LABELLED))
-
-
-def edges_of(data: Any, *, labelled: bool, value: object, time: object) -> Edges:
-    """Return the edges of a graph.
-
-    Parameters
-    ----------
-    data
-        An edge store, or a graph with one kind of edges (reverse edges, ``"rev_..."``, are
-        ignored).
-    labelled
-        Whether to read ``edge_label_index`` and ``edge_label``, which ``RandomLinkSplit`` makes, if
-        the store has them; otherwise, ``edge_index`` is read.
-    value, time
-        Names of attributes. None takes attributes with common names, if there are any; False takes
-        none.
-
-    Raises
-    ------
-    InputError
-        If there are several kinds of edges, or no edges.
-    ColumnError
-        If an attribute does not exist, or several have common names for the same thing.
-    """
-    store = _only_store(data)
-    attributes = _attributes(store)
-    by_label = LABELLED in attributes and (labelled or "edge_index" not in attributes)
-    if not by_label and "edge_index" not in attributes:
-        raise InputError(
-            "The graph has no edge_index. Hint: SparseTensor's (adj_t) become one by "
-            "torch.stack(adj_t.t().coo()[:2])."
-        )
-    index = attributes[LABELLED if by_label else "edge_index"]
-    rows = {
-        name: array.reshape(-1)
-        for name, array in attributes.items()
-        if array.ndim and array.size == len(array) == index.shape[1]
-    }
-    if by_label:
-        value = "edge_label" if value is None and "edge_label" in rows else value
-        rows = {name: array for name, array in rows.items() if "label" in name or name == time}
-    found = choose_columns(list(rows), {"value": value, "time": time}, required=())
-    if found["value"] is None and value is None:
-        found["value"] = next((name for name in OTHERWISE if name in rows), None)
-    values, times = (rows[name] if name else None for name in (found["value"], found["time"]))
-    return Edges(index, values, times, _size(store))
-
-
-def _only_store(data: Any) -> Any:
-    """Return the only edge store of a graph."""
-    if not hasattr(data, "edge_types"):
-        return data
-    kinds = [kind for kind in data.edge_types if not kind[1].startswith("rev_")]
-    if len(kinds) != 1:
-        found = ", ".join(map(repr, kinds)) or "none"
-        raise InputError(
-            f"The graph has {len(kinds)} kinds of edges: {found}. Hint: pass the one between users "
-            f"and items, data[{', '.join(map(repr, kinds[0] if kinds else ('user', '...')))}]."
-        )
-    return data[kinds[0]]
-
-
-def _attributes(store: Any) -> dict[str, Array]:
-    """Return the arrays and tensors in a store, by name."""
-    keys = store.keys() if callable(getattr(store, "keys", None)) else vars(store)
-    names = [key for key in keys if isinstance(key, str)]
-    values = {
-        name: store[name] if isinstance(store, Mapping) else getattr(store, name) for name in names
-    }
-    return {name: as_array(one, name) for name, one in values.items() if is_array(one)}
-
-
-def _size(store: Any) -> tuple[int, int] | None:
-    """Return the numbers of nodes on both sides of the edges, or None if they are unknown."""
-    size = getattr(store, "size", None)
-    # If users and items are nodes of the same kind, the graph does not know their numbers.
-    found = size() if callable(size) and hasattr(store, "is_bipartite") else None
-    if not isinstance(found, tuple) or len(found) != 2 or None in found:
-        return None
-    if not store.is_bipartite():
-        return None
-    return int(found[0]), int(found[1])

@@ -11,7 +11,7 @@ import numpy as np
 from recometer.arrays import Array
 from recometer.errors import InputTypeError
 
-CPU, CUDA, MPS, META = "cpu", "cuda", "mps", "meta"  # torch's names for types of devices
+CPU, MPS, META = "cpu", "mps", "meta"  # torch's names for types of devices
 SPARSE = ("torch.sparse_coo", "torch.sparse_csr", "torch.sparse_csc")
 
 

@@ -26,7 +26,7 @@ from recometer.errors import (
 from recometer.evaluating.unused_rules import given_by_hand, usual_protocol
 from recometer.measuring.side_data import Popularity, check_side_data
 from recometer.metrics.conventions import conventions, find, parse_under
-from recometer.metrics.names import Metrics
+from recometer.metrics.names import Metrics, read_once
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.results.evaluation import EvaluationRecord
@@ -80,7 +80,7 @@ def check_source(source: object, test: object) -> Source:
     elif isinstance(source, tuple | list):
         hint = (
             "rm.Factors(user_factors, item_factors) takes factor matrices, "
-            "rm.Lists(recommendations) lists, rm.Pairs(predictions) Surprise's predictions."
+            "rm.Lists(recommendations) lists, rm.Pairs(frame) scored pairs with their truth."
         )
     elif isinstance(source, dict | str) or hasattr(source, "columns"):
         hint = (
@@ -277,14 +277,18 @@ def read_arguments(
 ) -> Arguments:
     """Read and check the arguments of `evaluate`, except for the source and test."""
     stated = protocol_of(protocol, rules, PARAMETERS)
-    requested = parse_under(metrics, stated)
+    requested = (
+        read_once(parse_under, metrics, stated)
+        if isinstance(metrics, str)
+        else tuple(parse_under(metrics, stated))
+    )
     known_items = catalogue if isinstance(catalogue, Catalogue | None) else Catalogue(catalogue)
     other = None if baseline is None else baseline_of(baseline)
     seed, threads = seed_of(seed), resolve_threads(threads)
     trained = None if train is None else read_interactions(train, "train", warns=False)
     check_side_data(requested, train=trained, baseline=other, catalogue=known_items)
     return Arguments(
-        metrics=tuple(requested),
+        metrics=requested,
         protocol=stated,
         train=trained,
         exclude=None if exclude is None else read_items(exclude, "exclude"),

@@ -18,7 +18,6 @@ from recometer.errors import InputError, argument_text, python_or_command
 from recometer.evaluating.checks import (
     BlockFacts,
     below_relevant,
-    check_correction,
     check_defects,
     check_length,
     check_shifted,
@@ -71,22 +70,15 @@ class Case:
 
     def described(self, fingerprints: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """Return a description and fingerprints of each argument."""
-        source, rules = self.source, self.protocol
-        facts, description = source.facts, source.describe()
-        replaces = facts.replaces_relevant_from(rules)
-        if not replaces:
-            description = description.replace(facts.default_threshold, "")
-        texts = {"source": {"description": description}, **self.sides.descriptions}
-        if replaces:
+        source = self.source
+        texts = {"source": {"description": source.describe()}, **self.sides.descriptions}
+        if source.facts.threshold:  # it replaces the rule that the reading of test mentions
             texts["test"] = {"description": texts["test"]["description"]}
-        return {
-            name: {
-                "description": text["description"],
-                "fingerprints": fingerprints[name],
-                **text,
-            }
-            for name, text in texts.items()
-        }
+        found: dict[str, dict[str, Any]] = {}
+        for name, text in texts.items():
+            prints = {"fingerprints": fingerprints[name]}
+            found[name] = {"description": text["description"], **prints, **text}
+        return found
 
     def kept(self) -> dict[str, Any] | None:
         """Return the arguments for repeating the evaluation, or None if they are too large."""
@@ -153,8 +145,6 @@ def find_records(case: Case) -> Records:
             counts |= short_of_cutoff(ranks, needs.cutoff)
         if needs.rprecision:
             counts |= below_relevant(ranks, needs.rprecision)
-        if rules.correction != "none":
-            check_correction(ranks, source, rules)
         if needs.side_data:
             ranks = ranks_with(
                 ranks,
@@ -226,11 +216,11 @@ def request_of(case: Case) -> Request:
     found = sides.requests.get(rules)
     if found is None:
         arguments = sides.arguments
-        items, popularity = arguments.catalogue, arguments.popularity
+        items = arguments.catalogue
         catalogue: int | Array | None = None
         if items is not None and items.lists_all:
             catalogue = items.n_items if items.item_ids is None else items.item_ids
-        reads_all = rules.correction != "none" or needs.leaves_out or arguments.chance
+        reads_all = needs.leaves_out or arguments.chance
         found = sides.requests[rules] = Request(
             sides.test,
             arguments.train,
@@ -244,7 +234,6 @@ def request_of(case: Case) -> Request:
             arguments.seed,
             sides.memory,
             arguments.some_users,
-            None if popularity is None else (popularity.item_ids, popularity.users),
         )
     return found
 

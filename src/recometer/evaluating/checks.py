@@ -144,25 +144,25 @@ def check_known(
             f"such as {', '.join(map(repr, examples))}. Hint: {hint}"
         )
     n_judged, n_unusable = facts.n_judged, facts.n_unusable
+    # With undefined_for_all, `warn_of_undefined` names the metrics instead.
+    if 2 * n_unusable <= n_judged or protocol.nan_scores == "undefined_for_all":
+        return
     hint = (
         "Hint: look for NaN and infinity in the source, and for factors whose products are too "
         f"large for their dtype; {rule_text('nan_scores', 'last')} ranks NaN last, and "
         f"{rule_text('infinite_scores', 'ranked')} infinity like other numbers."
     )
-    if protocol.nan_scores == "undefined_for_all":
-        return  # `warn_of_undefined` names the metrics instead
-    if n_judged and n_unusable == n_judged:
+    if n_unusable == n_judged:
         raise InputError(
             f"All {n_judged:,} users have a NaN or infinite score among their candidates "
             f"({source.describe()}), so there is nothing to measure. {hint} "
             f"{rule_text('nan_scores', 'undefined_for_all')} gives a mean of NaN, for loops that "
             "should go on."
         )
-    if 2 * n_unusable > n_judged:
-        warn(
-            f"{n_unusable:,} of {n_judged:,} users have a NaN or infinite score among their "
-            f"candidates and are left out of the means. {hint}"
-        )
+    warn(
+        f"{n_unusable:,} of {n_judged:,} users have a NaN or infinite score among their "
+        f"candidates and are left out of the means. {hint}"
+    )
 
 
 def check_overlaps(
@@ -337,16 +337,6 @@ DEFECTS: dict[str, Callable[[Ranks, Metric, int], Bool]] = {
 }
 
 
-def check_correction(ranks: Ranks, source: Source, protocol: Protocol) -> None:
-    """Refuse a correction if the ranks or the number of candidates are unknown."""
-    if ranks.ends_early.any() or (ranks.pool is not None and ranks.pool.min() < 0):
-        raise InputError(
-            f"{rule_text('correction', protocol.correction)} needs the ranks of all candidates, "
-            f"and the number of items that they were drawn from. The source ({source.describe()}) "
-            "does not tell."
-        )
-
-
 def warn_of_undefined(
     facts: BlockFacts, value_range: tuple[float, float] | None, relevant_from: RelevantFrom
 ) -> None:
@@ -507,12 +497,7 @@ def check_shifted(
     InputError
         If ids look like positions, unless the rule `shifted_ids` allows it.
     """
-    data = [side for side in (test, train) if side is not None]
-    said = [
-        _shifted(source, kind, data, named)
-        for kind in KINDS
-        if (named := [its for side in data if (its := ids_of(side, kind)) is not None and len(its)])
-    ]
+    said = _shifted(source, "user", test, train), _shifted(source, "item", test, train)
     settle_shifted(said, protocol, by_hand)
 
 
@@ -529,12 +514,19 @@ def settle_shifted(said: Sequence[str], protocol: Protocol, by_hand: Collection[
         raise InputError(found)
 
 
-def _shifted(source: Source, kind: Kind, data: Sequence[Interactions], sides: list[Array]) -> str:
-    """Return a message if ids of one side look like positions of the other, or "".
-
-    `sides` are the arrays of ids in `data`, at least one.
-    """
-    if any(side.dtype == object for side in sides):
+def _shifted(
+    source: Source, kind: Kind, test: Interactions | None, train: Interactions | None
+) -> str:
+    """Return a message if ids of one side look like positions of the other, or ""."""
+    sides, of_texts = [], False
+    for data in (test, train):
+        its = None if data is None else ids_of(data, kind)
+        if its is not None and len(its):
+            sides.append(its)
+            of_texts |= its.dtype == object
+    if not sides:
+        return ""
+    if of_texts:
         sides, known = _numbers_of_texts(source, kind, sides)
     else:
         known = None if _has(sides, 0) and not _positions(sides) else _from_zero(source, kind)
@@ -550,7 +542,8 @@ def _shifted(source: Source, kind: Kind, data: Sequence[Interactions], sides: li
     n_users: set[int] = set()
     if kind == "item":
         users = source.facts.known_ids("user")
-        n_users = {one.n_users for one in data} | (set() if users is None else {len(users)})
+        n_users = {data.n_users for data in (test, train) if data is not None}
+        n_users |= set() if users is None else {len(users)}
     low, high = min(int(side[0]) for side in sides), max(int(side[-1]) for side in sides)
     return said_of_shifted(
         source, kind, len(known), (low, high), lambda number: _has(sides, number), n_users
@@ -569,15 +562,19 @@ def _from_zero(source: Source, kind: Kind) -> Array | None:
 
 def _has(sides: Sequence[Array], one: int | str) -> bool:
     """Return whether any of some sorted arrays has an id."""
-    at = [int(np.searchsorted(side, one)) for side in sides]
-    return any(i < len(side) and side[i] == one for i, side in zip(at, sides, strict=True))
+    for side in sides:
+        place = int(np.searchsorted(side, one))
+        if place < len(side) and side[place] == one:
+            return True
+    return False
 
 
 def _positions(sides: Sequence[Array]) -> int:
     """Return n if n is large and one side has the ids 0 to n - 1 without gaps; otherwise 0."""
-    n = max(int(side[-1]) for side in sides) + 1
-    low = min(int(side[0]) for side in sides)
-    dense = low == 0 and any(len(side) == n for side in sides)
+    n, low = 0, 0
+    for side in sides:
+        n, low = max(n, int(side[-1]) + 1), min(low, int(side[0]))
+    dense = low == 0 and n in map(len, sides)
     return n if dense and n >= BY_CHANCE else 0
 
 

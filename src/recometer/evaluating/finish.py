@@ -49,7 +49,8 @@ def fields_of(case: Case, records: Records, reading: float, ranking: float) -> d
         measuring = time.perf_counter() - begin
         found = fingerprinting.result()
     sides.counts[:] = counts
-    known |= {name: prints for name, prints in found.items() if name != "source"}
+    of_source = found.pop("source")
+    known |= found
     check(case, part)
     activity, popularity = counts[0].profiles if counts else (None, None)
     return {
@@ -59,7 +60,7 @@ def fields_of(case: Case, records: Records, reading: float, ranking: float) -> d
         "protocol": arguments.protocol,
         "seed": arguments.seed,
         "counts": dict(sorted({**part.counts, **sides.settled}.items())),
-        "definitions": sides.definitions,
+        "definitions": case.requirements.definitions,
         "timings": {
             "reading": reading,
             "ranking": ranking,
@@ -67,7 +68,7 @@ def fields_of(case: Case, records: Records, reading: float, ranking: float) -> d
             "total": reading + ranking + time.perf_counter() - begin,
         },
         "versions": versions(),
-        "inputs": case.described({**known, "source": found["source"]}),
+        "inputs": case.described({**known, "source": of_source}),
         "inputs_kept": case.kept(),
         "negative_gains": sides.negative_gains,
         "binary_gains": sides.binary_gains,
@@ -94,10 +95,12 @@ def _by_popularity(
     relevant: Int32 = np.empty((ranks.n_users, N_BANDS), np.int32)
     found: Float32 = np.empty(relevant.shape, np.float32)
     # The arrays of a user-defined source may be strided views of a table.
-    columns = {"item": item, "counted": counted, "above": above, "tied": tied}
     counting.count_in_bands(
         indptr=np.ascontiguousarray(ranks.indptr),
-        **{name: np.ascontiguousarray(column) for name, column in columns.items()},
+        item=np.ascontiguousarray(item),
+        counted=np.ascontiguousarray(counted),
+        above=np.ascontiguousarray(above),
+        tied=np.ascontiguousarray(tied),
         n_items=n_items,
         banded=banded,
         band=of_train.band,
@@ -107,7 +110,7 @@ def _by_popularity(
     )
 
     def result() -> FoundByPopularity:
-        ranges = tuple((low, high) for low, high in of_train.ranges.tolist())
+        ranges = tuple(map(tuple, of_train.ranges.tolist()))
         return FoundByPopularity(cutoff, ranges, relevant, found)
 
     return result

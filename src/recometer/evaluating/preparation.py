@@ -5,10 +5,8 @@ from __future__ import annotations
 import copy
 import dataclasses
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from recometer.data import matching
 from recometer.data.fingerprints import glimpse
@@ -33,7 +31,7 @@ from recometer.metrics.names import Metrics
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.results.evaluation import EvaluationRecord
-from recometer.sources.base import Memory, Source
+from recometer.sources.base import Source
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -86,8 +84,9 @@ class Preparation:
             rules=rules,
         )
         how, read = self.arguments.protocol, self.arguments.train
-        if read is not None:
-            warn_of_zeros(number_of_zeros(read), how)
+        n_zeros = 0 if read is None else number_of_zeros(read)
+        if n_zeros:
+            warn_of_zeros(n_zeros, how)
         self.sides: Sides | None = None
         if test is not None:
             refused = matching.is_threshold(how.relevant_from) and how.repeated_test == "once"
@@ -115,15 +114,6 @@ class Preparation:
             partial.sides = dataclasses.replace(self.sides, arguments=arguments)
         return partial
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of all its arrays in bytes.
-
-        This includes arrays that it shares with its arguments, and matches with sources, which the
-        first call with new ids adds. For strings, only the pointers are counted.
-        """
-        return held_bytes(self.arguments, self.sides)
-
     def fields(self, source: object, begin: float) -> dict[str, Any]:
         """Evaluate a model; return the fields of its `Evaluation`. `begin` is the start time."""
         case = self.case(source)
@@ -137,8 +127,11 @@ class Preparation:
         arguments, sides = self.arguments, self.sides
         if self.is_kept:
             self._check_unchanged()
-        test = None if sides is None else sides.given
-        source = source_of(given, test, arguments.train, arguments.metrics, arguments.protocol)
+        if isinstance(given, Source):
+            source = given
+        else:
+            test = None if sides is None else sides.given
+            source = source_of(given, test, arguments.train, arguments.metrics, arguments.protocol)
         trained = arguments.train is not None
         if arguments.by_hand:
             warn_without_effect(
@@ -146,8 +139,8 @@ class Preparation:
             )
         rules = settled(source, arguments.protocol, trained=trained)
         facts, brings_truth = source.facts, sides is None
-        own = truth_beside(source, given=not brings_truth)
-        if sides is None:
+        if sides is None or facts.truth is not None:
+            own = truth_beside(source, given=not brings_truth)
             assert own is not None
             sides = Sides.of(arguments, own, brought=True)
         if facts.listed is not None and requirements_of(sides.metrics, rules).listed_users:
@@ -175,43 +168,6 @@ class Preparation:
                     )
 
 
-def held_bytes(*what: object) -> int:
-    """Return the number of bytes of all arrays in some objects, counting each array only once.
-
-    The search descends into recometer's records, and into mappings and sequences inside them. For
-    strings, only the pointers are counted.
-    """
-    waiting, seen, total = list(what), set(), 0
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, np.ndarray):
-            while isinstance(one.base, np.ndarray):
-                one = one.base  # a view keeps the whole array in memory
-        if id(one) in seen:
-            continue
-        seen.add(id(one))
-        if isinstance(one, np.ndarray):
-            total += one.nbytes
-        else:
-            waiting += _parts(one)
-    return total
-
-
-def _parts(one: Any) -> Iterable[object]:
-    """Return the objects inside an object."""
-    if isinstance(one, Memory):
-        return one.held()
-    if isinstance(one, Mapping):
-        return one.values()
-    if isinstance(one, list | tuple):
-        return one
-    ours = type(one).__module__.split(".")[0] in ("recometer", "scipy")
-    if not ours or not hasattr(one, "__dict__"):
-        return ()
-    # Leave out the arguments as the user passed them.
-    return [part for name, part in vars(one).items() if name != "as_given"]
-
-
 def check_evaluable(given: object, test: object) -> None:
     """Refuse an argument that is neither a source nor a model, before reading any data."""
     if not isinstance(given, Source | type) and not isinstance(test, Source):
@@ -229,15 +185,13 @@ def source_of(
     metrics: Sequence[Metric],
     protocol: Protocol,
 ) -> Source:
-    """Return a source unchanged, or wrap a fitted model in a source.
+    """Wrap a fitted model in a source.
 
     Raises InputTypeError for anything else, with a hint on how to make a source.
     """
-    if isinstance(given, Source | type):
-        return check_source(given, test)
     from recometer.sources.models import for_test, is_model
 
-    if not is_model(given):
+    if isinstance(given, type) or not is_model(given):
         return check_source(given, test)
     if test is None:
         raise InputError("There is no test. Hint: rm.evaluate(model, test).")

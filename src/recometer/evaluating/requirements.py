@@ -9,7 +9,13 @@ from recometer.errors import InputError
 from recometer.evaluating.unused_rules import given_by_hand
 from recometer.measuring.settling import COUNT_EACH
 from recometer.measuring.side_data import needed_by
-from recometer.metrics.registry import Metric, SideData, parameters_from_test, rules_of
+from recometer.metrics.registry import (
+    METRICS,
+    Metric,
+    SideData,
+    parameters_from_test,
+    rules_of,
+)
 from recometer.protocol import Protocol, RepeatedTest
 
 MOST_KEPT = 64
@@ -41,6 +47,8 @@ class Requirements(NamedTuple):
     groups: tuple[str, ...]  # groups of items to which metrics of rankings are restricted
     groups_of_lists: tuple[str, ...]
     leaves_out: bool  # whether unranked items may be left out of test
+    # For each metric without cut-off: its formula, its source, and the meaning of its parameters.
+    definitions: Mapping[str, Mapping[str, str]]
 
 
 _found: dict[tuple[object, ...], tuple[Sequence[Metric], Requirements]] = {}
@@ -93,7 +101,22 @@ def _find(metrics: Sequence[Metric], protocol: Protocol) -> Requirements:
         _groups_of(of_rankings),
         _groups_of(of_lists),
         protocol.unranked != "misses" or protocol.unknown_items != "misses",
+        definitions_of(metrics),
     )
+
+
+def definitions_of(metrics: Iterable[Metric]) -> dict[str, dict[str, str]]:
+    """Return the formula and the source of metrics, and the meaning of their parameters."""
+    found = {}
+    for metric in metrics:
+        definition = METRICS[metric.name]
+        found[metric.variant] = {
+            "title": definition.title,
+            "formula": definition.formula,
+            "source": definition.source,
+            **metric.meanings,
+        }
+    return found
 
 
 def _groups_of(metrics: Iterable[Metric]) -> tuple[str, ...]:

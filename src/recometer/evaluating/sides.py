@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,13 +14,12 @@ from recometer._kernel import Counting
 from recometer.arrays import Array, Float64, Int8, Int64
 from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex, settled_repeats
-from recometer.errors import argument_text, python_or_command, rule_text, warn
+from recometer.errors import argument_text, rule_text, warn
 from recometer.evaluating.arguments import Arguments
 from recometer.evaluating.checks import check_not_empty
 from recometer.evaluating.requirements import requirements_of, rules_for_source
-from recometer.measuring import corrections
 from recometer.measuring.side_data import warn_of_propensity
-from recometer.metrics.registry import METRICS, Metric, with_largest_gain
+from recometer.metrics.registry import Metric, with_largest_gain
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
 from recometer.sources.base import Memory, Request, Source
@@ -27,6 +27,7 @@ from recometer.sources.candidates import Candidates, Items, SampledCandidates, r
 from recometer.tasks import any_in_blocks
 
 OF_INTERACTIONS = ("indptr", "items", "values", "user_ids", "item_ids")
+FIELDS = operator.attrgetter(*OF_INTERACTIONS)
 N_BANDS = 5  # number of bands of popularity
 
 
@@ -95,8 +96,6 @@ class Sides:
         candidates = arguments.as_given["candidates"]
         chosen = None if candidates is None else read_candidates(candidates, given)
         metrics, protocol, catalogue = arguments.metrics, arguments.protocol, arguments.catalogue
-        if protocol.correction != "none":
-            corrections.check(metrics, protocol, is_uniform(chosen))
         check_not_empty(given.n_users, len(given))
         test = (as_brought if brought else as_counted)(given, metrics, protocol)
         if requirements_of(metrics, protocol).takes_largest_gain:
@@ -136,31 +135,26 @@ class Sides:
     def descriptions(self) -> dict[str, dict[str, str]]:
         """A description of each argument, with a warning if necessary."""
         arguments, baseline = self.arguments, self.arguments.baseline
-        texts = {"test": repr(self.given)}
-        given = {
-            "train": arguments.train,
-            "candidates": self.candidates,
-            "exclude": arguments.exclude,
-        }
-        texts |= {name: repr(one) for name, one in given.items() if one is not None}
+        found = {"test": {"description": repr(self.given)}}
+        for name, data in (
+            ("train", arguments.train),
+            ("candidates", self.candidates),
+            ("exclude", arguments.exclude),
+        ):
+            if data is not None:
+                found[name] = {"description": repr(data)}
         if arguments.catalogue is not None:
-            texts["catalogue"] = arguments.catalogue.describe()
+            found["catalogue"] = {"description": arguments.catalogue.describe()}
         if isinstance(baseline, Source):
-            texts["baseline"] = baseline.describe()
+            found["baseline"] = {"description": baseline.describe()}
         elif baseline is not None:
-            texts["baseline"] = baseline.inputs["source"]["description"]
-        found = {name: {"description": text} for name, text in texts.items()}
-        if self.candidates is not None and is_uniform(self.candidates) is not None:
-            found["candidates"]["warning"] = warning_of(self.candidates, arguments.protocol)
+            found["baseline"] = {"description": baseline.inputs["source"]["description"]}
+        if has_sets(self.candidates):
+            found["candidates"]["warning"] = warning_of(self.candidates)
         reading = self._reading()
         if reading:
             found["test"]["reading"] = reading
         return found
-
-    @cached_property
-    def definitions(self) -> dict[str, dict[str, str]]:
-        """The formula and the source of each metric, and the meaning of its parameters."""
-        return definitions_of(self.metrics)
 
     def _reading(self) -> str:
         """Return a sentence on how values of test above 1 were read, unless a rule decides it."""
@@ -189,8 +183,11 @@ class Sides:
     @cached_property
     def held_bytes(self) -> int:
         """The memory that test and train take, in bytes."""
-        arrays = (*_arrays(self.given).values(), *_arrays(self.arguments.train).values())
-        return sum(getattr(array, "nbytes", 0) for array in arrays)
+        n_bytes = 0
+        for data in (self.given, self.arguments.train):
+            for array in _arrays(data).values():
+                n_bytes += 0 if array is None else array.nbytes
+        return n_bytes
 
 
 def arrays_beside_test(
@@ -208,16 +205,6 @@ def arrays_beside_test(
     elif arguments.baseline is not None and arguments.baseline.lists is not None:
         arrays["baseline"] = {"lists": arguments.baseline.lists.items}
     return arrays
-
-
-def definitions_of(metrics: Sequence[Metric]) -> dict[str, dict[str, str]]:
-    """Return the formula and the source of metrics, and the meaning of their parameters."""
-    parts, found = ("title", "formula", "source"), {}
-    for metric in metrics:
-        definition = METRICS[metric.name]
-        found[metric.variant] = {part: getattr(definition, part) for part in parts}
-        found[metric.variant] |= metric.meanings
-    return found
 
 
 def number_below_0(data: Interactions) -> int:
@@ -280,27 +267,18 @@ def _largest_gain(test: Interactions) -> float:
     return float(largest) or 1.0
 
 
-def is_uniform(candidates: Candidates | None) -> bool | None:
-    """Return whether candidates are drawn uniformly, or None if users have no sets."""
-    if isinstance(candidates, SampledCandidates):
-        return candidates.by == "uniform"
-    return True if isinstance(candidates, Interactions) else None
+def has_sets(candidates: object) -> bool:
+    """Return whether each user has a set of candidates."""
+    return isinstance(candidates, SampledCandidates | Interactions)
 
 
-def warning_of(candidates: Candidates | None, protocol: Protocol) -> str:
+def warning_of(candidates: Candidates | None) -> str:
     """Return the warning that values are based on sets of candidates."""
-    if protocol.correction != "none":
-        return (
-            "The values are estimates of those of the whole catalogue, from the ranks among "
-            f"sampled candidates ({rule_text('correction', protocol.correction)}). Without "
-            f"{argument_text('candidates')} they would be exact."
-        )
     sampled = "these are" if isinstance(candidates, SampledCandidates) else "if these are"
     return (
         f"Ranked among candidates of each user, not the whole catalogue: {sampled} a sample, the "
         "values are too high, and may put systems in another order than the whole catalogue does "
-        f"(Krichene & Rendle 2020). Leave {argument_text('candidates')} out, or see "
-        f"{python_or_command('correction=', '--rule correction=VALUE')}."
+        f"(Krichene & Rendle 2020). Leave {argument_text('candidates')} out to rank all items."
     )
 
 
@@ -309,4 +287,4 @@ def _arrays(data: Candidates | None) -> dict[str, Any]:
         return {"items": data.ids}
     if not isinstance(data, Interactions):
         return {}
-    return {name: getattr(data, name) for name in OF_INTERACTIONS}
+    return dict(zip(OF_INTERACTIONS, FIELDS(data), strict=True))

@@ -102,8 +102,6 @@ def warn_without_effect(
         said, why = [_why(source, kind, rule, protocol) for kind in kinds], ""
         if protocol.defects and convention is not None and rule in convention.defect_rules:
             why = f"{convention.library} does not obey it ({rule_text('defects', True)})"
-        elif rule == "gamma" and protocol.correction != "cv":
-            why = f"it belongs to {rule_text('correction', 'cv')}"
         elif rule in ("seen", "cold_start") and not trained:
             why = "there is no train"
         elif rule == "seen" and source.facts.removes_train(protocol):

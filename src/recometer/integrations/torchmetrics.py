@@ -41,7 +41,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         An evaluator with the metrics, and optionally a test. With a test, updates take scores of
         all items, or lists; without a test, they take candidates with their truth. None is an
         evaluator without a test, for which you pass ``metrics=`` and other options of `Evaluator`.
-    item_ids, repeated, ignore_label
+    item_ids, repeated
         As in `Evaluator.stream`. By default the first occurrence of a user counts, because samplers
         of several processes repeat some users.
     **options
@@ -77,7 +77,6 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         *,
         item_ids: object = None,
         repeated: Repeated = "first",
-        ignore_label: object = None,
         **options: Any,
     ) -> None:
         own = {name: options.pop(name) for name in OF_TORCHMETRICS & options.keys()}
@@ -99,7 +98,6 @@ class RankingMetrics(Metric):  # type: ignore[misc]
             )
         self._evaluator = evaluator
         self._names: dict[str, Any] = {"item_ids": item_ids, "repeated": repeated}
-        self._names["ignore_label"] = ignore_label
         self._stream = self._new_stream()
         self._whole: Stream | None = None  # merged from all processes, while synchronised
         # A MetricCollection updates each metric only if their states differ.

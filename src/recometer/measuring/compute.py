@@ -191,15 +191,21 @@ def compute(
         The `Reason` why a value is undefined, or 0 if it is defined.
     """
     every = [measured] if isinstance(measured, Measured) else list(measured)
+    reading: dict[tuple[str, str], list[Metric]] = {}
+    for metric in metrics:
+        reading.setdefault((metric.definition.record, metric.group), []).append(metric)
     tasks: list[_Task] = []
     tables: list[tuple[_Plan, Float64, UInt8]] = []
-    for one, wanted in zip(every, _reading(every, metrics), strict=True):
+    for one in every:
+        wanted = reading.pop((one.record, one.group), [])
         plan = _planned(tuple(wanted), tuple(map(id, wanted)), protocol, type(one))
         table = np.empty((len(plan.lower), one.n_users))
         codes = np.empty((plan.n_metrics, one.n_users), np.uint8)
         tables.append((plan, table, codes))
         if plan.variants:
             tasks += [_Task(one, block, plan, table, codes) for block in one.blocks()]
+    for (record, _), lacking in reading.items():
+        raise InternalError(f"The metric {str(lacking[0])!r} was requested without {record}.")
 
     if threads > 1 and len(tasks) > 1:
         run_tasks(_run, tasks, threads=threads, progress=False)
@@ -219,17 +225,6 @@ def compute(
     return {name: values[name] for name in names if name in values}, {
         name: reasons[name] for name in names
     }
-
-
-def _reading(every: Sequence[Measured], metrics: Sequence[Metric]) -> Iterable[list[Metric]]:
-    """Return the metrics that read each record."""
-    reading: dict[tuple[str, str], list[Metric]] = {(one.record, one.group): [] for one in every}
-    for metric in metrics:
-        record = metric.definition.record
-        if (record, metric.group) not in reading:
-            raise InternalError(f"The metric {str(metric)!r} was requested without {record}.")
-        reading[record, metric.group].append(metric)
-    return reading.values()
 
 
 def compute_for_all(

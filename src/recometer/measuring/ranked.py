@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from recometer.arrays import Bool, Float64, Int64, UInt8, UInt64, all_of, any_of, begins, steps
-from recometer.measuring import corrections, settling
 from recometer.measuring import reasons as why
+from recometer.measuring import settling
 from recometer.measuring.compute import Measured, Variant
 from recometer.measuring.reasons import Reason, mark
 from recometer.measuring.settling import Settling
@@ -91,7 +91,7 @@ class RankedUsers(Measured):
         """Return whether all values are within the metric's bounds, except for rounding."""
         # Items that count more than once may exceed a bound.
         once = rules.duplicates != "counted" and rules.repeated_test != "joined"
-        return once and rules.ties not in ("shared", "as_ranked") and rules.correction == "none"
+        return once and rules.ties not in ("shared", "as_ranked")
 
     def compute(self, variant: Variant) -> Float64:
         """Return the values of the metrics: float64 [n_users, n_metrics]."""
@@ -102,19 +102,13 @@ class RankedUsers(Measured):
                 values = values.copy()
                 values[tied] = alone.compute(variant)
             return values
-        groups, rules = self.groups(variant), variant.rules
-        if rules.correction == "none":
-            return variant.values(groups)
-        depths = [WHOLE if one.cutoff is None else one.cutoff for one in variant.metrics]
-        name, cutoffs = variant.metrics[0].name, np.array(depths, np.int64)
-        return corrections.compute(name, self.ranks, groups, cutoffs, rules)
+        return variant.values(self.groups(variant))
 
     def tied_within(self, variant: Variant) -> bool:
         """Return whether any judged item is tied at the places that the metrics read."""
         depths = [WHOLE if one.depth is None else one.depth for one in variant.metrics]
         ranks = self._settled_by(self._reading(variant).groups.settling)
-        corrected = variant.rules.correction != "none"
-        return corrected or any_of(ranks.tied[ranks.above < max(depths)])
+        return any_of(ranks.tied[ranks.above < max(depths)])
 
     def groups(self, variant: Variant) -> Groups:
         """Return the tie groups that metrics read, under their rules."""
@@ -122,7 +116,8 @@ class RankedUsers(Measured):
         found = self._groups.get(how)
         if found is None:
             ranks, keys = self._settled_by(how.settling), self.user_keys
-            settling.check_places(ranks, how.settling.repeated_test, how.ties)
+            if how.settling.repeated_test == "joined":
+                settling.check_places(ranks, how.ties)
             options = how.ties, how.reads, self.seed, keys, how.relevant_from, how.within
             found = self._groups[how] = resolve(ranks, *options)
         return found
@@ -248,10 +243,7 @@ class _Rules:
     """Apply the rules for undefined values to a block of users."""
 
     def __init__(self, ranks: Ranks, protocol: Protocol) -> None:
-        corrected = protocol.correction != "none"
-        self.ranks = corrections.whole(ranks) if corrected else ranks
-        self.nothing_drawn = corrections.nothing_drawn(ranks) if corrected else None
-        self.protocol = protocol
+        self.ranks, self.protocol = ranks, protocol
         self.known = raised(ranks.flags, UserFlag.KNOWN)
         self.counted = self.known & (ranks.n_candidates >= 0)  # users with known n_candidates
         self.found: dict[_Facts, tuple[UInt8, bool]] = {}
@@ -259,13 +251,8 @@ class _Rules:
 
     def reasons(self, facts: _Facts) -> tuple[UInt8, bool]:
         """Return each user's first reason, or 0, and whether any user has one."""
-        found = self.found.get(facts)
-        if found is None:
-            reasons = self._reasons(facts)
-            found = self.found[facts] = reasons, any_of(reasons)
-        return found
-
-    def _reasons(self, facts: _Facts) -> UInt8:
+        if facts in self.found:
+            return self.found[facts]
         result = self.for_all_metrics.copy()
         if facts.needs_candidates:
             mark(result, self.ranks.n_candidates <= 0, Reason.NO_CANDIDATES)
@@ -292,7 +279,8 @@ class _Rules:
             mark(result, not_finite, Reason.GAIN_NOT_FINITE)
             if self.protocol.no_relevant != "computed":
                 mark(result, without_gain, Reason.NO_GAIN)
-        return result
+        self.found[facts] = result, any_of(result)
+        return self.found[facts]
 
     @cached_property
     def for_all_metrics(self) -> UInt8:
@@ -301,8 +289,6 @@ class _Rules:
         result = np.zeros(ranks.n_users, np.uint8)
         why.mark_unknown(result, self.known, protocol)
         why.mark_none(result, ranks.n_relevant, protocol)
-        if self.nothing_drawn is not None:
-            mark(result, self.known & self.nothing_drawn, Reason.NOTHING_DRAWN)
         # An unknown user has only misses, and nothing to rank.
         few = self.counted & (ranks.n_candidates < protocol.min_candidates)
         mark(result, few, Reason.FEW_CANDIDATES)

@@ -38,7 +38,6 @@ class Reason(enum.IntEnum):
     NO_GAIN = 11, "no item has a positive gain"
     GAIN_NOT_FINITE = 12, "the gains, or ratings, are NaN or infinite, or too large to be added up"
     NO_CANDIDATES = 13, "the number of candidates is unknown, or there is none"
-    NOTHING_DRAWN = 14, "no candidate but the items of test, so there is nothing to correct with"
     WITHOUT_LIST = 15, "the source has no list for the user"
     ONE_KIND = 16, "all of the compared items are relevant, or none is"
     NOT_COUNTED = 17, "the rule users= leaves the user out of the mean"

@@ -92,16 +92,16 @@ def with_repeated_rows(ranks: Ranks, rule: str) -> Ranks:
     return _with_copies(ranks, ranks.copies, together=rule == "joined")
 
 
-def check_places(ranks: Ranks, rule: str, ties: TieRule) -> None:
+def check_places(ranks: Ranks, ties: TieRule) -> None:
     """Raise an error if rows of a pair must share a place, but the item is tied."""
-    if rule != "joined" or ties not in _SEVERAL_PLACES:
+    if ties not in _SEVERAL_PLACES:
         return
     same = (ranks.above[1:] >= 0) & (ranks.tied[1:] > 0)
     for column in (ranks.user, ranks.item, ranks.above):
         same &= column[1:] == column[:-1]
     if same.any():
         raise InputError(
-            f"{rule_text('repeated_test', rule)} counts all rows of a pair at the place of the "
+            f"{rule_text('repeated_test', 'joined')} counts all rows of a pair at the place of the "
             f"item, but {np.count_nonzero(same):,} of these rows are of items whose score others "
             f"have, too, and {rule_text('ties', ties)} gives such items no place of their own. "
             f"Hint: {rule_text('ties', 'item')} does."

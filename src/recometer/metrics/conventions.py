@@ -40,7 +40,7 @@ OPTIONAL = re.compile(r"\[(.*?)\]")
 # the others do not change values.
 OF_THE_CALL = {"name", "version", "defects", "shifted_ids", "interval", "confidence"}
 OF_THE_CALL |= {"relevant_from", "nan_scores", "infinite_scores", "single_precision"}
-OF_THE_CALL |= {"unranked", "unknown_items", "seen", "correction", "gamma"}
+OF_THE_CALL |= {"unranked", "unknown_items", "seen"}
 
 
 @dataclasses.dataclass(frozen=True)

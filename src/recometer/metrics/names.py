@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, SupportsIndex
 
 from recometer.errors import InputError, InputTypeError, argument_text
@@ -222,8 +222,8 @@ def _in_group(metric: Metric, group: str) -> Metric:
     return dataclasses.replace(metric, group=group, label=label)
 
 
-def read_once(read: Callable[..., Iterable[Metric]], *arguments: str | bool) -> tuple[Metric, ...]:
-    """Return the result of `read` for a name, cached until the registered metrics change."""
+def read_once(read: Callable[..., Iterable[Metric]], *arguments: Hashable) -> tuple[Metric, ...]:
+    """Return the result of `read` for some names, cached until the registered metrics change."""
     registered = list(METRICS.values())
     if _Cache.metrics != registered or len(_Cache.parsed) > MOST_NAMES:
         # The order matters: it keeps other threads from using outdated entries.

@@ -29,7 +29,6 @@ __all__ = [
 
 Step = Literal[
     "ranking", "ties", "formula", "undefined values", "rounding", "population", "average",
-    "correction",
 ]  # fmt: skip
 STEPS: tuple[Step, ...] = typing.get_args(Step)
 """The steps of `recometer.explain`, in this order; ``"formula"`` changes the metric."""
@@ -211,7 +210,6 @@ DECIMALS = Number(
     "a whole number from 0 to 15", lambda number: isinstance(number, int) and 0 <= number <= 15
 )
 SHARE = Number("a number between 0 and 1", lambda number: 0 < number < 1)
-WEIGHT = Number("a number above 0 and at most 1", lambda number: 0 < number <= 1)
 
 
 @ruled
@@ -380,26 +378,6 @@ class Protocol:
         0.95,
         {SHARE: "The interval has a coverage of {}."},
         no_step="It changes only the interval of a mean, not a value or the mean.",
-    )
-    correction: Literal["none", "plug_in", "unbiased", "cv"] = rule(
-        "none",
-        {
-            "none": "Metrics of sampled candidates are not corrected.",
-            "plug_in": "Metrics of sampled candidates are computed at the estimated rank.",
-            "unbiased": "Metrics of sampled candidates are corrected with the smallest bias.",
-            "cv": "Metrics of sampled candidates are corrected with a trade-off of bias and "
-            "variance.",
-        },
-        step="correction",
-        about="A correction makes metrics of sampled candidates estimate the value on the whole "
-        "catalogue (Krichene & Rendle 2020); see `recometer.measuring.corrections`. It needs "
-        "ties='expected'.",
-    )
-    gamma: float = rule(
-        0.01,
-        {WEIGHT: "The variance has the weight {} in the correction."},
-        step="correction",
-        about="The correction 'cv' uses it; the paper uses 0.1 and 0.01.",
     )
     no_relevant: Literal["undefined", "computed"] | float = rule(
         "undefined",
@@ -591,11 +569,6 @@ class Protocol:
                 f"{rule_text('defects', True)} reproduces the defects of a library, but "
                 f"{self.name!r} is not the protocol of a library. Hint: name one, as in {example}."
             )
-        if self.correction != "none" and self.ties != "expected":
-            raise InputError(
-                f"{rule_text('correction', self.correction)} requires "
-                f"{rule_text('ties', 'expected')}, found {rule_text('ties', self.ties)}."
-            )
 
     def replace(self: AnyProtocol, **rules: Any) -> AnyProtocol:
         """Return a copy with some rules changed.
@@ -678,8 +651,6 @@ class Rules(TypedDict, total=False):
     cold_start: bool
     interval: Literal["gaffke", "t", "percentile", "bca"]
     confidence: float
-    correction: Literal["none", "plug_in", "unbiased", "cv"]
-    gamma: float
     no_relevant: Literal["undefined", "computed"] | float
     no_list: Literal["misses", "undefined"]
     deep_cutoffs: Literal["undefined", "undefined_below", "computed"]

@@ -94,7 +94,7 @@ class EvaluationRecord(rendering.Printed):
     def __post_init__(self) -> None:
         known = vars(self)
         for name in ("values", "reasons", "chance"):
-            known[name] = {key: read_only(column) for key, column in known[name].items()}
+            known[name] = dict(zip(known[name], map(read_only, known[name].values()), strict=True))
         for name in (*PER_USER, *PROFILE):
             if known[name] is not None:
                 known[name] = read_only(known[name])

@@ -37,9 +37,6 @@ class FoundByPopularity(Record):
     relevant: Int32 = field(metadata=PER_USER)
     found: Float32 = field(metadata=PER_USER)
 
-    def __post_init__(self) -> None:
-        self.check_shapes()
-
     @property
     def n_users(self) -> int:
         """Number of users."""

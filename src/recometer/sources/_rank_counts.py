@@ -58,26 +58,6 @@ def check_own_scores(lost: int, positions: Array) -> None:
         )
 
 
-def of_ranked(
-    aligned: Aligned,
-    above: Int64,
-    tied: Int64,
-    before: Int64,
-    limit: int | None,
-    threads: int,
-    order: Int64 | None = None,
-) -> Ranks:
-    """Make Ranks from the counts of `aligned.ranked`, the rows that can be ranked.
-
-    `order` is the result of `best_first`, if it is known and all rows can be ranked.
-    """
-    if aligned.ranked is not None:
-        above, tied, before = spread(aligned.ranked, len(aligned.judged), above, tied, before)
-    if order is None:
-        order = best_first(aligned.judged_indptr, above, before, threads)
-    return assemble(aligned, above, tied, before, order, aligned.outside, limit)
-
-
 def assemble(
     aligned: Aligned,
     above: Int64,
@@ -113,7 +93,6 @@ def assemble(
         depth=n_candidates if limit is None else np.minimum(n_candidates, limit),
         flags=flags,
         counts=aligned.counts,
-        pool=aligned.pool,
         n_rankable=None if limit is None else n_rankable(aligned, aligned.judged >= 0),
         item_ids=aligned.item_ids,
     )

@@ -21,7 +21,7 @@ from recometer.sources import _rank_counts, _top_lists, _torch
 from recometer.sources._rank_counts import constant, users_to_check
 from recometer.sources._top_lists import Best, Rule, Shelf
 from recometer.sources._torch import Counts
-from recometer.sources.alignment import Aligned, align, renumbered
+from recometer.sources.alignment import Aligned, align
 from recometer.sources.base import Request, Source, compared
 from recometer.tasks import BRIEF_NUMBERS, POLL, Ticker, run_tasks
 
@@ -396,34 +396,10 @@ def mask_scores(aligned: Aligned, users: Int64, scores: Any) -> Any:
     if aligned.offered is None:
         return scores
     indptr, at = ragged.take(aligned.offered[0], users)
-    who, columns = ragged.users_of(indptr), _columns(aligned, aligned.offered[1][at])
-    _drain(aligned, users, scores)
+    who, items = ragged.users_of(indptr), aligned.offered[1][at]
+    columns = items if aligned.item_rows is None else aligned.item_rows[items]
     if is_tensor(scores):
         return _torch.only_cells(scores, who, columns)
     masked = np.full_like(scores, -np.inf)
     masked[who, columns] = scores[who, columns]
     return masked
-
-
-def _drain(aligned: Aligned, users: Int64, scores: Any) -> None:
-    """Remove items that the model does not rank (-inf) from the pool."""
-    absent = scores == -np.inf
-    absent = to_numpy(absent) if is_tensor(absent) else absent
-    if not absent.any():
-        return
-    assert aligned.pool is not None
-    item = aligned.item if aligned.numbers is None else renumbered(aligned.numbers, aligned.item)
-    in_pool = np.zeros(absent.shape, bool)
-    in_pool[:, _columns(aligned, np.arange(aligned.n_items, dtype=np.int32))] = True
-    for indptr, items in (
-        (aligned.excluded_indptr, aligned.excluded),
-        (aligned.judged_indptr, item),
-    ):
-        indptr, at = ragged.take(indptr, users)
-        known = items[at] >= 0
-        in_pool[ragged.users_of(indptr)[known], _columns(aligned, items[at][known])] = False
-    aligned.pool[users] -= np.count_nonzero(in_pool & absent, axis=1)
-
-
-def _columns(aligned: Aligned, items: Int32) -> Array:
-    return items if aligned.item_rows is None else aligned.item_rows[items]

@@ -18,9 +18,7 @@ import numpy as np
 from recometer._kernel import NanRule, TieOrder
 from recometer.arrays import Array, Bool, Int32, Int64, UInt32
 from recometer.data.tensors import (
-    CUDA,
     MPS,
-    dtype_and_device,
     dtype_name,
     elsewhere,
     is_tensor,
@@ -111,25 +109,9 @@ def one_at_a_time(request: Request) -> Request:
     return dataclasses.replace(request, threads=1)
 
 
-def check_tf32(items: Any) -> None:
-    """Raise an error unless TF32 has an effect on the factors of items.
-
-    Raises
-    ------
-    InputError
-        If the factors are not float32, or not on a CUDA device.
-    """
-    on_cuda = is_tensor(items) and items.device.type == CUDA
-    if not on_cuda or dtype_name(items) != "float32":
-        raise InputError(
-            f"allow_tf32=True is about float32 factors on a CUDA device, but these are "
-            f"{dtype_and_device(items)}. Hint: leave it out."
-        )
-
-
 @contextlib.contextmanager
-def multiplying(device: Any, *, allow_tf32: bool) -> Iterator[None]:
-    """Multiply in the precision of the factors, or in TF32, whatever the settings of torch."""
+def multiplying(device: Any) -> Iterator[None]:
+    """Multiply in the precision of the factors, whatever the settings of torch."""
     torch = sys.modules["torch"]
     backends = torch.backends
     with contextlib.ExitStack() as stack:
@@ -140,26 +122,24 @@ def multiplying(device: Any, *, allow_tf32: bool) -> Iterator[None]:
                 # If the setting was inherited before, let it be inherited again.
                 inherited = place.fp32_precision == before
                 stack.callback(setattr, place, "fp32_precision", "none" if inherited else before)
-                place.fp32_precision = "tf32" if allow_tf32 else "ieee"
+                place.fp32_precision = "ieee"
         else:
             matmul = backends.cuda.matmul
             stack.callback(setattr, matmul, "allow_tf32", matmul.allow_tf32)
-            matmul.allow_tf32 = allow_tf32
+            matmul.allow_tf32 = False
         if torch.amp.is_autocast_available(device.type):
             stack.enter_context(torch.autocast(device.type, enabled=False))
         yield
 
 
-def scorer(
-    users: Tensor, items: Tensor, item_bias: Array | None, *, allow_tf32: bool
-) -> Callable[[Int64], Tensor]:
+def scorer(users: Tensor, items: Tensor, item_bias: Array | None) -> Callable[[Int64], Tensor]:
     """Return a function from user rows to their scores, [len(rows), n_items]."""
     torch = sys.modules["torch"]
     bias = None if item_bias is None else torch.tensor(item_bias, device=items.device)
 
     def score(rows: Int64) -> Tensor:
         chosen = users[torch.as_tensor(rows, device=users.device)]
-        with multiplying(items.device, allow_tf32=allow_tf32):
+        with multiplying(items.device):
             scores = chosen @ items.T if bias is None else torch.addmm(bias, chosen, items.T)
         # Both infinities make a user undefined, but -inf would count as not a candidate.
         return scores.masked_fill_(scores == -torch.inf, torch.inf)
@@ -341,11 +321,6 @@ class Pieces:
         self._tensor = tensor
         self.shape = tuple(tensor.shape)
         self.dtype = to_numpy(tensor[:0]).dtype
-
-    @classmethod
-    def of(cls, array: Any) -> Any:
-        """Wrap a tensor; return arrays and None unchanged."""
-        return cls(array) if is_tensor(array) else array
 
     def pieces(self) -> Iterator[Array]:
         """Yield the rows in order, as contiguous parts."""

@@ -9,8 +9,7 @@ ragged table.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,8 +38,6 @@ from recometer.sources.base import Request
 from recometer.sources.candidates import Items, SampledCandidates, check_sets
 from recometer.tasks import Ticker, run_tasks
 
-Found = TypeVar("Found")
-
 
 @dataclasses.dataclass(frozen=True)
 class Aligned:
@@ -60,8 +57,12 @@ class Aligned:
     ranked_items: Int32
     gain: Float64  # gain of each judged row
     relevant: Bool
+    one_gain: bool  # whether all gains are equal
+    one_relevance: bool
+    n_relevant: Int64  # number of relevant items of each user
     excluded_indptr: Int64
     excluded: Int32
+    n_excluded: Int64  # number of excluded items of each user
     flags: UInt32
     counts: dict[str, int]
     item: Int32  # `judged` as positions in the whole catalogue, before candidates were chosen
@@ -72,19 +73,13 @@ class Aligned:
     # The candidates of each user, ascending, without training items. None means all items.
     candidate_indptr: Int64 | None = None
     candidates: Int32 | None = None
-    # If users have sets of candidates: for each user, the number of items of the catalogue that are
-    # in neither train nor test.
-    pool: Int64 | None = None
     item_ids: Array | None = None  # ids in the whole catalogue, sorted; None for positions
     n_offered: int | None = None  # number of items in the sets of candidates, if any
-    # Results computed from the fields, which copies made by `anew` share.
-    found: dict[str, Any] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     def anew(self) -> Aligned:
-        """Return a copy; also copy the arrays that sources change."""
+        """Return a copy; also copy the flags, which sources change."""
         found = object.__new__(type(self))  # much faster than `dataclasses.replace`
-        pool = None if self.pool is None else self.pool.copy()
-        vars(found).update(vars(self), flags=self.flags.copy(), pool=pool)
+        vars(found).update(vars(self), flags=self.flags.copy())
         return found
 
     @property
@@ -92,29 +87,10 @@ class Aligned:
         """Number of test users."""
         return len(self.rows)
 
-    @property
-    def n_relevant(self) -> Int64:
-        """Number of relevant items of each user: int64 [n_users]; do not change it."""
-        return self._once(
-            "relevant", lambda: steps(ragged.offsets(self.relevant, self.judged_indptr))
-        )
-
-    @property
-    def n_excluded(self) -> Int64:
-        """Number of excluded items of each user: int64 [n_users]; do not change it."""
-        return self._once("excluded", lambda: steps(self.excluded_indptr))
-
     def in_order(self, order: Int64) -> tuple[Float64, Bool]:
         """Return gains and relevance in another order; do not copy them if all rows are equal."""
-        alike = self._once("alike", lambda: (all_equal(self.gain), all_equal(self.relevant)))
-        gain = self.gain if alike[0] else self.gain[order]
-        return gain, self.relevant if alike[1] else self.relevant[order]
-
-    def _once(self, what: str, find: Callable[[], Found]) -> Found:
-        if what not in self.found:
-            self.found[what] = find()
-        known: Found = self.found[what]
-        return known
+        gain = self.gain if self.one_gain else self.gain[order]
+        return gain, self.relevant if self.one_relevance else self.relevant[order]
 
     @property
     def offered(self) -> tuple[Int64, Int32] | None:
@@ -134,8 +110,7 @@ class Aligned:
         """Number of items that are neither candidates of a user nor excluded: int64 [n_users]."""
         if self.candidate_indptr is None:
             return np.zeros(self.n_users, np.int64)
-        listed = np.diff(self.candidate_indptr)
-        return self.n_items - np.diff(self.excluded_indptr) - listed
+        return self.n_items - self.n_excluded - steps(self.candidate_indptr)
 
     def locate(self, users: Int64, items: npt.NDArray[np.integer]) -> Int64:
         """Find candidates of test users among items of the whole catalogue.
@@ -225,13 +200,19 @@ def _aligned(index: SourceIndex, request: Request, catalogue: Bool | None) -> Al
         ranked_items=ranked_items,
         gain=judged.gain,
         relevant=judged.relevant,
+        one_gain=all_equal(judged.gain),
+        one_relevance=all_equal(judged.relevant),
+        n_relevant=steps(offsets(judged.relevant, judged.indptr)),
         excluded_indptr=excluded_indptr,
         excluded=excluded,
+        n_excluded=steps(excluded_indptr),
         flags=flags,
         counts={name: count for name, count in counts.items() if count},
         item=places,
         item_ids=sorted_ids,
     )
+    if request.candidates is None and request.exclude is None:
+        return aligned
     return _choose(aligned, index, request, catalogue)
 
 
@@ -264,7 +245,7 @@ def _without_train(request: Request) -> _Judged:
     keep = ~request.in_train()
     if keep.all():
         return judged
-    indptr = ragged.offsets(keep, test.indptr)
+    indptr = offsets(keep, test.indptr)
     return _Judged(indptr, test.items[keep], judged.gain[keep], relevant[keep])
 
 
@@ -275,9 +256,7 @@ def _choose(
     catalogue: Bool | None,
 ) -> Aligned:
     """Apply `candidates` and `exclude` of the request."""
-    test, train, wanted = request.test, request.train, request.candidates
-    if wanted is None and request.exclude is None:
-        return aligned
+    test, wanted = request.test, request.candidates
     kept = np.ones(aligned.n_items, bool)
     if catalogue is not None and isinstance(wanted, SampledCandidates):
         kept = catalogue.copy()
@@ -299,37 +278,11 @@ def _choose(
         aligned = restrict(aligned, *sets)
     elif isinstance(wanted, SampledCandidates):
         keys = ids.user_keys(test.user_ids, test.n_users)
-        popularity = None
-        if wanted.by == "popularity":
-            if train is None:
-                raise InputError(
-                    f"{wanted} needs {argument_text('train')}, whose interactions it counts."
-                )
-            popularity = _popularity(index, train, request)
-        aligned = draw(aligned, wanted, keys, popularity, request.threads, request.progress)
+        aligned = draw(aligned, wanted, keys, request.threads, request.progress)
     if aligned.candidates is not None and not request.some_users:
         n_known = int(np.count_nonzero(aligned.rows >= 0))
         check_sets(aligned.counts.get("users_without_candidates", 0), n_known)
     return aligned
-
-
-def _popularity(index: SourceIndex, train: Interactions, request: Request) -> Int64:
-    """Count the users of train who have each item of the source: int64 [n_items]."""
-    found: Int64
-    if request.popularity is not None:
-        (named, users), sorted_ids = request.popularity, index.sorted_items[1]
-        if named is None or sorted_ids is None:
-            return users
-        positions = ids.match(named, sorted_ids, "item ids of train")
-        found = np.zeros(index.n_items, np.int64)
-        found[positions[positions >= 0]] = users[positions >= 0]
-        return found
-    positions_of_train = index.items_of(train, "train")
-    bought = train.items.astype(np.int64)
-    if positions_of_train is not None:
-        bought = positions_of_train[train.items]
-    found = np.bincount(bought[bought >= 0], minlength=index.n_items)
-    return found
 
 
 def positions_of(index: SourceIndex, items: Items, counts: dict[str, int]) -> Int64:
@@ -383,13 +336,15 @@ def leave_out(aligned: Aligned, kept: Bool) -> Aligned:
     numbers = (np.where(kept, np.cumsum(kept), 0) - 1).astype(np.int32)
     judged = renumbered(numbers, aligned.judged)
     stays = kept[aligned.excluded]
+    excluded_indptr = offsets(stays, aligned.excluded_indptr)
     return dataclasses.replace(
         _ranking(aligned, judged),
         n_items=len(left),
         item_rows=left if aligned.item_rows is None else aligned.item_rows[left],
         numbers=numbers,
-        excluded_indptr=offsets(stays, aligned.excluded_indptr),
+        excluded_indptr=excluded_indptr,
         excluded=numbers[aligned.excluded[stays]],
+        n_excluded=steps(excluded_indptr),
     )
 
 
@@ -411,34 +366,23 @@ def draw(
     aligned: Aligned,
     sample: SampledCandidates,
     user_keys: UInt64,
-    popularity: Int64 | None,
     threads: int,
     progress: bool | None,
 ) -> Aligned:
     """Make every user's candidates: the user's test items, and other items drawn at random.
 
-    `user_keys` seed the draw of each user. If items are drawn by popularity, `popularity` (int64
-    [n_items]) is the number of interactions of each position in train.
+    `user_keys` seed the draw of each user.
 
     Raises
     ------
     InputError
-        If there are too few items, or none can be drawn.
+        If there are too few items.
     """
     if sample.n > aligned.n_items:
         raise InputError(
             f"{sample} draws more items than there are: {aligned.n_items:,}. Hint: leave "
             f"{argument_text('candidates')} out to rank all of them."
         )
-    pool, weights = np.arange(aligned.n_items, dtype=np.int32), None
-    if popularity is not None:
-        weights = popularity if aligned.numbers is None else popularity[aligned.numbers >= 0]
-        pool, weights = pool[weights > 0], weights[weights > 0]
-        if not len(pool):
-            raise InputError(
-                f"{sample} has nothing to draw from: train has no interaction with an item that "
-                "the source knows. Hint: by='uniform' needs no train."
-            )
     judged = aligned.judged >= 0
     own = numbered(aligned.judged_indptr, aligned.judged, aligned.n_items)[judged]
     has_row = aligned.rows >= 0
@@ -449,15 +393,7 @@ def draw(
     row = np.cumsum(has_row) - 1
     forbidden = pairs(row[user], item, aligned.n_items)[has_row[user]]
     drawn = draw_items(
-        sample.n,
-        sample.seed,
-        user_keys[known],
-        forbidden,
-        pool,
-        weights,
-        aligned.n_items,
-        threads,
-        progress,
+        sample.n, sample.seed, user_keys[known], forbidden, aligned.n_items, threads, progress
     )
     who = known[drawn // aligned.n_items]
     short = int(np.count_nonzero(np.bincount(who, minlength=aligned.n_users)[known] < sample.n))
@@ -482,13 +418,10 @@ def _with_table(aligned: Aligned, listed: Int64) -> Aligned:
     known = judged >= 0
     users = users_of(aligned.judged_indptr)
     inside = known & among(pairs(users, judged, n_items), listed)
-    pool = n_items - np.diff(aligned.excluded_indptr)
-    pool -= np.bincount(users[known], minlength=n_users)
     narrowed = dataclasses.replace(
         _ranking(aligned, np.where(inside, judged, np.int32(-1)).astype(np.int32)),
         candidate_indptr=indptr,
         candidates=(listed % n_items).astype(np.int32),
-        pool=pool,
     )
     without = int(np.count_nonzero((lengths == 0) & (aligned.rows >= 0)))
     return _counted(narrowed, users_without_candidates=without)
@@ -528,7 +461,6 @@ def renumbered(numbers: Int32, items: Int32) -> Int32:
 STREAM = np.uint64(0x63616E64)  # makes these draws differ from other draws with the same seed
 RACE = np.uint64(1 << 63)  # a bit that makes the later draws differ from the first
 CELLS_AT_ONCE = 2**19  # maximum number of cells (users x draws) in memory at a time
-LOG_TERMS = 12
 
 
 def draw_items(
@@ -536,13 +468,11 @@ def draw_items(
     seed: int,
     user_keys: UInt64,
     forbidden: Int64,
-    pool: Int32,
-    weights: Int64 | None,
     n_items: int,
     threads: int,
     progress: bool | None,
 ) -> Int64:
-    """Draw n items of the pool for each user, or all allowed items if there are fewer.
+    """Draw n items for each user, or all allowed items if there are fewer.
 
     Parameters
     ----------
@@ -550,32 +480,22 @@ def draw_items(
         The number of items, the seed of the draw, and the seed of each user.
     forbidden : int64 [n_forbidden]
         Items that a user must not get: ascending `pairs` of a user and one of `n_items` items.
-    pool : int32 [n_pool]
-        The items, ascending.
-    weights : int64 [n_pool] or None
-        All above 0. None draws uniformly.
 
     Returns
     -------
     int64 [n_drawn]
         Ascending `pairs` of users and items.
     """
-    totals = None if weights is None else np.cumsum(weights)
-    times = None if weights is None else 1 / weights
     counters = np.arange(n + n // 2 + 16, dtype=np.uint64)
     keys = mix(mix(np.array([seed], np.uint64) ^ STREAM) ^ user_keys)
+    every_item = np.arange(n_items, dtype=np.uint64)
 
     def draw(block: slice, ticker: Ticker) -> Int64:
         ticker.advance()
         users = np.arange(block.start, block.stop)
         bits = mix(keys[block, np.newaxis] ^ counters)
-        if totals is None:
-            drawn = (bits % np.uint64(len(pool))).astype(np.int64)
-        else:
-            drawn = np.searchsorted(
-                totals, (bits % np.uint64(totals[-1])).astype(np.int64), "right"
-            )
-        found = pairs(users[:, np.newaxis], pool[drawn], n_items)
+        drawn = (bits % np.uint64(n_items)).astype(np.int64)
+        found = pairs(users[:, np.newaxis], drawn, n_items)
         low, high = np.searchsorted(forbidden, [block.start * n_items, block.stop * n_items])
         refused = forbidden[low:high]
         allowed = _first_of_its_kind(drawn) & ~among(found, refused)
@@ -583,16 +503,15 @@ def draw_items(
         taken = [found[allowed]]
         missing = n - np.count_nonzero(allowed, axis=1)
         late = np.flatnonzero(missing)
-        for few in slices(len(late), CELLS_AT_ONCE // len(pool)):
+        for few in slices(len(late), CELLS_AT_ONCE // n_items):
             ticker.advance()
             some = late[few]
-            bits = mix(mix(keys[users[some], np.newaxis] ^ RACE) ^ pool.astype(np.uint64))
-            finish = _uniform(bits) if times is None else _minus_log(_uniform(bits)) * times
-            row, draw_ = np.nonzero(allowed[some])
-            finish[row, drawn[some][row, draw_]] = np.inf
-            finish[_in_pool(refused, users[some], pool, n_items)] = np.inf
-            row, place = np.nonzero(_least(finish, missing[some]))
-            taken.append(pairs(users[some][row], pool[place], n_items))
+            finish = _uniform(mix(mix(keys[users[some], np.newaxis] ^ RACE) ^ every_item))
+            row, column = np.nonzero(allowed[some])
+            finish[row, drawn[some][row, column]] = np.inf
+            finish[_cells_of(refused, users[some], n_items)] = np.inf
+            row, item = np.nonzero(_least(finish, missing[some]))
+            taken.append(pairs(users[some][row], item, n_items))
         return np.sort(np.concatenate(taken))
 
     blocks = slices(len(user_keys), CELLS_AT_ONCE // len(counters))
@@ -612,16 +531,12 @@ def _first_of_its_kind(rows: Int64) -> Bool:
     return result
 
 
-def _in_pool(numbers: Int64, users: Int64, pool: Int32, n_items: int) -> tuple[Int64, Int64]:
-    """Find the pairs with a user in `users` and an item in `pool`; return their positions there.
-
-    `users` and `pool` must be sorted.
-    """
+def _cells_of(numbers: Int64, users: Int64, n_items: int) -> tuple[Int64, Int64]:
+    """Return the pairs whose user is in `users` (sorted): the user's place there, and the item."""
     user, item = np.divmod(numbers, n_items)
     row = np.minimum(np.searchsorted(users, user), len(users) - 1)
-    place = np.minimum(np.searchsorted(pool, item), len(pool) - 1)
-    both = (users[row] == user) & (pool[place] == item)
-    return row[both], place[both]
+    here = users[row] == user
+    return row[here], item[here]
 
 
 def _least(values: Float64, n: Int64) -> Bool:
@@ -638,17 +553,3 @@ def _least(values: Float64, n: Int64) -> Bool:
 def _uniform(bits: UInt64) -> Float64:
     """Return numbers strictly between 0 and 1."""
     return ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-
-
-def _minus_log(values: Float64) -> Float64:
-    """Return -log(values), using operations that give the same bits on every platform."""
-    fraction, exponent = np.frexp(values)
-    low = fraction < np.sqrt(0.5)
-    fraction = np.where(low, 2 * fraction, fraction)
-    exponent = exponent - low
-    ratio = (fraction - 1) / (fraction + 1)
-    square, total = ratio * ratio, np.zeros_like(ratio)
-    for term in range(LOG_TERMS, -1, -1):  # log((1 + r) / (1 - r)) = 2 (r + r³/3 + r⁵/5 + ...)
-        total = total * square + 1 / (2 * term + 1)
-    result: Float64 = -(exponent * 0.6931471805599453 + 2 * ratio * total)
-    return result

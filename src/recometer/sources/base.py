@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from recometer.arrays import Array, Bool, Int64
+from recometer.arrays import Array, Bool
 from recometer.data import matching
 from recometer.data.interactions import Interactions
 from recometer.data.tensors import is_tensor
@@ -93,10 +93,6 @@ class Memory:
         self._entries[kind] = (_Entry(key, objects, kept, found), *known)[:MOST_RESULTS]
         return found
 
-    def held(self) -> list[object]:
-        """Return all stored objects."""
-        return [part for entries in self._entries.values() for one in entries for part in one[2:]]
-
     def __reduce__(self) -> tuple[type[Memory], tuple[()]]:
         return Memory, ()
 
@@ -150,9 +146,6 @@ class Request:
     some_users
         Whether test contains only some of the users, and others are requested elsewhere. If so, a
         source must not conclude or warn that no user has some property.
-    popularity
-        If `train` contains only some of the users: the ids of the items in the whole of train (None
-        for positions), and the number of users who have each item.
     """
 
     test: Interactions
@@ -167,7 +160,6 @@ class Request:
     seed: int = 0
     memory: Memory = dataclasses.field(default_factory=Memory)
     some_users: bool = False
-    popularity: tuple[Array | None, Int64] | None = None
 
     @property
     def pace(self) -> dict[str, Any]:
@@ -210,9 +202,6 @@ class Facts:
         Further rules that have no effect on the rankings, and why.
     threshold
         Whether there is a threshold, which replaces the rule `relevant_from`.
-    default_threshold
-        The text that ends the description if a default threshold applies because the rule is not
-        set.
     sized
         Whether the source takes only the memory of its arrays.
     of_unknown
@@ -227,7 +216,6 @@ class Facts:
     repeats_items: bool = False
     unread: Mapping[str, str] = dataclasses.field(default_factory=dict)
     threshold: bool = False
-    default_threshold: str = ""
     sized: bool = True
     of_unknown: str = "are unknown to the model"
 
@@ -242,18 +230,16 @@ class Facts:
         """Return whether a user's training items are removed from the ranking and from test."""
         return protocol.seen == "removed" or (protocol.seen != "kept" and self.listed is None)
 
-    def replaces_relevant_from(self, protocol: Protocol) -> bool:
-        """Return whether a threshold of the source replaces the rule `relevant_from`."""
-        rule = protocol.relevant_from
-        said = rule is not None and (isinstance(rule, int | float) or not protocol.version)
-        return self.threshold or (bool(self.default_threshold) and not said)
-
     @property
     def n_bytes(self) -> int | None:
         """The memory that the source takes, in bytes; None if it is unknown."""
-        arrays: list[Any] = [array for array in self.arrays.values() if array is not None]
-        sizes = (math.prod(array.shape) * array.dtype.itemsize for array in arrays)
-        return int(sum(sizes)) if self.sized else None
+        if not self.sized:
+            return None
+        n_bytes, arrays = 0, dict[str, Any](self.arrays)
+        for array in arrays.values():
+            if array is not None:
+                n_bytes += math.prod(array.shape) * array.dtype.itemsize
+        return n_bytes
 
 
 class Source(abc.ABC):

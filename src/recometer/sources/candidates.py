@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -20,15 +20,7 @@ from recometer.data.frames import (
 )
 from recometer.data.interactions import Interactions, build, in_either, read_interactions
 from recometer.data.rows import Rows
-from recometer.errors import (
-    InputError,
-    InputTypeError,
-    UnknownNameError,
-    argument_text,
-    did_you_mean,
-)
-
-WAYS = ("uniform", "popularity")
+from recometer.errors import InputError, InputTypeError, argument_text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,22 +28,19 @@ class SampledCandidates:
     """Candidates that consist of each user's test items, and other items drawn at random.
 
     ``rm.evaluate(..., candidates=rm.SampledCandidates(100))`` ranks each user's test items among
-    100 items that the user has in neither train nor test. They are drawn without replacement, and
-    separately for each user: a draw does not depend on other users, the order of the data, the
-    number of threads or the platform. If there are too few items to draw from, the user gets all of
-    them, and the result counts such users.
+    100 items that the user has in neither train nor test. They are drawn uniformly, without
+    replacement, and separately for each user: a draw does not depend on other users, the order of
+    the data, the number of threads or the platform. If there are too few items to draw from, the
+    user gets all of them, and the result counts such users.
 
     Metrics on sampled candidates say less than they seem to. They are higher than on the whole
     catalogue, and can reverse the order of two models (Krichene & Rendle 2020, On Sampled Metrics
-    for Item Recommendation). The rule `correction` estimates the value on the whole catalogue.
+    for Item Recommendation).
 
     Parameters
     ----------
     n
         The number of items to draw for each user.
-    by
-        ``"uniform"`` draws all items with the same probability. ``"popularity"`` draws items in
-        proportion to the number of their interactions in train.
     seed
         Seed of the draw.
 
@@ -59,18 +48,15 @@ class SampledCandidates:
     ------
     InputError
         If n or seed is not a whole number, or is out of range.
-    UnknownNameError
-        If `by` is unknown.
 
     Examples
     --------
     >>> import recometer as rm
-    >>> rm.SampledCandidates(100, by="popularity")
-    SampledCandidates(n=100, by='popularity', seed=0)
+    >>> rm.SampledCandidates(100)
+    SampledCandidates(n=100, seed=0)
     """
 
     n: int
-    by: Literal["uniform", "popularity"] = "uniform"
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -83,10 +69,6 @@ class SampledCandidates:
                     f"{low} and below {high}."
                 )
             object.__setattr__(self, name, int(value))
-        if self.by not in WAYS:
-            raise UnknownNameError(
-                f"SampledCandidates cannot draw by={self.by!r}. {did_you_mean(str(self.by), WAYS)}"
-            )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

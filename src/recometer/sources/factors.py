@@ -23,23 +23,26 @@ from recometer.arrays import (
     UInt8,
     UInt32,
     follow,
+    laid_out,
     slices,
     steps,
 )
+from recometer.data.array_files import MappedFiles, in_place, lies_in_file
 from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex, find_rows
-from recometer.data.numbers import flag
-from recometer.data.tensors import dtype_and_device, is_tensor
-from recometer.errors import InputError, InternalError
+from recometer.data.numbers import as_array, in_float64
+from recometer.data.tensors import dtype_and_device, dtype_name, is_tensor
+from recometer.errors import InputError, InputTypeError, InternalError, brief, warn
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.remembered import cached_property
 from recometer.sources import _top_lists, _torch
-from recometer.sources._factor_arrays import Converted, FactorArrays, counted
 from recometer.sources._rank_counts import (
     USERS_AT_ONCE,
+    assemble,
+    best_first,
     check_own_scores,
     constant,
-    of_ranked,
+    spread,
     users_to_check,
 )
 from recometer.sources._score_batches import Batches, rank_batches, top_batches
@@ -83,15 +86,11 @@ class Factors(Source):
     item_bias : [n_items], optional
     user_ids, item_ids : sequences of n_users and n_items ids, optional
         The id of each row. Without them, row u is user u of test.
-    allow_tf32
-        Whether float32 factors on a CUDA device may be rounded to TF32 (a mantissa of 10 bits)
-        before they are multiplied. This is faster, but not exact: items with close scores may
-        change places.
 
     Raises
     ------
     InputError
-        If shapes do not fit, ids are not distinct, or `allow_tf32` has no effect.
+        If shapes do not fit, or ids are not distinct.
     InputTypeError
         If the factors are not numbers.
     FileError
@@ -120,14 +119,10 @@ class Factors(Source):
         item_bias: npt.ArrayLike | None = None,
         user_ids: object = None,
         item_ids: object = None,
-        allow_tf32: bool = False,
     ) -> None:
         self._factors = FactorArrays.of(user_factors, item_factors, user_bias, item_bias)
         if not len(self._factors.items):
             raise InputError("Factors has no items to rank.")
-        self._allow_tf32 = flag("allow_tf32", allow_tf32)
-        if self._allow_tf32:
-            _torch.check_tf32(self._factors.items)
         n_items = len(self._factors.items)
         self._index = SourceIndex.of("Factors", self._factors.n_users, n_items, user_ids, item_ids)
 
@@ -182,18 +177,19 @@ class Factors(Source):
         users = counted(self._index.n_users, "user")
         return (
             f"Factors: {users} x {counted(n_items, 'item')}, {counted(n_factors, 'factor')}, "
-            f"{dtype_and_device(self._factors.items)}{', TF32' if self._allow_tf32 else ''}"
-            f"{self._factors.converted}"
+            f"{dtype_and_device(self._factors.items)}{self._factors.converted}"
         )
 
     @cached_property
     def facts(self) -> Facts:
         """The factors, biases and ids, and the rules that do not affect factors."""
+        factors = self._factors
+        on_device = is_tensor(factors.items)
         arrays = {
-            "users": Pieces.of(self._factors.users),
-            "items": Pieces.of(self._factors.items),
-            "user_bias": self._factors.user_bias,
-            "item_bias": self._factors.item_bias,
+            "users": Pieces(factors.users) if on_device else factors.users,
+            "items": Pieces(factors.items) if on_device else factors.items,
+            "user_bias": factors.user_bias,
+            "item_bias": factors.item_bias,
             **self._index.ids,
         }
         return Facts(arrays, unread=UNREAD)
@@ -210,8 +206,7 @@ class Factors(Source):
             else:
                 rank_candidates(work, request)
             work.flag_constant(request)
-            counts = work.above, work.tied, work.before
-            return of_ranked(aligned, *counts, work.limit, request.threads, work.best)
+            return work.ranks(request.threads)
 
     def top(self, request: Request, k: int) -> TopLists:
         """Return the first k places of each user's ranking; see `TopLists`."""
@@ -235,8 +230,7 @@ class Factors(Source):
         flags = aligned.flags[known]
         factors.flag_user_bias(aligned.rows[known], flags)
         aligned.flags[known] = flags
-        arrays = factors.users, factors.items, factors.item_bias
-        score = _torch.scorer(*arrays, allow_tf32=self._allow_tf32)
+        score = _torch.scorer(factors.users, factors.items, factors.item_bias)
         # No rule ranks scores that overflow.
         protocol = request.protocol.replace(infinite_scores="undefined")
         return Batches(
@@ -246,6 +240,230 @@ class Factors(Source):
             bytes_per_batch=_torch.BLOCK_BYTES,
             ahead=False,
         )
+
+
+BYTES_CONVERTED = 2**20  # number of bytes to convert at a time when all rows are read
+
+
+class Converted:
+    """A matrix in a file that is converted while it is read; the whole matrix is never copied.
+
+    Parameters
+    ----------
+    given : [n_rows, n_columns]
+        Numbers of any dtype and strides.
+    dtype
+        The dtype to convert them to.
+    """
+
+    def __init__(self, given: Array, dtype: npt.DTypeLike) -> None:
+        self.given = given
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self.shape: tuple[int, ...] = given.shape
+        self.itemsize = self.dtype.itemsize
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    def __getitem__(self, rows: slice | Int64) -> Array:
+        """Return some rows in the form that the kernel reads."""
+        return laid_out(self.given[rows], self.dtype)
+
+    def pieces(self) -> Iterator[Array]:
+        """Yield all rows in order, a part at a time, for the fingerprint."""
+        for piece in slices(len(self), BYTES_CONVERTED // max(1, self.shape[1] * self.itemsize)):
+            yield self[piece]
+
+
+@dataclasses.dataclass(frozen=True)
+class FactorArrays:
+    """The factors and biases of a model, all in one dtype: float32 or float64."""
+
+    # [n_users, n_factors]: an array that the kernel reads, `Converted`, or a tensor on a device. It
+    # has no rows if everybody gets the same ranking.
+    users: Any
+    items: Any  # [n_items, n_factors], on the same device as `users`
+    user_bias: Array | None
+    item_bias: Array | None
+    n_users: int | None  # None if everybody gets the same ranking
+    converted: str = ""  # names the converted arrays in the description
+    files: MappedFiles = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        users = getattr(self.users, "given", self.users)
+        items = getattr(self.items, "given", self.items)
+        files = MappedFiles((users, items, self.user_bias, self.item_bias))
+        object.__setattr__(self, "files", files)
+
+    @classmethod
+    def of(cls, users: Any, items: Any, user_bias: Any, item_bias: Any) -> FactorArrays:
+        """Read the arguments of `Factors`."""
+        if (users is None) != (items is None):
+            names = ("user_factors", "item_factors")
+            given, missing = names[::-1] if users is None else names
+            raise InputError(
+                f"Factors has {given}, but {missing} is None. Hint: give both, or neither, with "
+                "item_bias=... for the same ranking for all users."
+            )
+        if users is None:
+            return cls._for_everybody(item_bias)
+        users, items = in_place(users, "factors of users"), in_place(items, "factors of items")
+        users, items, converted = _matrices(users, items)
+        n_users, dtype = len(users), np.dtype(dtype_name(items))
+        if user_bias is not None:
+            user_bias = _bias(user_bias, "user", n_users, dtype)
+        if item_bias is not None:
+            item_bias = _bias(item_bias, "item", len(items), dtype)
+        return cls(users, items, user_bias, item_bias, n_users, converted)
+
+    @classmethod
+    def _for_everybody(cls, item_bias: Any) -> FactorArrays:
+        if item_bias is None:
+            raise InputError(
+                "Factors(None, None) has nothing to rank by. Hint: item_bias=... is the score of "
+                "each item in a ranking that is the same for all users."
+            )
+        bias = _vector(item_bias, "item_bias")
+        dtype = np.dtype(np.float32 if bias.dtype == np.float32 else np.float64)
+        in_float64(bias, "item biases")  # refuses integers that are too large
+        bias = laid_out(bias, dtype)
+        without_factors = np.zeros((len(bias), 0), dtype)
+        return cls(without_factors[:0], without_factors, None, bias, None)
+
+    def flag_user_bias(self, rows: Int64, flags: UInt32) -> None:
+        """Flag users whose bias is not finite, because the computed scores leave it out."""
+        if self.user_bias is None:
+            return
+        bias = self.user_bias[rows]
+        # If the bias is NaN, all scores of the user are NaN, which no rule can rank.
+        flags[np.isnan(bias)] |= np.uint32(UserFlag.NAN_SCORE)
+        flags[np.isinf(bias)] |= np.uint32(UserFlag.INFINITE_SCORE)
+
+    def finite_up_to(self, item: float | None = None) -> bool:
+        """Return whether all scores must be finite if no item has a factor above `item`.
+
+        By default, `item` is the largest factor of an item.
+        """
+        item = largest(self.items) if item is None else item
+        n_factors = self.items.shape[1]
+        with np.errstate(over="ignore", invalid="ignore"):
+            bound = n_factors * largest(self.users) * item
+            bound += largest(self.item_bias) + largest(self.user_bias)
+        return bool(bound < float(np.finfo(dtype_name(self.items)).max) / 4)
+
+
+def _matrices(users: Any, items: Any) -> tuple[Any, Any, str]:
+    """Return both matrices in one dtype, and a note on the conversion.
+
+    Arrays are in the form that the kernel reads. If one of the two is a tensor on a device, both
+    become tensors there.
+    """
+    on_device = None
+    if is_tensor(users) or is_tensor(items):
+        on_device = _torch.factors(users, items)
+    if on_device:
+        left, right = on_device
+    else:
+        left, right = _numbers(users, "users"), _numbers(items, "items")
+    for name, matrix in (("users", left), ("items", right)):
+        if matrix.ndim != 2:
+            raise InputError(
+                f"{name} of Factors have shape {tuple(matrix.shape)}, expected two dimensions: "
+                f"[n_{name}, n_factors]."
+            )
+    if left.shape[1] != right.shape[1]:
+        hint = ""
+        if {*left.shape} & {*right.shape}:
+            hint = " Hint: is one of them transposed? Rows are users and items."
+        raise InputError(
+            f"users have {counted(left.shape[1], 'factor')}, but items have {right.shape[1]:,} "
+            f"(shapes {tuple(left.shape)} and {tuple(right.shape)}).{hint}"
+        )
+    if not on_device:
+        floats = left.dtype.kind == right.dtype.kind == "f"
+        small = floats and max(left.itemsize, right.itemsize) < 8
+        dtype = np.float32 if small else np.float64
+        left, right = _readable(left, dtype), _readable(right, dtype)
+    converted = ""
+    for name, given in (("users", users), ("items", items)):
+        # Converting a list needs no warning, because it has no dtype.
+        if hasattr(given, "dtype"):
+            before, after = dtype_name(given), dtype_name(left)
+            if before != after:
+                warn(
+                    f"{name} of Factors were converted from {before} to {after}: both factors are "
+                    "taken as float32, or both as float64."
+                )
+                converted += f", {name} converted from {before}"
+    return left, right, converted
+
+
+def _readable(array: Array, dtype: npt.DTypeLike) -> Array | Converted:
+    """Return a matrix in a form that the kernel reads: unchanged, or else converted.
+
+    The kernel reads any strides that are multiples of the element size.
+    """
+    whole = array.strides[0] % array.itemsize == array.strides[1] % array.itemsize == 0
+    if array.dtype == dtype and whole and array.flags.aligned:
+        return array
+    return Converted(array, dtype) if lies_in_file(array) else array.astype(dtype)
+
+
+def _numbers(given: Any, name: str) -> Array:
+    if hasattr(given, "toarray"):
+        raise InputTypeError(
+            f"{name} of Factors are sparse ({type(given).__name__}). Hint: .toarray() makes a "
+            "matrix of them."
+        )
+    array = as_array(given, f"{name} of Factors")
+    if isinstance(array, np.ma.MaskedArray):
+        raise InputTypeError(
+            f"{name} of Factors are a masked array. Hint: .filled(value) says what masked "
+            "entries are."
+        )
+    if array.dtype.kind not in "fiub":
+        raise InputTypeError(
+            f"{name} of Factors are of dtype {array.dtype}, expected float32 or float64. Hint: "
+            f"numpy.asarray({name}, numpy.float32) converts anything that can be read as numbers."
+        )
+    return array
+
+
+def _vector(values: npt.ArrayLike, name: str) -> Array:
+    if isinstance(values, str | os.PathLike):
+        raise InputTypeError(
+            f"{name} of Factors is a path ({brief(values)}), but only the factors are read "
+            f"from files. Hint: {name}=numpy.load(path)."
+        )
+    array = as_array(values, f"{name} of Factors")
+    if array.dtype.kind not in "fiub":
+        raise InputTypeError(f"{name} of Factors is of dtype {array.dtype}, expected numbers.")
+    if array.ndim != 1:
+        raise InputError(f"{name} of Factors has shape {array.shape}, expected one dimension.")
+    return array
+
+
+def largest(array: Any) -> float:
+    """Return the largest absolute value of an array; NaN if it contains NaN."""
+    if isinstance(array, Converted):
+        array = array.given
+    if array is None or 0 in array.shape:
+        return 0.0
+    return float(np.maximum(float(array.max()), -float(array.min())))
+
+
+def _bias(values: npt.ArrayLike, of: str, n: int, dtype: np.dtype[Any]) -> Array:
+    array = _vector(values, f"{of}_bias")
+    if len(array) != n:
+        raise InputError(
+            f"{of}_bias of Factors has {len(array):,} entries, but there are {counted(n, of)}."
+        )
+    return laid_out(array, dtype)
+
+
+def counted(n: int, what: str) -> str:
+    """Return a number with a noun: "1 user", "3 users"."""
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
 
 
 # A task needs enough users to make packing the items cheap by comparison, but few enough to keep
@@ -272,7 +490,7 @@ class FactorsWork:
         self.nan_rule = NanRule[request.protocol.nan_scores.upper()]
         n = len(aligned.ranked_items)
         self.scores: Array = np.empty(n, factors.items.dtype)
-        self.above, self.tied, self.before = (np.zeros(n, np.int64) for _ in range(3))
+        self.above, self.tied, self.before = np.zeros((3, n), np.int64)
         # Each user's judged items, best first, if tasks sort them.
         self.best: Int64 | None = None
         self.times = 1 if request.depth is None else TIMES_WITH_DEPTH
@@ -331,11 +549,23 @@ class FactorsWork:
             self.best = np.empty_like(self.above)
         self.run_all(self._rank, self.blocks(request.threads), "Ranking", request)
 
+    def ranks(self, threads: int) -> Ranks:
+        """Return the ranks of all users."""
+        aligned, order = self.aligned, self.best
+        counts = self.above, self.tied, self.before
+        if aligned.ranked is not None:
+            counts = spread(aligned.ranked, len(aligned.judged), *counts)
+        if order is None:
+            order = best_first(aligned.judged_indptr, counts[0], counts[2], threads)
+        return assemble(aligned, *counts, order, aligned.outside, self.limit)
+
     def flag_constant(self, request: Request) -> None:
         """Flag users without ranked judged items if all their candidates have the same score."""
         aligned = self.aligned
         shown = (aligned.rows < 0) | (steps(aligned.ranked_indptr) > 0)
         users = users_to_check(aligned.judged_indptr, shown, request.protocol)
+        if not len(users):
+            return
 
         def task(block: slice, ticker: Ticker) -> None:
             mine = users[block]
@@ -779,7 +1009,7 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
         for task in slices(block.stop, PLACES_PER_TASK // k, block.start)
     ]
     work.run_all(run, tasks, "Listing", request)
-    n_candidates = aligned.n_items - np.diff(aligned.excluded_indptr)
+    n_candidates = aligned.n_items - aligned.n_excluded
     aligned.flags[shelf.constant(n_candidates)] |= np.uint32(UserFlag.CONSTANT_SCORES)
     return Best(shelf.items, shelf.left)
 

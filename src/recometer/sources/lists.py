@@ -630,7 +630,7 @@ class ListWork:
         """Return facts that do not depend on the order of lists; `known` is from `known()`."""
         aligned = self.aligned
         n_excluded, uncatalogued = (
-            np.diff(aligned.excluded_indptr),
+            aligned.n_excluded,
             self._outside_catalogue(catalogue),
         )
         if catalogue.inside is not None:
@@ -667,15 +667,13 @@ class ListWork:
             above, tied, before = spread(aligned.ranked, len(aligned.judged), above, tied, before)
         ties = None if self.table.scores is None else before
         order = best_first(aligned.judged_indptr, above, ties, threads)
-        no_candidates = aligned.n_items - np.diff(aligned.excluded_indptr) - facts.n_candidates
+        no_candidates = aligned.n_items - aligned.n_excluded - facts.n_candidates
         ranks = assemble(aligned, above, tied, before, order, no_candidates, None)
         return dataclasses.replace(
             ranks,
             depth=self.users["listed"],
             n_excluded=facts.n_excluded,
             counts=facts.counts,
-            # Lists do not tell how many other items could have been drawn.
-            pool=None if aligned.pool is None else -np.ones_like(aligned.pool),
         )
 
     def _flag_constant(self, above: Int64, n_candidates: Int64) -> None:

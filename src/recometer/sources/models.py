@@ -15,7 +15,6 @@ from recometer.arrays import Array, Int64
 from recometer.data.frames import in_numpy, is_frame
 from recometer.data.ids import as_ids
 from recometer.data.interactions import Interactions
-from recometer.data.numbers import as_array
 from recometer.errors import InputError, InputTypeError, ModelError
 from recometer.sources.base import Source
 from recometer.sources.factors import Factors
@@ -42,12 +41,11 @@ LENGTHS = {
 }
 IMPLICIT = {"userid", "user_items", "N"}
 FILTER = "filter_already_liked_items"  # a parameter of implicit
-GRAPH = {"edge_index", "src_index", "dst_index", "k"}  # parameters in PyTorch Geometric
 LEFT_OUT = -1e38  # implicit scores items that it leaves out with the lowest float32
 WHAT = "What the model recommends"
 UNDERSTOOD = (
-    "recommend(userid, user_items, N) as in implicit, recommend(edge_index, src_index, dst_index, "
-    "k) as in PyTorch Geometric, or recommend(users, k) of users (or one user) and a length"
+    "recommend(userid, user_items, N) as in implicit, or recommend(users, k) of users (or one "
+    "user) and a length"
 )
 
 
@@ -66,8 +64,6 @@ class Wanted(NamedTuple):
         test has positions, too.
     user_items : sparse [n_users, n_items] or None
         The users' past interactions, for implicit.
-    edge_index, n_items
-        The graph, and the number of its nodes that are items.
     seen : bool
         Whether items that users already have may be recommended again.
     """
@@ -77,15 +73,13 @@ class Wanted(NamedTuple):
     by_ids: bool
     item_ids: object = None
     user_items: scipy.sparse.csr_array | None = None
-    edge_index: object = None
-    n_items: int | None = None
     seen: bool = False
 
 
 class Call(NamedTuple):
     """The way to call a model's recommend(...)."""
 
-    kind: str  # "implicit", "graph", or "users"
+    kind: str  # "implicit" or "users"
     users: str = ""  # the parameter of the users
     length: str = ""  # the parameter of the lists' length
     one: bool | None = None  # whether recommend(...) takes one user at a time
@@ -117,8 +111,6 @@ def call_of(model: Any) -> Call:
     by_name = {one.name: one for one in parameters}
     if by_name.keys() >= IMPLICIT:
         return Call("implicit")
-    if by_name.keys() >= GRAPH:
-        return Call("graph")
     plain = {one.name.lower().replace("_", ""): one.name for one in parameters}
     users = [name for word, name in plain.items() if word in MANY | ONE]
     lengths = [name for word, name in plain.items() if word in LENGTHS]
@@ -145,9 +137,6 @@ def lists_of(model: Any, wanted: Wanted) -> Lists:
     try:
         if call.kind == "implicit":
             return Lists(_of_implicit(model, wanted), **ids)
-        if call.kind == "graph":
-            n_users = len(wanted.users)
-            return Lists(_of_graph(model, wanted, n_users), **ids, item_offset=n_users)
         found = _of_users(model, call, wanted)
     except (InputError, InputTypeError):
         raise
@@ -174,24 +163,6 @@ def _of_implicit(model: Any, wanted: Wanted) -> Array:
     known = scipy.sparse.csr_matrix(wanted.user_items)  # implicit does not take sparse arrays
     items, scores = model.recommend(rows, known, **options)
     return np.where(np.asarray(scores) > LEFT_OUT, np.asarray(items), -1).astype(np.int64)
-
-
-def _of_graph(model: Any, wanted: Wanted, n_users: int) -> Any:
-    if wanted.edge_index is None or wanted.n_items is None:
-        raise InputError(
-            f"{type(model).__name__} recommends nodes of a graph. Hint: rm.from_model(model, "
-            "n=100, edge_index=edge_index, n_users=n_users, n_items=n_items): the first n_users "
-            "nodes are the users, then the items follow."
-        )
-    torch = sys.modules.get("torch")
-    arange: Callable[..., Any] = np.arange if torch is None else torch.arange
-    nodes = model.recommend(
-        wanted.edge_index,
-        src_index=arange(n_users),
-        dst_index=arange(n_users, n_users + wanted.n_items),
-        k=min(wanted.n, wanted.n_items),
-    )
-    return as_array(nodes, WHAT)
 
 
 def _of_users(model: Any, call: Call, wanted: Wanted) -> Any:
@@ -308,8 +279,6 @@ class Options(NamedTuple):
     item_ids: object = None
     user_features: object = None
     item_features: object = None
-    edge_index: object = None
-    edge_weight: object = None
     n: int | None = None
     user_items: Any = None
 
@@ -334,8 +303,6 @@ def from_model(
     item_ids: object = None,
     user_features: object = None,
     item_features: object = None,
-    edge_index: object = None,
-    edge_weight: object = None,
     n: int | None = None,
     user_items: object = None,
 ) -> Factors | Scores | Lists:
@@ -351,8 +318,6 @@ def from_model(
           trainset before they are clipped to the rating scale (clipping makes ties). The ids are
           the raw ids of the trainset. If a prediction is impossible, the score is the
           algorithm's default prediction, as in `predict`.
-        * LightGCN of PyTorch Geometric, with `edge_index` and `n_users`, becomes `Factors`, with
-          its embeddings. The first `n_users` nodes are the users, followed by the items.
         * a torch module with a method ``score_users(users)`` becomes `Scores`. The method takes an
           int64 tensor of user rows on the device of the module, and returns their scores
           [len(users), n_items]. It is called in evaluation mode and without gradients. `n_users`
@@ -360,20 +325,17 @@ def from_model(
         * any other object with a method ``recommend(...)`` becomes `Lists`, with the first `n`
           places. The method is called immediately. The call depends on its parameters:
           ``(userid, user_items, N)`` is called as for implicit, and needs `user_items`.
-          ``(edge_index, src_index, dst_index, k)`` is called as for PyTorch Geometric, and needs
-          `edge_index`, `n_users` and `n_items`. ``(users, k)``, under any names (``user_id`` takes
-          one user at a time), needs `user_ids` if it returns ids of items, or `n_users` if it
-          returns positions. The method may return arrays, lists, a dict or a data frame, with or
-          without the scores of the items.
-    n_users, n_items
-        For a torch module, a model with ``recommend(...)``, and LightGCN (by default, all nodes
-        that are not users are items).
+          ``(users, k)``, under any names (``user_id`` takes one user at a time), needs `user_ids`
+          if it returns ids of items, or `n_users` if it returns positions. The method may return
+          arrays, lists, a dict or a data frame, with or without the scores of the items.
+    n_users
+        For a torch module, and a model with ``recommend(...)``.
+    n_items
+        For a torch module.
     user_ids, item_ids : sequences of n_users and n_items ids, optional
         The id of each row and column.
     user_features, item_features
         The features with which LightFM was fitted, if any.
-    edge_index, edge_weight
-        The graph on which LightGCN was trained, as arguments of its forward method.
     n
         The length of the lists of ``recommend(...)``. Use the largest cut-off; if the model
         recommends training items again, add the number of a user's training items.
@@ -409,8 +371,6 @@ def from_model(
         item_ids,
         user_features,
         item_features,
-        edge_index,
-        edge_weight,
         n,
         user_items,
     )
@@ -629,32 +589,10 @@ def _module(model: Any, options: Options) -> Factors | Scores:
     return Scores(_Module(model), n_users=options.n_users, n_items=options.n_items, **options.ids)
 
 
-def _lightgcn(model: Any, options: Options) -> Factors | Scores:
-    options.only(
-        _name(model), "n_users", "n_items", "user_ids", "item_ids", "edge_index", "edge_weight"
-    )
-    if options.edge_index is None or options.n_users is None:
-        raise InputError(
-            "LightGCN needs edge_index=..., the graph that it was trained on (both directions, as "
-            "its forward takes it), and n_users=...: the first n_users nodes are the users, the "
-            "others the items."
-        )
-    n_users = options.n_users
-    n_items = model.num_nodes - n_users if options.n_items is None else options.n_items
-    if not 0 < n_users < n_users + n_items <= model.num_nodes:
-        raise InputError(
-            f"n_users={n_users} and n_items={n_items} do not fit: the graph of this LightGCN has "
-            f"{model.num_nodes:,} nodes, first the users, then the items."
-        )
-    with _evaluating(model):
-        embedding = model.get_embedding(options.edge_index, options.edge_weight)
-    return Factors(embedding[:n_users], embedding[n_users : n_users + n_items], **options.ids)
-
-
 def _recommender(model: Any, options: Options) -> Lists:
     name = f"{type(model).__name__}.{signature_of(model)}"
     call = call_of(model)
-    own = {"implicit": ["user_items"], "graph": ["edge_index", "n_items"], "users": []}[call.kind]
+    own = ["user_items"] if call.kind == "implicit" else []
     options.only(name, "n", "n_users", "user_ids", "item_ids", *own)
     if options.n is None or isinstance(options.n, bool) or options.n < 1:
         raise InputError(
@@ -668,18 +606,7 @@ def _recommender(model: Any, options: Options) -> Lists:
             "knows them, or n_users=... if it knows them by position."
         )
     users = as_ids(options.user_ids, "user_ids") if by_ids else np.arange(options.n_users or 0)
-    return lists_of(
-        model,
-        Wanted(
-            options.n,
-            users,
-            by_ids,
-            options.item_ids,
-            options.user_items,
-            options.edge_index,
-            options.n_items,
-        ),
-    )
+    return lists_of(model, Wanted(options.n, users, by_ids, options.item_ids, options.user_items))
 
 
 # A predicate for a kind of model, the name of the kind, and a function that makes a source. The
@@ -689,7 +616,6 @@ KINDS: tuple[tuple[Callable[[Any], bool], str, Wrap], ...] = (
     (_of("implicit"), "implicit (user_factors, item_factors)", _implicit),
     (_of("lightfm", "LightFM"), "LightFM", _lightfm),
     (_of("surprise", "AlgoBase"), "the algorithms of Surprise", _surprise),
-    (_of("torch_geometric", "LightGCN"), "LightGCN of PyTorch Geometric", _lightgcn),
     (
         _is_module,
         f"a torch module with a method {METHOD}(users) that takes an int64 tensor of user rows "

@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
@@ -20,7 +20,7 @@ from recometer.data.columns import choose_columns
 from recometer.data.frames import is_frame, open_frame
 from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex, is_relevant
-from recometer.data.numbers import all_numbers, are_ignored, as_array, sizes_of, without_mask
+from recometer.data.numbers import all_numbers, as_array, sizes_of, without_mask
 from recometer.draws import mix
 from recometer.errors import (
     InputError,
@@ -59,8 +59,7 @@ class Pairs(Source):
     Parameters
     ----------
     frame
-        A data frame (Polars, pandas, Arrow, DuckDB, ...) with a row per pair, in any order; or a
-        list of Surprise's predictions.
+        A data frame (Polars, pandas, Arrow, DuckDB, ...) with a row per pair, in any order.
     user, item, score
         Columns; by default, columns with common names. With ``item=False``, or if there is no
         column of items, every row is a separate item, in the order of the frame. With
@@ -74,18 +73,15 @@ class Pairs(Source):
         rating is used. With ``relevance=False, rating=False``, the rows have no truth, and you pass
         test to `evaluate` as usual.
     threshold
-        A row is relevant if its truth is at least this number, and recommended if its score is. It
-        may be a number, a dict with a number for each user, or ``"user_mean"``, the mean of the
-        user's true ratings in these rows. Without a threshold, the rule ``relevant_from`` decides:
-        by default, a row is relevant if its truth is above 0, or 3.5 or more for Surprise's
-        predictions. The metrics rated_precision and rated_recall need a threshold.
-    ignore_label
-        A number, or several: rows with this truth (often -100 or -1) are padding, and are left out
-        like rows without a truth.
+        A row is relevant if its truth is at least this number, and recommended if its score is.
+        Without a threshold, the rule ``relevant_from`` decides: by default, a row is relevant if
+        its truth is above 0. The metrics rated_precision and rated_recall need a threshold. If
+        users have thresholds of their own, subtract them from both columns, and pass 0.
 
     Notes
     -----
-    Rows without a truth (missing or NaN) are left out, and the result counts them. NaN scores
+    Rows without a truth (missing or NaN) are left out, and the result counts them. Leave out rows
+    whose label marks padding, such as -100, before you make pairs. NaN scores
     follow the rule ``nan_scores``, and infinite scores the rule ``infinite_scores``.
 
     Raises
@@ -122,36 +118,25 @@ class Pairs(Source):
         score: str | None = None,
         relevance: str | Literal[False] | None = None,
         rating: str | Literal[False] | None = None,
-        threshold: Threshold = None,
-        ignore_label: float | Sequence[float] | None = None,
+        threshold: float | None = None,
     ) -> None:
-        options = {
-            "user": user,
-            "item": item,
-            "score": score,
-            "relevance": relevance,
-            "rating": rating,
-        }
-        default = None
-        if are_predictions(frame):
-            every = {**options, "ignore_label": ignore_label}
-            given = [name for name, option in every.items() if option is not None]
-            if given:
-                raise InputError(
-                    f"{given[0]}= does not apply to Surprise's predictions. Hint: leave it out."
-                )
-            rows, default = from_predictions(frame), PREDICTIONS_FROM
-        else:
-            rows = from_frame(frame, ignore_label, **options)
+        rows = from_frame(
+            frame,
+            user=user,
+            item=item,
+            score=score,
+            relevance=relevance,
+            rating=rating,
+        )
         check_rows(rows)
-        self._fill(rows, threshold, default)
+        self._fill(rows, threshold)
 
     @classmethod
     def of_some_users(
         cls,
         frame: Any,
         *,
-        threshold: Threshold = None,
+        threshold: float | None = None,
         every_item: Array | None = None,
         **columns: Any,
     ) -> Pairs:
@@ -176,8 +161,7 @@ class Pairs(Source):
         groups: npt.ArrayLike | None = None,
         *,
         sizes: npt.ArrayLike | None = None,
-        threshold: Threshold = None,
-        ignore_label: float | Sequence[float] | None = None,
+        threshold: float | None = None,
     ) -> Pairs:
         """Make pairs from plain arrays.
 
@@ -189,7 +173,7 @@ class Pairs(Source):
         sizes : int [n_users], optional
             Instead of `groups`, the number of rows of each user, if users' rows are adjacent.
             LightGBM calls this ``group``.
-        threshold, ignore_label
+        threshold
             As for the class.
 
         Raises
@@ -204,24 +188,16 @@ class Pairs(Source):
         >>> rm.evaluate(pairs, metrics="recall@3")["recall@3"]
         array([0.66666667])
         """
-        rows = from_arrays(relevance, scores, groups, sizes, ignore_label)
+        rows = from_arrays(relevance, scores, groups, sizes)
         pairs = cls.__new__(cls)
         check_rows(rows)
         pairs._fill(rows, threshold)
         return pairs
 
-    def _fill(self, rows: PairRows, threshold: Threshold, default: float | None = None) -> None:
+    def _fill(self, rows: PairRows, threshold: float | None) -> None:
         self._rows = rows
         self._index_rows()
-        self._default = default  # the threshold if `threshold` and the rule are not set
-        self._threshold = None if threshold is None else per_user(rows, threshold)
-        if self._threshold is None:
-            self._stated = "" if default is None else f", relevant from {default:g} by default"
-        elif not isinstance(threshold, str | Mapping):
-            self._stated = f", relevant from {self._threshold[0]:g}"
-        else:
-            whose = "its mean" if threshold == "user_mean" else "a threshold of its own"
-            self._stated = f", relevant for each user from {whose}"
+        self._threshold = None if threshold is None else checked_threshold(rows, threshold)
 
     def _index_rows(self) -> None:
         rows = self._rows
@@ -232,23 +208,16 @@ class Pairs(Source):
 
     def describe(self) -> str:
         """Return one line that describes what is evaluated."""
-        return f"{self._size}{self._kind}{self._stated}"
-
-    def truth_under(self, protocol: Protocol) -> str:
-        """Return the part of the description about the truth."""
-        stated = self._stated if self.facts.replaces_relevant_from(protocol) else ""
-        return f"{self._kind}{stated}"
-
-    @property
-    def _size(self) -> str:
         rows = self._rows
         items = "" if rows.item_ids is None else f", {rows.n_items:,} items"
-        return f"Pairs: {len(rows.user):,} rows, {rows.n_users:,} users{items}"
+        return f"Pairs: {len(rows.user):,} rows, {rows.n_users:,} users{items}{self.truth_in_words}"
 
     @property
-    def _kind(self) -> str:
+    def truth_in_words(self) -> str:
+        """The part of the description about the truth."""
         names = {"relevance": "relevance", "rating": "true ratings", None: "no truth"}
-        return f", {names[self._rows.kind]}"
+        stated = "" if self._threshold is None else f", relevant from {self._threshold:g}"
+        return f", {names[self._rows.kind]}{stated}"
 
     @property
     def names_users(self) -> bool:
@@ -258,7 +227,7 @@ class Pairs(Source):
     def of_users(self, which: Bool) -> Pairs:
         """Return only the rows of some users, chosen by a mask, bool [n_users]."""
         rows, chosen = self._rows, which[self._rows.user]
-        part = self._with(
+        return self._with(
             dataclasses.replace(
                 rows,
                 user=(np.cumsum(which) - 1)[rows.user[chosen]],
@@ -269,9 +238,6 @@ class Pairs(Source):
                 n_users=int(np.count_nonzero(which)),
             )
         )
-        if self._threshold is not None:
-            part._threshold = self._threshold[which]
-        return part
 
     def _with(self, rows: PairRows) -> Pairs:
         """Return a copy with other rows."""
@@ -284,15 +250,15 @@ class Pairs(Source):
     @cached_property
     def facts(self) -> Facts:
         """The rows and their ids, the truth of each pair, and the threshold."""
-        rows, truth = self._rows, self._truth()
+        rows, truth, threshold = self._rows, self._truth(), self._threshold
         names = ("user", "item", "score", "truth", "user_ids", "item_ids")
+        arrays = {name: getattr(rows, name) for name in names}
         return Facts(
-            {**{name: getattr(rows, name) for name in names}, "threshold": self._threshold},
+            {**arrays, "threshold": None if threshold is None else np.array(threshold)},
             truth=truth,
             repeats_items=self.n_repeated > 0,
             unread=UNREAD if truth is None else UNREAD | UNREAD_WITH_TRUTH,
-            threshold=self._threshold is not None,
-            default_threshold="" if self._default is None else self._stated,
+            threshold=threshold is not None,
         )
 
     def _truth(self) -> Interactions | None:
@@ -342,7 +308,7 @@ class Pairs(Source):
         if len(test) != len(first):  # test has other users than these pairs
             own = cast(Interactions, self.facts.truth)
             test = matching.settled_repeats(own, rules.repeated_test)
-        if self.facts.replaces_relevant_from(rules) and rules.repeated_test == "once":
+        if self._threshold is not None and rules.repeated_test == "once":
             raise matching.threshold_of_sums(self.n_repeated, len(first), "threshold=")
         matching.relevant_rows(test, rules.relevant_from)  # refuses a threshold for added values
         assert test.values is not None
@@ -371,10 +337,11 @@ class Pairs(Source):
         if self._rows.kind != "rating":
             return None
         ranks, rows = self._rank(request, every_row=True)
-        threshold = self._thresholds(request.protocol)
-        return Ratings(ranks, self._rows.score[rows], threshold, repeats=self.n_repeated > 0)
+        threshold = self._threshold_under(request.protocol)
+        of_users = None if threshold is None else np.full(ranks.n_users, threshold)
+        return Ratings(ranks, self._rows.score[rows], of_users, repeats=self.n_repeated > 0)
 
-    def _thresholds(self, protocol: Protocol) -> Float64 | None:
+    def _threshold_under(self, protocol: Protocol) -> float | None:
         rule = protocol.relevant_from
         if self._threshold is not None:
             # A convention's rule is not about ratings if it has no threshold.
@@ -384,9 +351,7 @@ class Pairs(Source):
                     "relevant. Hint: leave one out."
                 )
             return self._threshold
-        if self.facts.replaces_relevant_from(protocol):
-            rule = self._default
-        return np.full(self._rows.n_users, rule) if isinstance(rule, int | float) else None
+        return float(rule) if isinstance(rule, int | float) else None
 
     def top(self, request: Request, k: int) -> TopLists:
         """Return the items of each user's best k rows; see `TopLists`."""
@@ -459,7 +424,7 @@ class Pairs(Source):
             judged = entries.in_test(aligned)
         else:
             overlap = len(rows) - int(np.count_nonzero(entries.judged))
-            threshold = self._thresholds(request.protocol)
+            threshold = self._threshold_under(request.protocol)
             judged, rows = entries.with_truth(
                 rows, table, threshold, request.protocol.relevant_from, aligned.n_users
             )
@@ -491,7 +456,6 @@ class Pairs(Source):
             flags=aligned.flags | places.flags,
             counts={name: count for name, count in counts.items() if count},
             any_cutoff=True,
-            pool=entries.pool(aligned),
             item_ids=aligned.item_ids,
         )
         if own is not None and request.protocol.duplicates in ("first", "counted"):
@@ -580,7 +544,7 @@ class Entries:
         self,
         rows: Int64,
         table: PairRows,
-        threshold: Float64 | None,
+        threshold: float | None,
         relevant_from: RelevantFrom,
         n_users: int,
     ) -> tuple[Judged, Int64]:
@@ -593,9 +557,7 @@ class Entries:
         at = np.where(self.candidate, np.cumsum(self.candidate) - 1, -1)[stays]
         rows, user = rows[stays], self.user[stays]
         gain = table.truth[rows]
-        relevant = (
-            is_relevant(gain, relevant_from) if threshold is None else gain >= threshold[user]
-        )
+        relevant = is_relevant(gain, relevant_from) if threshold is None else gain >= threshold
         indptr = ragged.indptr_of(np.bincount(user, minlength=n_users))
         return Judged(indptr, self.item[stays], gain, relevant, at), rows
 
@@ -607,15 +569,6 @@ class Entries:
         found = ragged.among(wanted, keys) & (item >= 0)
         at = np.where(found, np.searchsorted(keys, wanted), -1)
         return Judged(indptr, item, aligned.gain, aligned.relevant, at)
-
-    def pool(self, aligned: Aligned) -> Int64 | None:
-        """Return `Ranks.pool`, if the catalogue of a user consists of the user's rows."""
-        if aligned.pool is None:
-            return None
-        free = ~self.judged & ~self.excluded
-        if aligned.numbers is not None:
-            free &= aligned.numbers[self.item] >= 0
-        return np.bincount(self.user[free], minlength=aligned.n_users)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -656,59 +609,24 @@ class Places:
         return cls(above, tied, before, n_candidates, flags)
 
 
-Threshold = float | Mapping[Any, float] | Literal["user_mean"] | None
-
-PREDICTIONS_FROM = 3.5  # Surprise's default threshold for relevant ratings
-
-
-def per_user(rows: PairRows, threshold: Threshold) -> Float64:
-    """Return the threshold of each user."""
+def checked_threshold(rows: PairRows, threshold: object) -> float:
+    """Return the threshold as a float; refuse anything but a finite number."""
     if rows.truth is None:
         raise InputError(
             "threshold= says from which truth on a row is relevant, but the scores have no truth. "
             "Hint: pass relevance= or rating=, or give evaluate relevant_from=."
         )
-    if isinstance(threshold, Mapping):
-        return _from_dict(rows, threshold)
-    if isinstance(threshold, str) and threshold == "user_mean":
-        size = np.bincount(rows.user, minlength=rows.n_users)
-        total = np.bincount(rows.user, weights=rows.truth, minlength=rows.n_users)
-        mean = np.divide(total, size, out=np.zeros(rows.n_users), where=size > 0)
-        # Rounding must not put the mean of equal ratings above them.
-        low, high = np.full(rows.n_users, np.inf), np.full(rows.n_users, -np.inf)
-        np.minimum.at(low, rows.user, rows.truth)
-        np.maximum.at(high, rows.user, rows.truth)
-        return np.where(size > 0, np.clip(mean, low, np.maximum(low, high)), 0.0)
-    return np.full(rows.n_users, _checked(threshold, "threshold"))
-
-
-def _from_dict(rows: PairRows, threshold: Mapping[Any, float]) -> Float64:
-    if rows.user_ids is None:
-        raise InputError(
-            f"A threshold for each user needs users. Hint: pass {argument_text('groups')}."
-        )
-    found = ids.match(rows.user_ids, list(threshold), "user ids of Pairs", "keys of threshold")
-    if (found < 0).any():
-        lacking = ids.show(rows.user_ids, int((found < 0).argmax()))
-        raise InputError(
-            f"threshold= has no entry for {np.count_nonzero(found < 0):,} of the "
-            f"{rows.n_users:,} users, such as {lacking}."
-        )
-    values = [_checked(value, f"the threshold of user {key!r}") for key, value in threshold.items()]
-    return np.array(values)[found]
-
-
-def _checked(threshold: object, what: str) -> float:
     if isinstance(threshold, bool) or not isinstance(threshold, numbers.Real):
         raise InputTypeError(
-            f"{what}={threshold!r} must be a number, a dict {{user: number}} or 'user_mean'."
+            f"threshold={brief(threshold)} must be a number. Hint: if users have thresholds of "
+            "their own, subtract them from truths and scores, and pass threshold=0."
         )
     try:
         found = float(threshold)
     except OverflowError:
         found = math.inf
     if not math.isfinite(found):
-        raise InputError(f"{what}={brief(threshold)} must be a finite number.")
+        raise InputError(f"threshold={brief(threshold)} must be a finite number.")
     return found
 
 
@@ -717,7 +635,6 @@ Truth = Literal["relevance", "rating"]
 
 REQUIRED = ("user", "score")
 TRUTHS: tuple[Truth, ...] = ("relevance", "rating")
-FIELDS = ("uid", "iid", "r_ui", "est")  # the fields of Surprise's Prediction
 
 
 @dataclasses.dataclass(frozen=True)
@@ -736,45 +653,13 @@ class PairRows:
     n_without_truth: int  # number of rows that were left out
 
 
-def are_predictions(data: object) -> bool:
-    """Return whether these are Surprise's predictions, judging by the first one's attributes."""
-    return (
-        isinstance(data, Sequence)
-        and len(data) > 0
-        and all(hasattr(data[0], field) for field in FIELDS)
-    )
-
-
-def from_predictions(data: Sequence[Any]) -> PairRows:
-    """Read Surprise's predictions."""
-    try:
-        users, items, truth, score = zip(
-            *((row.uid, row.iid, row.r_ui, row.est) for row in data), strict=True
-        )
-    except AttributeError as error:
-        raise InputTypeError(
-            f"Not all of the {len(data):,} rows are predictions: {error}. Hint: expected what "
-            "Surprise's algorithms return, with uid, iid, r_ui and est."
-        ) from None
-    return _sorted(
-        ids.encode(list(users), "user ids (uid)"),
-        ids.encode(list(items), "item ids (iid)"),
-        _numbers(_objects(score), "predicted ratings (est)"),
-        _numbers(_objects(truth), "true ratings (r_ui)"),
-        "rating",
-    )
-
-
-def from_frame(data: Any, ignored: object = None, **given: object) -> PairRows:
-    """Read a data frame; `given` are the options of `recometer.Pairs`, by name.
-
-    Rows with a truth in `ignored` are left out.
-    """
+def from_frame(data: Any, **given: object) -> PairRows:
+    """Read a data frame; `given` are the options of `recometer.Pairs`, by name."""
     if not is_frame(data):
         raise InputTypeError(
             f"Pairs cannot be read from {type(data).__name__}. Hint: pass a data frame (Polars, "
-            "pandas, Arrow, DuckDB; polars.DataFrame(data) makes one of a dict of columns) or "
-            "Surprise's list of predictions; Pairs.of(relevance, scores) takes arrays."
+            "pandas, Arrow, DuckDB); pandas.DataFrame(data) makes one of a dict of columns, or of "
+            "Surprise's predictions; Pairs.of(relevance, scores) takes arrays."
         )
     names, fetch = open_frame(data)
     chosen = _choose(names, given)
@@ -784,12 +669,6 @@ def from_frame(data: Any, ignored: object = None, **given: object) -> PairRows:
     truth = None
     if kind is not None:
         truth = _numbers(columns[chosen[kind]], f"{kind}s (column {chosen[kind]!r})")
-        truth = _without_ignored(truth, ignored)
-    elif ignored is not None:
-        raise InputError(
-            "ignore_label= names values of the truth, which these rows do not have. Hint: "
-            "relevance= or rating= names its column."
-        )
     items = None
     if "item" in chosen:
         items = ids.encode(columns[chosen["item"]], f"item ids (column {chosen['item']!r})")
@@ -812,14 +691,10 @@ def with_items(rows: PairRows, item_ids: Array) -> PairRows:
 
 
 def from_arrays(
-    relevance: object, scores: object, groups: object, sizes: object = None, ignored: object = None
+    relevance: object, scores: object, groups: object, sizes: object = None
 ) -> PairRows:
-    """Read arrays with an entry per row; `sizes` has the number of rows of each user.
-
-    As in `from_frame`, rows with a truth in `ignored` are left out.
-    """
+    """Read arrays with an entry per row; `sizes` has the number of rows of each user."""
     truth = _numbers(relevance, "relevance")
-    truth = _without_ignored(truth, ignored)
     if sizes is not None:
         if groups is not None:
             raise InputError("Pairs.of takes groups, one for each row, or sizes=: not both.")
@@ -910,18 +785,6 @@ def check_rows(rows: PairRows) -> None:
     )
 
 
-def _without_ignored(truth: Float64, ignored: object) -> Float64:
-    """Replace labels to ignore by NaN; refuse to ignore all labels."""
-    padding = are_ignored(truth, ignored)
-    if len(padding) and padding.all():
-        ignoring = python_or_command(f"ignore_label={brief(ignored)}", "--ignore-label")
-        raise InputError(
-            f"All {len(padding):,} rows of Pairs have a label that {ignoring} leaves out. Hint: "
-            "name only labels of padding, not those of items that were judged."
-        )
-    return np.where(padding, np.nan, truth)
-
-
 def _choose(names: list[str], given: dict[str, object]) -> dict[str, str]:
     """Return the name of the column for each option."""
     named = [option for option in TRUTHS if isinstance(given[option], str)]
@@ -945,7 +808,3 @@ def _numbers(column: Any, what: str) -> Float64:
     if array.ndim != 1:
         raise InputError(f"The {what} must have one dimension, found shape {array.shape}.")
     return all_numbers(array, what)
-
-
-def _objects(values: Sequence[Any]) -> Ids:
-    return np.fromiter(values, object, len(values))

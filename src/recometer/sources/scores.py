@@ -137,7 +137,7 @@ class Scores(ScoredInBatches):
     def facts(self) -> Facts:
         """The matrix and the ids. A function has no arrays."""
         arrays = {
-            "matrix": Pieces.of(self._matrix),
+            "matrix": Pieces(self._matrix) if is_tensor(self._matrix) else self._matrix,
             **self.index.ids,
         }
         return Facts(arrays, sized=self._matrix is not None)

@@ -181,7 +181,7 @@ class StreamedScores(OfTest):
         if k is not None:
             rules = _top_lists.rules(request)
             for rule in rules:
-                aligned = _copied(rule.applied(self._aligned))
+                aligned = rule.applied(self._aligned).anew()
                 self._listed[rule.order] = TopWork(aligned, request, k, rule)
             if len(rules) > 1:
                 self._add_ranked(k)
@@ -190,7 +190,7 @@ class StreamedScores(OfTest):
 
     def _add_ranked(self, depth: int | None) -> None:
         request = dataclasses.replace(self._asked, depth=depth)
-        self._ranked[depth] = RankWork(_copied(self._aligned), request)
+        self._ranked[depth] = RankWork(self._aligned.anew(), request)
 
     @property
     def _works(self) -> list[Work]:
@@ -249,7 +249,7 @@ class StreamedScores(OfTest):
         """Return a copy in which the source knows only the users in the batches."""
         came, test = self.came, self._asked.test
         if came.all():
-            return _copied(aligned)
+            return aligned.anew()
         if test.user_ids is not None:
             user_ids = test.user_ids[came]
             index = dataclasses.replace(self._index, n_users=len(user_ids), user_ids=user_ids)
@@ -258,11 +258,11 @@ class StreamedScores(OfTest):
         else:
             counts = aligned.counts | {"users_unknown": int(np.count_nonzero(~came))}
             rows, n_offered = np.where(came, aligned.rows, -1), aligned.n_offered
-        aligned = _copied(
-            dataclasses.replace(aligned, rows=rows, counts=counts, n_offered=n_offered)
+        flags = aligned.flags.copy()
+        flags[~came] &= ~np.uint32(UserFlag.KNOWN)
+        return dataclasses.replace(
+            aligned, rows=rows, counts=counts, n_offered=n_offered, flags=flags
         )
-        aligned.flags[~came] &= ~np.uint32(UserFlag.KNOWN)
-        return aligned
 
     @property
     def index_of_items(self) -> tuple[int, Array | None]:
@@ -339,15 +339,9 @@ def _count(work: Work, users: Int64, batches: Batches) -> None:
         work.count(users[piece], batches.ask(piece))
 
 
-def _copied(aligned: Aligned) -> Aligned:
-    """Return a copy with copies of the arrays that counting writes to."""
-    pool = None if aligned.pool is None else aligned.pool.copy()
-    return dataclasses.replace(aligned, flags=aligned.flags.copy(), pool=pool)
-
-
 def _counted(work: Work) -> dict[str, Any]:
     """Return the arrays that counting writes to, with an entry per user or judged item."""
-    arrays: dict[str, Any] = {"flags": work.aligned.flags, "pool": work.aligned.pool}
+    arrays: dict[str, Any] = {"flags": work.aligned.flags}
     if isinstance(work, TopWork):
         arrays |= {"items": work.best.items, "left": work.best.left}
     else:
@@ -925,8 +919,8 @@ class StreamedPairs(Streamed):
         if test.values is not None:
             self._largest = max(self._largest, float(test.values.max(initial=0)))
         self._n_users += test.n_users
-        self._truth_words = batch.truth_under(request.protocol)
-        self._has_threshold = batch.facts.replaces_relevant_from(request.protocol)
+        self._truth_words = batch.truth_in_words
+        self._has_threshold = batch.facts.threshold
 
     def _check_ids(self, test: Interactions) -> None:
         """Refuse a batch with ids of users or items if earlier batches had none, or vice versa."""

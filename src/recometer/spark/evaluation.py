@@ -20,16 +20,15 @@ from recometer.evaluating import arguments as reading
 from recometer.evaluating import checks
 from recometer.evaluating.arguments import DEFAULT_METRICS, Arguments, check_no_train, each_fold
 from recometer.evaluating.checks import BlockFacts
+from recometer.evaluating.requirements import definitions_of
 from recometer.evaluating.sides import (
-    definitions_of,
-    is_uniform,
     rows_stay,
     warn_of_zeros,
     warning_of,
 )
 from recometer.evaluating.unused_rules import given_by_hand, warn_without_effect
 from recometer.evaluation import FoldedEvaluation
-from recometer.measuring import corrections, side_data
+from recometer.measuring import side_data
 from recometer.measuring.settling import COUNT_EACH
 from recometer.measuring.side_data import Popularity, needed_by
 from recometer.metrics.conventions import parse_under
@@ -301,8 +300,6 @@ class Plan:
     def check(self) -> None:
         """Raise an error for arguments that Spark or `recometer.evaluate` do not support."""
         metrics, catalogue = self.arguments.metrics, self.arguments.catalogue
-        uniform = True if "candidates" in self.sides else is_uniform(self.chosen)
-        corrections.check(metrics, self.arguments.protocol, uniform)
         train: Any = self.sides.get("train")
         baseline = self.outputs.get("baseline")
         side_data.check_side_data(metrics, train=train, baseline=baseline, catalogue=catalogue)
@@ -325,8 +322,7 @@ class Plan:
         if any(map(parameters_from_test, metrics)):
             metrics = tuple(with_largest_gain(metrics, self._largest_gain()))
         drawn = isinstance(self.candidates, SampledCandidates)
-        by_popularity = drawn and not is_uniform(self.chosen)
-        if "train" in self.sides and (by_popularity or "train" in needed_by(metrics)):
+        if "train" in self.sides and "train" in needed_by(metrics):
             arguments = dataclasses.replace(arguments, popularity=self._popularity())
         listed = any(metric.definition.record == "lists" for metric in metrics)
         tied = listed and arguments.protocol.ties == "random"
@@ -425,7 +421,7 @@ class Plan:
         }
         drawn = self.candidates if isinstance(self.candidates, SampledCandidates) else None
         if "candidates" in self.sides or drawn is not None:
-            descriptions["candidates"]["warning"] = warning_of(drawn, self.settled)
+            descriptions["candidates"]["warning"] = warning_of(drawn)
         return descriptions
 
     def _popularity(self) -> Popularity:

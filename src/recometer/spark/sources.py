@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -13,7 +12,7 @@ import recometer.sources.factors as one_machine
 from recometer.arrays import Array
 from recometer.data.columns import check_column, choose_columns
 from recometer.data.numbers import all_numbers, size_in_words
-from recometer.errors import ColumnError, InputError, InputTypeError, brief
+from recometer.errors import ColumnError, InputError, InputTypeError
 from recometer.sources.base import Source
 from recometer.sources.lists import Lists as ListsHere
 from recometer.sources.pairs import Pairs as PairsHere
@@ -266,7 +265,7 @@ class Pairs:
     frame
         A row per pair.
     user, item, score, relevance, rating, threshold
-        As in `recometer.Pairs`, but with one threshold for all users. ``relevance=False,
+        As in `recometer.Pairs`. ``relevance=False,
         rating=False`` says that there is no truth, and that you pass test to `evaluate`.
     """
 
@@ -282,10 +281,6 @@ class Pairs:
         """Find the columns."""
         import pyarrow as pa
 
-        if not (self.threshold is None or isinstance(self.threshold, numbers.Real | str)):
-            raise InputTypeError(
-                f"threshold={brief(self.threshold)} must be a number, 'user_mean' or None on Spark."
-            )
         truths = {"relevance": self.relevance, "rating": self.rating}
         if sum(isinstance(name, str) for name in truths.values()) == 1:
             truths = {option: name or False for option, name in truths.items()}

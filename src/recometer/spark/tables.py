@@ -33,14 +33,12 @@ IDS = "users and items have ids, in columns. Hint: leave it out"
 # Single-machine arguments that do not exist on Spark, and what to do instead.
 NOT_HERE = {
     **dict.fromkeys(("user_ids", "item_ids", "item_offset", "n_users", "n_items"), IDS),
-    "allow_tf32": "executors rank on their processors. Hint: leave it out",
     "closure": "item factors travel as a file that executors map, so only the memory of the driver "
     "limits their size. Hint: leave it out; shared= names storage that all executors see, and "
     "rs.Lists evaluates what a model recommends, without its factors",
     "filters": "frame.where('rating >= 4') filters values, and frame.join(frame.groupBy('user')"
     ".count().where('count >= 5'), 'user', 'left_semi') users with few rows. Hint: filter the "
     "frame before you split it",
-    "ignore_label": "Spark leaves out rows itself. Hint: frame.where('label != -1')",
     "partitions": "the size of the data decides. Hint: leave it out",
     "progress": "Spark shows the progress of its jobs itself. Hint: leave it out; see "
     "spark.ui.showConsoleProgress, and the web interface of Spark",
