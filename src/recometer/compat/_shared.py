@@ -150,30 +150,31 @@ def dict_of_dicts(name: str, data: Any, example: str) -> None:
             )
 
 
-def several(name: str, given: Any, of: type = object) -> list[Any]:
+def several(name: str, value: Any, of: type = object) -> list[Any]:
     """Return the members of a sequence, which must all have the same type."""
-    wrong = f"{name} is of type {type(given).__name__}, expected a list or set."
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+    wrong = f"{name} is of type {type(value).__name__}, expected a list or set."
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise InputTypeError(wrong)
     try:
-        found = list(given)
+        members = list(value)
     except (
         Exception
     ) as error:  # some objects with __iter__ refuse to iterate, such as sparse matrices
         raise InputTypeError(wrong) from error
-    for one in found:
-        if not isinstance(one, of):
+    for member in members:
+        if not isinstance(member, of):
             raise InputTypeError(
-                f"{name} has {brief(one)} of type {type(one).__name__}, expected {of.__name__}."
+                f"{name} has {brief(member)} of type {type(member).__name__}, expected "
+                f"{of.__name__}."
             )
-    return found
+    return members
 
 
-def one_of(name: str, given: Any, known: Iterable[str | None]) -> None:
-    """Raise an error unless an option has one of the known values."""
-    known = list(known)
-    if not isinstance(given, str | None) or given not in known:
-        raise InputError(f"{name}={brief(given)} must be one of {known}.")
+def one_of(name: str, value: Any, choices: Iterable[str | None]) -> None:
+    """Raise an error unless an option has one of some values."""
+    choices = list(choices)
+    if not isinstance(value, str | None) or value not in choices:
+        raise InputError(f"{name}={brief(value)} must be one of {choices}.")
 
 
 def sparse_rows(name: str, matrix: Any, kind: str = "csr_array") -> Any:
@@ -198,13 +199,13 @@ def shape_of(name: str, array: Array, axes: str) -> None:
 def array_of_numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
     """Return values as a rectangular array of numbers."""
     try:
-        found = np.asarray(as_array(values, name))
-        if found.dtype.kind == "O" and any(one is None for one in found.flat):
+        array = np.asarray(as_array(values, name))
+        if array.dtype.kind == "O" and any(entry is None for entry in array.flat):
             raise TypeError("None is not a number")
-        if found.dtype.kind not in "biuf":
-            found = found.astype(
-                np.float64, casting="same_kind" if found.dtype != "O" else "unsafe"
+        if array.dtype.kind not in "biuf":
+            array = array.astype(
+                np.float64, casting="same_kind" if array.dtype != "O" else "unsafe"
             )
     except Exception as error:  # a conversion to an array may raise any exception
         raise InputTypeError(f"{name} must be numbers, in rows of one length: {error}.") from None
-    return found
+    return array

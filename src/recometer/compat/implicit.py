@@ -103,8 +103,8 @@ def _only(name: str, metric: str, value: str) -> Callable[..., float]:
         show_progress: bool = True,
         num_threads: int = 1,
     ) -> float:
-        given = (model, train_user_items, test_user_items, K, show_progress, num_threads)
-        return ranking_metrics_at_k(*given)[metric]
+        arguments = (model, train_user_items, test_user_items, K, show_progress, num_threads)
+        return ranking_metrics_at_k(*arguments)[metric]
 
     return function
 

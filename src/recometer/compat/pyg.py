@@ -388,8 +388,8 @@ def _update(metrics: Sequence[LinkPredMetric], batch: _Batch) -> None:
     counted[batch.source] = True
     total, everybody = int(np.count_nonzero(counted)), all_of(counted)
     for metric in metrics:
-        found = values[metric.name]
-        metric.accum += float((found if everybody else found[counted]).sum())
+        of_sources = values[metric.name]
+        metric.accum += float((of_sources if everybody else of_sources[counted]).sum())
         metric.total += total
 
 
@@ -421,9 +421,9 @@ def edges_of(index: Any, n_sources: int) -> tuple[Array, Array]:
         source, item = index
     except Exception:  # the exception depends on the type of the argument
         raise InputTypeError("edge_label_index must be [2, n_edges], or two arrays.") from None
-    source, item = (as_array(one, "edge_label_index") for one in (source, item))
-    for one in (source, item):
-        check_whole("edge_label_index", one, 0)
+    source, item = (as_array(column, "edge_label_index") for column in (source, item))
+    for column in (source, item):
+        check_whole("edge_label_index", column, 0)
     if source.shape != item.shape or source.ndim != 1:
         raise InputError(
             f"edge_label_index has {source.shape} sources and {item.shape} destinations, and must "

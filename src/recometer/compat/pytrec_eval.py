@@ -138,7 +138,7 @@ class RelevanceEvaluator:
         return {d: grade for d, grade in grades.items() if grade >= 0} or dict.fromkeys(grades, 0)
 
     def _counts(self, run: Run) -> dict[str, dict[str, float]]:
-        found: dict[str, dict[str, float]] = {}
+        columns: dict[str, dict[str, float]] = {}
         wanted = self.measures & COUNTS
         for query, documents in run.items() if wanted else ():
             judged, level = self.query_relevance[query], self.relevance_level
@@ -152,8 +152,8 @@ class RelevanceEvaluator:
                 "num_nonrel_judged_ret": len(others & documents.keys()),
             }
             for name in wanted:
-                found.setdefault(name, {})[query] = float(numbers[name])
-        return found
+                columns.setdefault(name, {})[query] = float(numbers[name])
+        return columns
 
 
 def _derived(
@@ -168,7 +168,7 @@ def _derived(
 
 def _expanded(measures: Iterable[str]) -> frozenset[str]:
     """Expand measures into names of columns, with one name per cut-off."""
-    found: set[str] = set()
+    names: set[str] = set()
     with_cutoffs: dict[str, set[int]] = {}
     every = {part for name in measures for part in supported_nicknames.get(name, [name])}
     for measure in every:
@@ -176,21 +176,21 @@ def _expanded(measures: Iterable[str]) -> frozenset[str]:
         if base in AT_CUTOFFS:
             with_cutoffs.setdefault(base, set()).update(numbers)
         else:
-            found.add(base)
+            names.add(base)
     for base, asked in with_cutoffs.items():
         for k in asked or FIRST_CUTOFFS.get(base, CUTOFFS):
-            found.add(f"{base}_{k}")
-    return frozenset(found)
+            names.add(f"{base}_{k}")
+    return frozenset(names)
 
 
 def _split(measure: str) -> tuple[str, list[int]]:
     if measure in supported_measures:
         return measure, []
-    found = re.fullmatch(r"(\w+?)[._](\d+(?:,\d+)*)", measure)
-    if found is None or found[1] not in AT_CUTOFFS:
+    match = re.fullmatch(r"(\w+?)[._](\d+(?:,\d+)*)", measure)
+    if match is None or match[1] not in AT_CUTOFFS:
         known = supported_measures | supported_nicknames.keys()
         raise unknown("pytrec_eval", "measure", measure, sorted(known))
-    return found[1], [int(number) for number in found[2].split(",")]
+    return match[1], [int(number) for number in match[2].split(",")]
 
 
 def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:

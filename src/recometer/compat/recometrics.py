@@ -319,14 +319,14 @@ def threads_of(nthreads: Any) -> int:
 
 def shortened(rows: Rows, length: int, name: str, unit: str) -> Rows:
     """Return the first `length` rows. Warn if there are more; raise an error if there are fewer."""
-    found = rows.shape[0]
-    if found < length:
+    n_rows = rows.shape[0]
+    if n_rows < length:
         raise InputError(
-            f"{name} has {found} {unit}, and X_test has {length}. "
+            f"{name} has {n_rows} {unit}, and X_test has {length}. "
             f"Hint: {name} needs a row for each of them."
         )
-    if found > length:
-        warn(f"{name} has {found} {unit}, and X_test has {length}: the others are ignored.")
+    if n_rows > length:
+        warn(f"{name} has {n_rows} {unit}, and X_test has {length}: the others are ignored.")
     return rows[:length]
 
 

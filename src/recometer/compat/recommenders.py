@@ -57,8 +57,8 @@ def _ranked(name: str, doc: str) -> Callable[..., float]:
         **_: Any,
     ) -> float:
         columns = (col_user, col_item, col_prediction)
-        given = (rating_true, rating_pred, columns, relevancy_method, k, threshold)
-        return _mean_of_lists(name, *given)
+        arguments = (rating_true, rating_pred, columns, relevancy_method, k, threshold)
+        return _mean_of_lists(name, *arguments)
 
     return function
 
@@ -75,8 +75,8 @@ def _rated(name: str, doc: str) -> Callable[..., float]:
     ) -> float:
         columns = {"user": col_user, "item": col_item}
         truth = _columns(rating_true, {**columns, "rating": col_rating}, "rating_true")
-        found = _columns(rating_pred, {**columns, "score": col_prediction}, "rating_pred")
-        return _of_pairs(name, _joined(truth, found))
+        predictions = _columns(rating_pred, {**columns, "score": col_prediction}, "rating_pred")
+        return _of_pairs(name, _joined(truth, predictions))
 
     return function
 
@@ -127,8 +127,8 @@ def ndcg_at_k(
     _shared.one_of("discfun_type", discfun_type, ["loge", "log2"])
     name = "ndcg_at_k" if score_type == "binary" else f"ndcg_at_k(score_type={score_type})"
     columns = (col_user, col_item, col_prediction)
-    given = (rating_true, rating_pred, columns, relevancy_method, k, threshold)
-    return _mean_of_lists(name, *given, col_rating)
+    arguments = (rating_true, rating_pred, columns, relevancy_method, k, threshold)
+    return _mean_of_lists(name, *arguments, col_rating)
 
 
 rmse = _rated("rmse", "Calculate the root of the mean squared error.")
@@ -159,23 +159,23 @@ def _mean_of_lists(
             )
     test = Interactions.of(truth, user=user, item=item, value=value, time=False)
     name = f"{name}@{k}"
-    found = evaluated("recommenders", lists, test, [name], threads=None).mean()[name]
-    return 0.0 if np.isnan(found) else float(found)
+    mean = evaluated("recommenders", lists, test, [name], threads=None).mean()[name]
+    return 0.0 if np.isnan(mean) else float(mean)
 
 
-def _joined(truth: dict[str, Any], found: dict[str, Any]) -> Any:
+def _joined(truth: dict[str, Any], predictions: dict[str, Any]) -> Any:
     """Return the ratings and scores of the pairs in both frames, all under one user."""
     import polars as pl
 
     for name, plural in (("user", "users"), ("item", "items")):
         what = [f"{plural} of rating_true", f"{plural} of rating_pred"]
-        distinct = ids.encode(found[name], what[1])[1]
+        distinct = ids.encode(predictions[name], what[1])[1]
         truth[name] = ids.match(truth[name], distinct, *what)
-        found[name] = ids.match(found[name], distinct, what[1])
+        predictions[name] = ids.match(predictions[name], distinct, what[1])
     joined = (
         pl.DataFrame(truth)
         .filter((pl.col("user") >= 0) & (pl.col("item") >= 0))
-        .join(pl.DataFrame(found), on=["user", "item"])
+        .join(pl.DataFrame(predictions), on=["user", "item"])
     )
     if joined.is_empty():
         raise InputError("No pair of user and item is in both rating_true and rating_pred.")

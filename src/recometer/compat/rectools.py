@@ -62,19 +62,19 @@ def calc_metrics(
     if not isinstance(metrics, Mapping):
         raise InputTypeError(f"metrics is of type {type(metrics).__name__}, expected a dict.")
     names = {key: _name_of(metric) for key, metric in metrics.items()}
-    given = {"interactions": interactions, "prev_interactions": prev_interactions}
+    data = {"interactions": interactions, "prev_interactions": prev_interactions}
     for key, metric in metrics.items():
-        _check_given(key, type(metric).__name__, {**given, "catalog": catalog})
+        _check_given(key, type(metric).__name__, {**data, "catalog": catalog})
     lists = Lists(reco, user=USER, item=ITEM, rank=RANK)
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for of_lists in (False, True):
         some = {key: n for key, n in names.items() if (n.split("(")[0].split("@")[0] in OF_LISTS)
                 is of_lists}  # fmt: skip
         if some:
-            result = _evaluated(lists, some, of_lists, catalog, **given)
+            result = _evaluated(lists, some, of_lists, catalog, **data)
             means = result.mean()
-            found |= {key: float(means[name]) for key, name in some.items()}
-    return {key: found[key] for key in metrics}
+            values |= {key: float(means[name]) for key, name in some.items()}
+    return {key: values[key] for key in metrics}
 
 
 def _evaluated(

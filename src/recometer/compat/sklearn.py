@@ -98,9 +98,9 @@ def label_ranking_average_precision_score(
 
 
 def _matrices(y_true: npt.ArrayLike, y_score: npt.ArrayLike) -> tuple[Float64, Float64]:
-    found = []
-    for name, given in (("y_true", y_true), ("y_score", y_score)):
-        matrix = _shared.array_of_numbers(name, given)
+    matrices = []
+    for name, values in (("y_true", y_true), ("y_score", y_score)):
+        matrix = _shared.array_of_numbers(name, values)
         if matrix.ndim != 2 or not matrix.size:
             raise InputError(
                 f"{name} has the shape {matrix.shape}, but must be [n_samples, n_labels]. Hint: "
@@ -110,8 +110,8 @@ def _matrices(y_true: npt.ArrayLike, y_score: npt.ArrayLike) -> tuple[Float64, F
             matrix = matrix.astype(np.float64)
         if not np.isfinite(matrix).all():
             raise InputError(f"{name} has values that are NaN or infinite; all must be finite.")
-        found.append(matrix)
-    gains, scores = found
+        matrices.append(matrix)
+    gains, scores = matrices
     if gains.shape != scores.shape:
         raise InputError(
             f"y_true is {gains.shape}, and y_score {scores.shape}. Hint: both need one shape."

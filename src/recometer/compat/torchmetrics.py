@@ -127,9 +127,9 @@ class RetrievalMetric:
         before = self._parts
         self.reset()
         self.update(preds, target, indexes)
-        found = self.compute()
+        value = self.compute()
         self._parts = before + self._parts
-        return found
+        return value
 
     forward = __call__
 
@@ -311,6 +311,6 @@ def _table(preds: Array, target: Array, query: Array) -> tuple[Scores, Interacti
     place = np.arange(len(query)) - (np.cumsum(length) - length)[query]
     scores = np.full((n_queries, most), -np.inf, preds.dtype)
     scores[query, place] = preds
-    found = np.flatnonzero(target)
-    entries: Any = (target[found].astype(np.float64), (query[found], place[found]))
+    relevant = np.flatnonzero(target)
+    entries: Any = (target[relevant].astype(np.float64), (query[relevant], place[relevant]))
     return Scores(scores), Interactions.of(coo_array(entries, shape=scores.shape))
