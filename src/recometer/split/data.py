@@ -113,8 +113,8 @@ def _table(
     def values() -> Array:
         column = fetch(value)
         array = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
-        found = numbers(array, f"values (column {value!r})")
-        return np.ones(n) if found is None else found
+        floats = numbers(array, f"values (column {value!r})")
+        return np.ones(n) if floats is None else floats
 
     return Table(
         n,
@@ -253,10 +253,10 @@ class _Parquet(Container):
     def __init__(self, path: pathlib.Path, options: dict[str, Any]) -> None:
         import polars as pl
 
-        found, fetch = open_file(path, options)
+        names_of_columns, fetch = open_file(path, options)
         self.path = path
-        self.columns = Columns(**found)  # type: ignore[arg-type]
-        by_name = {name: option for option, name in found.items()}
+        self.columns = Columns(**names_of_columns)  # type: ignore[arg-type]
+        by_name = {name: option for option, name in names_of_columns.items()}
         table = scan(path)
         n = int(table.select(pl.len()).collect().item())
         time = self.columns.time
@@ -298,12 +298,12 @@ def _read_text(
     """
     import polars as pl
 
-    found, fetch = open_file(path, options)
-    given = [in_memory(fetch(column)) for column, name in found.items() if name]
+    names_of_columns, fetch = open_file(path, options)
+    columns = [in_memory(fetch(column)) for column, name in names_of_columns.items() if name]
     parts = (
         part
-        for column in given
+        for column in columns
         for part in (column.struct.unnest() if isinstance(column.dtype, pl.Struct) else [column])
     )
-    text, time = read_columns(path), found["time"]
+    text, time = read_columns(path), names_of_columns["time"]
     return text.with_columns(parts), options, text.select([time] if time else [])

@@ -120,9 +120,9 @@ class Split(Shown, Generic[Part]):
     @cached_property
     def users(self) -> Array:
         """The ids of the users who are tested, sorted; positions for data without ids."""
-        found = self.find_users()
-        found.flags.writeable = False
-        return found
+        users = self.find_users()
+        users.flags.writeable = False
+        return users
 
     def __repr__(self) -> str:
         counts = self.protocol.counts

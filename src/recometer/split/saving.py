@@ -131,15 +131,15 @@ def _finish(folder: Path) -> None:
 def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str, Any]) -> None:
     """Write the parts of a split to temporary files, which finally replace the old files."""
     check(folder)
-    given = {name: part for name, part in parts.items() if part is not None}
+    present = {name: part for name, part in parts.items() if part is not None}
     # The data may be a file of an earlier split.
     temporary = folder / f".recometer-{os.urandom(8).hex()}"
-    made = [one for one in (folder, *folder.parents) if not one.exists()]
+    new_folders = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         temporary.mkdir(parents=True)
         rows = isinstance(parts["train"], Interactions)
-        kind = (_write_interactions if rows else _write_frames)(temporary, given)
-        header = {"version": VERSION, "kind": kind, "parts": list(given), **header}
+        kind = (_write_interactions if rows else _write_frames)(temporary, present)
+        header = {"version": VERSION, "kind": kind, "parts": list(present), **header}
         header["users"], column = encode_ids(users)
         _write_frame(column.to_frame(), temporary / "users.parquet")
         header["files"] = {path.name: _checksum(path) for path in sorted(temporary.iterdir())}
@@ -159,8 +159,8 @@ def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         with contextlib.suppress(OSError):  # a folder that is not empty was written to
-            for one in made:
-                one.rmdir()
+            for path in new_folders:
+                path.rmdir()
 
 
 def _write_frame(frame: pl.DataFrame, path: Path) -> None:

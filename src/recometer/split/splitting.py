@@ -272,10 +272,10 @@ class _Work:
     ) -> Split:
         table, removed = self.table, dict(self.removed)
         tested, parts = self.parts(who, held, what.for_everybody)
-        for one in self.after:
-            gone = one.unseen(table, parts == TEST, parts == TRAIN, parts == REMAINDER)
+        for seen in self.after:
+            gone = seen.unseen(table, parts == TEST, parts == TRAIN, parts == REMAINDER)
             parts[gone] = LEFT_OUT
-            removed[repr(one)] = removed.get(repr(one), 0) + int(np.count_nonzero(gone))
+            removed[repr(seen)] = removed.get(repr(seen), 0) + int(np.count_nonzero(gone))
         n_test = int(np.count_nonzero(parts == TEST))
         named, where = named or who, "" if fold is None else f"Fold {fold}: "
         self._check(n_test, tested, named, what, where, removed)
@@ -375,14 +375,14 @@ class _Work:
         if n_test if self.min_test else tested is None or tested.any():
             return
         if not self.table.n:
-            counts = {str(one): self.removed.get(repr(one)) for one in self.filters}
+            counts = {str(part): self.removed.get(repr(part)) for part in self.filters}
             gone = "".join(f", {name} left out {n:,}" for name, n in counts.items() if n)
             raise NoTestUsersError(
                 f"{where}no user can be tested: the data have {self.container.table.n:,} "
                 f"interactions{gone}. Hint: "
                 + ("loosen the filters." if gone else "is it the right data?")
             )
-        unseen = "".join(f"; {one} left out {removed[repr(one)]:,}" for one in self.after)
+        unseen = "".join(f"; {part} left out {removed[repr(part)]:,}" for part in self.after)
         by = python_or_command(
             f"who={who!r}, what={what!r}, min_train={self.min_train}, min_test={self.min_test}",
             f"{getattr(who, 'option', who)}, {getattr(what, 'option', what)}, "
