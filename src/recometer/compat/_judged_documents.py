@@ -63,7 +63,9 @@ class JudgedDocuments(Source):
         keys = _keys(ragged.users_of(first), scores)
         test, documents, wanted = _judgements(lists, truths)
         user, rows = ragged.users_of(test.indptr), np.flatnonzero(~np.isnan(wanted))
-        keys_of_rows, in_order = _keys(user[rows], wanted[rows]), np.sort(keys)
+        keys_of_rows, in_order = _keys(user[rows], wanted[rows]), keys.copy()
+        for begin, end in itertools.pairwise(first.tolist()):  # much faster than one sort of all
+            in_order[begin:end].sort()
         above, tied, before = (np.full(len(user), number) for number in (-1, 0, 0))
         left, right = (in_order.searchsorted(keys_of_rows, side) for side in ("left", "right"))
         above[rows], tied[rows] = left - first[user[rows]], right - left - 1
