@@ -83,10 +83,10 @@ def road_module():
 
 
 def test_architecture_picture_is_up_to_date():
-    road = road_module()
+    drawing = road_module()
     picture = (ROOT / "docs" / "road.svg").read_text(encoding="utf-8")
-    assert picture == road.picture(), "Hint: python docs/draw_road.py"
-    paths = {path for box in road.BOXES.values() for path in box.paths}
+    assert picture == drawing.picture(), "Hint: python docs/draw_road.py"
+    paths = {path for box in drawing.BOXES.values() for path in box.paths}
     assert {path for path in paths if not (PACKAGE / path).exists()} == set()
 
 

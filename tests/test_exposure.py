@@ -76,7 +76,7 @@ def test_train_items_and_relevant_items():
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
         ({"k": 0}, "k=0 must be a whole number"),
         ({"discount": "linear"}, "discount='linear' must be one of log, geometric, none"),
@@ -86,9 +86,9 @@ def test_train_items_and_relevant_items():
         ({"test": None}, "There is no test"),
     ],
 )
-def test_mismatched_groups_and_lists(changes, says):
+def test_mismatched_groups_and_lists(changes, message):
     arguments = {"item_groups": GROUPS, "test": TEST} | changes
-    with pytest.raises(rm.InputError, match=says):
+    with pytest.raises(rm.InputError, match=message):
         rm.exposure(rm.Lists(LISTS), **arguments)
 
 

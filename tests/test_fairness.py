@@ -199,7 +199,7 @@ def test_groups_of_an_item_share_its_attention():
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
         ({"test": None}, "fairness needs test"),
         ({"target": "equal"}, "target='equal' must be relevant, catalogue, or a dict"),
@@ -209,7 +209,7 @@ def test_groups_of_an_item_share_its_attention():
         ({"k": 0}, "k=0 must be a whole number"),
     ],
 )
-def test_mismatched_arguments(changes, says):
+def test_mismatched_arguments(changes, message):
     arguments = {"lists": rm.Lists(LISTS), "item_groups": GROUPS, "test": TEST} | changes
-    with pytest.raises(rm.InputError, match=says):
+    with pytest.raises(rm.InputError, match=message):
         rm.fairness(**arguments)

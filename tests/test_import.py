@@ -97,10 +97,10 @@ print(function is rm.check is check, "recometer.check" in sys.modules)
 """
     command = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    *refused, walked, last = output.splitlines()
+    *refused, found_all_modules, last = output.splitlines()
     assert len(set(refused)) == 1
     assert refused[0].endswith("Hint: python -m recometer.check, or from recometer import check.")
-    assert (walked, last) == ("True", "True False")
+    assert (found_all_modules, last) == ("True", "True False")
 
 
 def test_laws_report_missing_hypothesis() -> None:

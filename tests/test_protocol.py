@@ -63,13 +63,13 @@ def test_explain_has_a_step_for_every_value_of_a_rule(name: str, value: Any) -> 
 
 def test_rules_without_a_step_have_a_reason() -> None:
     """A declaration must name the step of `explain`, or the reason why there is none."""
-    says = {False: "Lists are read once.", True: "Lists are read twice."}
+    sentences = {False: "Lists are read once.", True: "Lists are read twice."}
     with pytest.raises(
         TypeError, match="must state a step of explain or, in no_step, why it has none"
     ):
-        rule(False, says)
+        rule(False, sentences)
     with pytest.raises(TypeError, match="must state a step of explain"):
-        rule(False, says, step="ranking", no_step="It changes nothing.")
+        rule(False, sentences, step="ranking", no_step="It changes nothing.")
     with pytest.raises(TypeError, match=r"declared by rule\(...\), which twice is not"):
 
         @ruled
@@ -115,11 +115,11 @@ def test_types_match_the_values() -> None:
         kinds = typing.get_args(hint) if typing.get_origin(hint) is not Literal else (hint,)
         values_of_type = [value for kind in kinds for value in typing.get_args(kind)]
         numbers = {int, float} & {hint, *kinds}
-        says = Protocol.declared[name].says
-        assert values_of_type == [value for value in says if isinstance(value, str)], name
-        assert bool(numbers) == any(isinstance(value, Number) for value in says), name
-        assert (type(None) in kinds) == (None in says), name
-        assert (hint is bool) == (set(says) == {False, True}), name
+        sentences = Protocol.declared[name].says
+        assert values_of_type == [value for value in sentences if isinstance(value, str)], name
+        assert bool(numbers) == any(isinstance(value, Number) for value in sentences), name
+        assert (type(None) in kinds) == (None in sentences), name
+        assert (hint is bool) == (set(sentences) == {False, True}), name
 
 
 def test_every_value_has_a_different_sentence() -> None:

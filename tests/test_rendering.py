@@ -112,15 +112,17 @@ def test_cells_are_never_interpreted_as_commands(rows: list[tuple[str, str]], no
     table = Table(
         columns, [dict(zip(("first", "second"), row, strict=True)) for row in rows], [note]
     )
-    back = {escape: character for character, escape in LATEX.items()}
-    longest = sorted(back, key=len, reverse=True)
+    unescaped_character = {escape: character for character, escape in LATEX.items()}
+    longest = sorted(unescaped_character, key=len, reverse=True)
     lines = table.to_latex().split("\n")
     begin, end = lines.index(r"\midrule") + 1, lines.index(r"\bottomrule")
     pattern = "|".join(map(re.escape, longest))
     for line, row in zip(lines[begin:end], rows, strict=True):
         assert line.endswith(r" \\")
         texts = re.split(r"(?<!\\) & |^& ", line.removesuffix(r" \\"))
-        unescaped = [re.sub(pattern, lambda match: back[match[0]], text) for text in texts]
+        unescaped = [
+            re.sub(pattern, lambda match: unescaped_character[match[0]], text) for text in texts
+        ]
         assert unescaped == list(row)
     assert to_csv(table).count("first,second") >= 1
     assert list(csv.reader(io.StringIO(table.to_csv())))[1:] == [list(row) for row in rows]

@@ -52,12 +52,12 @@ def test_results_come_in_the_order_of_the_tasks(threads: int, n_tasks: int) -> N
 
 @pytest.mark.parametrize("n_tasks", [0, 1, 3])
 def test_short_single_task_starts_no_thread(n_tasks: int, capsys) -> None:
-    def where(task: int, ticker: tasks.Ticker) -> threading.Thread:
+    def current_thread(task: int, ticker: tasks.Ticker) -> threading.Thread:
         ticker.advance(0.5)
         return threading.current_thread()
 
     thread_ids = run_tasks(
-        where, range(n_tasks), threads=2, brief=True, progress=True, label="Ranking"
+        current_thread, range(n_tasks), threads=2, brief=True, progress=True, label="Ranking"
     )
     assert len(thread_ids) == n_tasks
     assert (threading.main_thread() in thread_ids) == (n_tasks == 1)

@@ -112,9 +112,9 @@ def test_higher_ids_come_first_among_ties_within_the_cutoff():
 def test_groups_contain_exactly_the_items_with_worth(by, worth):
     ranks = rank([5, 4, 3, 2, 1], [2, 0, -1, 0.5, NAN], relevant_from=0)
     groups = resolve(ranks, by=by, relevant_from=0)
-    has, all_worths = worth_of(ranks, by, 0)
-    assert groups.gain.tolist() == all_worths[has].tolist() == worth
-    assert not all_worths[~has].any()
+    has_worth, all_worths = worth_of(ranks, by, 0)
+    assert groups.gain.tolist() == all_worths[has_worth].tolist() == worth
+    assert not all_worths[~has_worth].any()
     assert groups.hits_before.tolist() == list(range(len(worth)))
 
 
@@ -179,14 +179,16 @@ def test_several_cutoffs_agree_with_single_ones(case: RankingCase, cutoffs: list
         groups = resolve(case.ranks(), rule)
         reach = groups.reach(np.array(cutoffs))
         group_numbers = np.arange(len(groups.size))
-        for cutoff, (inside, user, parted, where) in zip(cutoffs, reach.cutoffs, strict=True):
+        for cutoff, (inside, user, parted, rows_of_cutoff) in zip(
+            cutoffs, reach.cutoffs, strict=True
+        ):
             rows, places = groups.within(cutoff)
             assert group_numbers[reach.rows][inside].tolist() == rows.tolist()
             assert user.tolist() == groups.user[rows].tolist()
             only_some = np.flatnonzero(places < groups.size[rows])
             assert parted.tolist() == only_some.tolist()
-            assert reach.parted[where].tolist() == rows[only_some].tolist()
-            assert reach.places[where].tolist() == places[only_some].tolist()
+            assert reach.parted[rows_of_cutoff].tolist() == rows[only_some].tolist()
+            assert reach.places[rows_of_cutoff].tolist() == places[only_some].tolist()
 
 
 @given(cases())
@@ -198,11 +200,13 @@ def test_every_rule_gives_distinct_places_within_the_tie_group(case: RankingCase
         assert groups.single
         places = list(zip(groups.user.tolist(), groups.start.tolist(), strict=True))
         assert places == sorted(set(places))
-        has = (ranks.above >= 0) & (ranks.relevant if by == "relevance" else ranks.gain != 0)
-        room = Counter()
-        for u, above, tied in zip(user[has], ranks.above[has], ranks.tied[has], strict=True):
-            room[int(u), int(above), int(above + tied)] += 1
-        for (u, first, last), count in room.items():
+        has_worth = (ranks.above >= 0) & (ranks.relevant if by == "relevance" else ranks.gain != 0)
+        n_places = Counter()
+        for u, above, tied in zip(
+            user[has_worth], ranks.above[has_worth], ranks.tied[has_worth], strict=True
+        ):
+            n_places[int(u), int(above), int(above + tied)] += 1
+        for (u, first, last), count in n_places.items():
             inside = [place for owner, place in places if owner == u and first <= place <= last]
             assert len(inside) == count
 

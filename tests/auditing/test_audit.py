@@ -88,9 +88,9 @@ def slow_audit(
         value = test[pair][0]
         return value > 0 if relevant_from is None else value >= relevant_from
 
-    has, left = collections.Counter(), collections.Counter()
+    n_ranked, left = collections.Counter(), collections.Counter()
     for pair in pairs:
-        has[pair[0]] += relevant(pair)
+        n_ranked[pair[0]] += relevant(pair)
         left[pair[0]] += relevant(pair) and pair not in train
 
     def rows(predicate: Any) -> tuple[int, int, list[Any]]:
@@ -124,8 +124,8 @@ def slow_audit(
             [item for item in items if item not in bought][:5],
         ),
         "unreachable": (len(missed), len(relevant_pairs), missed[:5]),
-        "users_without_relevant": of_users(lambda user: has[user] == 0),
-        "users_emptied": of_users(lambda user: has[user] > 0 and left[user] == 0),
+        "users_without_relevant": of_users(lambda user: n_ranked[user] == 0),
+        "users_emptied": of_users(lambda user: n_ranked[user] > 0 and left[user] == 0),
         "users_without_candidates": of_users(lambda user: left[user] > 0 and not enough(user)),
         "users_few_relevant": of_users(
             lambda user: 0 < left[user] < min_positives and enough(user)

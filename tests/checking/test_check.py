@@ -291,8 +291,8 @@ def test_lists_of_all_candidates_are_not_too_short() -> None:
 
 def test_users_in_the_wrong_order() -> None:
     """If the model's users are in the wrong order, items of train and test rank low."""
-    turned = rm.Factors(-FACTORS[0], FACTORS[1], **IDS)
-    report = rm.check(turned, TEST, train=TRAIN)
+    reversed_model = rm.Factors(-FACTORS[0], FACTORS[1], **IDS)
+    report = rm.check(reversed_model, TEST, train=TRAIN)
     assert (report["train_items_low"].level, report["train_items_low"].share) == ("warning", 1)
     assert report["train_items_low"].statistics["mean_depth"] > 0.9
     assert "in the same order?" in report["train_items_low"].sentence

@@ -175,14 +175,14 @@ def test_errors_name_options() -> None:
     )
     dated = TEST.with_columns(timestamp=pl.lit("2024-05-31").str.to_date())
     dated.write_parquet("dated.parquet")
-    unlike = audit("--train", "train.parquet", "--test", "dated.parquet")
-    assert unlike.exit_code == 1
-    assert "are of different kinds" in unlike.stderr
-    assert "or pass --time none" in unlike.stderr
+    with_other_id_type = audit("--train", "train.parquet", "--test", "dated.parquet")
+    assert with_other_id_type.exit_code == 1
+    assert "are of different kinds" in with_other_id_type.stderr
+    assert "or pass --time none" in with_other_id_type.stderr
     TEST.with_columns(user_id=pl.Series([1, 2, 3])).write_parquet("numbers.parquet")
-    unlike = audit("--train", "train.parquet", "--test", "numbers.parquet")
-    assert unlike.exit_code == 1
-    assert "The user ids of test are of type int (for instance 1), but" in unlike.stderr
+    with_other_id_type = audit("--train", "train.parquet", "--test", "numbers.parquet")
+    assert with_other_id_type.exit_code == 1
+    assert "The user ids of test are of type int (for instance 1), but" in with_other_id_type.stderr
 
 
 def test_repeated_rows_are_counted() -> None:

@@ -57,8 +57,8 @@ def test_tables_equal_those_of_python(file: str) -> None:
 
 def test_gates_decide_the_exit_code() -> None:
     for gate, code in (("snips >= -90%", 0), ("snips >= 500%", 1), ("snips >= 40%", 3)):
-        only = ("--policy", "good=good", "--estimators", "snips")
-        result = logs("log.csv", *only, "--baseline", "logged", "--gate", gate)
+        arguments = ("--policy", "good=good", "--estimators", "snips")
+        result = logs("log.csv", *arguments, "--baseline", "logged", "--gate", gate)
         assert result.exit_code == code, result.output
     result = logs("log.csv", *POLICIES, "--costs", "--baseline", "logged", "--gate", "ips <= 0")
     assert result.exit_code == 1
@@ -66,19 +66,19 @@ def test_gates_decide_the_exit_code() -> None:
 
 
 def test_undecided_gates_and_junit_work_as_in_compare() -> None:
-    only = ("--policy", "good=good", "--estimators", "snips", "--baseline", "logged")
+    arguments = ("--policy", "good=good", "--estimators", "snips", "--baseline", "logged")
     gate = ("--gate", "snips >= 40%", "--junit", "gates.xml")
     for mapping, code in ((), 3), (("--undecided", "pass"), 0), (("--undecided", "fail"), 1):
-        result = logs("log.csv", *only, *gate, *mapping)
+        result = logs("log.csv", *arguments, *gate, *mapping)
         assert result.exit_code == code, result.output
         assert "good: snips >= 40%: undecided" in result.stderr
         assert "users in all would decide it" in result.stderr
         report = values().compare(baseline="logged").gate("snips >= 40%", *mapping[1:])  # type: ignore[arg-type]
         only_good = dataclasses.replace(report, rows=report.rows[:1])
         assert pathlib.Path("gates.xml").read_text("utf-8") == junit(only_good) + "\n"
-    result = logs("log.csv", *only, "--junit", "gates.xml")
+    result = logs("log.csv", *arguments, "--junit", "gates.xml")
     assert (result.exit_code, "it also needs the option --gate" in result.stderr) == (2, True)
-    result = logs("log.csv", *only, *gate[:2], "--junit", "log.csv")
+    result = logs("log.csv", *arguments, *gate[:2], "--junit", "log.csv")
     assert result.exit_code == 1
     assert "log.csv is an input, and would be replaced" in result.stderr
 

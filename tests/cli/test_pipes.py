@@ -150,10 +150,10 @@ def test_format_of_pipes(expected: str) -> None:
         result = evaluate("--test", "test.csv", "--factors", model, *METRICS, *form)
     assert result.exit_code == 0, result.stderr
     with named_pipe("test.csv") as test:
-        unused = evaluate("--test", test, "--run", "run.csv", *METRICS, *CSV)
+        without_option = evaluate("--test", test, "--run", "run.csv", *METRICS, *CSV)
         pathlib.Path(test).read_bytes()
-    assert unused.exit_code == 2
-    assert "the name of a file tells its format" in unused.stderr
+    assert without_option.exit_code == 2
+    assert "the name of a file tells its format" in without_option.stderr
     wrong = evaluate("--test", "-", "--run", "run.csv", *METRICS, *CSV, stdin="users.npy")
     assert wrong.exit_code == 1
 

@@ -95,9 +95,13 @@ def test_test_and_train_without_models_are_audited() -> None:
     result = run("report", "results", *data, "-o", "page.md")
     assert result.exit_code == 0, result.stderr
     assert "## Audit of the split" in pathlib.Path("page.md").read_text(encoding="utf-8")
-    for unused in (("--catalogue", "items.csv"), ("--test", "test.parquet"), ("--user", "user_id")):
-        refused = run("report", "results", *unused)
-        assert refused.exit_code == 2, unused
+    for unused_options in (
+        ("--catalogue", "items.csv"),
+        ("--test", "test.parquet"),
+        ("--user", "user_id"),
+    ):
+        refused = run("report", "results", *unused_options)
+        assert refused.exit_code == 2, unused_options
         assert "it has no effect without models" in one_line(refused.stderr)
 
 

@@ -55,10 +55,10 @@ def test_sessions_in_comparisons_and_splits() -> None:
     result = call("evaluate", "--split", "made", *runs[2:])
     assert result.exit_code == 0, result.stderr
     assert "sessions of 1 users" in result.stdout
-    why = call(
+    explained = call(
         "why", "--test", "test.csv", *runs[:2], *runs[4:6], "--metric", "rr", "--to", "trec_eval"
     )
-    assert why.exit_code == 0, why.stderr
+    assert explained.exit_code == 0, explained.stderr
 
 
 @pytest.mark.usefixtures("folder")

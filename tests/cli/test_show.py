@@ -23,8 +23,12 @@ def results(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> dict[str
     monkeypatch.chdir(tmp_path)
     lists = {"als": ["song", "film"], "bpr": ["film", "game"]}
     evaluations = {
-        name: rm.evaluate(rm.Lists({"ann": of, "bob": of[::-1]}), TEST, metrics="rr recall@2")
-        for name, of in lists.items()
+        name: rm.evaluate(
+            rm.Lists({"ann": items_of_users, "bob": items_of_users[::-1]}),
+            TEST,
+            metrics="rr recall@2",
+        )
+        for name, items_of_users in lists.items()
     }
     pathlib.Path("saved").mkdir()
     for name, result in evaluations.items():

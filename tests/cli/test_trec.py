@@ -110,9 +110,11 @@ def test_spellings_of_trec_eval_and_of_libraries(files) -> None:
     result = evaluate(*arguments, "--protocol", "Trec-Eval", "-m", "P.1,2", "--format", "json")
     (content,) = json.loads(result.stdout)["models"].values()
     assert list(content["metrics"]) == ["P_1", "P_2"]
-    why = CliRunner().invoke(app, ["why", *arguments, "--metric", "ndcg@2", "--to", "RecBole"])
-    assert why.exit_code == 0
-    assert "recbole: ndcg@2" in why.stdout
+    explained = CliRunner().invoke(
+        app, ["why", *arguments, "--metric", "ndcg@2", "--to", "RecBole"]
+    )
+    assert explained.exit_code == 0
+    assert "recbole: ndcg@2" in explained.stdout
 
 
 def test_trec_files_can_be_combined_with_tables(files) -> None:

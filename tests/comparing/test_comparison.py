@@ -95,11 +95,11 @@ def test_user_order_does_not_matter_and_swapped_models_change_signs(seed: int, n
     ids = np.arange(n) + 10
 
     def compared(first: np.ndarray, second: np.ndarray, *, shuffled: bool = False) -> rm.Comparison:
-        of = order if shuffled else np.arange(n)
+        positions = order if shuffled else np.arange(n)
         return rm.compare(
             {
                 "a": evaluation({"rr": first.tolist()}, user_ids=ids),
-                "b": evaluation({"rr": second[of].tolist()}, user_ids=ids[of]),
+                "b": evaluation({"rr": second[positions].tolist()}, user_ids=ids[positions]),
             }
         )
 
@@ -696,14 +696,14 @@ def test_tukeys_test_refuses_some_options(results: dict[str, rm.Evaluation]) -> 
 def test_tukeys_test_keeps_clusters_together(results: dict[str, rm.Evaluation]) -> None:
     people = np.arange(results["pop"].n_users) // 3
     unclustered, together = (tukeyed(results, cluster=clusters) for clusters in (None, people))
-    table = np.column_stack([one["hit@5"] for one in results.values()])
+    table = np.column_stack([row["hit@5"] for row in results.values()])
     expected = stats.tukey(table, clusters=people)
     assert expected.n == stats.tukey(table).n
     names = [model.name for model in together.models]
     row = next(row for row in together.rows if row.metric == "hit@5")
     p = expected.p_values[names.index(row.model), names.index(row.other)]
     assert row.adjusted_p == min(1.0, 2 * max(p, row.p_value))
-    assert [one.adjusted_p for one in unclustered.rows] != [one.adjusted_p for one in together.rows]
+    assert [row.adjusted_p for row in unclustered.rows] != [row.adjusted_p for row in together.rows]
 
 
 def test_power_counts_clusters() -> None:
@@ -866,8 +866,8 @@ def test_print_shows_primary_metrics_in_full_and_a_line_for_each_other() -> None
     assert "full()" not in printed_in_full
     assert comparison.full().to_csv() == comparison.to_csv()
     assert comparison.full().to_json() == comparison.to_json()
-    unchosen = str(rm.compare(models, metrics="hit@5 ndcg@5"))
-    assert re.search(r"(?m)^ndcg@5 +best: ", unchosen)
+    without_primary = str(rm.compare(models, metrics="hit@5 ndcg@5"))
+    assert re.search(r"(?m)^ndcg@5 +best: ", without_primary)
 
 
 def test_five_models_and_six_metrics_are_less_than_sixty_lines() -> None:

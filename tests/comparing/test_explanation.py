@@ -100,9 +100,9 @@ def test_steps_to_every_convention_and_back(name: str) -> None:
     forward = rm.explain(result, "precision@2", protocol=name)
     assert forward.right.protocol == name
     in_convention = evaluate(metrics="precision@2", protocol=name)
-    back = rm.explain(in_convention, "precision@2", protocol="recometer")
-    np.testing.assert_equal(back.right.mean, forward.left.mean)
-    np.testing.assert_equal(back.left.mean, forward.right.mean)
+    backward = rm.explain(in_convention, "precision@2", protocol="recometer")
+    np.testing.assert_equal(backward.right.mean, forward.left.mean)
+    np.testing.assert_equal(backward.left.mean, forward.right.mean)
 
 
 def test_explanation_under_a_librarys_metric_name() -> None:
@@ -181,9 +181,17 @@ def run(*arguments: object) -> tuple[int, str, str]:
 
 @pytest.fixture
 def files(tmp_path: pathlib.Path) -> list[object]:
-    rows = [f"{user},{item},{value}" for user, of in TEST.items() for item, value in of.items()]
+    rows = [
+        f"{user},{item},{value}"
+        for user, values_of_items in TEST.items()
+        for item, value in values_of_items.items()
+    ]
     (tmp_path / "test.csv").write_text("\n".join(["user,item,rating", *rows]))
-    rows = [f"{user},{item},{score}" for user, of in LISTS.items() for item, score in of.items()]
+    rows = [
+        f"{user},{item},{score}"
+        for user, values_of_items in LISTS.items()
+        for item, score in values_of_items.items()
+    ]
     (tmp_path / "run.csv").write_text("\n".join(["user,item,score", *rows]))
     return ["--test", tmp_path / "test.csv", "--run", tmp_path / "run.csv"]
 
@@ -350,7 +358,7 @@ def test_listed_users_outside_test_do_not_change_test(metric: str) -> None:
     ours = rm.evaluate(lists, test, **data)
     listed_result = rm.evaluate(lists, test, users="listed", **data)
     assert (ours.n_users, listed_result.n_users) == (2, 3)
-    back = rm.explain(listed_result, metric, protocol="recometer")
-    np.testing.assert_equal(back.right.mean, ours.mean()[metric])
-    np.testing.assert_equal(back.left.mean, listed_result.mean()[metric])
+    backward = rm.explain(listed_result, metric, protocol="recometer")
+    np.testing.assert_equal(backward.right.mean, ours.mean()[metric])
+    np.testing.assert_equal(backward.left.mean, listed_result.mean()[metric])
     assert listed_result.inputs["test"] == ours.inputs["test"]

@@ -178,7 +178,7 @@ def test_users_needed_are_unknown_for_some_metrics() -> None:
 def test_lower_is_better_reverses_the_sign() -> None:
     first, second = changed_model(0.2), evaluation({"rr": OLD.tolist()})
     values = {"new": first["rr"], "old": second["rr"]}
-    models = {name: evaluation({"rmse": of.tolist()}) for name, of in values.items()}
+    models = {name: evaluation({"rmse": column.tolist()}) for name, column in values.items()}
     compared = rm.compare(models, baseline="old")
     assert verdicts(compared, "rmse <= 1%") == {"new": "failed"}
     assert verdicts(compared, "rmse <= 0.9") == {"new": "passed"}

@@ -111,8 +111,8 @@ def test_users_missing_from_all_models_are_mentioned_only_above_two_percent() ->
 
 
 def test_models_that_know_equally_many_but_different_users() -> None:
-    everybody = OLD + NEW
-    results = {"a": evaluate(lists(everybody[1:])), "b": evaluate(lists(everybody[:-1], "i4"))}
+    all_users = OLD + NEW
+    results = {"a": evaluate(lists(all_users[1:])), "b": evaluate(lists(all_users[:-1], "i4"))}
     known_users = rm.compare(results).known_users
     assert known_users is not None
     assert (known_users.unknown, known_users.n_known) == ({"a": 1, "b": 1}, 98)
@@ -166,8 +166,8 @@ def test_relevant_rows_of_items_missing_from_one_model_are_counted() -> None:
     users, known_items = OLD + NEW, [item for item in ITEMS if item != "i4"]
     scores = np.random.default_rng(0).random((100, 8))
     full = rm.Scores(scores, user_ids=users, item_ids=ITEMS)
-    lacking = rm.Scores(scores[:, :7], user_ids=users, item_ids=known_items)
-    results = {"full": evaluate(full), "lacking": evaluate(lacking)}
+    without_an_item = rm.Scores(scores[:, :7], user_ids=users, item_ids=known_items)
+    results = {"full": evaluate(full), "lacking": evaluate(without_an_item)}
     comparison = rm.compare(results, allow="candidates")
     sentence = "20 of 100 relevant rows of test (20.0%) are unknown to lacking; none to full."
     assert comparison.known_users is not None

@@ -63,14 +63,14 @@ def test_a_row_never_contradicts_itself(
         assert excludes
         assert (row.verdict == "better") == ((row.low > 0) == row.higher_is_better)
     sign = ">=" if row.higher_is_better else "<="
-    plain, relative = (comparison.gate(f"{metric} {sign} 0{of}").verdict for of in ("", "%"))
+    plain, relative = (comparison.gate(f"{metric} {sign} 0{unit}").verdict for unit in ("", "%"))
     assert plain == relative or np.isnan(row.relative)
     if plain == PASSED:
         assert row.verdict != "worse"
     if plain == FAILED:
         assert row.verdict in ("worse", "no difference shown")
-    for end, of in zip(row.interval, row.relative_interval, strict=True):
-        assert np.sign(end) == np.sign(of) or np.isnan(of)
+    for end, unit in zip(row.interval, row.relative_interval, strict=True):
+        assert np.sign(end) == np.sign(unit) or np.isnan(unit)
     (standing, *_) = comparison.standings
     has_single_best = sum(standing.best for standing in comparison.standings) == 1
     if options == {}:

@@ -36,7 +36,11 @@ OF_ONE_QUERY = {
 
 
 def frame(queries: dict[str, dict[str, Any]], names: list[str]) -> pl.DataFrame:
-    rows = [(query, *row) for query, of in queries.items() for row in of.items()]
+    rows = [
+        (query, *row)
+        for query, values_of_documents in queries.items()
+        for row in values_of_documents.items()
+    ]
     return pl.DataFrame(rows, names, orient="row")
 
 
@@ -104,9 +108,19 @@ def test_run_with_only_other_queries_is_empty(as_frames: bool) -> None:
 
 def test_files(tmp_path: Any) -> None:
     qrels, run = tmp_path / "qrels.txt", tmp_path / "run.txt"
-    qrels.write_text("".join(f"{q} 0 {d} {g}\n" for q, of in QRELS.items() for d, g in of.items()))
+    qrels.write_text(
+        "".join(
+            f"{q} 0 {d} {g}\n"
+            for q, values_of_documents in QRELS.items()
+            for d, g in values_of_documents.items()
+        )
+    )
     run.write_text(
-        "".join(f"{q} Q0 {d} 1 {s} me\n" for q, of in RUN.items() for d, s in of.items())
+        "".join(
+            f"{q} Q0 {d} 1 {s} me\n"
+            for q, values_of_documents in RUN.items()
+            for d, s in values_of_documents.items()
+        )
     )
     result = evaluate(Qrels.from_file(str(qrels)), Run.from_file(str(run)), list(MEANS))
     assert result == pytest.approx(MEANS, abs=1e-12)

@@ -165,9 +165,9 @@ ids_of_a_kind = st.one_of(
 
 @given(ids_of_a_kind)
 def test_match_finds_common_ids(sides):
-    ids, onto = sides
-    expected = [onto.index(value) if value in onto else -1 for value in ids]
-    assert match(ids, onto, "ids").tolist() == expected
+    ids, other_ids = sides
+    expected = [other_ids.index(value) if value in other_ids else -1 for value in ids]
+    assert match(ids, other_ids, "ids").tolist() == expected
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=3)

@@ -492,11 +492,11 @@ def test_columns_of_positions(frame):
     assert facts(interactions)["indptr"] == [0, 1, 2, 2]
     assert facts(interactions)["items"] == [1, 3]
     assert interactions.user_ids is None
-    attached = Interactions.of(
+    interactions_with_ids = Interactions.of(
         frame(data), n_users=2, n_items=5, user_ids=["b", "a"], item_ids=range(5)
     )
-    assert attached.user_ids.tolist() == ["a", "b"]
-    assert attached.items.tolist() == [4, 2]
+    assert interactions_with_ids.user_ids.tolist() == ["a", "b"]
+    assert interactions_with_ids.items.tolist() == [4, 2]
 
 
 def test_columns_of_positions_out_of_range(frame):

@@ -36,8 +36,8 @@ def test_a_cell_may_contain_the_items_of_a_user(tmp_path):
         assert interactions.indptr.tolist() == [0, 2, 3, 3]
         assert interactions.item_ids[interactions.items].tolist() == ["x", "y", "y"]
         assert interactions.values.tolist() == [5.0, 1.0, 2.0]
-    when = {**NESTED, "rating": [4.0, 3.0, 2.0], "time": [[7, 8], [9], []]}
-    for data in tables(tmp_path, when):
+    columns_with_times = {**NESTED, "rating": [4.0, 3.0, 2.0], "time": [[7, 8], [9], []]}
+    for data in tables(tmp_path, columns_with_times):
         interactions = rm.Interactions.of(data)
         assert interactions.values.tolist() == [
             4.0,

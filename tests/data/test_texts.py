@@ -71,7 +71,7 @@ def test_a_second_byte_order_mark(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "where"),
+    ("name", "content", "place_of_mark"),
     [
         ("a.csv", MARK + TABLE + MARK + b"3,20,1\n", "row 2"),
         ("a.tsv", TABLE.replace(b",", b"\t") + MARK + b"1\t40\t1\n", "row 2"),
@@ -79,10 +79,10 @@ def test_a_second_byte_order_mark(tmp_path) -> None:
         ("b.qrels", MARK + MARK + QRELS, "line 0"),
     ],
 )
-def test_byte_order_mark_between_concatenated_files(tmp_path, name, content, where) -> None:
+def test_byte_order_mark_between_concatenated_files(tmp_path, name, content, place_of_mark) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    message = rf"{name}: {where} \(counted from 0\) begins with a byte order mark"
+    message = rf"{name}: {place_of_mark} \(counted from 0\) begins with a byte order mark"
     with pytest.raises(rm.FileError, match=message):
         rm.Interactions.of(path)
 

@@ -93,9 +93,11 @@ def test_footer_with_a_wrong_number_of_list_entries(a_megabyte, tmp_path):
     content = path.read_bytes()
     length = int.from_bytes(content[-8:-4], "little")
     footer = content[-8 - length : -8]
-    true_length, lie = (b"\x16" + varint(2 * n) for n in (300_001, 150_001))
+    true_length, wrong_length = (b"\x16" + varint(2 * n) for n in (300_001, 150_001))
     assert true_length in footer
-    path.write_bytes(content[: -8 - length] + footer.replace(true_length, lie) + content[-8:])
+    path.write_bytes(
+        content[: -8 - length] + footer.replace(true_length, wrong_length) + content[-8:]
+    )
     with pytest.raises(FileError, match=REFUSED):
         rm.Lists(path)
 

@@ -147,8 +147,8 @@ def test_unknown_items_are_not_candidates(kind):
         "lists": lambda: rm.Lists(frame(scores), score="score"),
     }[kind]()
     result = rm.evaluate(source, test, metrics="rr", catalogue=ITEMS)
-    why = [Reason.CONSTANT_SCORES, Reason.DEFINED]
-    assert reasons(result) == [why * 2]
+    expected_reasons = [Reason.CONSTANT_SCORES, Reason.DEFINED]
+    assert reasons(result) == [expected_reasons * 2]
 
 
 def test_masked_items_are_not_candidates():

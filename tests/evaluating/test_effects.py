@@ -163,10 +163,10 @@ CASES = cases()
 
 @functools.cache
 def outcome_without_rule(
-    kind: str, number: int, family: str, company: tuple[tuple[str, Any], ...]
+    kind: str, number: int, family: str, other_rules: tuple[tuple[str, Any], ...]
 ) -> Outcome:
     """Return the outcome of a case in which the tested rule keeps its default."""
-    return outcome(*CASES[kind][number], family, **dict(company))
+    return outcome(*CASES[kind][number], family, **dict(other_rules))
 
 
 class Outcome:
@@ -201,7 +201,7 @@ class Changed(Exception):
     """Raised if a rule changes something."""
 
 
-def verdict(kind: str, number: int, family: str, rule: str, company: dict[str, Any]) -> Any:
+def verdict(kind: str, number: int, family: str, rule: str, other_rules: dict[str, Any]) -> Any:
     """Return "refused" if a rule raises an error, "warned" if it warns, otherwise both outcomes.
 
     Raises
@@ -212,25 +212,25 @@ def verdict(kind: str, number: int, family: str, rule: str, company: dict[str, A
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            was = outcome_without_rule(kind, number, family, tuple(company.items()))
-            rules = {**company, rule: VALUES[rule]}
+            before = outcome_without_rule(kind, number, family, tuple(other_rules.items()))
+            rules = {**other_rules, rule: VALUES[rule]}
             after = outcome(*CASES[kind][number], family, **rules)
         except rm.InputError:
             return "refused"
-    if differ(after.numbers, was.numbers):
+    if differ(after.numbers, before.numbers):
         raise Changed
     messages = [str(warning.message) for warning in caught if warning.category is rm.DataWarning]
     if any(text.startswith(f"The rule {rule}=") for text in messages):
         return "warned"
-    return after, was
+    return after, before
 
 
-def is_silent(kind: str, family: str, rule: str, company: dict[str, Any]) -> bool:
+def is_silent(kind: str, family: str, rule: str, other_rules: dict[str, Any]) -> bool:
     """Whether a rule changes no values in any case, and in some case neither raises nor warns."""
     try:
         # One case with changed values is enough. Otherwise, every case must raise an error or warn.
         verdicts = [
-            verdict(kind, number, family, rule, company)
+            verdict(kind, number, family, rule, other_rules)
             for number, (_, arguments) in enumerate(CASES[kind])
             if family != "ratings" or (kind == "Pairs" and "test" not in arguments)
         ]
@@ -253,13 +253,13 @@ def test_every_rule_has_a_value_other_than_its_default() -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_no_rule_is_silently_ignored(rule: str) -> None:
-    silent = [
-        (kind, family, company)
+    ignored = [
+        (kind, family, other_rules)
         for kind, family in itertools.product(CASES, METRICS)
-        for company in [{}, *([COMPANY[rule]] if rule in COMPANY else [])]
-        if is_silent(kind, family, rule, company)
+        for other_rules in [{}, *([COMPANY[rule]] if rule in COMPANY else [])]
+        if is_silent(kind, family, rule, other_rules)
     ]
-    assert silent == []
+    assert ignored == []
 
 
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")

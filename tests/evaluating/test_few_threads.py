@@ -42,7 +42,7 @@ def test_fewer_threads_give_the_same_values(n, limit, tmp_path):
     options = {"metrics": "ndcg@5 rr coverage@5", "threads": 4, "progress": False}
     sources = {
         "scores": lambda: rm.Scores(scores, user_ids=users, item_ids=items),
-        "function": lambda: rm.Scores(lambda of: scores[of], user_ids=users, item_ids=items),
+        "function": lambda: rm.Scores(lambda rows: scores[rows], user_ids=users, item_ids=items),
         "factors": lambda: rm.Factors(scores, np.eye(N_ITEMS), user_ids=users, item_ids=items),
     }
     expected = {

@@ -262,9 +262,9 @@ def _pyg(record: Record) -> Ask | None:
 
 def _evidently(record: Record) -> Ask | None:
     name, _, rest = record["impl"].partition("(")
-    everybody = "no_feedback_users=True" in rest
+    includes_all_users = "no_feedback_users=True" in rest
     rules: tuple[tuple[str, Any], ...] = (("defects", True),)
-    if everybody:
+    if includes_all_users:
         rules += (("users", "listed"),)
     test = "alone" if record["relevance"] == "graded" else "alone binary"
     alone = (("users", "listed"),)

@@ -70,7 +70,10 @@ def evaluate(convention: str | rm.Protocol, case: str, metric: str) -> rm.Evalua
         return rm.evaluate(rm.Lists(content["lists"]), content["test"], **arguments)
     test = content["test"]
     if case == "binary":
-        test = {user: [item for item, gain in of.items() if gain] for user, of in test.items()}
+        test = {
+            user: [item for item, gain in gains_of_items.items() if gain]
+            for user, gains_of_items in test.items()
+        }
     source: Any = rm.Lists(content["lists"])
     if case == "all items":
         items, users = content["catalogue"]["item"], list(content["lists"])

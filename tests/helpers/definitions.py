@@ -149,9 +149,9 @@ def _ratio(numerator: float, denominator: float) -> float:
 
 
 def _precision(ranking: Order, k: int, denominator: str) -> float:
-    of = {"k": k, "list": min(k, ranking.n), "min": min(k, ranking.n_relevant)}
-    of["least"] = min(of["list"], of["min"])
-    return ranking.hits(k) / of[denominator]
+    denominators = {"k": k, "list": min(k, ranking.n), "min": min(k, ranking.n_relevant)}
+    denominators["least"] = min(denominators["list"], denominators["min"])
+    return ranking.hits(k) / denominators[denominator]
 
 
 def _recall(ranking: Order, k: int, denominator: str, weighted: bool) -> float:
@@ -175,12 +175,12 @@ def _recall(ranking: Order, k: int, denominator: str, weighted: bool) -> float:
         if denominator == "min_gains":
             total = min(total, ranking.n if ranking.whole else k)
         return sum(gain != 0 for gain in ranked[:k]) / total if total else 0.0
-    of = {
+    denominators = {
         "relevant": ranking.n_relevant,
         "min": min(k, ranking.n_relevant),
         "list": sum(ranking.rel),
     }
-    return _ratio(ranking.hits(k), of[denominator])
+    return _ratio(ranking.hits(k), denominators[denominator])
 
 
 def _f(ranking: Order, k: int, beta: float, denominator: str, empty: str) -> float:
@@ -214,7 +214,7 @@ def _missing(ranking: Order, k: int) -> int:
 
 def _ap(ranking: Order, k: int, denominator: str, repeat_last: bool, by_place: bool) -> float:
     # `by_place` makes no difference here: in a single order, no two items share a place.
-    of = {
+    denominators = {
         "relevant": ranking.n_relevant,
         "min": min(k, ranking.n_relevant),
         "k": ranking.n if ranking.whole else k,
@@ -227,7 +227,7 @@ def _ap(ranking: Order, k: int, denominator: str, repeat_last: bool, by_place: b
         if repeat_last
         else 0.0
     )
-    return _ratio(_precision_sum(ranking, k) + repeated, of[denominator])
+    return _ratio(_precision_sum(ranking, k) + repeated, denominators[denominator])
 
 
 def _roc_auc(ranking: Order, k: int, domain: str, negatives: str, one_kind: str) -> float:

@@ -60,13 +60,13 @@ def _coverage(case: ListCase, k: int, numerator: str, denominator: str, users: s
     if numerator == "trained":
         listed_items &= in_train
     listed_items = set(_catalogued(case, dict.fromkeys(listed_items, 1.0), denominator))
-    of = {
+    denominators = {
         "catalogue": case.n_catalogue,
         "padded": case.n_catalogue + 1,
         "train": len(in_train),
         "one": 1,
     }[denominator]
-    return len(listed_items) / of if of else math.nan
+    return len(listed_items) / denominators if denominators else math.nan
 
 
 def _user_coverage(case: ListCase, k: int, least: str) -> float:
@@ -269,11 +269,11 @@ def _distance(case: ListCase, item: int, other_item: int, kind: str) -> float:
         n = sum(a != b for a, b in pairs)
         return n / len(x) if kind == "hamming" else n
     if kind == "jaccard":
-        has = [({i for i, a in enumerate(row) if a}) for row in (x, y)]
+        features_present = [({i for i, a in enumerate(row) if a}) for row in (x, y)]
     else:
-        has = [set(case.categories[item]), set(case.categories[other_item])]
-    either = len(has[0] | has[1])
-    return 1 - len(has[0] & has[1]) / either if either else 0.0
+        features_present = [set(case.categories[item]), set(case.categories[other_item])]
+    either = len(features_present[0] | features_present[1])
+    return 1 - len(features_present[0] & features_present[1]) / either if either else 0.0
 
 
 def _ild(
@@ -398,12 +398,12 @@ def _overlap(case: ListCase, user: int, k: int, denominator: str) -> float:
     recommended, baseline = set(case.lists[user][:k]), set(case.baseline[user][:k])
     if not baseline:
         return math.nan
-    of = {
+    denominators = {
         "cutoff": k,
         "shorter": min(len(recommended), len(baseline)),
         "union": len(recommended | baseline),
     }
-    return len(recommended & baseline) / of[denominator]
+    return len(recommended & baseline) / denominators[denominator]
 
 
 def _rbo(case: ListCase, user: int, k: int, p: float, rest: str) -> float:

@@ -20,9 +20,9 @@ def hashing_arrays(rng, n_arrays=20):
     """Return arrays, empty arrays for their hashes, and the expected hashes."""
     arrays = [rng.integers(0, 256, n, dtype=np.uint8) for n in rng.integers(0, 100, n_arrays)]
     rooms = [np.zeros(-(-len(array) // PIECE), np.uint64) for array in arrays]
-    expected = [np.zeros_like(room) for room in rooms]
-    for array, room in zip(arrays, expected, strict=True):
-        kernel_twin.hash_pieces(array, PIECE, room)
+    expected = [np.zeros_like(output) for output in rooms]
+    for array, output in zip(arrays, expected, strict=True):
+        kernel_twin.hash_pieces(array, PIECE, output)
     return arrays, rooms, expected
 
 
@@ -38,12 +38,12 @@ def test_all_steps_run(threads):
     arrays, rooms, expected = hashing_arrays(rng)
     table, background = counting_arrays(), _kernel.Background()
     background.count_items(**table)
-    for array, room in zip(arrays, rooms, strict=True):
-        background.hash_pieces(array, PIECE, room)
+    for array, output in zip(arrays, rooms, strict=True):
+        background.hash_pieces(array, PIECE, output)
     background.start(threads)
     assert background.wait(SOON)
-    for room, expected_hashes in zip(rooms, expected, strict=True):
-        np.testing.assert_array_equal(room, expected_hashes)
+    for output, expected_hashes in zip(rooms, expected, strict=True):
+        np.testing.assert_array_equal(output, expected_hashes)
     items, users = table["items"], table["users"]
     np.testing.assert_array_equal(table["counts"], np.bincount(items, minlength=9))
     rows = [items[begin:end] for begin, end in itertools.pairwise(table["indptr"])]

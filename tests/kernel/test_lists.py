@@ -204,24 +204,24 @@ def test_take_lists_accepts_only_valid_lists_of_new_users(seed, dtype, wrong):
         users, items = users[:0], items[:0]
     first = int(rng.integers(3))
     end = first + len(items)
-    room, width = end + int(rng.integers(3)), k + (wrong == "width")
+    n_users_with_room, width = end + int(rng.integers(3)), k + (wrong == "width")
     if wrong == "room":
-        room = end - 1
+        n_users_with_room = end - 1
     elif wrong == "users":
         users = users[1:]
     for module in (_kernel, kernel_twin):
-        came, taken = before.copy(), np.full((room, width), -9, np.int32)
-        taken_users = np.full(room, -9)
-        taken_all = module.take_lists(items, n_items, users, came, first, taken, taken_users)
+        has_come, taken = before.copy(), np.full((n_users_with_room, width), -9, np.int32)
+        taken_users = np.full(n_users_with_room, -9)
+        taken_all = module.take_lists(items, n_items, users, has_come, first, taken, taken_users)
         assert taken_all is (wrong == "nothing")
         if wrong == "nothing":
             np.testing.assert_array_equal(taken[first:end], items)
             np.testing.assert_array_equal(taken_users[first:end], users)
             assert (np.delete(taken, slice(first, end), 0) == -9).all()
             before_or_now = before | np.isin(np.arange(n_users), users)
-            np.testing.assert_array_equal(came, before_or_now)
+            np.testing.assert_array_equal(has_come, before_or_now)
         else:
-            np.testing.assert_array_equal(came, before)
+            np.testing.assert_array_equal(has_come, before)
 
 
 def test_take_lists_needs_room_for_users():

@@ -89,8 +89,8 @@ def test_rows_ascend(seed, dtype):
     if len(items) and rng.random() < 0.7:
         items[rng.integers(len(items))] = rng.integers(-1, 13)
     first, last = np.sort(rng.integers(0, n_users + 1, 2)).tolist()
-    where = {"n_items": n_items, "first": first, "last": last}
-    arguments = {"indptr": indptr, "items": items.astype(dtype), **where}
+    range_of_rows = {"n_items": n_items, "first": first, "last": last}
+    arguments = {"indptr": indptr, "items": items.astype(dtype), **range_of_rows}
     assert _kernel.rows_ascend(**arguments) is kernel_twin.rows_ascend(**arguments)
 
 

@@ -76,8 +76,11 @@ def test_factors_on_a_device(torch, device, case, monkeypatch, ties, dtype):
     left, right = (torch.tensor(matrix, dtype=getattr(torch, dtype)) for matrix in (users, items))
     source = rm.Factors(left.to(device), right.to(device), item_bias=torch.tensor(bias))
     assert_same_values(rm.evaluate(source, test, **options), expected)
-    where = f"{dtype} on {left.to(device).device}"
-    assert source.describe() == f"Factors: {N_USERS} users x {N_ITEMS} items, 3 factors, {where}"
+    dtype_and_device = f"{dtype} on {left.to(device).device}"
+    assert (
+        source.describe()
+        == f"Factors: {N_USERS} users x {N_ITEMS} items, 3 factors, {dtype_and_device}"
+    )
     assert source._factors.users.data_ptr() == left.data_ptr() or device.type != "cpu"
 
 
@@ -349,8 +352,8 @@ def test_counts_match_the_kernel(torch, data):
     )
     above[without_score] = -1
     by_item = scores if columns is None else scores[:, columns]
-    stays = (by_item != -np.inf) & (kind >= 0.2)
-    candidates = [row[of_user] for row, of_user in zip(by_item, stays, strict=True)]
+    is_candidate = (by_item != -np.inf) & (kind >= 0.2)
+    candidates = [row[of_user] for row, of_user in zip(by_item, is_candidate, strict=True)]
     if nan_rule != NanRule.UNDEFINED:
         nan_is = np.inf if nan_rule == NanRule.FIRST else -np.inf
         candidates = [np.where(np.isnan(row), nan_is, row) for row in candidates]

@@ -258,8 +258,8 @@ def test_a_policy_may_be_a_file(end: str, tmp_path: pathlib.Path) -> None:
     policy = frame.select(pl.col("good").alias("target_probability"))
     getattr(policy, f"write_{end}")(path)
     log = rm.Impressions(frame, **COLUMNS)
-    wanted = log.evaluate({"good": "good"})["good"].value
-    assert log.evaluate({"good": path})["good"].value == wanted
+    expected = log.evaluate({"good": "good"})["good"].value
+    assert log.evaluate({"good": path})["good"].value == expected
 
 
 @st.composite
@@ -283,7 +283,10 @@ def assert_close(left: PolicyValues, right: PolicyValues) -> None:
         assert right.estimates[key].value == pytest.approx(
             estimate.value, rel=1e-9, abs=1e-12, nan_ok=True
         )
-        ends = [tuple(of.estimates[key].interval) for of in (left, right)]
+        ends = [
+            tuple(values_of_policies.estimates[key].interval)
+            for values_of_policies in (left, right)
+        ]
         assert ends[1] == pytest.approx(ends[0], rel=1e-6, abs=1e-9, nan_ok=True)
     for name, weights in left.weights.items():
         assert right.weights[name].largest == weights.largest

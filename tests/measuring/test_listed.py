@@ -129,11 +129,11 @@ def test_items_missing_from_train_are_as_novel_as_the_rarest_item():
 
 
 def test_items_of_the_only_train_user_are_not_novel():
-    only = {"train": [{0: 1.0}], "lists": [[0]]}
-    assert value("epc@1", **only) == 0
-    assert value("epc@1(novelty=discovery)", **only) == 0
-    assert value("serendipity@1(expected=popularity)", **only) == 0
-    assert value("novelty@1", **only) == 0
+    single_train_user = {"train": [{0: 1.0}], "lists": [[0]]}
+    assert value("epc@1", **single_train_user) == 0
+    assert value("epc@1(novelty=discovery)", **single_train_user) == 0
+    assert value("serendipity@1(expected=popularity)", **single_train_user) == 0
+    assert value("novelty@1", **single_train_user) == 0
 
 
 @pytest.mark.parametrize(

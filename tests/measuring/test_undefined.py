@@ -170,15 +170,15 @@ def test_nan_gain_has_a_reason():
 
 def test_unknown_users_have_only_misses():
     ranks = unknown_user()
-    values, why = compute(RankedUsers(ranks), EVERY, Protocol())
+    values, reasons = compute(RankedUsers(ranks), EVERY, Protocol())
     for metric in EVERY:
         if metric.definition.needs_candidates:
-            assert why[str(metric)].tolist() == [Reason.NO_CANDIDATES]
+            assert reasons[str(metric)].tolist() == [Reason.NO_CANDIDATES]
             continue
         # The metric gets its worst possible value.
         worst = 1.0 if metric.name == "percentile_rank" else 0.0
         assert values[str(metric)].tolist() == [worst]
-        assert why[str(metric)].tolist() == [Reason.DEFINED]
+        assert reasons[str(metric)].tolist() == [Reason.DEFINED]
 
 
 def test_unknown_number_of_candidates_is_undefined():
@@ -199,10 +199,12 @@ def test_the_first_reason_is_given():
 @pytest.mark.parametrize("replacement", [0, 1.0, -1])
 def test_undefined_values_can_be_replaced_by_a_number(replacement):
     ranks = rank([[3, 2, 1], [3, 2, 1]], [[NAN, NAN, NAN], [1, NAN, NAN]])
-    values, why = compute(RankedUsers(ranks), parse("ap roc_auc"), Protocol(undefined=replacement))
+    values, reasons = compute(
+        RankedUsers(ranks), parse("ap roc_auc"), Protocol(undefined=replacement)
+    )
     for name in ("ap", "roc_auc"):
         assert values[name].tolist() == [replacement, 1.0]
-        assert why[name].tolist() == [Reason.NO_RELEVANT, Reason.DEFINED]
+        assert reasons[name].tolist() == [Reason.NO_RELEVANT, Reason.DEFINED]
 
 
 def test_every_reason_has_a_sentence():
@@ -230,13 +232,13 @@ def test_users_do_not_depend_on_each_other(rules):
     left_out = generator.random(shape) < np.linspace(0, 0.8, 9)[:, np.newaxis]
     left_out[8] = [False, False, True, True, True, True]
     ranks = rank(generator.integers(0, 9, shape), np.where(left_out, NAN, gains), excluded=left_out)
-    together, why = compute(RankedUsers(ranks), EVERY, Protocol(**rules))
+    together, reasons = compute(RankedUsers(ranks), EVERY, Protocol(**rules))
     for user in range(9):
         single = compute(RankedUsers(ranks.users(slice(user, user + 1))), EVERY, Protocol(**rules))
         for name in together:
             assert (single[0][name].tobytes(), single[1][name]) == (
                 together[name][[user]].tobytes(),
-                why[name][user],
+                reasons[name][user],
             ), name
 
 
@@ -245,15 +247,15 @@ def test_formula_without_a_value_has_a_reason(undefined):
     """The formula gives no value for the first user, whose list has only relevant items."""
     ranks = rank([[4, 3, 2, 1], [4, 2, 3, 1]], [[1, 1, NAN, NAN], [1, 1, NAN, NAN]])
     name = "roc_auc@2(domain=list,one_kind=undefined)"
-    values, why = compute(RankedUsers(ranks), parse(name), Protocol(undefined=undefined))
+    values, reasons = compute(RankedUsers(ranks), parse(name), Protocol(undefined=undefined))
     np.testing.assert_array_equal(values[name], [float(undefined), 1.0])
-    assert why[name].tolist() == [Reason.ONE_KIND, Reason.DEFINED]
+    assert reasons[name].tolist() == [Reason.ONE_KIND, Reason.DEFINED]
 
 
 def test_no_users():
     ranks = rank(np.empty((0, 3)), np.empty((0, 3)))
-    values, why = compute(RankedUsers(ranks), EVERY, Protocol())
-    assert list(values) == list(why) == [str(metric) for metric in EVERY]
+    values, reasons = compute(RankedUsers(ranks), EVERY, Protocol())
+    assert list(values) == list(reasons) == [str(metric) for metric in EVERY]
     assert values["ndcg@2"].shape == (0,)
 
 

@@ -45,20 +45,20 @@ def expected(metric: str, user: Any, rules: Mapping[str, Any]) -> tuple[float, s
     user_list, judged, trained = user
     relevant = [item for item, value in judged.items() if value]
     of_test = metric == "recall@2"
-    why, value = "", 0.0
+    reason, value = "", 0.0
     if user_list is None and rules["users"] == "known":
-        why, value = "the source does not know the user", math.nan
+        reason, value = "the source does not know the user", math.nan
     elif user_list is None and rules["no_list"] == "undefined":
-        why, value = "the source has no list for the user", math.nan
+        reason, value = "the source has no list for the user", math.nan
     elif of_test and not relevant and rules["no_relevant"] != "computed":
-        why, number = "no relevant item to find", rules["no_relevant"]
+        reason, number = "no relevant item to find", rules["no_relevant"]
         value = rules["undefined"] if number == "undefined" else number
     elif of_test and len(relevant) < rules["min_positives"] > 1:
-        why, value = "fewer relevant items than min_positives", rules["undefined"]
+        reason, value = "fewer relevant items than min_positives", rules["undefined"]
     elif not trained and not rules["cold_start"]:
-        why, value = "no training item, and cold_start is off", rules["undefined"]
+        reason, value = "no training item, and cold_start is off", rules["undefined"]
     elif not of_test and not user_list:
-        why, value = "the user's list is empty", rules["undefined"]
+        reason, value = "the user's list is empty", rules["undefined"]
     elif not of_test:
         value = sum(item != 0 for item in user_list[:K]) / len(user_list[:K])
     elif relevant:
@@ -78,8 +78,8 @@ def expected(metric: str, user: Any, rules: Mapping[str, Any]) -> tuple[float, s
         "positive": value > 0,
     }[rules["users"]]
     if not counts and not (rules["missing"] == "skip" and math.isnan(value)):
-        why = "the rule users= leaves the user out of the mean"
-    return value, why, counts
+        reason = "the rule users= leaves the user out of the mean"
+    return value, reason, counts
 
 
 @given(st.lists(USER, max_size=4), st.fixed_dictionaries(RULES))
@@ -102,7 +102,9 @@ def test_values_reasons_and_means_follow_the_rules(
     for metric in METRICS:
         expected_values = [expected(metric, user, rules) for user in people.values()]
         np.testing.assert_allclose(result[metric], [value for value, _, _ in expected_values])
-        assert result.skipped(metric) == Counter(why for _, why, _ in expected_values if why)
+        assert result.skipped(metric) == Counter(
+            reason for _, reason, _ in expected_values if reason
+        )
         entering = [value for value, _, counts in expected_values if counts]
         if rules["missing"] == "skip":
             entering = [value for value in entering if not math.isnan(value)]

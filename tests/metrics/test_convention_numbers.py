@@ -22,10 +22,10 @@ def test_printed_numbers(
     result = evaluate(convention, case, " ".join(printed))
     tolerance = 1e-6 if convention in SINGLE_PRECISION else 1e-12
     expected = {
-        (metric, of): number for metric in printed for of, number in printed[metric].items()
+        (metric, user): number for metric in printed for user, number in printed[metric].items()
     }
     assert {
-        (metric, of): our_value(result, metric, of) for metric, of in expected
+        (metric, user): our_value(result, metric, user) for metric, user in expected
     } == pytest.approx(expected, abs=tolerance)
 
 

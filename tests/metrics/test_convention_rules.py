@@ -160,15 +160,15 @@ def test_names_of_the_library_take_precedence(
 
 
 @pytest.mark.parametrize(
-    ("name", "requested", "says"),
+    ("name", "requested", "message"),
     [
         ("elliot", "map@10", r"under elliot: it may be MAP@k \(mean_precision\) or ap\. Hint"),
         ("cornac", "Map@10", r"under cornac: it may be MAP \(pr_auc\) or ap\. Hint"),
         ("surprise", "Precision@5", r"it may be precision@k \(rated_precision\) or precision"),
     ],
 )
-def test_ambiguous_names_are_rejected(name: str, requested: str, says: str) -> None:
-    with pytest.raises(UnknownNameError, match=says):
+def test_ambiguous_names_are_rejected(name: str, requested: str, message: str) -> None:
+    with pytest.raises(UnknownNameError, match=message):
         convention(name).parse(requested)
 
 
@@ -225,9 +225,11 @@ def test_metric_with_rules_works_under_several_protocols() -> None:
         assert result["precision@3"][0] == value
 
 
-@pytest.mark.parametrize(("protocol", "says"), [("lenskit", "'20"), ("recometer", "recometer's")])
-def test_the_version_of_a_convention_cannot_be_chosen(protocol: str, says: str) -> None:
-    with pytest.raises(rm.InputError, match=rf"version='0\.1' cannot be chosen.*{says}"):
+@pytest.mark.parametrize(
+    ("protocol", "message"), [("lenskit", "'20"), ("recometer", "recometer's")]
+)
+def test_the_version_of_a_convention_cannot_be_chosen(protocol: str, message: str) -> None:
+    with pytest.raises(rm.InputError, match=rf"version='0\.1' cannot be chosen.*{message}"):
         rm.evaluate(rm.Lists(LISTS), TEST, protocol=protocol, version="0.1")
 
 
@@ -269,8 +271,8 @@ def test_users_that_count_in_the_mean(rules: dict[str, Any], mean: float) -> Non
     assert result.mean()["precision@3"] == pytest.approx(mean, nan_ok=True)
     (row,) = result.summary()
     assert row.counted + row.skipped == len(result)
-    everybody = ["ann", "bob", "dan"] + ["eve"] * (rules.get("users") == "listed")
-    assert result.user_ids.tolist() == everybody
+    all_users = ["ann", "bob", "dan"] + ["eve"] * (rules.get("users") == "listed")
+    assert result.user_ids.tolist() == all_users
 
 
 def test_users_left_out_of_the_mean_keep_their_value() -> None:
@@ -644,21 +646,23 @@ REFUSED = [
 
 
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
-@pytest.mark.parametrize(("name", "lists", "rows", "accepted", "refused", "says"), REFUSED)
+@pytest.mark.parametrize(("name", "lists", "rows", "accepted", "refused", "message"), REFUSED)
 def test_values_caused_by_defects_are_rejected(
     name: str,
     lists: dict[int, list[int]],
     rows: list[tuple[int, int]],
     accepted: str,
     refused: str,
-    says: str,
+    message: str,
 ) -> None:
     test = pl.DataFrame(rows, ["user", "item"], orient="row")
     arguments: dict[str, Any] = {"protocol": name, "catalogue": 3 if name == "implicit" else None}
     documented = rm.evaluate(rm.Lists(lists), test, metrics=f"{accepted} {refused}", **arguments)
     result = rm.evaluate(rm.Lists(lists), test, metrics=accepted, defects=True, **arguments)
     assert result.mean()[accepted] == documented.mean()[accepted]
-    with pytest.raises(rm.InputError, match=rf"{refused}: defects=True is refused for {says}.*Hin"):
+    with pytest.raises(
+        rm.InputError, match=rf"{refused}: defects=True is refused for {message}.*Hin"
+    ):
         rm.evaluate(
             rm.Lists(lists), test, metrics=f"{accepted} {refused}", defects=True, **arguments
         )

@@ -175,16 +175,16 @@ class Outcome:
                 continue
             key = (sort, record["library"])
             wrong = outcome.check(cases, evaluations, record)
-            why = exception(record)
+            reason = exception(record)
             if blocking_defect(record) is not None:
                 outcome.known[key] += 1
                 outcome.refused.append(str(wrong))
                 continue
-            if wrong is None or why is None or not why.startswith(("defect", "unstable")):
+            if wrong is None or reason is None or not reason.startswith(("defect", "unstable")):
                 outcome.known[key] += 1
             if wrong is None:
                 outcome.covered[key] += 1
-            elif why is None:
+            elif reason is None:
                 call = f"{record['library']} {record['impl']} {record['source']} k={record['k']}"
                 outcome.failures.append(f"{call}: {wrong}")
         return outcome
@@ -312,9 +312,9 @@ def test_records_with_defects_are_rejected(outcome: Outcome, records: list[Recor
 
 def test_exceptions_are_few_and_documented(outcome: Outcome, records: list[Record]) -> None:
     total, covered = collections.Counter[str](), collections.Counter[str]()
-    for counts, into in ((outcome.known, total), (outcome.covered, covered)):
+    for counts, totals in ((outcome.known, total), (outcome.covered, covered)):
         for (sort, _), count in counts.items():
-            into[sort] += count
+            totals[sort] += count
     print_table(outcome)
     n_read = sum(kind(record) == "read" for record in records)
     n_run = sum(kind(record) not in ("error", "read") for record in records)
@@ -332,7 +332,7 @@ def test_exceptions_are_few_and_documented(outcome: Outcome, records: list[Recor
 
 def test_no_exception_is_outdated(records: list[Record]) -> None:
     """Each exception is still needed for some record."""
-    unused = [
+    outdated = [
         exception
         for exception in EXCEPTIONS
         if not any(
@@ -342,7 +342,7 @@ def test_no_exception_is_outdated(records: list[Record]) -> None:
             for record in records
         )
     ]
-    assert not unused
+    assert not outdated
 
 
 def print_table(outcome: Outcome) -> None:
@@ -376,13 +376,13 @@ def test_every_advertised_name_was_compared(outcome: Outcome) -> None:
                 other_convention.protocol
             ):
                 names[convention.name] |= names[other_convention.name]
-    lacking = {
+    uncompared = {
         f"{convention.name}: {entry.name}"
         for convention in by_name.values()
         for entry in convention.entries
         if (entry.name in names[convention.name]) == entry.from_source
     }
-    assert not lacking, (
+    assert not uncompared, (
         "Hint: add what the library prints to tests/metrics/convention_numbers.toml; or name it in "
         "'read' of conventions.toml, where it cannot be run (and no longer where it was compared)."
     )

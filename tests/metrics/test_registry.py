@@ -32,9 +32,9 @@ def test_every_module_of_metrics_is_imported():
         "print(len(before), *(set(metrics.METRICS) - before))"
     )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
-    number, *forgotten = result.stdout.decode().split()
+    number, *not_imported = result.stdout.decode().split()
     assert int(number) > 50
-    assert not forgotten, "Hint: import the module in recometer/metrics/__init__.py"
+    assert not not_imported, "Hint: import the module in recometer/metrics/__init__.py"
 
 
 def test_every_name_refers_to_one_registered_metric():
@@ -47,9 +47,9 @@ def test_every_name_refers_to_one_registered_metric():
                 registered_name.title(),
             ):
                 assert canonical(spelling) == name
-        for unclear in definition.unclear_names:
+        for unclear_name in definition.unclear_names:
             with pytest.raises(UnknownNameError, match="is ambiguous"):
-                canonical(unclear)
+                canonical(unclear_name)
 
 
 def test_metrics_have_the_name_of_their_declaration():
@@ -161,7 +161,7 @@ def test_parameters_of_a_metric():
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("f@10(bta=2)", r"'f' has no parameter 'bta'\. Hint: Did you mean 'beta'.*beta \(a number"),
         ("ndcg@10(x=1)", r"no parameter 'x'.*gain \(linear or binary or .*default linear\)"),
@@ -170,13 +170,13 @@ def test_parameters_of_a_metric():
         ("ndgc@10(gain=binary)", r"no metric 'ndgc'"),
     ],
 )
-def test_unknown_parameters(text, says):
-    with pytest.raises(UnknownNameError, match=says):
+def test_unknown_parameters(text, message):
+    with pytest.raises(UnknownNameError, match=message):
         parse(text)
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         (
             "ndcg@10(gain=exponental)",
@@ -196,8 +196,8 @@ def test_unknown_parameters(text, says):
         ("roc_auc@10(negatives=all)", r"'roc_auc' reads the whole ranking"),
     ],
 )
-def test_invalid_parameters(text, says):
-    with pytest.raises(InputError, match=says):
+def test_invalid_parameters(text, message):
+    with pytest.raises(InputError, match=message):
         parse(text)
 
 
@@ -287,7 +287,7 @@ def test_range_includes_both_ends(first, length):
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("ndgc@10", r"There is no metric 'ndgc'\. Hint: Did you mean 'ndcg'"),
         ("NDCG10", r"There is no metric 'NDCG10'\. Hint: a cut-off follows an @: ndcg@10\."),
@@ -301,13 +301,13 @@ def test_range_includes_both_ends(first, length):
         ("@10", r"no metric ''"),
     ],
 )
-def test_unknown_metrics(text, says):
-    with pytest.raises(UnknownNameError, match=says):
+def test_unknown_metrics(text, message):
+    with pytest.raises(UnknownNameError, match=message):
         parse(text)
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("ndcg@0", r"cut-off '0' of the metric 'ndcg' must be a whole number, at least 1.*Hint: "),
         ("ndcg@-1", r"cut-off '-1'"),
@@ -348,8 +348,8 @@ def test_unknown_metrics(text, says):
         ({"mcc": None}, r"'mcc' needs a cut-off"),
     ],
 )
-def test_invalid_cutoffs(text, says):
-    with pytest.raises(InputError, match=says):
+def test_invalid_cutoffs(text, message):
+    with pytest.raises(InputError, match=message):
         parse(text)
 
 

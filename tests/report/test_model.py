@@ -75,10 +75,10 @@ def test_lower_is_better_for_errors() -> None:
 
 
 def test_standings_match_the_comparison(model: ReportModel, comparison: rm.Comparison) -> None:
-    of = {(standing.metric, standing.model): standing for standing in comparison.standings}
+    standing_of = {(standing.metric, standing.model): standing for standing in comparison.standings}
     for standings in model.standings:
         for place in standings.places:
-            expected = of[standings.metric, place.model]
+            expected = standing_of[standings.metric, place.model]
             assert place.mean == expected.mean
             assert place.best == expected.best
     chance = model.standings[0].chance

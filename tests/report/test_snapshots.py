@@ -48,12 +48,12 @@ def by_items() -> tuple[rm.Comparison, rm.Evaluation]:
     test = (item + user[:, np.newaxis]) % 4 == 0
     good = (item - user[:, np.newaxis]) % N_ITEMS
     scores = {"good": np.where(test, 9, good), "old": np.where(test & (item < 4), 9, good)}
-    groups = ["<new>" if one % 4 else "old" for one in item]
+    groups = ["<new>" if number % 4 else "old" for number in item]
     results = {
-        name: rm.evaluate(rm.Scores(of.astype(float)), test, metrics="hit@1 recall@2").by_items(
+        name: rm.evaluate(rm.Scores(values.astype(float)), test, metrics="hit@1 recall@2").by_items(
             groups
         )
-        for name, of in scores.items()
+        for name, values in scores.items()
     }
     return rm.compare(results, baseline="old"), results["good"]
 
@@ -62,10 +62,16 @@ def test_chart_of_groups_of_items(monkeypatch: pytest.MonkeyPatch) -> None:
     """If this fails, set RECOMETER_SNAPSHOTS=write to update the snapshots, and review the diff."""
     monkeypatch.setattr(page, "vega", lambda: "")
     compared, alone = by_items()
-    texts = [one.report().to_html() for one in (compared, alone)]
-    parts = [re.search(r'<section id="groups".*?</section>', one, re.DOTALL) for one in texts]
-    found = "\n".join(re.sub(r"\n\s*\n+", "\n", part[0]) for part in parts if part) + "\n"
-    check(FOLDER.with_name("item_groups.html"), found, test_chart_of_groups_of_items.__doc__)
+    texts = [page.report().to_html() for page in (compared, alone)]
+    parts = [re.search(r'<section id="groups".*?</section>', page, re.DOTALL) for page in texts]
+    sections_of_pages = (
+        "\n".join(re.sub(r"\n\s*\n+", "\n", part[0]) for part in parts if part) + "\n"
+    )
+    check(
+        FOLDER.with_name("item_groups.html"),
+        sections_of_pages,
+        test_chart_of_groups_of_items.__doc__,
+    )
     chart = compared.report().model.chart("item_groups")
     assert chart is not None
     for (metric, pair), rows in chart.rows.items():
@@ -93,14 +99,14 @@ def sections() -> dict[str, str]:
     scores = {"old": -((place + user[:, np.newaxis] % 4) % N_ITEMS), "<new>": place % 6}
     results = {
         name: rm.evaluate(
-            rm.Scores(of.astype(float)),
+            rm.Scores(values.astype(float)),
             test,
             train=train,
             metrics="hit@1,2,4 rr coverage@2",
             chance=True,
             progress=False,
         )
-        for name, of in scores.items()
+        for name, values in scores.items()
     }
     # These parts of the page differ between machines.
     changes = {"versions": {"recometer": "1.0"}, "timings": {"total": 0.125}}

@@ -94,11 +94,11 @@ def test_value_over_all_users_has_another_interval() -> None:
         "arm of the 95% interval." in text
     )
     assert "from resampled users (coverage@1)" in text
-    only = {
+    only_coverage = {
         name: rm.evaluate(rm.Lists(lists), test, metrics="coverage@1", catalogue=3)
         for name in ("one", "two")
     }
-    assert "Gaffke" not in str(rm.Leaderboard(only))
+    assert "Gaffke" not in str(rm.Leaderboard(only_coverage))
 
 
 def test_a_single_model_is_shown_like_its_evaluation() -> None:

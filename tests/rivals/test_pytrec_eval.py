@@ -35,13 +35,14 @@ def test_ties(case: Case) -> None:
     lists = {
         user: {
             item: round(score, 1) + 1e-10 * position
-            for position, (item, score) in enumerate(of.items())
+            for position, (item, score) in enumerate(scores_or_values.items())
         }
-        for user, of in case.lists.items()
+        for user, scores_or_values in case.lists.items()
     }
     values = pytrec_eval.RelevanceEvaluator(case.truth, MEASURES).evaluate(lists)
     names = sorted({name for of_user in values.values() for name in of_user})
     library_values = {
-        name: ({user: of[name] for user, of in values.items()}, None) for name in names
+        name: ({user: scores_or_values[name] for user, scores_or_values in values.items()}, None)
+        for name in names
     }
     check("trec_eval", rm.Lists(lists), case.truth, library_values)

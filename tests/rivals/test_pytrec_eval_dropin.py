@@ -44,7 +44,7 @@ def test_same_numbers(part: int) -> None:
         assert_same(result, expected, number)
         for measure in ("map", "gm_map", "num_ret"):
             columns = (
-                [of[measure] for of in values_by_query.values()]
+                [values_of_query[measure] for values_of_query in values_by_query.values()]
                 for values_by_query in (result, expected)
             )
             totals = [

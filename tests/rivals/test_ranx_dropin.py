@@ -40,7 +40,11 @@ def case(generator: np.random.Generator) -> tuple[dict, dict]:
 
 
 def frame(queries: dict) -> pd.DataFrame:
-    rows = [(query, *row) for query, of in queries.items() for row in of.items()]
+    rows = [
+        (query, *row)
+        for query, values_of_documents in queries.items()
+        for row in values_of_documents.items()
+    ]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -66,8 +70,8 @@ def test_same_numbers(part: int) -> None:
         assert_same(result, plain, number)
         if not number % 2:
             assert_same(our_run.mean_scores, their_run.mean_scores, number)
-            assert_same(dict(our_run.scores), {m: dict(of) for m, of in their_run.scores.items()},
-                        number)  # fmt: skip
+            their_scores = {name: dict(values) for name, values in their_run.scores.items()}
+            assert_same(dict(our_run.scores), their_scores, number)
 
 
 def test_plain_dicts_and_single_metric() -> None:

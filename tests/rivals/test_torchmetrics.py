@@ -46,18 +46,21 @@ def test_ties(case: Case) -> None:
     from torchmetrics import retrieval
 
     lists = {
-        user: {item: round(score, 1) for item, score in of.items()}
-        for user, of in case.lists.items()
+        user: {item: round(score, 1) for item, score in scored_items.items()}
+        for user, scored_items in case.lists.items()
         if user in case.truth
     }
     library_values = {}
     for name, places in (("AUROC", [None]), ("NormalizedDCG", [*CUTOFFS, None])):
         for k in places:
             metric, values = getattr(retrieval, f"Retrieval{name}")(top_k=k), {}
-            for user, of in lists.items():
-                target = torch.tensor([case.truth[user].get(item, 0) for item in of])
+            for user, scored_items in lists.items():
+                target = torch.tensor([case.truth[user].get(item, 0) for item in scored_items])
                 target = target if name == "NormalizedDCG" else target > 0
-                scores, index = torch.tensor([*of.values()]), torch.zeros(len(of), dtype=int)
+                scores, index = (
+                    torch.tensor([*scored_items.values()]),
+                    torch.zeros(len(scored_items), dtype=int),
+                )
                 metric.reset()
                 values[user] = metric(scores, target, indexes=index).item()
             library_values[f"Retrieval{name}" + (f"@{k}" if k else "")] = (values, None)

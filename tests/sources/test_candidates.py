@@ -72,17 +72,17 @@ def test_items_outside_the_candidates_behave_like_masked_items(kind, ties, probl
     options = {"train": train, "metrics": METRICS, "ties": ties}
     whitelist = np.flatnonzero(is_candidate[0])
 
-    among = source(kind, scores)
+    model = source(kind, scores)
     masked = rm.Scores(np.where(is_candidate, scores, -np.inf))
     assert_same(
-        rm.evaluate(among, test, candidates=sp.csr_array(is_candidate * 1.0), **options),
+        rm.evaluate(model, test, candidates=sp.csr_array(is_candidate * 1.0), **options),
         rm.evaluate(masked, test, **options),
     )
     masked = rm.Scores(np.where(is_candidate[0], scores, -np.inf))
     expected = rm.evaluate(masked, test, **options)
-    assert_same(rm.evaluate(among, test, candidates=whitelist, **options), expected)
+    assert_same(rm.evaluate(model, test, candidates=whitelist, **options), expected)
     excluded = np.flatnonzero(~is_candidate[0])
-    assert_same(rm.evaluate(among, test, exclude=excluded, **options), expected)
+    assert_same(rm.evaluate(model, test, exclude=excluded, **options), expected)
 
 
 @given(kind=st.sampled_from(KINDS), problem=problems())
@@ -115,12 +115,12 @@ def test_lists_of_everything_agree_with_scores(ties, problem, as_ids):
             rm.Interactions.of(data, user_ids=range(n_users), item_ids=names)
             for data in (test, train, sp.csr_array(is_candidate * 1.0))
         )
-        among = rm.Scores(scores, user_ids=range(n_users), item_ids=names)
+        model = rm.Scores(scores, user_ids=range(n_users), item_ids=names)
         frame = pl.DataFrame({"user": users, "item": names[items], "score": scores.ravel()})
         listed, catalogue = names[is_candidate[0]], names
         lists = rm.Lists(frame.sample(fraction=1.0, shuffle=True, seed=1))
     else:
-        among, chosen_sets = rm.Scores(scores), sp.csr_array(is_candidate * 1.0)
+        model, chosen_sets = rm.Scores(scores), sp.csr_array(is_candidate * 1.0)
         listed, catalogue = np.flatnonzero(is_candidate[0]), n_items
         order = np.argsort(-scores, axis=1, kind="stable")
         lists = rm.Lists(order)
@@ -136,7 +136,7 @@ def test_lists_of_everything_agree_with_scores(ties, problem, as_ids):
         {"candidates": rm.SampledCandidates(min(3, n_items - 1), seed=2)},
     ):
         try:
-            expected = rm.evaluate(among, test, **limits, **options)
+            expected = rm.evaluate(model, test, **limits, **options)
         except InputError as error:
             with pytest.raises(InputError, match=str(error)[:12]):
                 rm.evaluate(lists, test, catalogue=catalogue, **limits, **options)
@@ -290,11 +290,11 @@ COLUMNS = {
 
 def narrowed(items):
     """Return the numbers of candidates if `items` is passed as candidates, exclude or catalogue."""
-    among = rm.Scores([[1.0, 5.0, 0.0]], user_ids=["ann"], item_ids=["a", "b", "c"])
+    model = rm.Scores([[1.0, 5.0, 0.0]], user_ids=["ann"], item_ids=["a", "b", "c"])
     test, lists = {"ann": ["a"]}, rm.Lists({"ann": ["a", "b"]})
     results = (
-        rm.evaluate(among, test, metrics="rr", candidates=items()),
-        rm.evaluate(among, test, metrics="rr", exclude=items(), min_candidates=1),
+        rm.evaluate(model, test, metrics="rr", candidates=items()),
+        rm.evaluate(model, test, metrics="rr", exclude=items(), min_candidates=1),
         rm.evaluate(lists, test, metrics="rr", catalogue=items()),
     )
     return [int(result.n_candidates[0]) for result in results]
@@ -380,9 +380,9 @@ def test_one_positive_and_some_negatives(frame):
         }
     )
     scores = [[1.0, 5.0, 0.0, 3.0, 9.0], [9.0, 1.0, 9.0, 2.0, 3.0]]
-    among = rm.Scores(scores, user_ids=["ann", "bob"], item_ids=list("abcde"))
+    model = rm.Scores(scores, user_ids=["ann", "bob"], item_ids=list("abcde"))
     test = {"ann": ["a"], "bob": ["d"]}
-    result = rm.evaluate(among, test, candidates=rows, metrics="rr recall@2")
+    result = rm.evaluate(model, test, candidates=rows, metrics="rr recall@2")
     assert result["rr"].tolist() == [1 / 3, 1 / 2]
     assert result["recall@2"].tolist() == [0, 1]
     assert result.n_candidates.tolist() == [4, 3]
@@ -431,8 +431,8 @@ def test_nan_and_infinite_scores(kind, candidates):
         )
         factors = rm.Factors(np.eye(3), scores.T)
         # With factors, a NaN or infinite score affects every user, since 0 x NaN is NaN.
-        among = rm.Scores(scores) if kind == "scores" else factors
-        return rm.evaluate(among, test, candidates=whitelist, metrics="rr", **rules)["rr"]
+        model = rm.Scores(scores) if kind == "scores" else factors
+        return rm.evaluate(model, test, candidates=whitelist, metrics="rr", **rules)["rr"]
 
     np.testing.assert_array_equal(evaluate([2, 3]), [1, 1, 1])
     if kind == "scores":
@@ -622,9 +622,9 @@ def test_messages(case):
     users, items, test, train = case
     factors = rm.Factors(users, items)
 
-    def evaluate(candidates=None, exclude=None, train=train, among=factors):
+    def evaluate(candidates=None, exclude=None, train=train, model=factors):
         return rm.evaluate(
-            among, test, train=train, candidates=candidates, exclude=exclude, metrics="rr"
+            model, test, train=train, candidates=candidates, exclude=exclude, metrics="rr"
         )
 
     for n in (0, -1, 2.5, True, "many"):

@@ -456,13 +456,13 @@ def test_items_left_out_by_implicit_are_not_listed():
         assert result["hit@2"].tolist() == [item == 2, item > 0]
 
 
-@pytest.mark.parametrize("has", ["user_factors", "item_factors"])
-def test_implicit_with_factors_of_only_one_side_is_read_by_its_lists(has):
+@pytest.mark.parametrize("kept_side", ["user_factors", "item_factors"])
+def test_implicit_with_factors_of_only_one_side_is_read_by_its_lists(kept_side):
     train = scipy.sparse.csr_array(~TEST)
     test = scipy.sparse.csr_array(TEST.astype(float))
     model = implicit_model([])
     expected = rm.evaluate(model, test, train=train, metrics="recall@3")
-    setattr(type(model), has, np.ones((N_ITEMS, 2)))
+    setattr(type(model), kept_side, np.ones((N_ITEMS, 2)))
     result = rm.evaluate(model, test, train=train, metrics="recall@3")
     np.testing.assert_array_equal(result["recall@3"], expected["recall@3"])
 
@@ -478,7 +478,7 @@ def test_arguments_needed_for_neighbours_of_implicit():
 
 
 @pytest.mark.parametrize(
-    ("recommend", "says"),
+    ("recommend", "message"),
     [
         (
             lambda dataset, users, k, filter_viewed: None,
@@ -495,16 +495,16 @@ def test_arguments_needed_for_neighbours_of_implicit():
         (dict, r"recommend\(.*\) is not understood"),
     ],
 )
-def test_unsupported_signatures_are_reported(recommend, says):
+def test_unsupported_signatures_are_reported(recommend, message):
     model = of("their.library", "Model", recommend=staticmethod(recommend))
-    says = says.replace("RecTo", r"rm\.Lists\(model\.recommend\(users=users, dataset")
+    message = message.replace("RecTo", r"rm\.Lists\(model\.recommend\(users=users, dataset")
     for call in (rm.from_model, lambda model: rm.evaluate(model, TEST, metrics="ndcg@5")):
-        with pytest.raises(InputTypeError, match=rf"Model\..*{says}"):
+        with pytest.raises(InputTypeError, match=rf"Model\..*{message}"):
             call(model)
 
 
 @pytest.mark.parametrize(
-    ("answer", "error", "says"),
+    ("answer", "error", "message"),
     [
         (
             lambda users, k: 7,
@@ -525,9 +525,9 @@ def test_unsupported_signatures_are_reported(recommend, says):
         (lambda users, k: 1 / 0, ModelError, "raised ZeroDivisionError: division by zero"),
     ],
 )
-def test_lists_that_cannot_be_read(answer, error, says):
+def test_lists_that_cannot_be_read(answer, error, message):
     model = of("their.library", "Model", recommend=staticmethod(answer))
-    with pytest.raises(error, match=says):
+    with pytest.raises(error, match=message):
         rm.evaluate(model, TEST, metrics="ndcg@5")
 
 

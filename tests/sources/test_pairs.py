@@ -495,7 +495,7 @@ def test_columns_by_name_and_booleans(frame):
 
 
 @pytest.mark.parametrize(
-    ("names", "options", "error", "says"),
+    ("names", "options", "error", "message"),
     [
         ("user item score", {}, None, ""),
         ("user score relevance", {}, None, ""),
@@ -522,17 +522,17 @@ def test_columns_by_name_and_booleans(frame):
         ("user item score", {"score": False}, rm.InputTypeError, "score= must be the name"),
     ],
 )
-def test_recognised_columns(names, options, error, says):
+def test_recognised_columns(names, options, error, message):
     frame = pl.DataFrame({name: [1] for name in names.split()})
     if error is None:
         rm.Pairs(frame, **options)
     else:
-        with pytest.raises(error, match=says):
+        with pytest.raises(error, match=message):
             rm.Pairs(frame, **options)
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "says"),
+    ("make", "error", "message"),
     [
         (lambda: rm.Pairs.of([1, 0], [1, 2, 3]), ValueError, "relevance 2, scores 3"),
         (lambda: rm.Pairs.of([1, 0], [1, 2], [0]), ValueError, "scores 2, groups 1"),
@@ -555,8 +555,8 @@ def test_recognised_columns(names, options, error, says):
         ),
     ],
 )
-def test_arguments_that_do_not_match(make, error, says):
-    with pytest.raises(error, match=says):
+def test_arguments_that_do_not_match(make, error, message):
+    with pytest.raises(error, match=message):
         make()
 
 
@@ -661,8 +661,8 @@ def test_rating_metrics_need_a_source_with_ratings(metric):
         (rm.Factors(np.eye(2), np.eye(2)), np.eye(2)),
         (rm.Pairs.of([1, 0], [2, 1]), None),
     ):
-        says = rf"'{metric}{cutoff}' reads predicted and true .*\({type(source).__name__}: "
-        with pytest.raises(rm.InputError, match=says):
+        message = rf"'{metric}{cutoff}' reads predicted and true .*\({type(source).__name__}: "
+        with pytest.raises(rm.InputError, match=message):
             rm.evaluate(source, test, metrics=f"ndcg@1 {metric}{cutoff}")
 
 
@@ -758,9 +758,9 @@ def test_group_sizes_as_in_lightgbm() -> None:
 
 
 def test_scores_that_are_all_nan_may_give_a_mean_of_nan() -> None:
-    nowhere = np.full((2, 3), np.nan)
+    all_nan = np.full((2, 3), np.nan)
     pairs = rm.Pairs.of([1, 0, 1, 0], [np.nan] * 4, [0, 0, 1, 1])
-    for source, test in ((rm.Scores(nowhere), np.eye(2, 3)), (pairs, None)):
+    for source, test in ((rm.Scores(all_nan), np.eye(2, 3)), (pairs, None)):
         with pytest.raises(rm.InputError, match="nan_scores='undefined_for_all' gives a mean of"):
             rm.evaluate(source, test, metrics="rr")
         with pytest.warns(rm.DataWarning, match="undefined for all 2 users"):

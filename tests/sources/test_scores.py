@@ -297,7 +297,7 @@ def test_messages():
 
 
 @pytest.mark.parametrize(
-    ("ids", "scores", "whom"),
+    ("ids", "scores", "named_users"),
     [
         (None, [0, 1, 2, 3, 4], "the user rows 0 to 4"),
         (
@@ -309,7 +309,7 @@ def test_messages():
         ([10, 20, 30, 40, 50], [30], "the user 30 (user row 2)"),
     ],
 )
-def test_errors_in_a_functions_scores_name_the_users(ids, scores, whom):
+def test_errors_in_a_functions_scores_name_the_users(ids, scores, named_users):
     def failing(rows):
         return {"my": "model"}["other"]
 
@@ -323,13 +323,13 @@ def test_errors_in_a_functions_scores_name_the_users(ids, scores, whom):
     items = None if ids is None else list("wxyz")
     options = {"n_users": 5, "n_items": 4, "user_ids": ids, "item_ids": items}
     with pytest.raises(
-        ModelError, match=re.escape(f"raised KeyError for {whom}: 'other'")
+        ModelError, match=re.escape(f"raised KeyError for {named_users}: 'other'")
     ) as error:
         rm.evaluate(rm.Scores(failing, **options), test, metrics="rr")
     assert isinstance(error.value, RuntimeError)
     assert isinstance(error.value.__cause__, KeyError)
     assert error.value.__cause__.__traceback__.tb_next.tb_frame.f_code.co_name == "failing"
-    with pytest.raises(InputError, match=re.escape(f"shape (3,) for {whom}, expected")):
+    with pytest.raises(InputError, match=re.escape(f"shape (3,) for {named_users}, expected")):
         rm.evaluate(rm.Scores(wrong, **options), test, metrics="rr")
 
 

@@ -79,8 +79,10 @@ def test_seeds_of_a_model_are_compared_as_on_one_machine(models):
 
 def results_of_models(names, results):
     return {
-        model: [results[index] for index in own] if isinstance(own, list) else results[own]
-        for model, own in names.items()
+        model: [results[index] for index in name_or_names]
+        if isinstance(name_or_names, list)
+        else results[name_or_names]
+        for model, name_or_names in names.items()
     }
 
 

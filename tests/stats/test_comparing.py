@@ -148,8 +148,8 @@ def test_interval_ends_where_the_test_starts_to_reject(n: int, gain: float) -> N
     assert result.interval.method == "randomisation"
     differences = first - second
     for end, sign in zip(result.interval, (1, -1), strict=True):
-        for inwards, rejected in ((-0.01, True), (0.01, False)):
-            moved = differences - end - sign * inwards * result.interval.width
+        for shift_inwards, rejected in ((-0.01, True), (0.01, False)):
+            moved = differences - end - sign * shift_inwards * result.interval.width
             assert (randomisation(moved).p_value < 0.05) == rejected
 
 
@@ -332,8 +332,8 @@ def test_effects_by_definition() -> None:
     assert (result.n_better, result.n_worse) == ((differences > 0).sum(), (differences < 0).sum())
     assert result.n_equal == (differences == 0).sum()
     # One user is better and one is worse, but the mean is not 0.
-    even = compare([2.0, 0.0, 0.0], [0.0, 1.0, 0.0])
-    assert even.standardised == pytest.approx((1 / 3) / np.std([2, -1, 0], ddof=1))
+    one_each = compare([2.0, 0.0, 0.0], [0.0, 1.0, 0.0])
+    assert one_each.standardised == pytest.approx((1 / 3) / np.std([2, -1, 0], ddof=1))
     better = (np.sign(differences) + 1) / 2
     assert result.probability_better == pytest.approx(better.mean())
 
@@ -343,27 +343,27 @@ def test_clusters_change_signs_together() -> None:
     first, second = models(40, gain=0.2, share=0.9)
     of_users = compare(first, second, bounds=UNIT)
     clusters = np.tile(np.arange(40), 3)
-    thrice = [np.tile(first, 3), np.tile(second, 3)]
-    result = compare(*thrice, bounds=UNIT, clusters=clusters)
+    three_copies = [np.tile(first, 3), np.tile(second, 3)]
+    result = compare(*three_copies, bounds=UNIT, clusters=clusters)
     assert result.n == 120
     assert result.test.n == 40
     assert result.test.p_value == pytest.approx(of_users.test.p_value)
     np.testing.assert_allclose(tuple(result.interval), tuple(of_users.interval))
     np.testing.assert_allclose(tuple(result.relative_interval), tuple(of_users.relative_interval))
-    assert compare(*thrice, bounds=UNIT).interval.width < 0.7 * result.interval.width
+    assert compare(*three_copies, bounds=UNIT).interval.width < 0.7 * result.interval.width
     first_clusters = clusters < 20
-    half_equal = np.where(clusters < 10, *thrice)
+    half_equal = np.where(clusters < 10, *three_copies)
     result = compare(
         half_equal[first_clusters],
-        thrice[1][first_clusters],
+        three_copies[1][first_clusters],
         bounds=UNIT,
         clusters=clusters[first_clusters],
     )
     assert (result.interval.method, result.interval.n) == ("gaffke", 20)
-    uneven = compare(thrice[0][:-7], thrice[1][:-7], clusters=clusters[:-7])
+    uneven = compare(three_copies[0][:-7], three_copies[1][:-7], clusters=clusters[:-7])
     assert uneven.difference in uneven.interval
     assert (0.0 in uneven.interval) == (uneven.test.p_value > 0.05)
-    wilcoxon = compare(*thrice, clusters=clusters, test="wilcoxon").test
+    wilcoxon = compare(*three_copies, clusters=clusters, test="wilcoxon").test
     assert wilcoxon.p_value == pytest.approx(compare(first, second, test="wilcoxon").test.p_value)
 
 

@@ -213,9 +213,9 @@ def test_equivalence_consists_of_two_one_sided_tests() -> None:
             scipy.stats.ttest_1samp(differences, margin, alternative="less").pvalue,
         ]
         assert result.p_value == pytest.approx(max(sides), rel=1e-9)
-    flips = equivalence(differences, 0.03)
-    assert flips.p_value == pytest.approx(result.p_value, rel=0.05)
-    assert flips.equivalent
+    by_signs = equivalence(differences, 0.03)
+    assert by_signs.p_value == pytest.approx(result.p_value, rel=0.05)
+    assert by_signs.equivalent
     assert not equivalence(differences, 0.005).equivalent
 
 
@@ -239,11 +239,11 @@ def test_equivalence_keeps_clusters_together(test) -> None:
     """Three copies of each user in one cluster give the same p as the user alone."""
     differences = np.random.default_rng(2).normal(0.01, 0.1, 60)
     of_users = equivalence(differences, 0.03, test=test)
-    thrice = equivalence(
+    three_copies = equivalence(
         np.tile(differences, 3), 0.03, test=test, clusters=np.tile(np.arange(60), 3)
     )
-    assert thrice.p_value == pytest.approx(of_users.p_value)
-    np.testing.assert_allclose(tuple(thrice.interval), tuple(of_users.interval))
+    assert three_copies.p_value == pytest.approx(of_users.p_value)
+    np.testing.assert_allclose(tuple(three_copies.interval), tuple(of_users.interval))
     clusters = np.arange(60) // 4 + (np.arange(60) < 2)
     uneven = equivalence(differences, 0.03, test=test, clusters=clusters)
     shifted = [

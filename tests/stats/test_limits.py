@@ -220,8 +220,8 @@ def test_runs_without_variance() -> None:
 
 
 def test_five_users_are_named_by_default() -> None:
-    for unsaid, five in zip(most_changed(GRADES), most_changed(GRADES, 5), strict=True):
-        np.testing.assert_array_equal(unsaid, five)
+    for by_default, five in zip(most_changed(GRADES), most_changed(GRADES, 5), strict=True):
+        np.testing.assert_array_equal(by_default, five)
 
 
 @pytest.mark.parametrize("direction", [-1, 1])

@@ -233,9 +233,9 @@ def test_clusters_are_kept_together() -> None:
 def test_users_without_a_value_are_not_in_their_clusters() -> None:
     values, clusters = sparse(60), np.arange(60) // 4
     has_value = np.arange(60) % 7 > 0
-    holes = np.where(has_value, values, np.nan)
+    with_missing = np.where(has_value, values, np.nan)
     expected = interval(values[has_value], "bca", clusters=clusters[has_value])
-    assert tuple(interval(holes, "bca", clusters=clusters)) == tuple(expected)
+    assert tuple(interval(with_missing, "bca", clusters=clusters)) == tuple(expected)
     weights = np.where(has_value, 1.0, 0.0)
     assert tuple(interval(values, "bca", clusters=clusters, weights=weights)) == tuple(expected)
 

@@ -151,10 +151,10 @@ def interrupted_at(share, duration, work):
 
     If the work ends before it is interrupted, repeat it, based on its latest duration.
     """
-    came = []
+    interruptions = []
 
     def interrupt(*_):
-        came.append(True)
+        interruptions.append(True)
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGPROF, interrupt)
@@ -166,7 +166,7 @@ def interrupted_at(share, duration, work):
             signal.setitimer(signal.ITIMER_PROF, 0)
         except KeyboardInterrupt:
             return time.process_time() - begin - share * duration
-        assert not came, "the work ran to its end although it was interrupted"
+        assert not interruptions, "the work ran to its end although it was interrupted"
         duration = time.process_time() - begin
     raise AssertionError(f"the work ended {TRIES} times before {share:.0%} of its time")
 

@@ -365,9 +365,9 @@ def test_every_record_of_a_library(library):
 
 
 def test_number_of_excluded_records():
-    why = Counter(filter(None, map(exception, records())))
-    assert why == {
+    n_by_reason = Counter(filter(None, map(exception, records())))
+    assert n_by_reason == {
         "the library raised": 17,
         "a probe whose training data are not recorded": 1,
     }
-    assert len(records()) == sum(COVERED.values()) + why.total()
+    assert len(records()) == sum(COVERED.values()) + n_by_reason.total()

@@ -75,7 +75,7 @@ def test_metrics_declare_the_side_data_they_read():
     data = case.data()
     for metric in EVERY:
         other_kinds = FIELDS.keys() - set(metric.definition.side)
-        lacking = dict.fromkeys(name for word in other_kinds for name in FIELDS[word])
-        users = ListedUsers(dataclasses.replace(data, **lacking, kept={}))
+        without_other_data = dict.fromkeys(name for word in other_kinds for name in FIELDS[word])
+        users = ListedUsers(dataclasses.replace(data, **without_other_data, kept={}))
         evaluate = compute_for_all if metric.definition.over_users else compute
         evaluate(users, [metric], Protocol())

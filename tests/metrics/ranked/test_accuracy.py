@@ -103,13 +103,13 @@ def test_reciprocal_rank_and_hit(size):
                     if start + i <= cutoff:
                         rr[cutoff] += share
                         hit[cutoff] += chance
-            where = f"{relevant} relevant items from place {start} on"
+            description = f"{relevant} relevant items from place {start} on"
             assert computed("rr", start, size, relevant, cutoffs) == pytest.approx(
                 [value / 2**300 for value in rr.values()], rel=2e-14
-            ), where
+            ), description
             assert computed("hit", start, size, relevant, cutoffs) == pytest.approx(
                 [value / 2**300 for value in hit.values()], rel=1e-14
-            ), where
+            ), description
 
 
 @pytest.mark.parametrize(

@@ -218,9 +218,9 @@ CONSTANT = {
 def test_undefined(frame, reasons):
     result = evaluate_ratings(frame)
     for metric in EVERY:
-        why = reasons.get(metric.name, Reason.DEFINED)
-        assert result.reasons[str(metric)].tolist() == [why, 0], str(metric)
-        assert np.isnan(result[metric]).tolist() == [why != 0, False], str(metric)
+        expected_reason = reasons.get(metric.name, Reason.DEFINED)
+        assert result.reasons[str(metric)].tolist() == [expected_reason, 0], str(metric)
+        assert np.isnan(result[metric]).tolist() == [expected_reason != 0, False], str(metric)
     assert all(math.isfinite(value) for value in result.over_rows.values())
 
 
