@@ -116,6 +116,10 @@ def test_repeats_among_equal_scores():
         result = evaluate(rm.Lists(frame), {"ann": ["x"]}, ties=ties)
         assert result["valid@3"] == 2 / 3
         assert result["repeated_items@6"] == 1 / 4
+        tied = evaluate(
+            rm.Lists(frame.assign(item=list("xyzx"), score=1)), {"ann": ["x"]}, ties=ties
+        )
+        assert tied["repeated_items@3"] == (0 if ties == "item_desc" else 1 / 3)
 
 
 @pytest.mark.parametrize("ties", ["expected", "random"])

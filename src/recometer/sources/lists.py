@@ -574,56 +574,33 @@ class ListWork:
         lists = _top_lists.finished(
             self.aligned, best, k, known=known, counts=counts, n_catalogue=catalogue.n_items
         )
-        repeats = self._repeats(known)
+        repeats = self._repeats(lists.lengths > 0)
         return dataclasses.replace(lists, uncatalogued=catalogue.lacking, repeats=repeats)
 
-    def _repeats(self, known: Bool) -> UInt8:
+    def _repeats(self, listed: Bool) -> UInt8:
         """Return which of the first places of `places` repeat an item; see `TopLists.repeats`."""
         aligned, (width, depth) = self.aligned, self.widths
         if not self.users["repeated"].any():
             return np.zeros((aligned.n_users, 0), np.uint8)
         # The lists of these users without excluded items and padding.
-        indptr, entries = ragged.take(self.table.indptr, np.where(known, aligned.rows, -1))
+        indptr, entries = ragged.take(self.table.indptr, np.where(listed, aligned.rows, -1))
         items, n_items = self.table.items[entries], self.table.n_items
         excluded = ragged.numbered(aligned.excluded_indptr, aligned.excluded, n_items)
         stays = (items >= 0) & ~ragged.among(ragged.numbered(indptr, items, n_items), excluded)
-        scores = self.table.scores
-        table = dataclasses.replace(
-            self.table,
-            indptr=ragged.offsets(stays, indptr),
-            items=items[stays],
-            scores=None if scores is None else scores[entries][stays],
-            given=None,
-        )
-        repeats = Repeats.of(table, None)
-        assert repeats is not None
-        places = np.full((aligned.n_users, width), -1, np.int32)
-        first_of_lists(
-            items=repeats.table.items,
-            scores=table.scores,
-            begin=table.indptr[:-1],
-            end=table.indptr[1:],
-            n_items=repeats.table.n_items,
-            input_order=self.input_order,
-            excluded_indptr=np.zeros(aligned.n_users + 1, np.int64),
-            excluded=np.zeros(0, np.int32),
-            nan_rule=self.nan_rule,
-            flags=np.zeros(aligned.n_users, np.uint32),
-            order=self.order,
-            keys=self.shelf.keys,
-            top=places,
-            left=np.zeros(aligned.n_users, np.int64),
-        )
-        user, place = np.nonzero(places >= repeats.first_own)
-        own = ragged.pairs(repeats.user, repeats.own, repeats.table.n_items)
-        wanted = ragged.pairs(user, places[user, place], repeats.table.n_items)
-        places[user, place] = repeats.item[np.searchsorted(own, wanted)]
-        order = np.argsort(places, axis=1, kind="stable")
-        ordered = np.take_along_axis(places, order, axis=1)
-        again = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
-        found = np.zeros(places.shape, np.uint8)
-        code = np.uint8(KEPT_REPEAT if self.whole.generated else REMOVED_REPEAT)
-        np.put_along_axis(found, order[:, 1:], code * again, axis=1)
+        user, items = ragged.users_of(indptr)[stays], items[stays]
+        if self.table.scores is not None:
+            scores = self.table.scores[entries][stays]
+            last = np.isnan(scores) != (self.nan_rule == NanRule.FIRST)
+            tied: Array = -items if self.order == TieOrder.ITEM_DESCENDING else items
+            if self.input_order:
+                tied = np.arange(len(items))
+            items = items[np.lexsort((tied, -scores, last, user))]
+        again = np.ones(len(items), bool)
+        again[np.unique(ragged.pairs(user, items, n_items), return_index=True)[1]] = False
+        place = np.arange(len(items)) - np.searchsorted(user, user)
+        shown = again & (place < width)
+        found = np.zeros((aligned.n_users, width), np.uint8)
+        found[user[shown], place[shown]] = KEPT_REPEAT if self.whole.generated else REMOVED_REPEAT
         return found if self.whole.generated else repeats_within(found, depth)
 
     def facts(self, catalogue: ListCatalogue, known: Bool) -> ListFacts:
