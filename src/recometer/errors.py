@@ -223,12 +223,14 @@ def warn(message: str) -> None:
 
 
 @contextlib.contextmanager
-def naming(model: str) -> Iterator[None]:
-    """Put the name of the model that warnings and errors concern at the start of their messages."""
-    token = _model.set(f"{model}: ")
+def naming(model: str, *, errors: bool = True) -> Iterator[None]:
+    """Put a name, such as that of a model, at the start of warnings and (if `errors`) of errors."""
+    token = _model.set(f"{model}: " if model else "")
     try:
         yield
     except RecometerError as error:
+        if not errors:
+            raise
         raise type(error)(f"{model}: {error}") from error
     finally:
         _model.reset(token)

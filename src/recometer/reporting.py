@@ -129,9 +129,11 @@ class Reported:
         ('good', True)
         """
         arguments = {name: value for name, value in locals().items() if name not in OWN}
-        from recometer.report.result import report as make  # imported on use
+        from recometer.report.build import build  # imported on use
+        from recometer.report.result import made
 
-        return make(self, path, **arguments, **more)
+        of: Any = self  # a comparison or an evaluation
+        return made(lambda: build(of, **arguments, **more), path)
 
     @cached_property
     def plot(self) -> Plots:

@@ -16,7 +16,7 @@ from polars.testing import assert_frame_equal
 import recometer as rm
 from recometer import split as splits
 from recometer.cli._app import app
-from recometer.cli._compositions import WHAT, WHO
+from recometer.cli.split import WHAT, WHO
 from recometer.split.what import Folding
 
 

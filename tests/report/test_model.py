@@ -371,10 +371,6 @@ def test_the_model_is_frozen_and_consists_of_plain_values(model: ReportModel) ->
 
 
 def test_unsupported_inputs_of_reports(comparison: rm.Comparison) -> None:
-    from recometer.report import report
-
-    with pytest.raises(rm.InputTypeError, match="a comparison or an evaluation, found dict"):
-        report({})
     with pytest.raises(rm.InputError, match="n_users=0 must be a whole number"):
         comparison.report(n_users=0)
     with pytest.raises(rm.InputTypeError, match="audit= is of type str"):

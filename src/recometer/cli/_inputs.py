@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,28 +33,18 @@ from recometer.data.files import (
 )
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.data.pipes import InputFormat, StandardInput, is_stdin, needs_format
-from recometer.errors import ColumnError, FileError, InputError, RecometerError, did_you_mean
+from recometer.errors import (
+    ColumnError,
+    FileError,
+    InputError,
+    RecometerError,
+    did_you_mean,
+    naming,
+)
 from recometer.sources.base import Source
 from recometer.sources.factors import Factors
 from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
-
-
-def catalogue_columns(
-    catalogue: str | None, categories: str | None, features: str | None, propensity: str | None
-) -> dict[str, str | list[str]]:
-    """Return the named columns of the catalogue, as arguments of `Catalogue`."""
-    named: dict[str, str | list[str] | None] = {"categories": categories, "propensity": propensity}
-    parts = [] if features is None else features.split(",")
-    named["features"] = parts if len(parts) > 1 else features
-    found = {option: columns for option, columns in named.items() if columns is not None}
-    for option in found:
-        if catalogue is None or catalogue.isdecimal():
-            raise typer.BadParameter(
-                f"names a column of the items' table. Hint: --catalogue FILE --{option} COLUMN.",
-                param_hint=f"--{option}",
-            )
-    return found
 
 
 def check_stdin(paths: Sequence[str], form: InputFormat | None) -> None:
@@ -119,31 +108,26 @@ class Inputs:
 
         Only warnings begin with `what`, because errors without a model name the file.
         """
-        what = what if model is None else model.name
+        name = what if model is None else model.name
         try:
-            with warnings.catch_warnings():
-                if what:
-                    warnings.showwarning = _naming(what, warnings.showwarning)
+            with naming(name, errors=model is not None):
                 yield
         except RecometerError as error:
-            message = self.stdin.named(str(error))
-            if model is not None:
-                message = f"{model.name}: {message}"
-            raise type(error)(message) from error
+            raise type(error)(self.stdin.named(str(error))) from error
 
     def check_columns(self, paths: Iterable[str]) -> None:
         """Raise an error if no file has a column that the user named."""
-        asked = {
+        columns = {
             option: name
             for option, name in self.columns.items()
             if option not in OPTIONAL and not (option in ORDERS and name == NONE)
         }
-        if not any(asked.values()):
+        if not any(columns.values()):
             return
         with self.stated():
             tables = [path for path in map(self.stdin.path, paths) if _is_table(path)]
             names = {name: None for path in tables for name in column_names(path)}
-            for option, name in asked.items():
+            for option, name in columns.items():
                 for part in single_names([name]):
                     if part not in names:
                         raise ColumnError(
@@ -177,21 +161,8 @@ class Inputs:
                 self._say(what, file, "TREC qrels")
                 found, frame = Columns("user", "item", "value", None), files.read_qrels(file)
             else:
-                # A named column may exist in only some of the files.
-                of_train = what == "train" and self.columns["value"] != NONE
-                named = self._present(file, "value") if of_train else self.columns
-                asked_value = named["value"] if value else NONE
-                asked_time = self.columns["time"] if time else NONE
-                present = self._present(file, "user", "item")
-                user = present["user"]
-                if what == "train" and isinstance(user, ColumnPair):
-                    present["user"] = user.parts[0]  # train then applies to all sessions of a user
-                asked: dict[str, Any] = {
-                    **present,
-                    "value": False if asked_value == NONE else asked_value,
-                    "time": False if asked_time == NONE else asked_time,
-                }
-                found, frame = read_file(file, **asked)
+                columns = self._of_interactions(file, what, value=value, time=time)
+                found, frame = read_file(file, **columns)
                 self._say(what, file, found._asdict())
             if test is not None:
                 frame = frame.with_columns(
@@ -210,14 +181,17 @@ class Inputs:
                 raise InputError(f"{file} has no rows. Hint: every row is one interaction.")
         return data
 
-    def both(
-        self, test: str | None, train: str | None
-    ) -> tuple[Interactions | None, Interactions | None]:
-        """Read test and train, if they are given, like `recometer.evaluate`."""
-        data = None if test is None else self.interactions("test", test, value=True)
-        if train is None:
-            return data, None
-        return data, self.interactions("train", train, value=True, test=data)
+    def _of_interactions(self, file: Path, what: str, *, value: bool, time: bool) -> dict[str, Any]:
+        """Return the columns of interactions, as options of `read_file`."""
+        columns: dict[str, Any] = self._present(file, "user", "item")
+        columns["value"] = self.columns["value"] if value else NONE
+        columns["time"] = self.columns["time"] if time else NONE
+        if what == "train":
+            if isinstance(columns["user"], ColumnPair):  # train applies to all sessions of a user
+                columns["user"] = columns["user"].parts[0]
+            if columns["value"] != NONE:  # a named column may exist in only some of the files
+                columns["value"] = self._present(file, "value")["value"]
+        return or_false(columns)
 
     def candidates(self, option: str, path: str | None, test: Interactions | None) -> object:
         """Read the items that an option names: a set for each user, or one file of ids for all."""
@@ -225,29 +199,29 @@ class Inputs:
             return None
         file = self.stdin.path(path)
         with self.stated(what=option):
-            if option != "exclude" and self._has_users(file):
+            has_users = (
+                self._has(file, "user") if _is_table(file) else files.kind_of(file) == "qrels"
+            )
+            if option != "exclude" and has_users:
                 return self.interactions(option, path, value=False, test=test)
-            found = read_ids(file, "item", self.columns["item"], known_ids(test, "item"))
+            ids = read_ids(file, "item", self.columns["item"], known_ids(test, "item"))
             self.note(f"{option}: {self.stdin.named(str(file))} (items for all users)")
-        return found
+        return ids
 
-    def _has_users(self, file: Path) -> bool:
-        if not _is_table(file):
-            return files.kind_of(file) == "qrels"
+    def _has(self, file: Path, kind: str) -> bool:
+        """Return whether a table has a column of users or of items."""
         names = column_names(file)
-        return self.columns_alone["user"] in names or bool(common_names("user", names))
+        return self.columns_alone[kind] in names or bool(common_names(kind, names))
 
     def columns_of(self, path: str) -> dict[str, Any] | None:
         """Find the columns of a file to split, as options of `split`. None for TREC qrels."""
         file = self.stdin.path(path)
         if files.kind_of(file) is not None:
             return None
-        asked = {
-            option: False if option in OPTIONAL and name == NONE else name
-            for option, name in self.columns.items()
-        }
+        wanted = {**self.columns}
+        wanted |= or_false({option: wanted[option] for option in OPTIONAL})
         try:
-            found = choose_columns(column_names(file), asked)
+            found = choose_columns(column_names(file), wanted)
         except ColumnError as error:
             raise ColumnError(f"{file}: {error}") from None
         return {option: name or False for option, name in found.items()}
@@ -298,12 +272,11 @@ class Inputs:
             return None if text is None else int(text)
         with self.stated():
             file = self.stdin.path(text)
-            if _is_table(file):
-                asked = self._present(file, "item")["item"]
-                if asked is not None or common_names("item", column_names(file)):
-                    found = Catalogue(file, item=asked, **columns)
-                    self.note(f"catalogue: {self.stdin.named(str(file))} ({found.describe()})")
-                    return found
+            if _is_table(file) and self._has(file, "item"):
+                item = self._present(file, "item")["item"]
+                table = Catalogue(file, item=item, **columns)
+                self.note(f"catalogue: {self.stdin.named(str(file))} ({table.describe()})")
+                return table
             if columns:
                 raise InputError(
                     f"{text} is not a table with a column of item ids, so it has no columns for "
@@ -316,8 +289,8 @@ class Inputs:
         column, path = split_name(text, "--by-items")
         with self.stated():
             file = self.stdin.path(path)
-            asked = self._present(file, "item")["item"]
-            return Catalogue.of_groups(file, catalogue, column=column or None, item=asked)
+            item_column = self._present(file, "item")["item"]
+            return Catalogue.of_groups(file, catalogue, column=column or None, item=item_column)
 
     def _lists(self, model: Model, file: Path, test: Interactions | None) -> Lists:
         """Read recommended lists, whose ids get the types of the ids of test."""
@@ -333,15 +306,15 @@ class Inputs:
                 found["score"] = None
             by_rows = found["rank"] is None and found["score"] is None
             self._say(model.name, file, found, ", in the order of the rows" if by_rows else "")
-        known = lists.facts.arrays
-        if all(same_kinds(known[f"{what}_ids"], known_ids(test, what)) for what in REQUIRED):
+        ids = lists.facts.arrays
+        if all(same_kinds(ids[f"{what}_ids"], known_ids(test, what)) for what in REQUIRED):
             return lists
         columns = files.read_run(file).to_dict() if trec else found_columns(file, wanted)[1]
-        given: dict[str, Any] = {name: name in columns and name for name in ORDERS}
-        if given["rank"]:
-            given["score"] = False
+        orders: dict[str, Any] = {name: name in columns and name for name in ORDERS}
+        if orders["rank"]:
+            orders["score"] = False
         frame = frame_like(columns, test)
-        return Lists(frame, user="user", item="item", **given, separator=separator)
+        return Lists(frame, user="user", item="item", **orders, separator=separator)
 
     def _wanted(self, file: Path) -> dict[str, Any]:
         """Return the columns of a run as options of `Lists`."""
@@ -361,15 +334,10 @@ class Inputs:
                 "user and item."
             )
         wanted: dict[str, Any] = {**self._present(file, "user", "item", "score")}
-        truth, asked = self._present(file, "value")["value"], self.columns.get("value")
-        if test is None and not truth and asked not in (None, NONE):
-            raise ColumnError(
-                f"--value {asked}: no file has such a column. "
-                f"{did_you_mean(asked, column_names(file))}"
-            )
+        truth = NONE if test is not None else self.columns["value"]
         kinds = ("rating", "relevance") if rated else ("relevance", "rating")
-        wanted |= dict.fromkeys(kinds, False if test is not None or asked is not None else None)
-        if test is None and truth is not None:
+        wanted |= dict.fromkeys(kinds, False if truth is not None else None)
+        if truth not in (None, NONE):
             wanted[kinds[0]] = truth
         # A rating is the truth here, so never use it as the score, even if there is no other
         # column.
@@ -387,8 +355,10 @@ class Inputs:
             )
         frame = frame_like(columns, test)
         self._say(model.name, file, found)
-        given: dict[str, Any] = {option: option if option in columns else False for option in kinds}
-        return Pairs(frame, user="user", item="item", score="score", **given)
+        truths: dict[str, Any] = {
+            option: option if option in columns else False for option in kinds
+        }
+        return Pairs(frame, user="user", item="item", score="score", **truths)
 
     def _present(self, file: Path, *options: str) -> dict[str, str | None]:
         """Return those of the named columns that the file has.
@@ -411,13 +381,9 @@ class Inputs:
         self.note(f"{what}: {self.stdin.named(str(file))} ({text}{more})")
 
 
-def _naming(what: str, show: Callable[..., None]) -> Callable[..., None]:
-    """Return a function that shows warnings with a name in front."""
-
-    def show_named(message: Warning | str, *where: Any) -> None:
-        show(f"{what}: {message}", *where)
-
-    return show_named
+def or_false(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return names of columns as options of Python, where False stands for no column."""
+    return {option: False if name == NONE else name for option, name in columns.items()}
 
 
 def _is_table(path: Path) -> bool:

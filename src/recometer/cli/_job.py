@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +13,7 @@ import typer
 
 from recometer.cli._exit import usage_of
 from recometer.cli._groups import Files
-from recometer.cli._inputs import NONE, Inputs, catalogue_columns, check_stdin
+from recometer.cli._inputs import NONE, Inputs, check_stdin
 from recometer.cli._models import FOLD, Model, baseline_of, fit_baseline, models
 from recometer.cli._options import DataOptions, ModelOptions, RuleOptions, RunOptions
 from recometer.data.interactions import Interactions
@@ -22,6 +22,7 @@ from recometer.errors import FileError, did_you_mean, warn
 from recometer.evaluating.arguments import as_listed, named_protocol, protocol_names
 from recometer.evaluation import Evaluation, evaluate, load
 from recometer.metrics.names import Metrics
+from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.sources.base import Source
 from recometer.sources.candidates import Negatives
@@ -49,29 +50,14 @@ def load_split(folder: str) -> Split:
     return Split.load(folder)
 
 
-def parts_of(
-    test: str | None, train: str | None, folder: str | None, *, needs_test: bool
-) -> tuple[list[Part], dict[str, str]]:
-    """Return the named files of test and train, or the files and columns of a split.
-
-    For folds, return the files of each fold.
-    """
-    if folder is None:
-        if test is None and needs_test:
-            raise typer.BadParameter("there is nothing to test on. Hint: --test or --split.")
-        return [Part(test, train)], {}
-    if test is not None or train is not None:
+def parts_of(data: DataOptions) -> list[Part]:
+    """Return the named files of test and train, those of a split, or those of each of its folds."""
+    if data.split is None:
+        return [Part(data.test, data.train)]
+    if data.test is not None or data.train is not None:
         raise typer.BadParameter("--split has test and train already. Hint: leave them out.")
-    splits = _folds(folder) or [Path(folder)]
-    columns = [_columns(one) for one in splits]
-    files = ((str(one / "test.parquet"), str(one / "train.parquet"), one) for one in splits)
-    return [Part(*each) for each in files], columns[0]
-
-
-def _columns(folder: Path) -> dict[str, str]:
-    """Return the names of the columns of a saved split: ``{"user": ...}``."""
-    found = load_split(str(folder)).columns
-    return {} if found is None else {name: n or NONE for name, n in found._asdict().items()}
+    splits = _folds(data.split) or [Path(data.split)]
+    return [Part(str(path / "test.parquet"), str(path / "train.parquet"), path) for path in splits]
 
 
 def _folds(folder: str) -> list[Path]:
@@ -80,16 +66,15 @@ def _folds(folder: str) -> list[Path]:
     return list(itertools.takewhile(Path.is_dir, every))
 
 
-@dataclasses.dataclass(frozen=True)
-class Named:
-    """The files, models and columns that options name, before any file is read."""
-
-    parts: Sequence[Part]  # files of test and train: one pair, or a pair per fold
-    folds: bool
-    models: Sequence[Model]
-    baseline: Model | None
-    columns: dict[str, str | None]  # as `Inputs` takes them
-    catalogue_columns: dict[str, str | list[str]]
+def _columns(data: DataOptions, parts: Sequence[Part]) -> dict[str, str | None]:
+    """Return the columns that options name, or else those of a saved split."""
+    columns = {name: getattr(data, name) for name in ("user", "item", "value", "score", "rank")}
+    for folder in (part.split for part in parts if part.split is not None):
+        of_split = load_split(str(folder)).columns
+        for name, column in ({} if of_split is None else of_split._asdict()).items():
+            if columns.get(name) is None:
+                columns[name] = column or NONE
+    return columns
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,11 +82,10 @@ class Job:
     """The data of one fold or of all data, after reading, and how to read the models."""
 
     inputs: Inputs
-    named: Named
     models: Sequence[Model]
     test: Interactions | None  # None if the models contain the truth
     train: Interactions | None
-    given: dict[str, Any]  # other arguments of `recometer.evaluate`
+    arguments: dict[str, Any]  # other arguments of `recometer.evaluate`
     rules: RuleOptions
     rated: bool  # whether a metric reads true ratings
     progress: bool | None  # as `recometer.evaluate` takes it
@@ -109,20 +93,36 @@ class Job:
     def sources(self) -> Iterator[tuple[Model, Source]]:
         """Read one model after the other."""
         for model in self.models:
-            yield model, self._read(model)
+            yield model, self.read(model)
 
     def evaluate(
         self, model: Model, source: Source, metrics: Metrics, protocol: Protocol, **more: Any
     ) -> Evaluation:
         """Evaluate a model; `more` are other arguments of `recometer.evaluate`."""
         options: dict[str, Any] = {"seed": self.rules.seed, "progress": self.progress}
-        options |= {**self.given, **more}
+        options |= {**self.arguments, **more}
         with self.inputs.stated(model):
             return evaluate(source, self.test, metrics=metrics, protocol=protocol, **options)
 
-    def _read(self, model: Model) -> Source:
+    def settled(self, protocol: Protocol, name: str, rules: Mapping[str, Any]) -> Protocol:
+        """Return a protocol with one rule `users` for all models, so that means are comparable."""
+        if name != Protocol().name or "users" in rules:
+            return protocol
+        runs = [model.name for model in self.models if self.inputs.is_trec(model)]
+        if len(runs) == len(self.models):
+            return protocol.replace(users="known")
+        if runs:
+            warn(
+                f"{', '.join(runs)}: because other models are not TREC runs, topics without a list "
+                "count as misses. Hint: --complete confirms this, and --no-complete leaves them "
+                "out for all models."
+            )
+        return protocol.replace(users="test")
+
+    def read(self, model: Model) -> Source:
+        """Read or fit a model."""
         if model.kind == "answers":
-            return self.inputs.answers(model, self.given["catalogue"], self.rules.depth)
+            return self.inputs.answers(model, self.arguments["catalogue"], self.rules.depth)
         with self.inputs.stated(model):
             if model.kind == "baseline":
                 assert self.train is not None
@@ -131,43 +131,19 @@ class Job:
             return source if self.rules.depth is None else Cut(source, self.rules.depth)
 
 
-def named_by(
-    data: DataOptions, options: ModelOptions, files: Files, baseline: str | None = None
-) -> Named:
-    """Return what the options name; raise an error if options contradict each other."""
-    with_truth = options == ModelOptions(pairs=options.pairs) and options.pairs is not None
-    parts, columns_of_split = parts_of(data.test, data.train, data.split, needs_test=not with_truth)
-    named = models(vars(options), data.format_in)
-    columns = {name: getattr(data, name) for name in ("user", "item", "value", "score", "rank")}
-    for name, column in columns_of_split.items():
-        if columns.get(name) is None:
-            columns[name] = column
-    check_stdin(files, data.format_in)
-    _check_together(data, named, parts)
-    return Named(
-        parts,
-        len(parts) > 1,
-        named,
-        baseline_of(baseline, named),
-        columns,
-        catalogue_columns(data.catalogue, data.categories, data.features, data.propensity),
-    )
-
-
-def named_alone(
-    data: DataOptions, model: ModelOptions, files: Files, done: str, baseline: str | None = None
-) -> Named:
-    """As `named_by`, but require a single model, and no folds.
-
-    The error for several models says that one model is `done` at a time.
-    """
-    named = named_by(data, model, files, baseline)
-    if len(named.models) != 1 or named.folds:
-        what, hint = "model", ""
-        if named.folds:
-            what, hint = "fold", f" Hint: --split {data.split}/fold_0."
-        raise typer.BadParameter(f"one {what} is {done} at a time.{hint}", param_hint="--run")
-    return named
+def _of_catalogue(data: DataOptions) -> dict[str, str | list[str]]:
+    """Return the named columns of the catalogue, as arguments of `Catalogue`."""
+    names = ("categories", "features", "propensity")
+    found = {name: column for name in names if (column := getattr(data, name)) is not None}
+    for option in found:
+        if data.catalogue is None or data.catalogue.isdecimal():
+            raise typer.BadParameter(
+                f"names a column of the items' table. Hint: --catalogue FILE --{option} COLUMN.",
+                param_hint=f"--{option}",
+            )
+    if "," in found.get("features", ""):
+        found["features"] = found["features"].split(",")
+    return found
 
 
 def _check_together(data: DataOptions, named: Sequence[Model], parts: Sequence[Part]) -> None:
@@ -198,45 +174,82 @@ def _check_together(data: DataOptions, named: Sequence[Model], parts: Sequence[P
         )
 
 
+class Work(NamedTuple):
+    """The models that options name, and the jobs, which are read one after the other."""
+
+    models: Sequence[Model]
+    n_folds: int  # 0 without folds
+    jobs: Iterator[Job]
+    split: str | None  # the folder of the split
+
+    def alone(self, done: str) -> tuple[Job, Model, Source]:
+        """Read the only model; the error for several says that one is `done` at a time."""
+        if self.n_folds or len(self.models) > 1:
+            what, hint = "model", ""
+            if self.n_folds:
+                what, hint = "fold", f" Hint: --split {self.split}/fold_0."
+            raise typer.BadParameter(f"one {what} is {done} at a time.{hint}", param_hint="--run")
+        job = next(self.jobs)
+        return job, job.models[0], job.read(job.models[0])
+
+
 @contextlib.contextmanager
 def reading(
-    named: Named, data: DataOptions, rules: RuleOptions, options: RunOptions, *, rated: bool
-) -> Iterator[Iterator[Job]]:
-    """Read the data, fold by fold, and delete copies of standard input at the end."""
-    with StandardInput(data.format_in) as stdin:
-        yield _jobs(named, data, rules, options, stdin, rated)
-
-
-def _jobs(
-    named: Named,
     data: DataOptions,
+    model: ModelOptions,
     rules: RuleOptions,
     options: RunOptions,
-    stdin: StandardInput,
-    rated: bool,
-) -> Iterator[Job]:
-    inputs = Inputs(stdin, named.columns, options.note, data.separator)
-    for fold, part in enumerate(named.parts):
-        of_fold = [model.in_fold(fold) for model in named.models]
-        paths = [path for model in of_fold for path in model.paths if path]
+    files: Files,
+    *,
+    metrics: Iterable[Metric] = (),
+    baseline: str | None = None,
+) -> Iterator[Work]:
+    """Check which models and data the options name; then read them, fold by fold.
+
+    Copies of standard input are deleted at the end.
+    """
+    parts = parts_of(data)
+    with_truth = model.pairs is not None and model == ModelOptions(pairs=model.pairs)
+    if parts[0].test is None and not with_truth:
+        raise typer.BadParameter("there is nothing to test on. Hint: --test or --split.")
+    columns = _columns(data, parts)
+    every = models(vars(model), data.format_in)
+    check_stdin(files, data.format_in)
+    _check_together(data, every, parts)
+    other = baseline_of(baseline, every)
+    of_catalogue = _of_catalogue(data)
+    rated = any(metric.definition.record == "ratings" for metric in metrics)
+
+    def read(fold: int, part: Part) -> Job:
+        of_fold = [each.in_fold(fold) for each in every]
+        paths = [path for each in of_fold for path in each.paths if path]
         inputs.check_columns([*filter(None, (part.test, part.train)), *paths])
-        other = None if named.baseline is None else named.baseline.in_fold(fold)
+        test = train = None
         with _locked(part.split):
-            test, train = inputs.both(part.test, part.train)
-        given = {
+            if part.test is not None:
+                test = inputs.interactions("test", part.test, value=True)
+            if part.train is not None:
+                train = inputs.interactions("train", part.train, value=True, test=test)
+        arguments = {
             "train": train,
             "candidates": inputs.candidates("candidates", data.candidates, test),
             "exclude": inputs.candidates("exclude", data.exclude, test),
-            "catalogue": inputs.catalogue(data.catalogue, test, named.catalogue_columns),
+            "catalogue": inputs.catalogue(data.catalogue, test, of_catalogue),
             "threads": resolve_threads(options.threads),
         }
         if data.negatives is not None:
-            given["candidates"] = Negatives(inputs.candidates("negatives", data.negatives, test))
+            negatives = inputs.candidates("negatives", data.negatives, test)
+            arguments["candidates"] = Negatives(negatives)
         progress = False if options.quiet else None
-        job = Job(inputs, named, of_fold, test, train, given, rules, rated, progress)
+        job = Job(inputs, of_fold, test, train, arguments, rules, rated, progress)
         if other is not None:
-            ((_, given["baseline"]),) = dataclasses.replace(job, models=[other]).sources()
-        yield job
+            arguments["baseline"] = job.read(other.in_fold(fold))
+        return job
+
+    with StandardInput(data.format_in) as stdin:
+        inputs = Inputs(stdin, columns, options.note, data.separator)
+        n_folds = len(parts) if len(parts) > 1 else 0
+        yield Work(every, n_folds, itertools.starmap(read, enumerate(parts)), data.split)
 
 
 def _locked(split: Path | None) -> contextlib.AbstractContextManager[None]:
@@ -278,21 +291,3 @@ def protocol_of(option: str, name: str, rules: dict[str, Any]) -> Protocol:
         )
     with usage_of("--rule"):
         return found.replace(**rules)
-
-
-def with_users(
-    protocol: Protocol, name: str, rules: dict[str, Any], named: Sequence[Model], inputs: Inputs
-) -> Protocol:
-    """Return the protocol with one rule `users` for all models, so that means are comparable."""
-    if name != Protocol().name or "users" in rules:
-        return protocol
-    runs = [model.name for model in named if inputs.is_trec(model)]
-    if len(runs) == len(named):
-        return protocol.replace(users="known")
-    if runs:
-        warn(
-            f"{', '.join(runs)}: because other models are not TREC runs, topics without a list "
-            "count as misses. Hint: --complete confirms this, and --no-complete leaves them out "
-            "for all models."
-        )
-    return protocol.replace(users="test")

@@ -31,33 +31,6 @@ def paths_of(text: str) -> list[str]:
     return split_name(text, "RESULT")[1].split(",")
 
 
-def named_results(texts: Sequence[str], *, several: bool = False) -> dict[str, list[str]]:
-    """Return the files of each model, by its name.
-
-    Parameters
-    ----------
-    texts
-        ``[NAME=]RESULT``, where a result is a file, or a folder with a file for each model.
-    several
-        Whether a model may have several files, separated by commas.
-    """
-    found: dict[str, list[str]] = {}
-    for text in texts:
-        name, path = split_name(text, "RESULT")
-        files = path.split(",") if several else [path]
-        each = [files] if len(files) > 1 else [[file] for file in _files(path)]
-        for of_model in each:
-            model = name or stem(of_model[0])
-            if model in found:
-                raise typer.BadParameter(
-                    f"{found[model][0]} and {of_model[0]} are both called {model!r}. Hint: write "
-                    "NAME=FILE.",
-                    param_hint="RESULT",
-                )
-            found[model] = of_model
-    return found
-
-
 def loaded(path: str) -> Evaluation:
     """Return a saved evaluation, which may come through a pipe or standard input."""
     with StandardInput(InputFormat.parquet) as streams:
@@ -68,9 +41,25 @@ def loaded(path: str) -> Evaluation:
 
 
 def loaded_results(texts: Sequence[str]) -> dict[str, list[Evaluation]]:
-    """Return the saved evaluations of each model: several for seeds or batches."""
-    named = named_results(texts, several=True)
-    return {name: [loaded(path) for path in paths] for name, paths in named.items()}
+    """Return the saved evaluations of each model, by its name: several if they are seeds.
+
+    A text is ``[NAME=]RESULT,RESULT``, where a result is a file, or a folder with a file for each
+    model.
+    """
+    paths: dict[str, list[str]] = {}
+    for text in texts:
+        name, path = split_name(text, "RESULT")
+        files = path.split(",")
+        for of_model in [files] if len(files) > 1 else [[file] for file in _files(path)]:
+            model = name or stem(of_model[0])
+            if model in paths:
+                raise typer.BadParameter(
+                    f"{paths[model][0]} and {of_model[0]} are both called {model!r}. Hint: write "
+                    "NAME=FILE.",
+                    param_hint="RESULT",
+                )
+            paths[model] = of_model
+    return {name: [loaded(path) for path in of_model] for name, of_model in paths.items()}
 
 
 def check_page(path: Path, option: str, inputs: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from recometer.checking.installation import check_installation
 from recometer.cli import _options as options
 from recometer.cli._exit import ExitCode
 from recometer.cli._groups import Files, command
-from recometer.cli._job import given_rules, named_alone, protocol_of, reading, with_users
+from recometer.cli._job import given_rules, protocol_of, reading
 from recometer.rendering import output
 
 Places = Annotated[
@@ -68,13 +68,11 @@ def check(
             raise typer.BadParameter(
                 "a check does not read it. Hint: leave it out.", param_hint=f"--{name}"
             )
-    given = given_rules(rules)
-    settled = protocol_of("--protocol", protocol, given)
-    named = named_alone(data, model, files, "checked")
-    with reading(named, data, rules, run, rated=False) as jobs:
-        (job,) = jobs
-        settled = with_users(settled, protocol, given, named.models, job.inputs)
-        ((checked, source),) = job.sources()
+    rules_by_name = given_rules(rules)
+    settled = protocol_of("--protocol", protocol, rules_by_name)
+    with reading(data, model, rules, run, files) as work:
+        job, checked, source = work.alone("checked")
+        settled = job.settled(settled, protocol, rules_by_name)
         with job.inputs.stated(checked):
             found = run_check(
                 source,
@@ -83,7 +81,7 @@ def check(
                 n_users=users or None,
                 protocol=settled,
                 seed=rules.seed,
-                **job.given,
+                **job.arguments,
             )
     output(found, run.form)
     problems = [f"{one.name} ({one.count:,})" for one in found.findings if one.level == "problem"]

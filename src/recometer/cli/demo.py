@@ -15,13 +15,14 @@ from recometer import baselines
 from recometer.cli import _options as options
 from recometer.cli._exit import usage_of
 from recometer.cli._groups import Reads
-from recometer.cli._inputs import NONE
+from recometer.cli._inputs import Inputs
 from recometer.cli._models import fit_baseline
 from recometer.cli._results import check_page
-from recometer.cli._text import count, in_words, say
+from recometer.cli._text import count, say
 from recometer.comparison import compare
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions
+from recometer.data.pipes import StandardInput
 from recometer.data.times import values_in_words
 from recometer.datasets import MSWEB_ATTRIBUTION, msweb, msweb_items
 from recometer.errors import InputError
@@ -69,9 +70,7 @@ ReportOption = Annotated[
         "--report", metavar="FILE", help="Also write a report to this file: .html or .md."
     ),
 ]
-TestFraction = Annotated[
-    float, typer.Option(help="Share of each user's interactions that is held out for the test.")
-]
+SHARE = 0.25  # of each user's interactions, which are held out for the test
 
 
 def demo(
@@ -81,7 +80,6 @@ def demo(
     value: options.Value = None,
     time: options.Time = None,
     metric: Metrics = None,
-    test_fraction: TestFraction = 0.25,
     seed: options.Seed = 0,
     form: options.Form = "table",
     report: ReportOption = None,
@@ -93,8 +91,6 @@ def demo(
     the whole catalogue for every user. The columns of FILE are found by their common names
     (user_id, movieId, rating, timestamp, ...) unless you name them.
     """
-    if not 0 < test_fraction < 1:
-        raise typer.BadParameter("must lie between 0 and 1.", param_hint="--test-fraction")
     metrics = " ".join(metric or [DEFAULT_METRICS if report is None else REPORT_METRICS])
     with usage_of("--metrics"):
         parsed = parse(metrics)  # report wrong names before fitting models
@@ -107,17 +103,16 @@ def demo(
         raise typer.BadParameter("it also needs the option --data.", param_hint=", ".join(given))
     # Programs read the other formats, so keep everything else off standard output.
     with contextlib.redirect_stdout(sys.stdout if form == "table" else sys.stderr):
-        interactions, origin = _shipped() if data is None else _read(data, columns)
-        values = interactions.values
-        some = values is not None and len(values)
-        of_values = f", {values_in_words(*interactions.value_range)}" if some else ""
-        say("Data     ", origin)
+        interactions = _shipped() if data is None else _read(str(data), columns)
+        values = ""
+        if interactions.values is not None:
+            values = f", {values_in_words(*interactions.value_range)}"
         say(
             "         ",
             f"{count(len(interactions), 'interaction')} of {count(interactions.n_users, 'user')} "
-            f"with {count(interactions.n_items, 'item')}{of_values}",
+            f"with {count(interactions.n_items, 'item')}{values}",
         )
-        train, test = _split(interactions, test_fraction, seed)
+        train, test = _split(interactions, seed)
         say(
             "Ranking  ",
             f"for each user all {count(train.n_items, 'item')}, less those of the user in train",
@@ -169,47 +164,41 @@ def demo(
         typer.echo(f"written: {report}", err=form != "table")
 
 
-def _shipped() -> tuple[Interactions, str]:
-    return msweb(), MSWEB_ATTRIBUTION
+def _shipped() -> Interactions:
+    say("Data     ", MSWEB_ATTRIBUTION)
+    return msweb()
 
 
-def _read(path: Path, columns: dict[str, str | None]) -> tuple[Interactions, str]:
-    wanted = {name: False if column == NONE else column for name, column in columns.items()}
-    interactions = Interactions.of(path, **wanted)  # type: ignore[arg-type]
-    if not len(interactions):
-        raise InputError(
-            f"{path} has no rows. Hint: every row after the header is one interaction."
-        )
-    found = {} if interactions.columns is None else interactions.columns._asdict()
+def _read(path: str, columns: dict[str, str | None]) -> Interactions:
+    def note(text: str) -> None:
+        text = text.removeprefix("data: ").replace(f"{path} (", f"{path} (columns: ", 1)
+        say("Data     ", text)
+
+    with StandardInput(None) as stdin:
+        inputs = Inputs(stdin, columns, note)
+        inputs.check_columns([path])
+        interactions = inputs.interactions("data", path, value=True, time=True)
     if interactions.values is not None and not interactions.values.any():
         raise InputError(
-            f"All values in column {found['value']!r} of {path} are 0, so nothing is relevant. "
-            "Hint: --value names another column, and --value none counts every row."
+            f"All values in {path} are 0, so nothing is relevant. Hint: --value names another "
+            "column, and --value none counts every row."
         )
-    return interactions, f"{path} (columns: {in_words(found)})"
+    return interactions
 
 
-def _split(
-    interactions: Interactions, fraction: float, seed: int
-) -> tuple[Interactions, Interactions]:
-    share = f"{100 * fraction:g}% of each user's interactions"
-    what: What = LastFraction(fraction)
+def _split(interactions: Interactions, seed: int) -> tuple[Interactions, Interactions]:
+    share = f"{SHARE:.0%} of each user's interactions"
+    what: What = LastFraction(SHARE)
     rule = f"the last {share} by time"
     if interactions.times is None:
-        what, rule = Fraction(fraction), f"a random {share} (seed {seed})"
+        what, rule = Fraction(SHARE), f"a random {share} (seed {seed})"
     made = split(interactions, what, min_test=0, seed=seed)
     train, test = made.train, made.test
     if not len(test):
         most = int(np.diff(interactions.indptr).max())
         raise InputError(
-            f"No interaction is left to test on: no user has more than {most}, and "
-            f"{100 * fraction:g}% of that, rounded, is none. Hint: a larger --test-fraction, or "
-            "check that --user names the column of users."
-        )
-    if not len(train):
-        raise InputError(
-            f"No interaction is left to train on: {100 * fraction:g}% of each user's, rounded, is "
-            "all of them. Hint: a smaller --test-fraction."
+            f"No interaction is left to test on: no user has more than {most}, and {SHARE:.0%} of "
+            "that, rounded, is none. Hint: check that --user names the column of users."
         )
     say("Split    ", f"test: {rule}, {len(test):,}; train: the other {len(train):,}")
     return train, test

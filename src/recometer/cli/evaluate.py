@@ -10,7 +10,7 @@ from typing import Annotated
 from recometer.cli import _options as options
 from recometer.cli._exit import usage_of
 from recometer.cli._groups import Files, Reads, command
-from recometer.cli._job import Named, given_rules, named_by, protocol_of, reading, with_users
+from recometer.cli._job import Work, given_rules, protocol_of, reading
 from recometer.cli._results import Flat, check_flat, groups_of
 from recometer.data.paths import check_no_link
 from recometer.data.storage import check_replaced, is_table
@@ -81,62 +81,55 @@ def evaluate(
     Columns are found by common names (user_id, movieId, rating, ...) unless you name them. Options
     of models, --metrics and --rule may be repeated. docs/command-line.md says more.
     """
-    given = given_rules(rules)
-    settled = protocol_of("--protocol", protocol, given)
-    metrics = " ".join(metric or [DEFAULT_METRICS])
+    rules_by_name = given_rules(rules)
+    named_protocol = protocol_of("--protocol", protocol, rules_by_name)
+    metrics: AnyMetrics = " ".join(metric or [DEFAULT_METRICS])
     with usage_of("--metrics"):
-        # Report wrong names before reading any file.
-        asked = parse_under(metrics, settled)
-    rated = any(one.definition.record == "ratings" for one in asked)
+        parsed = parse_under(metrics, named_protocol)  # before reading any file
     resolve_threads(run.threads)
     check_flat(flat, files)
-    named = named_by(data, model, files, baseline)
-    paths = {} if out is None else _prepare(out, named, files)
-    found: dict[str, list[Evaluation]] = {}
-    read_metrics: AnyMetrics = metrics
-    with reading(named, data, rules, run, rated=rated) as jobs:
-        for fold, job in enumerate(jobs):
-            of_fold = with_users(settled, protocol, given, job.models, job.inputs)
+    of_folds: dict[str, list[Evaluation]] = {}
+    with reading(data, model, rules, run, files, metrics=parsed, baseline=baseline) as work:
+        paths = {} if out is None else _prepare(out, work, files)
+        for fold, job in enumerate(work.jobs):
+            settled = job.settled(named_protocol, protocol, rules_by_name)
             if by_items is not None:
-                items = job.inputs.item_groups(by_items, job.given["catalogue"])
-                job.given["catalogue"] = items
-                read_metrics = [*asked, *of_groups(asked, items.category_names)]
-            for model_read, source in job.sources():
-                name = model_read.name
-                result = job.evaluate(model_read, source, read_metrics, of_fold, chance=chance)
-                found.setdefault(name, []).append(result)
+                items = job.inputs.item_groups(by_items, job.arguments["catalogue"])
+                job.arguments["catalogue"] = items
+                metrics = [*parsed, *of_groups(parsed, items.category_names)]
+            for read_model, source in job.sources():
+                result = job.evaluate(read_model, source, metrics, settled, chance=chance)
+                of_folds.setdefault(read_model.name, []).append(result)
                 if out is not None:
-                    result.save(paths[name][fold])
+                    result.save(paths[read_model.name][fold])
         results = {
-            name: pool(each, FoldedEvaluation) if named.folds else each[0]
-            for name, each in found.items()
+            name: pool(each, FoldedEvaluation) if work.n_folds else each[0]
+            for name, each in of_folds.items()
         }
         board = Leaderboard(results, with_users=run.per_user, groups=groups_of(by, results))
     if out is not None:
-        for name, result in results.items() if named.folds else ():
+        for name, result in results.items() if work.n_folds else ():
             result.save(paths[name][-1])
         write_text(out / SUMMARY, Leaderboard(results).to_csv() + "\n")
         names = ", ".join(f"{name}.parquet" for name in results)
-        folds = f", the same in fold_0 to fold_{fold}" if named.folds else ""
+        folds = f", the same in fold_0 to fold_{fold}" if work.n_folds else ""
         run.note(f"written: {out}: {names}{folds}, {SUMMARY}")
     if flat is not None:
         board.flat(flat)
     output(board, run.form)
 
 
-def _prepare(out: Path, named: Named, inputs: Iterable[str]) -> dict[str, list[Path]]:
+def _prepare(out: Path, work: Work, inputs: Iterable[str]) -> dict[str, list[Path]]:
     """Make the folders of results, and return the paths for each model, the pooled one last.
 
     Raise an error if an input or a foreign file would be replaced.
     """
-    folders = [out]
-    if named.folds:
-        folders = [*(out / f"fold_{fold}" for fold in range(len(named.parts))), out]
+    folders = [*(out / f"fold_{fold}" for fold in range(work.n_folds)), out]
     for folder in folders[:-1]:
         check_no_link(folder)
     paths = {
         model.name: [folder / f"{model.name}.parquet" for folder in folders]
-        for model in named.models
+        for model in work.models
     }
     written = [out / SUMMARY, *itertools.chain.from_iterable(paths.values())]
     check_replaced(written, lambda path: is_summary(path) or is_table(path), inputs)

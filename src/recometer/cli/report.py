@@ -12,7 +12,7 @@ from recometer.cli import _options as options
 from recometer.cli._exit import usage_of
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._inputs import Inputs, check_stdin
-from recometer.cli._job import named_by, reading, with_users
+from recometer.cli._job import reading
 from recometer.cli._results import check_page, groups_of, loaded_results, paths_of
 from recometer.cli._text import note_unless
 from recometer.cli.audit import audit_of
@@ -81,58 +81,58 @@ def report(
     """
     check_page(out, "--out", files)
     run = options.RunOptions(quiet=quiet, threads=threads)
-    found = loaded_results(results or [])
-    shown: dict[str, Any] = {}
+    evaluations = loaded_results(results or [])
+    inputs: dict[str, Any] = {}
     if models != options.ModelOptions():
-        saved = bool(found)
-        shown = _evaluate(found, metrics, data, models, run, seed, files)
+        saved = bool(evaluations)
+        inputs = _evaluate(evaluations, metrics, data, models, run, seed, files)
         metrics = metrics if saved else None
-    elif not found:
+    elif not evaluations:
         raise typer.BadParameter(
             "there is nothing to report. Hint: name saved evaluations, or models by --run.",
             param_hint="RESULT",
         )
     elif data != options.DataOptions():
-        shown = {"audit": _audit(data, run, files)}
-    comparing = {
+        inputs = {"audit": _audit(data, run, files)}
+    choices = {
         "metrics": metrics,
         "primary": primary,
         "baseline": baseline,
         "allow": allow,
         "ratio": ratio,
     }
-    made: Comparison | Evaluation
-    if len(found) > 1:
+    result: Comparison | Evaluation
+    if len(evaluations) > 1:
         joined: dict[str, Any] = {
             name: " ".join(value) if isinstance(value, list) else value
-            for name, value in comparing.items()
+            for name, value in choices.items()
             if value
         }
-        made = compare(found, threads=threads, paired=paired, **joined)
+        result = compare(evaluations, threads=threads, paired=paired, **joined)
     else:
-        ((name, (made, *more)),) = found.items()
-        shown["name"] = name
-        for option, value in {**comparing, "unpaired": not paired, "RESULT": more}.items():
+        ((name, (result, *more)),) = evaluations.items()
+        inputs["name"] = name
+        for option, value in {**choices, "unpaired": not paired, "RESULT": more}.items():
             if value:
                 raise typer.BadParameter(
                     "it needs several models: a single evaluation is shown with all of its "
                     "metrics.",
                     param_hint=option if option.isupper() else f"--{option}",
                 )
-    written = made.report(
+    written = result.report(
         out,
         title=title,
-        groups=groups_of(by, {name: one for name, (one, *_) in found.items()}),
+        groups=groups_of(by, {name: one for name, (one, *_) in evaluations.items()}),
         users=show or (),
         seed=seed,
-        **{"threads": threads, **shown},
+        **{"threads": threads, **inputs},
     )
     run.note(written.model.headline.verdict)
     run.note(f"written: {out}")
 
 
 def _evaluate(
-    found: dict[str, list[Evaluation]],
+    evaluations: dict[str, list[Evaluation]],
     metrics: list[str] | None,
     data: options.DataOptions,
     models: options.ModelOptions,
@@ -141,23 +141,22 @@ def _evaluate(
     files: Files,
 ) -> dict[str, Any]:
     """Evaluate the models if nothing is saved, and return the data for lists of single users."""
-    named = named_by(data, models, files)
-    if named.folds:
-        raise typer.BadParameter(
-            "lists are shown for one fold. Hint: --split FOLDER/fold_0.", param_hint="--split"
-        )
     protocol = Protocol()
+    saved = ", ".join(evaluations)
     with usage_of("--metrics"):
-        wanted = parse_under(" ".join(metrics or [COMPUTED]), protocol)
-    saved = ", ".join(found)
-    rated = any(one.definition.record == "ratings" for one in wanted)
+        parsed = [] if saved else parse_under(" ".join(metrics or [COMPUTED]), protocol)
     sources = {}
-    with reading(named, data, options.RuleOptions(seed=seed), run, rated=rated) as jobs:
-        (job,) = jobs
-        protocol = with_users(protocol, protocol.name, {}, job.models, job.inputs)
+    rules = options.RuleOptions(seed=seed)
+    with reading(data, models, rules, run, files, metrics=parsed) as work:
+        if work.n_folds:
+            raise typer.BadParameter(
+                "lists are shown for one fold. Hint: --split FOLDER/fold_0.", param_hint="--split"
+            )
+        job = next(work.jobs)
+        protocol = job.settled(protocol, protocol.name, {})
         for model, source in job.sources():
             sources[model.name] = source
-            if model.name in found:
+            if model.name in evaluations:
                 continue
             if saved:  # the metrics could differ
                 raise typer.BadParameter(
@@ -165,19 +164,21 @@ def _evaluate(
                     "names of their results, NAME=FILE.",
                     param_hint="--run",
                 )
-            found[model.name] = [job.evaluate(model, source, wanted, protocol, progress=False)]
-    return {"lists": sources, "test": job.test, **job.given}
+            evaluations[model.name] = [
+                job.evaluate(model, source, parsed, protocol, progress=False)
+            ]
+    return {"lists": sources, "test": job.test, **job.arguments}
 
 
 def _audit(data: options.DataOptions, run: options.RunOptions, files: Files) -> Audit:
     """Audit test and train if no model is named."""
-    given = {name for name, value in vars(data).items() if value is not None}
-    saved = given == {"split"}
-    if not saved and not {"test", "train"} <= given <= AUDITED:
+    named = {name for name, value in vars(data).items() if value is not None}
+    saved = named == {"split"}
+    if not saved and not {"test", "train"} <= named <= AUDITED:
         raise typer.BadParameter(
             "it has no effect without models. Hint: --run NAME=FILE with the names of the results; "
             "or only --split, or --test and --train, which are audited.",
-            param_hint=", ".join(f"--{name.replace('_', '-')}" for name in sorted(given)),
+            param_hint=", ".join(f"--{name.replace('_', '-')}" for name in sorted(named)),
         )
     check_stdin(files, data.format_in)
     columns = {"user": data.user, "item": data.item, "value": data.value, "time": None}

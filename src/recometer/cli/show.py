@@ -8,7 +8,7 @@ import typer
 
 from recometer.cli import _options as options
 from recometer.cli._groups import Files, Reads, command
-from recometer.cli._results import Flat, check_flat, groups_of, loaded, named_results, paths_of
+from recometer.cli._results import Flat, check_flat, groups_of, loaded_results, paths_of
 from recometer.leaderboard import Leaderboard
 from recometer.rendering import output
 
@@ -32,8 +32,13 @@ def show(
 ) -> None:
     """Show saved evaluations: one with a row per metric, or several side by side."""
     check_flat(flat, files)
-    found = named_results(results)
-    evaluations = {model: loaded(path) for model, (path,) in found.items()}
+    evaluations = {}
+    for model, (evaluations[model], *others) in loaded_results(results).items():
+        if others:
+            raise typer.BadParameter(
+                f"there are several evaluations of {model!r}. Hint: recometer compare reads seeds.",
+                param_hint="RESULT",
+            )
     groups = groups_of(by, evaluations)
     board = Leaderboard(evaluations, with_users=per_user, groups=groups)
     if flat is not None:

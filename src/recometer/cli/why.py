@@ -10,7 +10,7 @@ import typer
 from recometer.cli import _options as options
 from recometer.cli._exit import usage_of
 from recometer.cli._groups import Files, Reads, command
-from recometer.cli._job import given_rules, named_alone, protocol_of, reading, with_users
+from recometer.cli._job import given_rules, protocol_of, reading
 from recometer.evaluating.arguments import protocol_names
 from recometer.explanation import explain
 from recometer.metrics.conventions import parse_under
@@ -66,24 +66,22 @@ def why(
     another changes, and which users have the most different values. Rules given as options apply to
     both sides.
     """
-    given = given_rules(rules)
+    rules_by_name = given_rules(rules)
     first, second = (
-        protocol_of(option, name, given) for name, option in ((from_, "--from"), (to, "--to"))
+        protocol_of(option, name, rules_by_name)
+        for name, option in ((from_, "--from"), (to, "--to"))
     )
     metric = " ".join(metrics)
     with usage_of("--metric"):
-        wanted = parse_under(metric, first)
-    if len(wanted) != 1:
+        parsed = parse_under(metric, first)
+    if len(parsed) != 1:
         raise typer.BadParameter(f"{metric!r} is not one metric.", param_hint="--metric")
-    named = named_alone(data, model, files, "explained", baseline)
-    rated = wanted[0].definition.record == "ratings"
-    with reading(named, data, rules, run, rated=rated) as jobs:
-        (job,) = jobs
+    with reading(data, model, rules, run, files, metrics=parsed, baseline=baseline) as work:
+        job, explained, source = work.alone("explained")
         first, second = (
-            with_users(protocol, name, given, named.models, job.inputs)
+            job.settled(protocol, name, rules_by_name)
             for protocol, name in ((first, from_), (second, to))
         )
-        ((explained, source),) = job.sources()
         result = job.evaluate(explained, source, metric, first, progress=False)
         with job.inputs.stated(explained):
             explanation = explain(
@@ -92,7 +90,7 @@ def why(
                 protocol=second,
                 source=source,
                 test=job.test,
-                **job.given,
+                **job.arguments,
             )
     if run.per_user:
         explanation = dataclasses.replace(explanation, n_shown=None)

@@ -32,7 +32,7 @@ def content(values: Any, title: str | None = None, gates: GateReport | None = No
         text=f"Point: reward per {values.unit}; line: its {values.confidence:.0%} interval. Filled "
         f"points are the best policy and those without a shown difference from it. {LOGGED} is the "
         "policy that wrote the log.",
-        choices=(dataclasses.replace(chart.choices[0], label="Estimator"),),
+        labels=("Estimator",),
     )
     table, weights = values.values_table(), values.weights_table()
     shown = [_facts("Differences", values.differences_table())]

@@ -4,6 +4,6 @@
 `charts` turn it into the formats.
 """
 
-from recometer.report.result import Report, report
+from recometer.report.result import Report
 
-__all__ = ["Report", "report"]
+__all__ = ["Report"]

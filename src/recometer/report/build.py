@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from recometer.auditing import Audit
 from recometer.auditing import audit as run_audit
+from recometer.comparing.compared import Compared
 from recometer.comparing.wording import on_power
 from recometer.errors import InputError, InputTypeError, argument_text, python_or_command
 from recometer.report.facts import call_of, facts
@@ -18,11 +18,9 @@ from recometer.report.inputs import Inputs, read_inputs
 from recometer.report.inspection import inspector
 from recometer.report.lists import ListSource, list_sources
 from recometer.report.model import Chart, ReportModel
-from recometer.report.numbers import (
-    all_numbers,
-    standings_of,
-)
+from recometer.report.numbers import all_numbers, standings_of
 from recometer.report.sections import Content, charts_of
+from recometer.results.evaluation import EvaluationRecord
 from recometer.version import __version__
 
 DEPTH, LONGEST = 10, 50  # places shown of a list, and the maximum for scored pairs
@@ -30,12 +28,16 @@ MOST_AUDITED = 5_000_000  # maximum number of rows of train that are audited wit
 
 
 def build(
-    of: object,
+    of: Compared | EvaluationRecord,
     *,
     name: str = "model",
     title: str | None = None,
     lists: object = None,
-    data: Mapping[str, Any] | None = None,
+    test: object = None,
+    train: object = None,
+    catalogue: object = None,
+    candidates: object = None,
+    exclude: object = None,
     audit: Audit | bool | None = None,
     groups: object = None,
     users: object = (),
@@ -45,7 +47,14 @@ def build(
     seed: int = 0,
     threads: int | None = None,
 ) -> ReportModel:
-    """Return the content of the report of a comparison or an evaluation; see `report`."""
+    """Return the content of a report; see `recometer.reporting.Reported.report`."""
+    data = {
+        "test": test,
+        "train": train,
+        "catalogue": catalogue,
+        "candidates": candidates,
+        "exclude": exclude,
+    }
     given = read_inputs(of, name, groups, threads)
     primary = given.metrics[0]
     standings = standings_of(given, primary)
@@ -56,7 +65,7 @@ def build(
     pair = main_pair(given, standings)
     pairs = pairs_of(given, pair)
     numbers = all_numbers(given, pairs, standings)
-    known = list_sources(given, lists, data or {})
+    known = list_sources(given, lists, data)
     found_audit = _audit(audit, known)
     k = depth_of(known) if depth is None else depth
     charts = charts_of(Content(given, numbers, pairs, known, k))
@@ -158,49 +167,40 @@ def _notes(given: Inputs) -> list[str]:
 
 
 def _missing(
-    given: Inputs,
-    charts: tuple[Chart, ...],
-    known: Mapping[str, ListSource],
-) -> list[str]:
+    given: Inputs, charts: tuple[Chart, ...], known: Mapping[str, ListSource]
+) -> Iterator[str]:
     """Name the parts that are not shown, and how to get them."""
     there = {chart.name for chart in charts}
-    found = []
     if not known:
         lists = python_or_command(
             "report(..., lists={'als': source}, test=test, train=train)",
             "--run, --test and --train",
         )
-        found.append(
+        yield (
             "No lists of single users, and no popularity of what is recommended: results that were "
             f"loaded from files do not keep the lists. Hint: {lists}."
         )
     elif "popularity" not in there:
-        found.append(
-            "No popularity of what is recommended: there is no train. Hint: "
-            f"{python_or_command('train=...', '--train FILE')}."
-        )
+        train = python_or_command("train=...", "--train FILE")
+        yield f"No popularity of what is recommended: there is no train. Hint: {train}."
     if "cutoffs" not in there:
-        found.append(f"No curve over cut-offs. Hint: {argument_text('metrics', 'ndcg@1..20')}.")
+        yield f"No curve over cut-offs. Hint: {argument_text('metrics', 'ndcg@1..20')}."
     if "tradeoff" not in there and given.comparison is not None:
-        found.append(
-            "No accuracy against the rest: no metric of lists was evaluated. Hint: "
-            f"{argument_text('metrics', 'ndcg@10 coverage@10 novelty@10')}."
-        )
+        metrics = argument_text("metrics", "ndcg@10 coverage@10 novelty@10")
+        yield f"No accuracy against the rest: no metric of lists was evaluated. Hint: {metrics}."
     if "groups" not in there:
         way = python_or_command(
-            "groups=..., or rm.evaluate(..., train=train)",
-            "--by FILE, or --train FILE",
+            "groups=..., or rm.evaluate(..., train=train)", "--by FILE, or --train FILE"
         )
-        found.append(f"No groups of users: train is not known. Hint: {way}.")
+        yield f"No groups of users: train is not known. Hint: {way}."
     elif "found" not in there:
-        found.append(
+        yield (
             "No share of relevant items found by their popularity: not all models were evaluated "
             "with the same train, the same largest cut-off and a metric of ranks, by a version of "
             "recometer that keeps it. Hint: evaluate all of them again in the same way."
         )
     if "repeats" not in there:
-        found.append(
+        yield (
             "No folds and seeds: each model was evaluated once. How far another seed of its "
             "training would move the means is not known."
         )
-    return found

@@ -9,7 +9,7 @@ from typing import Any
 from recometer import errors
 from recometer.comparing.rows import NO_DIFFERENCE
 from recometer.errors import InputError
-from recometer.report.model import SAME, Chart, Key
+from recometer.report.model import SAME, Chart, Field, Key
 from recometer.report.themes import LIGHT, config
 
 # The packages of the extra "report" are imported when they are needed.
@@ -27,21 +27,9 @@ SHAPES = [
     *("triangle-right", "triangle-left", "stroke", "arrow"),
 ]
 DASHES = [
-    [1, 0],
-    [6, 3],
-    [2, 2],
-    [8, 3, 2, 3],
-    [4, 4],
-    [10, 4],
-    [1, 3],
-    [6, 2, 1, 2],
-    [3, 1],
-    [12, 3],
+    *([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [10, 4], [1, 3], [6, 2, 1, 2], [3, 1], [12, 3])
 ]
-WHO = {
-    "domain": ["better off", "the same", "worse off"],
-    "range": "diverging3",
-}
+WHO = {"domain": ["better off", "the same", "worse off"], "range": "diverging3"}
 
 
 SPECS: dict[str, Callable[[Chart], Spec]] = {}
@@ -137,17 +125,10 @@ def _x(field: str, **more: Any) -> Spec:
     return {"field": field, "type": "quantitative", "title": None, **more}
 
 
-ZERO = {  # a line at 0
-    "data": {"values": [{"zero": 0}]},
-    "mark": {"type": "rule", "style": "zero"},
-    "encoding": {"x": _x("zero"), "y": None},
-}
-
-
 def _by_model(chart: Chart) -> tuple[Spec, Spec, Spec]:
     """Return colours, dashes and shapes for models, the same in all charts of a report."""
     models = list(chart.models)
-    of = {"field": "model", "type": "nominal", "title": None, "sort": None}
+    of = _names("model", title=None)
     legend = {"symbolOpacity": 1, "symbolStrokeWidth": 2}
     return (
         {**of, "scale": {"domain": models}, "legend": legend},
@@ -173,75 +154,79 @@ def _tooltip(chart: Chart) -> list[Spec]:
     ]
 
 
+def _layer(mark: Spec, *, transform: Sequence[Spec] = (), **encoding: object) -> Spec:
+    """Return a layer of a chart: its marks, and how they show the fields of the rows."""
+    steps = {"transform": list(transform)} if transform else {}
+    return {**steps, "mark": mark, "encoding": encoding}
+
+
+def _names(field: str, **more: Any) -> Spec:
+    """Return the encoding of a field with names, in the order of the rows."""
+    return {"field": field, "type": "nominal", "sort": None, **more}
+
+
+def _who(**more: Any) -> Spec:
+    return {"field": "who", "type": "nominal", "title": None, "scale": WHO, **more}
+
+
+def _at_zero(**encoding: Any) -> Spec:
+    line = _layer({"type": "rule", "style": "zero"}, x=_x("zero"), **encoding)
+    return {"data": {"values": [{"zero": 0}]}, **line}
+
+
 def _points(chart: Chart, filled: str) -> list[Spec]:
     """Draw a point and its interval for each row; points are filled if a test holds."""
-    y = {"field": chart.fields[0].name, "type": "nominal", "sort": None, "title": None}
+    y = _names(chart.fields[0].name, title=None)
     near = {"zero": False}
+    fill = {"condition": {"test": filled, "value": 1}, "value": 0}
+    ends = _x("low", scale=near)
     return [
-        {
-            "mark": {"type": "rule", "style": "interval"},
-            "encoding": {"y": y, "x": _x("low", scale=near), "x2": {"field": "high"}},
-        },
-        {
-            "mark": {"type": "point", "size": 110, "strokeWidth": 2},
-            "encoding": {
-                "y": y,
-                "x": _x("mean", scale=near),
-                "fillOpacity": {"condition": {"test": filled, "value": 1}, "value": 0},
-                "fill": {"value": LIGHT["accent"]},
-                "tooltip": _tooltip(chart),
-            },
-        },
+        _layer({"type": "rule", "style": "interval"}, y=y, x=ends, x2={"field": "high"}),
+        _layer(
+            {"type": "point", "size": 110, "strokeWidth": 2},
+            y=y,
+            x=_x("mean", scale=near),
+            fillOpacity=fill,
+            fill={"value": LIGHT["accent"]},
+            tooltip=_tooltip(chart),
+        ),
     ]
 
 
 @drawing("leaderboard")
 def _leaderboard(chart: Chart) -> Spec:
     chance = {"field": "chance", "type": "quantitative", "format": ".4f", "title": "chance"}
-    return {
-        "height": ROW * max(chart.lines, 1),
-        "layer": [
-            *_points(chart, f"datum.verdict == '{SAME}'"),
-            {
-                "transform": [
-                    {"filter": "isValid(datum.chance)"},
-                    {"aggregate": [{"op": "min", "field": "chance", "as": "chance"}]},
-                ],
-                "mark": {"type": "rule", "style": "chance"},
-                "encoding": {"x": _x("chance"), "tooltip": [chance]},
-            },
-        ],
-    }
+    least = {"aggregate": [{"op": "min", "field": "chance", "as": "chance"}]}
+    line = _layer(
+        {"type": "rule", "style": "chance"},
+        transform=[{"filter": "isValid(datum.chance)"}, least],
+        x=_x("chance"),
+        tooltip=[chance],
+    )
+    points = _points(chart, f"datum.verdict == '{SAME}'")
+    return {"height": ROW * max(chart.lines, 1), "layer": [*points, line]}
 
 
 @drawing("item_groups")
 def _item_groups(chart: Chart) -> Spec:
-    zero = [ZERO] if chart.fields[1].kind == "signed" else []
-    layers = [*_points(chart, f"datum.verdict != '{NO_DIFFERENCE}'"), *zero]
-    return {"height": ROW * max(chart.lines, 1), "layer": layers}
+    zero = [_at_zero(y=None)] if chart.fields[1].kind == "signed" else []
+    points = _points(chart, f"datum.verdict != '{NO_DIFFERENCE}'")
+    return {"height": ROW * max(chart.lines, 1), "layer": [*points, *zero]}
 
 
 @drawing("curves")
 def _curves(chart: Chart) -> Spec:
     color, dash, shape = _by_model(chart)
+    x = _x("k", axis={"tickMinStep": 1, "title": "k"}, scale={"zero": False, "nice": False})
+    band = _x("low", scale={"zero": False})
+    points = {"type": "point", "size": 36, "filled": True}
     return {
         "height": 280,
-        "encoding": {
-            "x": _x(
-                "k", axis={"tickMinStep": 1, "title": "k"}, scale={"zero": False, "nice": False}
-            ),
-            "color": color,
-        },
+        "encoding": {"x": x, "color": color},
         "layer": [
-            {
-                "mark": {"type": "area", "opacity": 0.14},
-                "encoding": {"y": _x("low", scale={"zero": False}), "y2": {"field": "high"}},
-            },
-            {"mark": {"type": "line"}, "encoding": {"y": _x("mean"), "strokeDash": dash}},
-            {
-                "mark": {"type": "point", "size": 36, "filled": True},
-                "encoding": {"y": _x("mean"), "shape": shape, "tooltip": _tooltip(chart)},
-            },
+            _layer({"type": "area", "opacity": 0.14}, y=band, y2={"field": "high"}),
+            _layer({"type": "line"}, y=_x("mean"), strokeDash=dash),
+            _layer(points, y=_x("mean"), shape=shape, tooltip=_tooltip(chart)),
         ],
     }
 
@@ -249,29 +234,26 @@ def _curves(chart: Chart) -> Spec:
 @drawing("tradeoff")
 def _tradeoff(chart: Chart) -> Spec:
     color, _, shape = _by_model(chart)
-    x, y = (
-        _x("x", scale={"zero": False, "padding": 24}),
-        _x("y", scale={"zero": False, "padding": 24}),
-    )
+    x, y = (_x(name, scale={"zero": False, "padding": 24}) for name in ("x", "y"))
     return {
         "height": 320,
         "layer": [
-            {
-                "transform": [{"filter": "datum.front"}],
-                "mark": {"type": "line", "style": "front"},
-                "encoding": {"x": x, "y": y, "order": {"field": "x", "type": "quantitative"}},
-            },
-            {
-                "mark": {"type": "point", "filled": True},
-                "encoding": {
-                    "x": x,
-                    "y": y,
-                    "color": color,
-                    "shape": shape,
-                    "size": {"condition": {"test": "datum.front", "value": 190}, "value": 70},
-                    "tooltip": _tooltip(chart),
-                },
-            },
+            _layer(
+                {"type": "line", "style": "front"},
+                transform=[{"filter": "datum.front"}],
+                x=x,
+                y=y,
+                order={"field": "x", "type": "quantitative"},
+            ),
+            _layer(
+                {"type": "point", "filled": True},
+                x=x,
+                y=y,
+                color=color,
+                shape=shape,
+                size={"condition": {"test": "datum.front", "value": 190}, "value": 70},
+                tooltip=_tooltip(chart),
+            ),
         ],
     }
 
@@ -279,40 +261,31 @@ def _tradeoff(chart: Chart) -> Spec:
 @drawing("ridges")
 def _ridges(chart: Chart) -> Spec:
     n = max(chart.lines, 1)
-    y = {
-        "type": "quantitative",
-        "scale": {"domain": [-1, n - 1], "reverse": True, "nice": False, "zero": False},
-        "axis": None,
-    }
+    scale = {"domain": [-1, n - 1], "reverse": True, "nice": False, "zero": False}
+    y = {"type": "quantitative", "scale": scale, "axis": None}
+    first = {"op": "min", "field": "line", "as": "line"}
     return {
         "height": n * 64,
         "layer": [
-            {
-                "transform": [{"calculate": "datum.line - 0.72 * datum.height", "as": "top"}],
-                "mark": {"type": "bar", "opacity": 0.85, "binSpacing": 1},
-                "encoding": {
-                    "x": _x("from", bin="binned"),
-                    "x2": {"field": "to"},
-                    "y": {"field": "line", **y},
-                    "y2": {"field": "top"},
-                    "tooltip": _tooltip(chart),
-                },
-            },
-            {
-                "transform": [
-                    {
-                        "aggregate": [{"op": "min", "field": "line", "as": "line"}],
-                        "groupby": ["model"],
-                    },
+            _layer(
+                {"type": "bar", "opacity": 0.85, "binSpacing": 1},
+                transform=[{"calculate": "datum.line - 0.72 * datum.height", "as": "top"}],
+                x=_x("from", bin="binned"),
+                x2={"field": "to"},
+                y={"field": "line", **y},
+                y2={"field": "top"},
+                tooltip=_tooltip(chart),
+            ),
+            _layer(
+                {"type": "text", "align": "left", "fontWeight": 600},
+                transform=[
+                    {"aggregate": [first], "groupby": ["model"]},
                     {"calculate": "datum.line - 0.86", "as": "above"},
                 ],
-                "mark": {"type": "text", "align": "left", "fontWeight": 600},
-                "encoding": {
-                    "x": {"value": 0},
-                    "y": {"field": "above", **y},
-                    "text": {"field": "model", "type": "nominal"},
-                },
-            },
+                x={"value": 0},
+                y={"field": "above", **y},
+                text={"field": "model", "type": "nominal"},
+            ),
         ],
     }
 
@@ -320,77 +293,48 @@ def _ridges(chart: Chart) -> Spec:
 @drawing("winners")
 def _winners(chart: Chart) -> Spec:
     labels = {"labelExpr": _in_two_lines(" minus "), "labelBaseline": "bottom"}
-    y = {"field": "pair", "type": "nominal", "sort": None, "title": None, "axis": labels}
-    color = {"field": "who", "type": "nominal", "title": None, "scale": WHO}
-    return {
-        "height": ROW * max(chart.lines, 1),
-        "encoding": {"y": y},
-        "layer": [
-            {
-                "mark": {"type": "bar", "height": 24},
-                "encoding": {
-                    "x": _x("from", axis={"format": "%"}, scale={"domain": [0, 1]}),
-                    "x2": {"field": "to"},
-                    "color": color,
-                    "tooltip": _tooltip(chart),
-                },
-            },
-        ],
-    }
+    bars = _layer(
+        {"type": "bar", "height": 24},
+        x=_x("from", axis={"format": "%"}, scale={"domain": [0, 1]}),
+        x2={"field": "to"},
+        color=_who(),
+        tooltip=_tooltip(chart),
+    )
+    y = _names("pair", title=None, axis=labels)
+    return {"height": ROW * max(chart.lines, 1), "encoding": {"y": y}, "layer": [bars]}
 
 
 @drawing("differences")
 def _differences(chart: Chart) -> Spec:
-    color = {"field": "who", "type": "nominal", "title": None, "scale": WHO}
-    return {
-        "height": 220,
-        "layer": [
-            {
-                "mark": {"type": "bar", "binSpacing": 1},
-                "encoding": {
-                    "x": _x("from", bin="binned"),
-                    "x2": {"field": "to"},
-                    "y": _x("users", axis={"title": "users", "tickMinStep": 1}),
-                    "color": color,
-                    "tooltip": _tooltip(chart),
-                },
-            },
-            ZERO,
-        ],
-    }
+    bars = _layer(
+        {"type": "bar", "binSpacing": 1},
+        x=_x("from", bin="binned"),
+        x2={"field": "to"},
+        y=_x("users", axis={"title": "users", "tickMinStep": 1}),
+        color=_who(),
+        tooltip=_tooltip(chart),
+    )
+    return {"height": 220, "layer": [bars, _at_zero()]}
 
 
 def _heat(chart: Chart, scale: Spec, form: str) -> Spec:
     across, up, value = chart.fields[:3]
 
-    def axis(title: str, **more: Any) -> Spec:
-        return {
-            "type": "ordinal",
-            "sort": None,
-            "axis": {"title": title, "labelAngle": 0, "labelLimit": 90, **more},
-        }
+    def cells(field: Field, **more: Any) -> Spec:
+        axis = {"title": field.title, "labelAngle": 0, "labelLimit": 90, **more}
+        return {"field": field.name, "type": "ordinal", "sort": None, "axis": axis}
 
+    color = {**_x(value.name), "scale": scale, "legend": None}
+    text = {**_x(value.name), "format": form}
     return {
         "height": CELL * max(chart.lines, 1),
         "encoding": {
-            "x": {
-                "field": across.name,
-                **axis(across.title, labelOverlap="greedy", labelExpr=_in_two_lines(" to ")),
-            },
-            "y": {"field": up.name, **axis(up.title)},
+            "x": cells(across, labelOverlap="greedy", labelExpr=_in_two_lines(" to ")),
+            "y": cells(up),
         },
         "layer": [
-            {
-                "mark": {"type": "rect"},
-                "encoding": {
-                    "color": {**_x(value.name), "scale": scale, "legend": None},
-                    "tooltip": _tooltip(chart),
-                },
-            },
-            {
-                "mark": {"type": "text", "style": "in-bar"},
-                "encoding": {"text": {**_x(value.name), "format": form}},
-            },
+            _layer({"type": "rect"}, color=color, tooltip=_tooltip(chart)),
+            _layer({"type": "text", "style": "in-bar"}, text=text),
         ],
     }
 
@@ -415,50 +359,32 @@ def _in_two_lines(at: str) -> str:
 def _by_group(chart: Chart) -> Spec:
     """Draw a point for each model in each group, each on a separate line."""
     color, _, shape = _by_model(chart)
-    y = {
-        "field": "group",
-        "type": "nominal",
-        "sort": None,
-        "axis": {"title": chart.fields[0].title},
-    }
-    offset = {"field": "model", "type": "nominal", "sort": None}
-    return {
-        "height": max(chart.lines, 1) * (12 * len(chart.models) + 20),
-        "layer": [
-            {
-                "mark": {"type": "point", "size": 70, "filled": True, "opacity": 1},
-                "encoding": {
-                    "y": {**y, "scale": {"paddingInner": 0.35}},
-                    "yOffset": {**offset, "scale": {"domain": list(chart.models)}},
-                    "x": _x("mean", scale={"zero": False}),
-                    "color": color,
-                    "shape": shape,
-                    "tooltip": _tooltip(chart),
-                },
-            },
-        ],
-    }
+    group = _names("group", axis={"title": chart.fields[0].title}, scale={"paddingInner": 0.35})
+    points = _layer(
+        {"type": "point", "size": 70, "filled": True, "opacity": 1},
+        y=group,
+        yOffset=_names("model", scale={"domain": list(chart.models)}),
+        x=_x("mean", scale={"zero": False}),
+        color=color,
+        shape=shape,
+        tooltip=_tooltip(chart),
+    )
+    return {"height": max(chart.lines, 1) * (12 * len(chart.models) + 20), "layer": [points]}
 
 
 @drawing("signed_bars")
 def _signed_bars(chart: Chart) -> Spec:
-    y = {
-        "field": "group",
-        "type": "nominal",
-        "sort": None,
-        "axis": {"title": chart.fields[0].title},
-    }
-    color = {"field": "who", "type": "nominal", "title": None, "scale": WHO, "legend": None}
+    y = _names("group", axis={"title": chart.fields[0].title})
+    bars = _layer(
+        {"type": "bar", "height": 20},
+        x=_x("mean"),
+        color=_who(legend=None),
+        tooltip=_tooltip(chart),
+    )
     return {
         "height": ROW * max(chart.lines, 1),
         "encoding": {"y": y},
-        "layer": [
-            {
-                "mark": {"type": "bar", "height": 20},
-                "encoding": {"x": _x("mean"), "color": color, "tooltip": _tooltip(chart)},
-            },
-            ZERO,
-        ],
+        "layer": [bars, _at_zero(y=None)],
     }
 
 
@@ -480,26 +406,14 @@ def _popularity(chart: Chart) -> Spec:
 
 @drawing("dots")
 def _dots(chart: Chart) -> Spec:
+    points = {"type": "point", "size": 80, "filled": True, "opacity": 0.7}
+    mean = {"aggregate": [{"op": "mean", "field": "mean", "as": "mean"}], "groupby": ["model"]}
     return {
         "height": ROW * max(chart.lines, 1),
-        "encoding": {
-            "y": {"field": "model", "type": "nominal", "sort": None, "title": None},
-            "x": _x("mean", scale={"zero": False}),
-        },
+        "encoding": {"y": _names("model", title=None), "x": _x("mean", scale={"zero": False})},
         "layer": [
-            {
-                "mark": {"type": "point", "size": 80, "filled": True, "opacity": 0.7},
-                "encoding": {"tooltip": _tooltip(chart)},
-            },
-            {
-                "transform": [
-                    {
-                        "aggregate": [{"op": "mean", "field": "mean", "as": "mean"}],
-                        "groupby": ["model"],
-                    }
-                ],
-                "mark": {"type": "tick", "thickness": 3, "size": 22},
-            },
+            _layer(points, tooltip=_tooltip(chart)),
+            {"transform": [mean], "mark": {"type": "tick", "thickness": 3, "size": 22}},
         ],
     }
 

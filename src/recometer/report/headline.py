@@ -72,10 +72,21 @@ def headline(
     harmed = _most_harmed(given, metric, pair)
     sizes = None if given.comparison is None else given.comparison.sample_ratio
     mismatch = [str(sizes)] if sizes is not None and sizes.mismatch else []
-    sentences = [*leaks, *mismatch, *_on_known(given, metric), *_on_direction(standings)]
-    sentences += _on_apart(given, standings, pair)
+    known = None if given.comparison is None else given.comparison.known_users
+    sentences = [*leaks, *mismatch, *([] if known is None else known.sentences([metric]))]
+    sentences += _on_direction(standings) + _on_apart(given, standings, pair)
     sentences += _on_others(given, metric, pair)
-    sentences += _on_users(row, pair) + _on_harmed(harmed, metric, pair)
+    if not row.for_all_users and row.n_better + row.n_equal + row.n_worse:
+        are = "is" if row.n_better == 1 else "are"
+        sentences.append(
+            f"{users_of(row.n_better)} {are} better off with {winner} than with {other}, "
+            f"{row.n_equal:,} the same, {row.n_worse:,} worse off."
+        )
+    if harmed is not None:
+        sentences.append(
+            f"Most harmed: user {harmed.user}, {metric} {harmed.value_other:.4f} with {other}, "
+            f"{harmed.value:.4f} with {winner}."
+        )
     return Headline(
         verdict,
         winner,
@@ -154,12 +165,6 @@ def _ends(row: PairRow) -> str:
     return f"[{ends[0]:.4f}, {ends[1]:.4f}]"
 
 
-def _on_known(given: Inputs, metric: str) -> list[str]:
-    """Describe the users whom some models do not know, and give the means without these users."""
-    known = None if given.comparison is None else given.comparison.known_users
-    return [] if known is None else known.sentences([metric])
-
-
 def _on_direction(standings: Standings) -> list[str]:
     return [] if standings.higher_is_better else [f"Lower is better in {standings.metric}."]
 
@@ -225,22 +230,9 @@ def _on_others(given: Inputs, primary: str, pair: tuple[str, str]) -> list[str]:
     return [f"Compared with {pair[1]}, {pair[0]} {found}."]
 
 
-def _on_users(row: PairRow, pair: tuple[str, str]) -> list[str]:
-    if row.for_all_users or not row.n_better + row.n_equal + row.n_worse:
-        return []
-    return [
-        f"{_users(row.n_better, 'is', 'are')} better off with {pair[0]} than with {pair[1]}, "
-        f"{row.n_equal:,} the same, {row.n_worse:,} worse off."
-    ]
-
-
 def users_of(n: int) -> str:
     """Return ``"1 user"`` or ``"2,000 users"``."""
     return f"{n:,} user" if n == 1 else f"{n:,} users"
-
-
-def _users(n: int, one: str, more: str) -> str:
-    return f"{users_of(n)} {one if n == 1 else more}"
 
 
 def _most_harmed(given: Inputs, metric: str, pair: tuple[str, str]) -> UserChange | None:
@@ -248,15 +240,6 @@ def _most_harmed(given: Inputs, metric: str, pair: tuple[str, str]) -> UserChang
         return None
     harmed = changes_of(_user_pair(given, metric, pair), 1).harmed
     return harmed[0] if harmed else None
-
-
-def _on_harmed(harmed: UserChange | None, metric: str, pair: tuple[str, str]) -> list[str]:
-    if harmed is None:
-        return []
-    return [
-        f"Most harmed: user {harmed.user}, {metric} {harmed.value_other:.4f} with {pair[1]}, "
-        f"{harmed.value:.4f} with {pair[0]}."
-    ]
 
 
 def compact(metrics: Iterable[str]) -> list[str]:

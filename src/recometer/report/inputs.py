@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,9 @@ from recometer.comparing.changes import profile
 from recometer.comparing.compared import Compared
 from recometer.comparing.kinds import Options
 from recometer.comparing.models import Model, Users
-from recometer.errors import InputTypeError
 from recometer.metrics.registry import MetricDefinition
 from recometer.results.evaluation import EvaluationRecord
-from recometer.results.groups import LEFT_OUT, quantiles, read_groups
+from recometer.results.groups import quantiles, read_groups
 from recometer.stats.ends import check_confidence
 from recometer.tasks import resolve_threads
 
@@ -29,48 +28,23 @@ TITLES = {
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Groups:
-    """Groups of users.
-
-    Attributes
-    ----------
-    title
-        The property by which users are grouped.
-    names
-    codes : int64 [n_users]
-        `LEFT_OUT` for users without a group.
-    """
+    """Groups of users, by a property that `title` names."""
 
     title: str
     names: tuple[str, ...]
-    codes: Int64
+    codes: Int64  # of each user; `recometer.results.groups.LEFT_OUT` without a group
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Inputs:
-    """The models of a report, and how they were compared.
-
-    Attributes
-    ----------
-    models
-        The models, in the order given.
-    users
-        All users of the models.
-    comparison
-        The comparison, or None for a single model.
-    metrics
-        The metrics, the primary metric first.
-    options
-        The options of the comparison; only confidence and threads are read.
-    groups
-        The groups of users, or None if there is no property to group them by.
-    """
+    """The models of a report, and how they were compared."""
 
     models: tuple[Model, ...]
     users: Users
-    comparison: Compared | None
-    metrics: tuple[str, ...]
-    options: Options
-    groups: Groups | None
+    comparison: Compared | None  # None for a single model
+    metrics: tuple[str, ...]  # the primary metric first
+    options: Options  # only confidence, threads and paired are read
+    groups: Groups | None  # None if there is no property to group the users by
 
     @property
     def first(self) -> EvaluationRecord:
@@ -89,18 +63,14 @@ class Inputs:
         """Return a model by its name."""
         return next(model for model in self.models if model.name == name)
 
-    def columns(self, metric: str) -> list[Float64]:
-        """Return the users' values for each model, with NaN where they do not count."""
-        return [self.users.values(model, metric) for model in self.models]
 
-
-def read_inputs(of: object, name: str, groups: object, threads: int | None) -> Inputs:
+def read_inputs(
+    of: Compared | EvaluationRecord, name: str, groups: object, threads: int | None
+) -> Inputs:
     """Read a comparison, or an evaluation as one model of this name.
 
     Raises
     ------
-    InputTypeError
-        If it is anything else.
     InputError
         If groups do not match the users.
     """
@@ -111,28 +81,19 @@ def read_inputs(of: object, name: str, groups: object, threads: int | None) -> I
         options = of.options
         if threads is not None:
             options = dataclasses.replace(options, threads=resolve_threads(threads))
-    elif isinstance(of, EvaluationRecord):
+    else:
         models, comparison = (Model(name, (of,)),), None
         users = Users.of(models)
         metrics = tuple(map(str, of.metrics))
-        options = _options_of(of, threads)
-    else:
-        raise InputTypeError(
-            f"A report is made of a comparison or an evaluation, found {type(of).__name__}. Hint: "
-            "rm.compare(results).report('report.html')."
+        options = Options(
+            test="randomisation",
+            confidence=check_confidence(of.protocol.confidence),
+            margin=None,
+            clusters=None,
+            seed=0,
+            threads=resolve_threads(threads),
         )
     return Inputs(models, users, comparison, metrics, options, groups_of(groups, models, users))
-
-
-def _options_of(result: EvaluationRecord, threads: int | None) -> Options:
-    return Options(
-        test="randomisation",
-        confidence=check_confidence(result.protocol.confidence),
-        margin=None,
-        clusters=None,
-        seed=0,
-        threads=resolve_threads(threads),
-    )
 
 
 def groups_of(groups: Any, models: Sequence[Model], users: Users) -> Groups | None:
@@ -175,18 +136,3 @@ def chance_of(given: Inputs, metric: str) -> float:
         if metric in run.chance and (run.reasons[metric] == 0).any()
     ]
     return float(means[0]) if means else float("nan")
-
-
-def as_mapping(name: str, value: object) -> Mapping[str, Any]:
-    """Return a mapping by model, or raise an error for anything else."""
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise InputTypeError(
-            f"{name}= is of type {type(value).__name__}, expected a mapping by the model's name. "
-            f"Hint: {name}={{'als': source}}."
-        )
-    return value
-
-
-__all__ = ["LEFT_OUT", "Groups", "Inputs", "as_mapping", "chance_of", "read_inputs"]

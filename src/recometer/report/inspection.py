@@ -17,8 +17,8 @@ from recometer.data.interactions import Interactions
 from recometer.data.numbers import flag
 from recometer.errors import InputError, UnknownNameError
 from recometer.report.inputs import Inputs
-from recometer.report.lists import ListSource, Place, named, places_of
-from recometer.report.model import Entry, InspectedUser, Inspector, Missed, UserLists
+from recometer.report.lists import ListSource, named, places_of
+from recometer.report.model import Entry, InspectedUser, Inspector, UserLists
 
 MOST_HISTORY = 50  # maximum number of training items that are shown
 MOST_MISSED = 30
@@ -164,15 +164,13 @@ def _n_relevant(given: Inputs, position: int) -> int:
     return max(int(max(each)), 0)
 
 
-def _lists(found: tuple[list[Place], list[Place]], items: _Items) -> UserLists:
-    places, missed = found
-    return UserLists(
-        tuple(
-            Entry(items.number(one.item), one.rank or 0, one.score, one.relevant, one.tied)
-            for one in places
-        ),
-        tuple(Missed(items.number(one.item), one.rank) for one in missed[:MOST_MISSED]),
-    )
+def _lists(found: UserLists, items: _Items) -> UserLists:
+    """Return lists with numbers of items, and without missed items beyond `MOST_MISSED`."""
+
+    def numbered(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+        return tuple(one._replace(item=items.number(one.item)) for one in entries)
+
+    return UserLists(numbered(found.entries), numbered(found.missed[:MOST_MISSED]))
 
 
 def _history(known: ListSource, user: Any, items: _Items) -> dict[str, Any]:

@@ -26,7 +26,8 @@ from recometer.evaluating.arguments import settled, test_of
 from recometer.evaluating.sides import as_counted
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists
-from recometer.report.inputs import Inputs, as_mapping
+from recometer.report.inputs import Inputs
+from recometer.report.model import Entry, UserLists
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import read_candidates, read_items
 
@@ -35,20 +36,9 @@ LOWEST = -1e300  # all scores are above this
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ListSource:
-    """A source of a model's lists, and the data of its requests.
+    """A source of a model's lists, and the data of its requests."""
 
-    Attributes
-    ----------
-    source
-        The source, or None if only the `lists` kept in a result are known. These have no scores and
-        may be short.
-    own
-        Whether the source contains the truth.
-    lists
-        The lists, in the order of the users of `test`. None requests them from the source.
-    """
-
-    source: Source | None
+    source: Source
     test: Interactions
     train: Interactions | None
     catalogue: Catalogue | None
@@ -57,24 +47,15 @@ class ListSource:
     protocol: Protocol
     seed: int
     threads: int
-    own: bool
-    lists: TopLists | None = None
+    own: bool  # whether the source contains the truth
 
     def top(self, test: Interactions, k: int) -> TopLists:
         """Return the first k places of the users of a test."""
-        if self.source is not None:
-            return self.source.top(self.request(test), k)
-        assert self.lists is not None
-        rows = _positions(
-            self.test, np.arange(test.n_users) if test.user_ids is None else test.user_ids
-        )
-        return self.lists.users(rows)
+        return self.source.top(self.request(test), k)
 
     def request(self, test: Interactions, *, scores: bool = False) -> Request:
         """Return the request for the users of a test."""
-        rules = self.protocol
-        if self.source is not None:
-            rules = settled(self.source, rules, trained=self.train is not None)
+        rules = settled(self.source, self.protocol, trained=self.train is not None)
         if scores:
             rules = dataclasses.replace(rules, score_above=LOWEST)
         catalogue: int | Array | None = None
@@ -111,17 +92,6 @@ class ListSource:
         )
 
 
-@dataclasses.dataclass(frozen=True)
-class Place:
-    """An item in the ranking of a user; `rank` is None if it was not ranked."""
-
-    item: Any
-    rank: int | None
-    score: float | None
-    relevant: bool
-    tied: bool
-
-
 def list_sources(given: Inputs, lists: object, data: Mapping[str, Any]) -> dict[str, ListSource]:
     """Return the sources of lists by model: the given ones, and those kept in results.
 
@@ -132,7 +102,12 @@ def list_sources(given: Inputs, lists: object, data: Mapping[str, Any]) -> dict[
     InputTypeError
         If an object is not a source.
     """
-    sources = as_mapping("lists", lists)
+    sources = {} if lists is None else lists
+    if not isinstance(sources, Mapping):
+        raise InputTypeError(
+            f"lists= is of type {type(lists).__name__}, expected a mapping by the model's name. "
+            "Hint: lists={'als': source}."
+        )
     names = [model.name for model in given.models]
     for name, source in sources.items():
         if name not in names:
@@ -142,15 +117,15 @@ def list_sources(given: Inputs, lists: object, data: Mapping[str, Any]) -> dict[
                 f"lists= has {type(source).__name__} for {name!r}, expected a source, such as "
                 "rm.Lists(frame) or rm.Factors(users, items)."
             )
-    threads = given.options.threads
     kept = {model.name: _kept(model, data) for model in given.models}
-    # Results that only keep lists use the test and train of another result on the same data.
-    beside = next((one for one in kept.values() if one.get("test") is not None), {})
+    # Results without test use the test and train of another result on the same data.
+    other = next((one for one in kept.values() if one.get("test") is not None), {})
     found = {}
     for model in given.models:
-        known = _known(model, sources.get(model.name), kept[model.name], beside, threads)
-        if known is not None:
-            found[model.name] = known
+        inputs = {**other, "source": None, **kept[model.name]}
+        source = sources.get(model.name) or inputs["source"]
+        if source is not None:
+            found[model.name] = _known(model, source, inputs, given.options.threads)
     return found
 
 
@@ -160,54 +135,31 @@ def _kept(model: Model, data: Mapping[str, Any]) -> dict[str, Any]:
     return kept | {name: value for name, value in data.items() if value is not None}
 
 
-def _known(
-    model: Model,
-    source: Source | None,
-    kept: Mapping[str, Any],
-    beside: Mapping[str, Any],
-    threads: int,
-) -> ListSource | None:
-    result = model.first
-    source = source or kept.get("source")
-    lists = result.lists
-    if source is None and (lists is None or not beside):
-        return None
-    kept = {**{name: beside.get(name) for name in ("test", "train", "catalogue")}, **kept}
-    brings = source is not None and source.facts.truth is not None
-    test = kept.get("test")
-    if test is None and not brings:
+def _known(model: Model, source: Source, inputs: Mapping[str, Any], threads: int) -> ListSource:
+    own = source.facts.truth is not None
+    test, train, catalogue = (inputs.get(name) for name in ("test", "train", "catalogue"))
+    if test is None and not own:
         raise InputError(
             f"The lists of {model.name!r} are shown with test, which is not known: the result was "
             "loaded from a file, or is large. Hint: "
             f"{python_or_command('test=...', '--test FILE')}, and "
             f"{python_or_command('train=...', '--train FILE')} if there was one."
         )
-    train, catalogue = kept.get("train"), kept.get("catalogue")
-    truth = (
-        read_interactions(test, "test")
-        if source is None
-        else test_of(source, None if brings else test)
-    )
-    if source is None and lists is not None and lists.n_users != truth.n_users:
-        return None
     return ListSource(
         source,
-        truth,
+        test_of(source, None if own else test),
         None if train is None else read_interactions(train, "train", warns=False),
         catalogue if isinstance(catalogue, Catalogue | None) else Catalogue(catalogue),
-        kept.get("candidates"),
-        kept.get("exclude"),
-        result.protocol,
-        result.seed,
+        inputs.get("candidates"),
+        inputs.get("exclude"),
+        model.first.protocol,
+        model.first.seed,
         threads,
-        brings,
-        lists,
+        own,
     )
 
 
-def places_of(
-    known: ListSource, users: Array | Int64, k: int
-) -> dict[int, tuple[list[Place], list[Place]]]:
+def places_of(known: ListSource, users: Array | Int64, k: int) -> dict[int, UserLists]:
     """Return the first k places of some users' lists, and the relevant items missing there.
 
     `users` has ids, or positions if there are no ids. The keys of the result are indices into
@@ -218,12 +170,10 @@ def places_of(
     if not len(there):
         return {}
     test = known.of_users(positions[there])
-    tops, ranks = known.top(test, k), None
-    if known.source is not None:
-        rows = _positions(test, np.asarray(users)[there])
-        judged = test if known.own else _with_listed(test, tops, rows)
-        ranks = known.source.rank(known.request(judged, scores=True))
+    tops = known.top(test, k)
     rows = _positions(test, np.asarray(users)[there])
+    judged = test if known.own else _with_listed(test, tops, rows)
+    ranks = known.source.rank(known.request(judged, scores=True))
     relevant = _relevant(known, test)
     return {
         int(number): _places_of_user(known, tops, ranks, int(row), relevant, k)
@@ -281,20 +231,19 @@ def _relevant(known: ListSource, test: Interactions) -> dict[int, set[Any]]:
 def _places_of_user(
     known: ListSource,
     tops: TopLists,
-    ranks: Ranks | None,
+    ranks: Ranks,
     row: int,
     relevant: Mapping[int, set[Any]],
     k: int,
-) -> tuple[list[Place], list[Place]]:
+) -> UserLists:
     listed = [named(tops.item_ids, item) for item in tops.items[row, :k].tolist() if item >= 0]
-    judged = {} if ranks is None else _judged(known, ranks, row, relevant)
-    places = [
-        dataclasses.replace(
-            judged.get(item) or Place(item, None, None, item in relevant.get(row, ()), tied=False),
-            rank=rank,
-        )
+    judged = _judged(known, ranks, row, relevant)
+    places = tuple(
+        (
+            judged.get(item) or Entry(item, None, None, item in relevant.get(row, ()), tied=False)
+        )._replace(rank=rank)
         for rank, item in enumerate(listed, start=1)
-    ]
+    )
     shown = set(listed)
     wanted = (
         [item for item, place in judged.items() if place.relevant]
@@ -303,25 +252,25 @@ def _places_of_user(
     )
     # Items that the source does not know have no row in the ranks.
     missed = [
-        judged.get(item) or Place(item, None, None, relevant=True, tied=False)
+        judged.get(item) or Entry(item, None, None, relevant=True, tied=False)
         for item in wanted
         if item not in shown
     ]
     missed.sort(key=lambda one: (one.rank is None, one.rank or 0, str(one.item)))
-    return places, missed
+    return UserLists(places, tuple(missed))
 
 
 def _judged(
     known: ListSource, ranks: Ranks, row: int, relevant: Mapping[int, set[Any]]
-) -> dict[Any, Place]:
+) -> dict[Any, Entry]:
     """Return the ranks of a user's judged items, by item."""
-    judged: dict[Any, Place] = {}
+    judged: dict[Any, Entry] = {}
     for at in range(int(ranks.indptr[row]), int(ranks.indptr[row + 1])):
         item = named(ranks.item_ids, int(ranks.item[at])) if ranks.item[at] >= 0 else None
         above = int(ranks.above[at])
         score = None if ranks.score is None else float(ranks.score[at])
         wanted = bool(ranks.relevant[at]) if known.own else item in relevant.get(row, ())
-        place = Place(
+        place = Entry(
             item,
             None if above < 0 else above + int(ranks.before[at]) + 1,
             score if score is not None and np.isfinite(score) else None,
@@ -335,6 +284,3 @@ def _judged(
 def named(item_ids: Array | None, position: int) -> Any:
     """Return an item's id, or its position."""
     return position if item_ids is None else item_ids[position : position + 1].tolist()[0]
-
-
-__all__ = ["ListSource", "Place", "list_sources", "named", "places_of"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from recometer.auditing import Audit
 from recometer.comparing.rows import PairRow, Standing
@@ -15,155 +15,82 @@ Row = Mapping[str, Any]
 SAME = "no difference from the best shown"  # a verdict in charts, also for the best model itself
 
 
-@dataclasses.dataclass(frozen=True)
-class Field:
-    """A column of the numbers behind a chart.
-
-    Attributes
-    ----------
-    name
-        The name of the value in a row.
-    title
-        The heading.
-    kind
-        The format of its values.
-    """
+class Field(NamedTuple):
+    """A column of the numbers behind a chart: its name in rows, its heading, and its format."""
 
     name: str
     title: str
     kind: Literal["text", "number", "signed", "count", "share", "flag"] = "text"
 
 
-@dataclasses.dataclass(frozen=True)
-class Choice:
-    """A choice between options that the reader makes above a chart.
-
-    Attributes
-    ----------
-    label
-        The label, such as ``"Metric"``.
-    options
-        The options; the first is selected initially.
-    """
+class Choice(NamedTuple):
+    """A choice between options that the reader makes above a chart, such as ``"Metric"``."""
 
     label: str
-    options: tuple[str, ...]
+    options: tuple[str, ...]  # the first is selected initially
 
 
 @dataclasses.dataclass(frozen=True)
 class Chart:
-    """A chart: its numbers, and the texts around it.
+    """A chart: its numbers, and the texts around it."""
 
-    Attributes
-    ----------
-    name
-        Its name in files and calls, such as ``"leaderboard"``.
-    kind
-        How it is drawn: a key of `charts.SPECS`.
-    title, text
-        The texts above it; `text` explains how to read it.
-    fields
-        Columns of its table of numbers.
-    choices
-        The choices of the reader; empty if the chart never changes.
-    rows : mapping of Key to tuple of rows
-        The rows of each combination of options.
-    section
-        The section of the page with the chart.
-    lines
-        The number of rows of marks, which determines the height.
-    models
-        The models in the order of their colours.
-    """
-
-    name: str
-    kind: str
+    name: str  # its name in files and calls, such as "leaderboard"
+    kind: str  # how it is drawn: a key of `charts.SPECS`
     title: str
-    text: str
-    fields: tuple[Field, ...]
-    rows: Mapping[Key, tuple[Row, ...]]
-    choices: tuple[Choice, ...] = ()
-    lines: int = 0
-    models: tuple[str, ...] = ()
-    section: str = ""
+    text: str  # explains how to read it
+    fields: tuple[Field, ...]  # the columns of its table of numbers
+    rows: Mapping[Key, tuple[Row, ...]]  # of each combination of options
+    labels: tuple[str, ...] = ()  # of the reader's choices; empty if the chart never changes
+    lines: int = 0  # the number of rows of marks, which determines the height
+    models: tuple[str, ...] = ()  # in the order of their colours
+    section: str = ""  # of the page
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """The choices of the reader, in the order of `labels`."""
+        options = (tuple(dict.fromkeys(of)) for of in zip(*self.rows, strict=True))
+        return tuple(map(Choice, self.labels, options))
 
     @property
     def first(self) -> tuple[Row, ...]:
         """The rows that are shown initially."""
-        return self.rows[tuple(choice.options[0] for choice in self.choices)]
+        return next(iter(self.rows.values()))
 
 
 @dataclasses.dataclass(frozen=True)
 class Headline:
-    """The beginning of the report.
+    """The beginning of the report."""
 
-    Attributes
-    ----------
-    verdict
-        The main sentence.
-    winner
-        The best model on the primary metric.
-    certain
-        Whether it is significantly better than all others. None if there are no others.
-    sentences
-        Further sentences on other metrics, users and limitations.
-    difference
-        The row of the main pair, whose difference and interval are drawn. None if there is no pair.
-    harmed
-        The id of the user who loses most, as text. Empty if nobody loses.
-    """
-
-    verdict: str
-    winner: str
-    certain: bool | None
-    sentences: tuple[str, ...]
-    difference: PairRow | None = None
-    harmed: str = ""
+    verdict: str  # the main sentence
+    winner: str  # the best model on the primary metric
+    certain: bool | None  # whether it is significantly better than all others, if there are others
+    sentences: tuple[str, ...]  # on other metrics, users and limitations
+    difference: PairRow | None = None  # the main pair, whose difference and interval are drawn
+    harmed: str = ""  # the id of the user who loses most, as text; empty if nobody loses
 
 
 @dataclasses.dataclass(frozen=True)
 class Standings:
-    """All models on one metric, best first.
-
-    Attributes
-    ----------
-    chance
-        The mean of a random order; NaN if it is unknown.
-    """
+    """All models on one metric, best first."""
 
     metric: str
     higher_is_better: bool
     places: tuple[Standing, ...]
-    chance: float
+    chance: float  # the mean of a random order; NaN if it is unknown
 
     def place(self, model: str) -> Standing:
         """Return the standing of a model."""
         return next(one for one in self.places if one.model == model)
 
 
-@dataclasses.dataclass(frozen=True)
-class Entry:
-    """An item in a user's list.
+class Entry(NamedTuple):
+    """An item in the ranking of a user; `item` is a key of `Inspector.items`."""
 
-    Attributes
-    ----------
-    item
-        A key of `Inspector.items`.
-    """
-
-    item: int
-    rank: int
+    item: Any
+    rank: int | None  # None if it was not ranked
     score: float | None
     relevant: bool
     tied: bool
-
-
-@dataclasses.dataclass(frozen=True)
-class Missed:
-    """A relevant item that is not in the first places; its rank is None if it was not ranked."""
-
-    item: int
-    rank: int | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,75 +98,36 @@ class UserLists:
     """The list that a model recommends to a user, and the relevant items that it misses."""
 
     entries: tuple[Entry, ...]
-    missed: tuple[Missed, ...]
+    missed: tuple[Entry, ...]
 
 
 @dataclasses.dataclass(frozen=True)
 class InspectedUser:
-    """A user in the inspector.
-
-    Attributes
-    ----------
-    id
-        The id as text.
-    title
-        The title if items are recommended for items; empty otherwise.
-    kinds
-        Why the user is shown: ``"most improved"``, ``"most harmed"``, ``"random"``, ``"chosen"``.
-    change
-        The difference between the main pair on the primary metric; NaN if it is undefined.
-    values
-        The user's values by model and metric; NaN if undefined.
-    history
-        Items of the user in train, the latest first if there are times.
-    n_history, n_relevant
-        The numbers of all items in train, and of all relevant items.
-    lists
-        The user's lists by model, for the models with lists.
-    """
+    """A user in the inspector."""
 
     id: str
-    title: str
-    kinds: tuple[str, ...]
-    change: float
-    values: Mapping[str, Mapping[str, float]]
-    history: tuple[int, ...]
-    n_history: int
-    n_relevant: int
-    lists: Mapping[str, UserLists]
+    title: str  # the title if items are recommended for items; empty otherwise
+    kinds: tuple[str, ...]  # why: "most improved", "most harmed", "random", "chosen"
+    change: float  # between the main pair on the primary metric; NaN if it is undefined
+    values: Mapping[str, Mapping[str, float]]  # by model and metric; NaN if undefined
+    history: tuple[int, ...]  # items in train, the latest first if there are times
+    n_history: int  # the number of all items in train
+    n_relevant: int  # the number of all relevant items
+    lists: Mapping[str, UserLists]  # by model, for the models with lists
 
 
 @dataclasses.dataclass(frozen=True)
 class Inspector:
-    """Lists of single users, with the models side by side.
+    """Lists of single users, with the models side by side."""
 
-    Attributes
-    ----------
-    who
-        ``"user"``, or ``"item"`` if items are recommended for items.
-    models
-        The models with lists.
-    metrics
-        The metrics whose values are shown.
-    depth
-        Number of places shown of each list.
-    users
-    items
-        The id and the title (which may be empty) of each item, as texts, by number.
-    n_all
-        The number of all users, including those who are not in the report.
-    note
-        A remark that readers should know, or an empty text.
-    """
-
-    who: str
-    models: tuple[str, ...]
-    metrics: tuple[str, ...]
-    depth: int
+    who: str  # "user", or "item" if items are recommended for items
+    models: tuple[str, ...]  # the models with lists
+    metrics: tuple[str, ...]  # the metrics whose values are shown
+    depth: int  # the number of places shown of each list
     users: tuple[InspectedUser, ...]
-    items: Mapping[int, tuple[str, str]]
-    n_all: int
-    note: str = ""
+    items: Mapping[int, tuple[str, str]]  # the id and the title (or "") of each item, by number
+    n_all: int  # the number of all users, including those who are not in the report
+    note: str = ""  # a remark that readers should know
 
 
 @dataclasses.dataclass(frozen=True)
@@ -254,53 +142,32 @@ class Facts:
 
 @dataclasses.dataclass(frozen=True)
 class ReportModel:
-    """Everything that a report says.
-
-    Attributes
-    ----------
-    title
-    subtitle
-        The test data and the metrics, in a line.
-    models
-        The names of the models, best first on the primary metric. All charts and tables have this
-        order.
-    metrics
-        The metrics, the primary metric first.
-    headline, standings, charts, audit, inspector, protocol
-        The sections; without an audit, `audit` is a sentence that says why there is none, or empty
-        if there is nothing to audit.
-    notes
-        Notes on the comparison.
-    missing
-        The parts that are not shown, and how to get them.
-    before, after
-        Tables before and after the leaderboard.
-    call
-        Python code that repeats the report.
-    version
-        Version of recometer.
-    """
+    """Everything that a report says."""
 
     title: str
-    subtitle: str
-    models: tuple[str, ...]
-    metrics: tuple[str, ...]
+    subtitle: str  # the test data and the metrics, in a line
+    models: tuple[str, ...]  # best first on the primary metric, as in all charts and tables
+    metrics: tuple[str, ...]  # the primary metric first
     headline: Headline
     standings: tuple[Standings, ...]
     charts: tuple[Chart, ...]
-    call: str
-    version: str
-    audit: Audit | str = ""
+    call: str  # Python code that repeats the report
+    version: str  # of recometer
+    audit: Audit | str = ""  # or why there is none; empty if there is nothing to audit
     inspector: Inspector | None = None
     protocol: tuple[Facts, ...] = ()
-    notes: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-    before: tuple[Facts, ...] = ()
-    after: tuple[Facts, ...] = ()
+    notes: tuple[str, ...] = ()  # on the comparison
+    missing: tuple[str, ...] = ()  # the parts that are not shown, and how to get them
+    before: tuple[Facts, ...] = ()  # tables before the leaderboard
+    after: tuple[Facts, ...] = ()  # tables after the leaderboard
 
     def charts_in(self, section: str) -> tuple[Chart, ...]:
         """Return the charts of a section of the page."""
         return tuple(chart for chart in self.charts if chart.section == section)
+
+    def places(self, model: str) -> list[Standing]:
+        """Return the standing of a model on each metric."""
+        return [one.place(model) for one in self.standings]
 
     def chart(self, name: str) -> Chart | None:
         """Return the chart of this name, or None."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,9 @@ import numpy as np
 from recometer.arrays import Array, Float64
 from recometer.comparing.kinds import resolve
 from recometer.comparing.rows import Standing, pair_name
-from recometer.report.inputs import LEFT_OUT, Inputs, chance_of
+from recometer.report.inputs import Inputs, chance_of
 from recometer.report.model import Row, Standings
+from recometer.results.groups import LEFT_OUT
 from recometer.stats import Interval
 from recometer.tasks import Ticker, run_tasks
 
@@ -21,26 +22,15 @@ N_BINS = 20  # number of bins of a histogram
 
 @dataclasses.dataclass(frozen=True)
 class MetricNumbers:
-    """The numbers of all models on one metric.
-
-    Attributes
-    ----------
-    standings
-    values : rows
-        The number of users by model and bin. Empty for metrics with one value for all users.
-    differences : rows
-        The number of users by pair and bin.
-    counts : rows
-        The numbers of users who win, lose and stay the same, by pair.
-    groups : mapping of str to rows
-        A row per group, by model or pair.
-    """
+    """The numbers of all models on one metric; without rows if it has one value for all users."""
 
     standings: Standings
-    values: tuple[Row, ...] = ()
-    differences: tuple[Row, ...] = ()
-    counts: tuple[Row, ...] = ()
-    groups: dict[str, tuple[Row, ...]] = dataclasses.field(default_factory=dict)
+    values: tuple[Row, ...] = ()  # users by model and bin
+    differences: tuple[Row, ...] = ()  # users by pair and bin
+    counts: tuple[Row, ...] = ()  # users who win, lose and stay the same, by pair
+    groups: Mapping[str, tuple[Row, ...]] = dataclasses.field(
+        default_factory=dict
+    )  # by model or pair
 
 
 def all_numbers(
@@ -50,25 +40,21 @@ def all_numbers(
 
     def one(metric: str, ticker: Ticker) -> MetricNumbers:
         ticker.advance()
-        known = primary if metric == primary.metric else None
-        return _numbers(given, metric, pairs, known)
+        known = metric == primary.metric
+        return _numbers(given, pairs, primary if known else standings_of(given, metric))
 
     found = run_tasks(one, given.metrics, threads=given.options.threads, progress=False)
     return dict(zip(given.metrics, found, strict=True))
 
 
 def _numbers(
-    given: Inputs,
-    metric: str,
-    pairs: Sequence[tuple[str, str]],
-    known: Standings | None,
+    given: Inputs, pairs: Sequence[tuple[str, str]], standings: Standings
 ) -> MetricNumbers:
-    standings = known or standings_of(given, metric)
+    metric, higher = standings.metric, standings.higher_is_better
     if given.is_whole(metric):
         return MetricNumbers(standings)
     each = resolve(metric, given.models, given.users, given.options)
     of = {one.model.name: one.column.values for one in each}
-    higher = given.definition(metric).higher_is_better
     differences = {
         pair_name(one, other): of[one] - of[other]
         for one, other in pairs
@@ -95,12 +81,11 @@ def standings_of(given: Inputs, metric: str) -> Standings:
         if mean is None:
             mean = model.first.mean()[metric]
             n = int(np.count_nonzero(~np.isnan(given.users.values(model, metric))))
-        unknown = Interval.unknown(given.options.confidence, n, "")
         one = Standing(
             metric=metric,
             model=model.name,
             mean=mean,
-            interval=unknown,
+            interval=Interval.unknown(given.options.confidence, n, ""),
             n=n,
             leads=not np.isnan(mean),
             best=False,

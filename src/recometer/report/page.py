@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import functools
 import hashlib
 import json
 import math
 import re
+from collections.abc import Callable, Iterable, Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -41,7 +43,6 @@ def to_html(model: ReportModel) -> str:
         data=markup(as_json(data_of(model))),
         difference=None if model.headline.difference is None else bar(model.headline.difference),
         board=board(model.standings[0]),
-        matrix=matrix(model),
         included=included(model.inspector),
     )
     return text
@@ -93,7 +94,7 @@ def data_of(model: ReportModel) -> dict[str, Any]:
             for name, theme in (("light", themes.LIGHT), ("dark", themes.DARK))
         },
         "inspector": None if model.inspector is None else _inspector(model.inspector),
-        "best": [list(pair) for pair in _best(model)],
+        "best": [(one.metric, p.model) for one in model.standings for p in one.places if p.best],
     }
 
 
@@ -113,21 +114,33 @@ def signed(value: float) -> str:
     return MISSING if math.isnan(value) else f"{value:+.4f}".replace("-", "\u2212")
 
 
-def bar(one: PairRow) -> dict[str, Any]:
-    """Return the coordinates of a difference and its interval, between 0 and 100."""
-    known = [value for value in (0.0, one.difference, one.low, one.high) if not math.isnan(value)]
-    low, high = min(known), max(known)
+def _scale(values: Iterable[float], margin: float) -> Callable[[float], float | None]:
+    """Return a function from values to coordinates, between `margin` and 100 minus `margin`."""
+    known = [value for value in values if not math.isnan(value)]
+    low, high = min(known, default=0.0), max(known, default=1.0)
     width = (high - low) or 1.0
 
-    def at(value: float) -> float:
-        return round(6 + 88 * (value - low) / width, 2)
+    def at(value: float) -> float | None:
+        if math.isnan(value):
+            return None
+        return round(margin + (100 - 2 * margin) * (value - low) / width, 2)
 
-    ends = (one.difference, one.difference) if math.isnan(one.low) else (one.low, one.high)
+    return at
+
+
+def _width(low: float | None, high: float | None) -> float | None:
+    return None if low is None or high is None else round(high - low, 2)
+
+
+def bar(one: PairRow) -> dict[str, Any]:
+    """Return the coordinates of a difference and its interval, between 0 and 100."""
+    at = _scale((0.0, one.difference, one.low, one.high), 6)
+    known = not math.isnan(one.low)
+    low, high = (at(one.low), at(one.high)) if known else [at(one.difference)] * 2
     return {
         "zero": at(0.0),
-        "low": at(ends[0]),
-        "high": at(ends[1]),
-        "width": round(max(at(ends[1]) - at(ends[0]), 0.8), 2),
+        "low": low,
+        "width": max(_width(low, high) or 0, 0.8),
         "difference": at(one.difference),
         "of": one,
     }
@@ -136,36 +149,18 @@ def bar(one: PairRow) -> dict[str, Any]:
 def board(standings: Standings) -> dict[str, Any]:
     """Return the leaderboard of a metric, with the coordinates of its intervals."""
     places = standings.places
-    known = [
-        value
-        for place in places
-        for value in (place.mean, place.low, place.high, standings.chance)
-        if not math.isnan(value)
-    ]
-    low, high = min(known, default=0.0), max(known, default=1.0)
-    width = (high - low) or 1.0
-
-    def at(value: float) -> float | None:
-        return None if math.isnan(value) else round(2 + 96 * (value - low) / width, 2)
-
+    ends = [value for place in places for value in (place.mean, place.low, place.high)]
+    at = _scale([*ends, standings.chance], 2)
     rows = [
         {
             "place": place,
             "low": at(place.low),
-            "width": None if math.isnan(place.low) else round(at(place.high) - at(place.low), 2),  # type: ignore[operator]
+            "width": _width(at(place.low), at(place.high)),
             "mean": at(place.mean),
         }
         for place in places
     ]
     return {"standings": standings, "rows": rows, "chance": at(standings.chance)}
-
-
-def matrix(model: ReportModel) -> list[dict[str, Any]]:
-    """Return a row for each model with its standings on all metrics."""
-    return [
-        {"model": name, "places": [one.place(name) for one in model.standings]}
-        for name in model.models
-    ]
 
 
 def included(inspector: Inspector | None) -> str:
@@ -180,10 +175,6 @@ def included(inspector: Inspector | None) -> str:
         f"Has {n:,} of {inspector.n_all:,} {who}s: those with the largest changes, some at random, "
         f"and those named when the report is made, as in {named}."
     )
-
-
-def _best(model: ReportModel) -> list[tuple[str, str]]:
-    return [(one.metric, p.model) for one in model.standings for p in one.places if p.best]
 
 
 def _chart(chart: Chart) -> dict[str, Any]:
@@ -209,44 +200,29 @@ def _chart(chart: Chart) -> dict[str, Any]:
 
 
 def _short(value: Any) -> Any:
+    """Return content for JSON, with few digits of numbers."""
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
-    return value
+    if isinstance(value, tuple | list):
+        return list(map(_short, value))
+    if isinstance(value, Mapping):
+        return {key: _short(one) for key, one in value.items()}
+    return _short(vars(value)) if dataclasses.is_dataclass(value) else value
 
 
 def _inspector(inspector: Inspector) -> dict[str, Any]:
-    return {
-        "who": inspector.who,
-        "models": list(inspector.models),
-        "metrics": list(inspector.metrics),
-        "items": {number: list(texts) for number, texts in inspector.items.items()},
-        "users": [
-            {
-                "id": user.id,
-                "title": user.title,
-                "kinds": list(user.kinds),
-                "change": _short(user.change),
-                "values": {
-                    name: [_short(of[metric]) for metric in inspector.metrics]
-                    for name, of in user.values.items()
-                },
-                "history": list(user.history),
-                "n_history": user.n_history,
-                "n_relevant": user.n_relevant,
-                "lists": {
-                    name: {
-                        "entries": [
-                            [one.item, one.rank, _short(one.score), one.relevant, one.tied]
-                            for one in lists.entries
-                        ],
-                        "missed": [[one.item, one.rank] for one in lists.missed],
-                    }
-                    for name, lists in user.lists.items()
-                },
-            }
-            for user in inspector.users
-        ],
-    }
+    users = [
+        {
+            **vars(user),
+            "values": {
+                name: [of[metric] for metric in inspector.metrics]
+                for name, of in user.values.items()
+            },
+        }
+        for user in inspector.users
+    ]
+    content: dict[str, Any] = _short({**vars(inspector), "users": users})
+    return content
 
 
 def _asset(name: str) -> str:

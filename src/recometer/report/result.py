@@ -1,4 +1,4 @@
-"""`report`: a report of a comparison or an evaluation, as a page or in Markdown."""
+"""`Report`: a report of a comparison or an evaluation, as a page or in Markdown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 from recometer.data.paths import as_path
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.report import charts, markdown, page, writing
-from recometer.report.build import build
 from recometer.report.model import Chart, ReportModel
 
 FORMATS = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown"}
@@ -92,53 +91,19 @@ class Report:
         return chart
 
 
-def report(of: object, path: str | os.PathLike[str] | None = None, **options: Any) -> Report:
-    """Make a report of a comparison or an evaluation, and write it if there is a path.
-
-    Parameters
-    ----------
-    of
-        A `Comparison` or an `Evaluation`.
-    path
-        ``"report.html"`` or ``"report.md"``. None writes nothing. An earlier report is replaced,
-        but no other file.
-    options
-        See `recometer.reporting.Reported.report`.
-
-    Raises
-    ------
-    InputError
-        If the path has another ending.
-    """
-    data = {
-        name: options.pop(name, None)
-        for name in ("test", "train", "catalogue", "candidates", "exclude")
-    }
-    return made(lambda: build(of, data=data, **options), path)
-
-
 def made(content: Callable[[], ReportModel], path: str | os.PathLike[str] | None) -> Report:
     """Make a report of some content, and write it if there is a path, which is checked before."""
-    form = None
-    if path is not None:
-        form = format_of(path)
-        check_report(path)
-    made = Report(content())
-    if form == "html":
-        made.to_html(path)
-    elif form == "markdown":
-        made.to_markdown(path)
-    return made
+    if path is None:
+        return Report(content())
+    form = format_of(path)
+    check_report(path)
+    report = Report(content())
+    writing.write(path, report.to_html() if form == "html" else report.to_markdown())
+    return report
 
 
 def check_report(path: str | os.PathLike[str], inputs: Sequence[str] = ()) -> None:
-    """Raise an error early if no report can be written to a path.
-
-    Parameters
-    ----------
-    path
-    inputs
-        Files that are read and must not be replaced.
+    """Raise an error early if no report can be written to a path, or would replace an input.
 
     Raises
     ------
@@ -153,13 +118,7 @@ def check_report(path: str | os.PathLike[str], inputs: Sequence[str] = ()) -> No
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
-    """Return the format that the name of a file stands for.
-
-    Raises
-    ------
-    InputError
-        If there is no such format.
-    """
+    """Return the format that the name of a file stands for, or raise InputError."""
     suffix = as_path(path, "a report").suffix.lower()
     if suffix not in FORMATS:
         raise InputError(

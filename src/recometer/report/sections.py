@@ -21,11 +21,12 @@ from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.metrics.names import without_group
 from recometer.report.headline import row_of
-from recometer.report.inputs import LEFT_OUT, Groups, Inputs
+from recometer.report.inputs import Groups, Inputs
 from recometer.report.lists import ListSource
-from recometer.report.model import SAME, Chart, Choice, Field, Row, Standings
+from recometer.report.model import SAME, Chart, Field, Row, Standings
 from recometer.report.numbers import MetricNumbers
 from recometer.results.folds import FoldedRecord
+from recometer.results.groups import LEFT_OUT
 from recometer.results.profiles import FoundByPopularity
 
 MODEL = Field("model", "model")
@@ -44,27 +45,13 @@ TRAIN = "training data"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Content:
-    """The numbers from which charts are made.
-
-    Attributes
-    ----------
-    given
-        The models, best first.
-    numbers : mapping of str to MetricNumbers
-        The numbers of each metric.
-    pairs
-        The pairs whose users are shown.
-    known
-        The models' lists.
-    depth
-        The number of places of a list that are shown.
-    """
+    """The models, best first, and the numbers from which charts are made."""
 
     given: Inputs
-    numbers: Mapping[str, MetricNumbers]
-    pairs: Sequence[tuple[str, str]]
-    known: Mapping[str, ListSource]
-    depth: int
+    numbers: Mapping[str, MetricNumbers]  # by metric
+    pairs: Sequence[tuple[str, str]]  # the pairs whose users are shown
+    known: Mapping[str, ListSource]  # the lists of the models
+    depth: int  # the number of places of a list that are shown
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -121,7 +108,7 @@ def means(standings: Sequence[Standings], confidence: float) -> Chart:
             Field("chance", "chance", "number"),
         ),
         {(one.metric,): tuple(_bars(one)) for one in standings},
-        (Choice("Metric", tuple(one.metric for one in standings)),),
+        ("Metric",),
         len(standings[0].places),
     )
 
@@ -160,20 +147,17 @@ def curves(content: Content) -> Iterable[Chart]:
                 for k, metric in sorted(of.items())
                 for place in numbers[metric].standings.places
             )
-    if not rows:
-        return []
-    return [
-        Chart(
+    if rows:
+        yield Chart(
             "cutoffs",
             "curves",
             "Metric against cut-off",
             "The mean at every cut-off k; the band is its interval.",
             (Field("k", "k", "count"), MODEL, MEAN, LOW, HIGH),
             rows,
-            (Choice("Metric", tuple(family for (family,) in rows)),),
+            ("Metric",),
             models=tuple(model.name for model in given.models),
         )
-    ]
 
 
 @in_section("leaderboard")
@@ -183,30 +167,28 @@ def trade_off(content: Content) -> Iterable[Chart]:
     accurate = [m for m in given.metrics if given.definition(m).record != "lists"]
     beyond = [m for m in given.metrics if given.definition(m).record == "lists"]
     if not accurate or not beyond or len(given.models) < 2:
-        return []
+        return
     rows: dict[tuple[str, ...], tuple[Row, ...]] = {
         (one, other): tuple(_points(numbers[one].standings, numbers[other].standings))
         for one in accurate
         for other in beyond
     }
-    return [
-        Chart(
-            "tradeoff",
-            "tradeoff",
-            "Accuracy against the rest",
-            "A model on the Pareto front (large, joined by a line) is not beaten in both metrics "
-            "at once by any other model. Axes run in the metric's own direction.",
-            (
-                MODEL,
-                Field("x", "accuracy", "number"),
-                Field("y", "beyond", "number"),
-                Field("front", "on the Pareto front", "flag"),
-            ),
-            rows,
-            (Choice("Across", tuple(accurate)), Choice("Up", tuple(beyond))),
-            models=tuple(model.name for model in given.models),
-        )
-    ]
+    yield Chart(
+        "tradeoff",
+        "tradeoff",
+        "Accuracy against the rest",
+        "A model on the Pareto front (large, joined by a line) is not beaten in both metrics "
+        "at once by any other model. Axes run in the metric's own direction.",
+        (
+            MODEL,
+            Field("x", "accuracy", "number"),
+            Field("y", "beyond", "number"),
+            Field("front", "on the Pareto front", "flag"),
+        ),
+        rows,
+        ("Across", "Up"),
+        models=tuple(model.name for model in given.models),
+    )
 
 
 def _points(across: Standings, up: Standings) -> list[Row]:
@@ -241,10 +223,8 @@ def repeats(content: Content) -> Iterable[Chart]:
         ]
         if found:
             rows[(metric,)] = tuple(found)
-    if not rows:
-        return []
-    return [
-        Chart(
+    if rows:
+        yield Chart(
             "repeats",
             "dots",
             "Folds and seeds",
@@ -252,10 +232,9 @@ def repeats(content: Content) -> Iterable[Chart]:
             "the mean.",
             (MODEL, Field("run", "fold or seed"), MEAN),
             rows,
-            (Choice("Metric", tuple(metric for (metric,) in rows)),),
+            ("Metric",),
             len(order),
         )
-    ]
 
 
 @in_section("users")
@@ -264,20 +243,20 @@ def differences(content: Content) -> Iterable[Chart]:
     numbers = content.numbers
     metrics = tuple(metric for metric, one in numbers.items() if one.counts)
     if not metrics:
-        return []
+        return
     pairs = tuple(dict.fromkeys(row["pair"] for row in numbers[metrics[0]].counts))
     pair = Field("pair", "models")
-    counted = Chart(
+    yield Chart(
         "winners",
         "winners",
         "Who wins, who loses",
         "The share of users who are better off, the same and worse off, per pair of models.",
         (pair, Field("who", "users who are"), USERS, SHARE),
         {(metric,): numbers[metric].counts for metric in metrics},
-        (Choice("Metric", metrics),),
+        ("Metric",),
         len(pairs),
     )
-    large = Chart(
+    yield Chart(
         "differences",
         "differences",
         "Differences of users",
@@ -289,9 +268,8 @@ def differences(content: Content) -> Iterable[Chart]:
             for metric in metrics
             for one in pairs
         },
-        (Choice("Metric", metrics), Choice("Models", pairs)),
+        ("Metric", "Models"),
     )
-    return [counted, large]
 
 
 @in_section("users")
@@ -307,10 +285,8 @@ def distributions(content: Content) -> Iterable[Chart]:
         for metric, one in numbers.items()
         if one.values
     }
-    if not rows:
-        return []
-    return [
-        Chart(
+    if rows:
+        yield Chart(
             "values",
             "ridges",
             "Values of users",
@@ -318,10 +294,9 @@ def distributions(content: Content) -> Iterable[Chart]:
             "each row fills its height.",
             (MODEL, *BIN, USERS, SHARE),
             rows,
-            (Choice("Metric", tuple(metric for (metric,) in rows)),),
+            ("Metric",),
             len(order),
         )
-    ]
 
 
 Cells = tuple[Float64, Float64]  # relevant items and found items, [n_groups, n_bands]
@@ -338,9 +313,9 @@ def found(content: Content) -> Iterable[Chart]:
     kept = [one for model in models for one in _kept(model)]
     first = kept[0]
     if groups is None or first is None:
-        return []
+        return
     if any(one is None or (one.cutoff, one.ranges) != (first.cutoff, first.ranges) for one in kept):
-        return []
+        return
     cells = _cells_of(given, models, groups)
     relevant = next(iter(cells.values()))[0]
     shares = {
@@ -368,16 +343,15 @@ def found(content: Content) -> Iterable[Chart]:
             f"{text} {how}",
             (OF_ITEM, Field("group", groups.title), share, RELEVANT),
             {(one,): tuple(_rows(of[one], relevant, groups.names, bands)) for one in of},
-            (Choice("Model" if kind == "heat" else "Models", tuple(of)),),
+            ("Model" if kind == "heat" else "Models",),
             int(np.count_nonzero(relevant.any(axis=1))),
         )
 
     title, more = "Relevant items found, by user and by popularity", "Who finds more of them"
-    charts = [chart("found", "heat", title, "The share", shares)]
     if differences:
         text = "The difference between two models in the share"
-        charts.insert(0, chart("found_differences", "heat_signed", more, text, differences))
-    return charts
+        yield chart("found_differences", "heat_signed", more, text, differences)
+    yield chart("found", "heat", title, "The share", shares)
 
 
 def _cells_of(given: Inputs, models: Sequence[Model], groups: Groups) -> dict[str, Cells]:
@@ -434,37 +408,32 @@ def groups(content: Content) -> Iterable[Chart]:
     known = given.groups
     metrics = tuple(metric for metric, one in numbers.items() if one.groups)
     if known is None or not metrics:
-        return []
+        return
     models = tuple(model.name for model in given.models)
     pairs = tuple(name for name in numbers[metrics[0]].groups if name not in models)
     group = Field("group", known.title)
-    means = Chart(
+    if pairs:
+        yield Chart(
+            "group_differences",
+            "signed_bars",
+            "Differences between models in groups of users",
+            f"The mean difference between two models, by {known.title}.",
+            (group, Field("mean", "mean difference", "signed"), USERS),
+            {(metric, one): numbers[metric].groups[one] for metric in metrics for one in pairs},
+            ("Metric", "Models"),
+            len(known.names),
+        )
+    yield Chart(
         "groups",
         "by_group",
         "Models in groups of users",
         f"The mean of each model, by {known.title}.",
         (group, MODEL, MEAN, USERS),
-        {
-            (metric,): tuple(row for at in _groups_at(numbers[metric], models) for row in at)
-            for metric in metrics
-        },
-        (Choice("Metric", metrics),),
+        {(metric,): _group_after_group(numbers[metric], models) for metric in metrics},
+        ("Metric",),
         len(known.names),
         models,
     )
-    if not pairs:
-        return [means]
-    differences = Chart(
-        "group_differences",
-        "signed_bars",
-        "Differences between models in groups of users",
-        f"The mean difference between two models, by {known.title}.",
-        (group, Field("mean", "mean difference", "signed"), USERS),
-        {(metric, one): numbers[metric].groups[one] for metric in metrics for one in pairs},
-        (Choice("Metric", metrics), Choice("Models", pairs)),
-        len(known.names),
-    )
-    return [differences, means]
 
 
 @in_section("groups")
@@ -484,29 +453,27 @@ def item_groups(content: Content) -> Iterable[Chart]:
             (place,) = content.numbers[name].standings.places
             rows.setdefault((metric,), []).append(_on_line(group, place.mean, place))
     if not rows:
-        return []
+        return
     text, mean, verdict = "Point: the mean", [MEAN, LOW, HIGH], []
     if pairs:
         text = "Point: the mean difference between two models, filled if it is shown,"
-        mean = [dataclasses.replace(one, kind="signed") for one in mean]
+        mean = [field._replace(kind="signed") for field in mean]
         verdict = [Field("verdict", "verdict")]
     options = [tuple(dict.fromkeys(of)) for of in zip(*rows, strict=True)]
-    return [
-        Chart(
-            "item_groups",
-            "item_groups",
-            "Groups of items",
-            f"{text} on a metric restricted to the items of a group; line: its "
-            f"{given.options.confidence:.0%} interval.",
-            (Field("group", "group of items"), *mean, *verdict, USERS),
-            {
-                key: tuple(row for row in rows.get(key, ()) if row["mean"] is not None)
-                for key in itertools.product(*options)
-            },
-            tuple(map(Choice, ("Metric", "Models"), options)),
-            max(map(len, rows.values())),
-        )
-    ]
+    yield Chart(
+        "item_groups",
+        "item_groups",
+        "Groups of items",
+        f"{text} on a metric restricted to the items of a group; line: its "
+        f"{given.options.confidence:.0%} interval.",
+        (Field("group", "group of items"), *mean, *verdict, USERS),
+        {
+            key: tuple(row for row in rows.get(key, ()) if row["mean"] is not None)
+            for key in itertools.product(*options)
+        },
+        ("Metric", "Models")[: len(options)],
+        max(map(len, rows.values())),
+    )
 
 
 def _on_line(group: str, mean: float, of: PairRow | Standing) -> dict[str, Any]:
@@ -514,11 +481,10 @@ def _on_line(group: str, mean: float, of: PairRow | Standing) -> dict[str, Any]:
     return {"group": group, "mean": number(mean), **ends, "users": of.n}
 
 
-def _groups_at(of: MetricNumbers, models: Sequence[str]) -> list[tuple[Row, ...]]:
-    """Return the rows of all models, group by group."""
+def _group_after_group(of: MetricNumbers, models: Sequence[str]) -> tuple[Row, ...]:
     rows = [row for model in models for row in of.groups[model]]
-    names = dict.fromkeys(row["group"] for row in rows)
-    return [tuple(row for row in rows if row["group"] == name) for name in names]
+    names = list(dict.fromkeys(row["group"] for row in rows))
+    return tuple(sorted(rows, key=lambda row: names.index(row["group"])))
 
 
 def _runs(given: Inputs, name: str, metric: str) -> list[tuple[str, float]]:
@@ -543,7 +509,7 @@ def popularity(content: Content) -> Iterable[Chart]:
     given, known, order, k = content.given, content.known, content.order, content.depth
     train = next((one.train for one in known.values() if one.train is not None), None)
     if train is None or not len(train):
-        return []
+        return
     counts = np.bincount(train.items, minlength=train.n_items)
     by_rank = np.argsort(-counts, kind="stable")
     curves = {TRAIN: counts[by_rank].astype(np.float64)}
@@ -559,27 +525,25 @@ def popularity(content: Content) -> Iterable[Chart]:
         curves[name] = np.concatenate([own, unknown])
         n_items = max(n_items, len(curves[name]))
     if len(curves) == 1:
-        return []
+        return
     rows = tuple(
         row for name, curve in curves.items() for row in _curve_points(name, curve, n_items)
     )
-    return [
-        Chart(
-            "popularity",
-            "popularity",
-            "Popularity of what is recommended",
-            f"Items from the most to the least popular in train, and the share of all first {k} "
-            "places that go to them. A curve above that of the training data recommends popular "
-            "items more than users chose them; a straight line recommends all items equally often.",
-            (
-                Field("model", "model"),
-                Field("items", "most popular items", "share"),
-                Field("share", "share of recommendations", "share"),
-            ),
-            {(): rows},
-            models=(*order, TRAIN),
-        )
-    ]
+    yield Chart(
+        "popularity",
+        "popularity",
+        "Popularity of what is recommended",
+        f"Items from the most to the least popular in train, and the share of all first {k} "
+        "places that go to them. A curve above that of the training data recommends popular "
+        "items more than users chose them; a straight line recommends all items equally often.",
+        (
+            Field("model", "model"),
+            Field("items", "most popular items", "share"),
+            Field("share", "share of recommendations", "share"),
+        ),
+        {(): rows},
+        models=(*order, TRAIN),
+    )
 
 
 def _listed(
