@@ -57,10 +57,10 @@ QUICK = Size(users=300, items=500, factors=8, judged=3, train=5, side=64, rounds
 
 def drawn(rng: np.random.Generator, size: Size) -> tuple[rm.Interactions, rm.Interactions]:
     """Return test and train: distinct random items for each user."""
-    each = size.judged + size.train
-    gaps = rng.integers(1, size.items // each, (size.users, each))
+    n_rows = size.judged + size.train
+    gaps = rng.integers(1, size.items // n_rows, (size.users, n_rows))
     items = (rng.integers(0, size.items, (size.users, 1)) + gaps.cumsum(axis=1)) % size.items
-    items = items[:, rng.permutation(each)]
+    items = items[:, rng.permutation(n_rows)]
     users = np.broadcast_to(np.arange(size.users)[:, np.newaxis], items.shape)
     test, train = (
         rm.Interactions.of(

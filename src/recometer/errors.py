@@ -179,7 +179,7 @@ def rule_text(name: str, value: object) -> str:
 
 
 def option_value(value: object) -> str:
-    """Return the value of a rule as the command line takes it, for instance ``false``."""
+    """Return the value of a rule as written on the command line, for instance ``false``."""
     return str(value).lower() if isinstance(value, bool | None) else str(value)
 
 

@@ -45,7 +45,8 @@ class Leaderboard(Tracked, Printed):
     with_users : bool
         Whether to show the values of every user as well; CSV then has only these.
     groups : object
-        Groups of users to show as well, as `Evaluation.by` takes them; CSV then has only these.
+        Groups of users to show as well, in any form that `Evaluation.by` accepts. CSV then
+        contains only these groups.
 
     Raises
     ------

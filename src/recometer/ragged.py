@@ -262,7 +262,7 @@ def take(indptr: Int64, users: Int64) -> tuple[Int64, Int64]:
     ----------
     indptr : int64 [n_users + 1]
     users : int64 [n_taken]
-        -1 stands for a user without rows.
+        -1 means a user without rows.
 
     Returns
     -------

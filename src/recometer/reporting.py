@@ -84,7 +84,8 @@ class Reported:
             The result of `audit` for the split. None audits train and test if they are known and
             have at most 5 million rows; True audits them in any case, and False never.
         groups
-            Groups of users, as `Evaluation.by` takes them. None groups by activity and popularity.
+            Groups of users, in any form that `Evaluation.by` accepts. None groups by activity and
+            popularity.
         users
             Ids of users whose lists are shown, in addition to the users who gain and lose most and
             to users drawn at random.

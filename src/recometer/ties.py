@@ -34,7 +34,7 @@ PART, LONG = ROWS_OF_PART, ROWS_WITHOUT_PARTS
 FEW = 2**12  # with fewer numbers, saving memory is not worthwhile
 SHORT_SORT = 2**11  # up to this many gains, one sort for all users is fastest
 WHOLE = int(np.iinfo(np.int64).max)
-"""The cut-off that stands for the whole ranking."""
+"""The cut-off that means the whole ranking."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -203,7 +203,7 @@ def _reach(groups: Groups, cutoffs: Int64) -> Reach:
 
 
 def _chosen(rows: Int64 | slice, which: Int64) -> Int64:
-    """Return `rows` at the positions `which`; a slice stands for all rows."""
+    """Return `rows` at the positions `which`; a slice means all rows."""
     return which if isinstance(rows, slice) else rows[which]
 
 

@@ -324,7 +324,7 @@ def test_unknown_metrics(text, message):
         ("ndcg@" + "9" * 5000, r"at least 1 .and less than 2.63."),
         ("ndcg@9223372036854775807", r"at least 1 .and less than 2.63."),
         ("ndcg@10..1", r"range ndcg@10\.\.1 runs backwards\. Hint: write ndcg@1\.\.10"),
-        ("ap@1..10000000", r"stands for 10,000,000 cut-offs, more than 10,000\. Hint: "),
+        ("ap@1..10000000", r"contains 10,000,000 cut-offs, more than 10,000\. Hint: "),
         ("mcc", r"'mcc' needs a cut-off\. Hint: write mcc@10"),
         ("tap", r"'tap' needs a cut-off"),
         ("tprecision", r"'tprecision' needs a cut-off"),

@@ -37,7 +37,7 @@ def ease(
 
     Parameters
     ----------
-    train : Interactions, or what `Interactions.of` takes
+    train : Interactions, or any input of `Interactions.of`
         Values are used if there are any; otherwise, every interaction counts 1.
     regularisation
         :math:`\lambda`, above 0. Larger data need larger values. Steck used 200 to 1,000.

@@ -45,7 +45,7 @@ def truncated_svd(
 
     Parameters
     ----------
-    train : Interactions, or what `Interactions.of` takes
+    train : Interactions, or any input of `Interactions.of`
         Values are used if there are any; otherwise, every interaction counts 1.
     factors
         The number of singular values to keep, at most ``min(n_users, n_items)``. None keeps 64,

@@ -29,7 +29,7 @@ def item_knn(train: Any, *, neighbours: int = 100, progress: bool | None = None)
 
     Parameters
     ----------
-    train : Interactions, or what `Interactions.of` takes
+    train : Interactions, or any input of `Interactions.of`
         Values are used if there are any; otherwise, every interaction counts 1.
     neighbours
         The number of neighbours that an item keeps.

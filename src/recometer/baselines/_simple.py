@@ -28,7 +28,7 @@ def most_popular(train: Any) -> Factors:
 
     Parameters
     ----------
-    train : Interactions, or what `Interactions.of` takes
+    train : Interactions, or any input of `Interactions.of`
         Interactions to count. Rows with a value of 0 do not count, and all other values count
         equally: if a user plays a song forty times, this counts like a single play.
 
@@ -56,7 +56,7 @@ def random_ranking(train: Any, *, seed: int = 0) -> Scores:
 
     Parameters
     ----------
-    train : Interactions, or what `Interactions.of` takes
+    train : Interactions, or any input of `Interactions.of`
         Only its users and items are read.
     seed
         A whole number from 0 to 2^64 - 1. Another seed leads to another order.

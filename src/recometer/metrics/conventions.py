@@ -179,13 +179,13 @@ class Convention:
     def parse(self, metrics: Metrics, protocol: Protocol | None = None) -> list[Metric]:
         """Read names of metrics, either the library's or recometer's.
 
-        One of recometer's names gets the parameters and rules of the first name in the table that
-        stands for the same metric. Parameters in brackets override them one by one.
+        One of recometer's names gets the parameters and rules of the first name in the table
+        for the same metric. Parameters in brackets override them one by one.
 
         Parameters
         ----------
         metrics
-            As `recometer.metrics.parse` takes them.
+            Metrics in any form that `recometer.metrics.parse` accepts.
         protocol
             The protocol of the convention, in which the user may have replaced single rules.
             Replaced rules hold for all metrics, even if a name changes the same rule. The rule

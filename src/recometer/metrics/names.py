@@ -26,13 +26,13 @@ BETWEEN_CUTOFFS = re.compile(r"\[[^\]]*\]|(?<=\d),\s+(?=\d+(?:\.\.\d+)?(?:[,\s(\
 WITH_GROUP = re.compile(r"(.+)\[([^\[\]@][^\[\]]*)\]", re.DOTALL)
 
 MAX_CUTOFFS = 10_000
-"""The most cut-offs that one range may stand for."""
+"""The largest number of cut-offs in a range."""
 MAX_OF_GROUPS = 1000
 """The most metrics of groups of items that `of_groups` makes."""
 # Limits of the cache of parsed names: the number of names, and of cut-offs per name.
 MOST_NAMES, FEW_CUTOFFS = 1000, 100
 
-# From names to cut-offs; None stands for the whole ranking.
+# From names to cut-offs; None means the whole ranking.
 CutoffsOf = Mapping[str, SupportsIndex | str | Iterable[SupportsIndex | None] | None]
 Metrics = str | Metric | Iterable[str | Metric] | CutoffsOf
 
@@ -44,7 +44,7 @@ def parse(metrics: Metrics) -> list[Metric]:
     ----------
     metrics
         Names separated by spaces or commas: ``"recall@5,10 ndcg@1..3 roc_auc"``. Several cut-offs
-        are separated by commas, and ``1..3`` stands for 1, 2 and 3. Parameters come last, in
+        are separated by commas, and ``1..3`` means 1, 2 and 3. Parameters come last, in
         brackets: ``"f@5,10(beta=0.5)"``. A list of such names, or of `Metric`, works as well, as
         does a dict from names to cut-offs, ``{"ndcg": [5, 10], "rr": None}``. A cut-off in the dict
         is a number, several numbers, a range, a string such as ``"1..20"``, or None for no cut-off.
@@ -289,7 +289,7 @@ def _parse_part(name: str, part: str) -> Iterable[int]:
         )
     if high - low >= MAX_CUTOFFS:
         raise InputError(
-            f"The range {name}@{part} stands for {high - low + 1:,} cut-offs, more than "
+            f"The range {name}@{part} contains {high - low + 1:,} cut-offs, more than "
             f"{MAX_CUTOFFS:,}. Hint: write only those you need, as in {name}@{low},{high}."
         )
     return range(low, high + 1)

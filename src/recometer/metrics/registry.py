@@ -23,7 +23,7 @@ from recometer.protocol import Protocol
 from recometer.remembered import cached_property
 from recometer.ties import WHOLE, Property
 
-# function(groups, cutoffs, **parameters); `metric.record` decides what the first argument is.
+# function(groups, cutoffs, **parameters); `metric.record` sets the type of the first argument.
 Function = Callable[..., Float64]
 # function(predictions, weights, **parameters); see `metric.over_rows`.
 OverRows = Callable[..., float]
@@ -478,7 +478,7 @@ class Metric:
 
 
 def canonical(name: str) -> str:
-    """Return the metric in `METRICS` that a name stands for.
+    """Return the metric in `METRICS` that a name refers to.
 
     Parameters
     ----------
@@ -489,7 +489,7 @@ def canonical(name: str) -> str:
     Raises
     ------
     UnknownNameError
-        If there is no such metric, or the name may stand for several things.
+        If there is no such metric, or the name is ambiguous.
 
     Examples
     --------
@@ -513,7 +513,7 @@ def meaning(name: str) -> str | None:
     Raises
     ------
     UnknownNameError
-        If the name may stand for several things.
+        If the name is ambiguous.
     """
     if name in METRICS:
         return name

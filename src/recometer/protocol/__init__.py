@@ -578,7 +578,7 @@ class Protocol:
         UnknownNameError
             If a rule does not exist. The message lists all rules.
         InputError
-            If a rule does not take a value, or if `version` changes, which cannot be chosen.
+            If a rule does not accept a value, or if `version` changes, which cannot be chosen.
         """
         if not rules:
             return self

@@ -325,8 +325,8 @@ def read_items(items: Table, kinds: IdKinds) -> tuple[Array, Array, Array | None
     if n_bytes > memory() / 2:
         raise InputError(
             f"The factors of {n:,} items take {size_in_words(n_bytes)}, more than half the memory "
-            "of the driver. Hint: a larger driver; or rs.Lists of what the model recommends, which "
-            "needs no factors."
+            "of the driver. Hint: use a larger driver, or rs.Lists of recommendations, "
+            "which needs no factors."
         )
     if not n:
         raise InputError("Factors has no items to rank.")
@@ -352,7 +352,7 @@ def _vectors(column: Any, n_factors: int | None, label: str) -> Array:
     if differs.any() or flat.null_count:
         raise InputError(
             f"A row of {label} has {lengths[differs][0] if differs.any() else 'missing'} factors, "
-            f"others have {width}. Hint: all rows need as many numbers."
+            f"others have {width}. Hint: all rows need the same number."
         )
     return np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(len(lengths), int(width))
 

@@ -92,7 +92,7 @@ def _of_items(data: ListData, counts: Float64, support: str) -> Summed:
     """Return how often items are listed; only catalogue items if the metric is about the catalogue.
 
     In that case, the counts of all other items are added to one total. In a padded catalogue, this
-    total goes to its last entry, which stands for no item.
+    total goes to its last entry, the padding.
     """
     if support not in ("catalogue", "padded"):
         return Summed(counts, NO_TOTALS)
@@ -118,7 +118,7 @@ def _coverage(facts: ItemFacts, summed: Summed, _: int, *, denominator: str, **_
 
 
 def _size(facts: ItemFacts, n_listed: int, padded: bool = False) -> int:
-    """Return the size of the catalogue; `padded` adds one entry that stands for no item."""
+    """Return the size of the catalogue; `padded` adds one padding entry."""
     n = needed(facts.n_catalogue)
     if n_listed > n + padded:
         raise InputError(
