@@ -37,7 +37,7 @@ void add_hits(const PlacedRows& rows, const std::int64_t* cutoffs, std::size_t n
 void add_precisions(const PlacedRows& rows, const std::int64_t* cutoffs, std::size_t n_cutoffs,
                     double* sums);
 
-/// The gain of each row, `stride` numbers apart; a stride of 0 gives all rows the same gain.
+/// The gain of each row, at every `stride`-th number; a stride of 0 gives all rows the same gain.
 struct Gains {
     const double* first;
     std::ptrdiff_t stride;

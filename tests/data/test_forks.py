@@ -56,5 +56,5 @@ def test_forked_process_reports_that_polars_lost_its_threads(tmp_path):
     assert printed["matrices"] == "True"
     for work in ("ids", "frames", "files"):
         assert "forked from one in which Polars had been used" in printed[work]
-        assert "Hint: start processes anew" in printed[work]
+        assert "Hint: start new processes" in printed[work]
     assert printed["parent"] == "{'rr': 1.0}"

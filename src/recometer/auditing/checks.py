@@ -113,7 +113,7 @@ CHECKS = (
         "relevant interactions of test with such items",
         "warning",
         "A model that lists only training items misses them all: it finds at most {best:.1%} of "
-        "what is relevant.",
+        "the relevant items.",
         "A model that lists only training items can find everything relevant in test.",
         of="relevant",
     ),

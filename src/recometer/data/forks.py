@@ -22,7 +22,7 @@ def check_threads() -> None:
     if _lost:
         raise InputError(
             "This process was forked from one in which Polars had been used. Its threads are gone, "
-            "and Polars would wait for them forever. Hint: start processes anew, with "
+            "and Polars would wait for them forever. Hint: start new processes, with "
             "multiprocessing.get_context('spawn') or DataLoader(..., "
             "multiprocessing_context='spawn'); or pass only NumPy arrays and sparse matrices, "
             "which do not need Polars."

@@ -147,7 +147,7 @@ def check_whole(floats: Array, what: str, dtype: np.dtype[Any] | None = None) ->
         raise InputError(
             f"The {what} are {kind}, which holds whole numbers only up to 2**{bits}, and row {row} "
             f"(counted from 0) has {int(floats[row])}: several numbers may have become this one. "
-            "Hint: read them anew as integers (int64; in pandas, dtype='Int64' keeps them where "
+            "Hint: read them again as integers (int64; in pandas, dtype='Int64' keeps them where "
             "values are missing)."
         )
 

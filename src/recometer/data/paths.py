@@ -105,7 +105,7 @@ def check_file(path: Path) -> None:
     if path.is_symlink():
         raise FileError(
             f"There is no file {path}: it is a link to {brief(os.readlink(path))}, where nothing "
-            "is. Hint: remove the link, or make it anew."
+            "is. Hint: remove the link, or create it again."
         )
     folder = path.parent
     others: list[str] = []

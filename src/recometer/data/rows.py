@@ -291,7 +291,7 @@ def _check_csr(matrix: Any, indptr: Int64) -> None:
 def _corrupt(matrix: Any, found: str) -> InputError:
     return InputError(
         f"The arrays of the sparse matrix ({type(matrix).__name__}) do not fit together: {found}. "
-        "Hint: make the matrix anew, for instance with scipy.sparse.coo_array((values, (rows, "
+        "Hint: create the matrix again, for instance with scipy.sparse.coo_array((values, (rows, "
         "columns)), shape)."
     )
 

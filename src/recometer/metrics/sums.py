@@ -134,7 +134,7 @@ def totals(value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
     """Add up, in rank order, the terms of the groups within each cut-off: [n_users, n_cutoffs].
 
     ``value(rows, places)`` returns the terms of groups, for their first `places` places. It is
-    called only once for whole groups, however many cut-offs there are, and once for split groups.
+    called only once for whole groups and once for split groups, regardless of the cut-offs.
     """
     if groups.single:  # no cut-off splits a group
         rows, indptr, start = groups.first(largest(cutoffs))

@@ -308,7 +308,7 @@ def rr(groups: Groups, cutoffs: Int64, *, all: bool = False, graded: bool = Fals
     """Reciprocal of the first relevant item's rank, and 0 if that is beyond k; in [0, 1].
 
     With tied items, the value is the mean over the possible places of the first relevant item in
-    the first group that has any. For a group of n items after t others, of which r are relevant,
+    the first group that has any. For a group of n items, r of them relevant, after t other items,
     this is the sum over i of ``C(n-i, r-1) / C(n, r) / (t+i)``.
 
     References
