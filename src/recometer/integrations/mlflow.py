@@ -80,7 +80,7 @@ class RecometerEvaluator:
                 )
         if dataset.labels_data is None:
             raise InputError(
-                "The evaluator recometer needs the relevant items. Hint: targets= names their column."
+                "The evaluator recometer needs relevant items. Hint: targets= names their column."
             )
         config = dict(evaluator_config or {})
         found = _evaluated(dataset, _predictions(model, dataset, predictions), config)

@@ -62,8 +62,8 @@ class SparkSplit:
     train, test
         DataFrames with all columns of the data.
     remainder
-        A DataFrame with the interactions of users who are not tested, if ``untested="apart"`` separates
-        them. None if they are in train.
+        A DataFrame with the interactions of users who are not tested, if ``untested="apart"``
+        separates them. None if they are in train.
     protocol : recometer.split.SplitProtocol
     columns
         The names of the columns that were read.
