@@ -191,7 +191,7 @@ def compare(
     metrics: str | Iterable[str] | None = None,
     primary: str | Iterable[str] | None = None,
     paired: bool = True,
-    ratio: Mapping[str, float] | str | None = None,
+    ratio: str | None = None,
     test: Test | None = None,
     confidence: float | None = None,
     correction: Correction = "holm",
@@ -232,7 +232,7 @@ def compare(
         as coverage, depend on the number of users and are left out.
     ratio
         The planned sizes of groups of different users, if they are not equal: a number for each
-        group, ``{"a": 9, "b": 1}`` or ``"9:1"`` in the order of the models.
+        group in the order of the models, such as ``"9:1"``.
     test
         None takes ``"randomisation"``, and Welch's test for different users. Tests of the same
         users are {tests} The interval belongs to the test. If the metric has a range, and either
@@ -450,15 +450,10 @@ def _check_unpaired(models: Sequence[Model], test: str, chance: bool) -> None:
             "but the groups have different users. Hint: compare each group with chance by itself."
         )
     for model in models:
-        if isinstance(model.first, FoldedRecord):
+        if model.n_seeds > 1 or isinstance(model.first, FoldedRecord):
             raise InputError(
-                f"{model.name} was evaluated in folds, which are for models on the same data. "
-                "Hint: evaluate each group on all of its users."
-            )
-        if model.n_seeds > 1:
-            raise InputError(
-                f"{model.name} has several seeds, but a group of different users has one model. "
-                "Hint: one evaluation of each group."
+                f"{model.name} has several seeds or folds, which are for models on the same data. "
+                "Hint: evaluate each group once, on all of its users."
             )
 
 
@@ -477,7 +472,7 @@ def _of_users(
     return left, [f"Left out: {names}; {why}."] if left_out else []
 
 
-def _sample_ratio(users: Users, options: Options, ratio: object, shared: bool) -> SampleRatio:
+def _sample_ratio(users: Users, options: Options, ratio: str | None, shared: bool) -> SampleRatio:
     """Check the sizes of the groups, and that they share no users, or clusters, unless allowed."""
     groups = users.in_groups(options.clusters)
     units, counts = np.unique(np.concatenate([*groups.values()]), return_counts=True)

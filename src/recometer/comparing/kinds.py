@@ -31,11 +31,11 @@ from recometer.stats.comparing import (
     decisive_test,
     equivalence_over_runs,
 )
-from recometer.stats.grouping import Column, group
+from recometer.stats.grouping import Column, Grouped, group
 from recometer.stats.means import in_units, relative_over_runs
 from recometer.stats.runs import over_runs_of, run_moments
 from recometer.stats.tests import TESTS, Test
-from recometer.stats.two_groups import TwoGroups
+from recometer.stats.two_groups import equivalence_of_groups, power_of_groups
 from recometer.tasks import Ticker, run_tasks
 
 Bounds = tuple[float, float]
@@ -196,10 +196,15 @@ class Paired(Resolved):
             options=dataclasses.replace(self.options, clusters=clusters),
         )
 
+    @cached_property
+    def units(self) -> Grouped:
+        """Return the weighted values of users, or their sums over clusters."""
+        return in_units(self.column, self.weights, self.options.clusters)
+
     def mean(self) -> float:
         """Return the mean of the values; if users are paired, there must be no NaN."""
         if not self.options.paired:
-            return in_units(self.column, self.weights, self.options.clusters).estimate
+            return self.units.estimate
         values = self.column.values
         return float(values.sum() / len(values)) if len(values) else np.nan
 
@@ -407,16 +412,12 @@ class GroupPair(UserPair):
     averages: ClassVar[set[str]] = {"users", "usual", "relevant", "pooled"}
     on_power = "Numbers are those of both groups together, in their present ratio."
 
-    @cached_property
-    def groups(self) -> TwoGroups:
-        """Return the values of both groups."""
-        (one, two), clusters = (self.one, self.two), self.options.clusters
-        values = one.column.values, two.column.values
-        return TwoGroups.of(*values, (one.weights, two.weights), (clusters, clusters))
-
     def difference(self) -> Difference:
         """Return the difference of the means by Welch's test."""
-        difference = self.groups.compare(self.one.bounds, self.options.confidence)
+        units = self.one.units, self.two.units
+        difference = stats.compare_groups(
+            *units, bounds=self.one.bounds, confidence=self.options.confidence
+        )
         return dataclasses.replace(difference, n=self.one.column.n + self.two.column.n)
 
     def p(self, enough: float) -> float:
@@ -425,11 +426,11 @@ class GroupPair(UserPair):
 
     def equivalence(self, margin: float) -> Equivalence:
         """Return the two one-sided tests by Welch's statistic."""
-        return self.groups.equivalence(margin, self.options.alpha)
+        return equivalence_of_groups(self.one.units, self.two.units, margin, self.options.alpha)
 
     def planned(self, difference: float | None, wanted: float, alpha: float) -> Power:
         """Return the power of both groups together."""
-        return self.groups.power(difference, wanted, alpha)
+        return power_of_groups(self.one.units, self.two.units, difference, wanted, alpha)
 
 
 class FoldPair(UserPair):

@@ -649,7 +649,7 @@ def equivalence(
         p = _least_level(interval, margin)
         return Equivalence(p, p <= alpha, margin, found, "gaffke")
     p = max(
-        _one_sided(tested(sign, margin).p_value, sign * values.estimate + margin)
+        one_sided(tested(sign, margin).p_value, sign * values.estimate + margin)
         for sign in (1.0, -1.0)
     )
     if np.isnan(p):
@@ -670,7 +670,7 @@ def equivalence_over_runs(
     for sign in (1.0, -1.0):
         users = moments.users._replace(mean=moments.users.mean + sign * margin)
         side = over_runs_of(dataclasses.replace(moments, users=users))
-        sides.append(_one_sided(side.p_value, sign * side.mean))
+        sides.append(one_sided(side.p_value, sign * side.mean))
     p = max(sides)
     return Equivalence(p, p <= alpha, margin, whole.interval, "random effects", whole.note)
 
@@ -685,7 +685,7 @@ def check_margin(margin: float, alpha: float) -> None:
         raise InputError(f"alpha={alpha!r} must be above 0 and below 0.5. Hint: 0.05 is usual.")
 
 
-def _one_sided(p: float, mean: float) -> float:
+def one_sided(p: float, mean: float) -> float:
     """Return the one-sided p of a mean of at most 0 from the two-sided p."""
     return p / 2 if mean > 0 else 1 - p / 2
 

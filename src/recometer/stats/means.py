@@ -580,8 +580,7 @@ def relative_over_runs(ratios: Grouped, runs: RunMoments, difference: Interval) 
         )
     )
 
-    def found_at(share: float, ratio: float) -> float:
-        """Return the mean of share · x - ratio · y divided by half the width of its interval."""
+    def tested(share: float, ratio: float) -> tuple[float, float]:
         rest = share * estimate - ratio  # share · x - ratio · y is share · residual + rest · y
         variance = share**2 * of_residuals + 2 * share * rest * both + rest**2 * of_y
         squares = tuple(
@@ -590,17 +589,35 @@ def relative_over_runs(ratios: Grouped, runs: RunMoments, difference: Interval) 
         )
         users = Moments(n, rest * mean, max(0.0, variance))
         of = over_runs_of(RunMoments(users, runs.n_runs, squares), confidence=confidence)
-        arm = of.interval.width / 2
-        return of.mean / arm if arm > 0 else float(np.copysign(np.inf, of.mean))
+        return of.mean, of.interval.width / 2
+
+    return relative_by_t(tested, estimate, mean, difference)
+
+
+def relative_by_t(
+    tested: Callable[[float, float], tuple[float, float]],
+    estimate: float,
+    mean: float,
+    difference: Interval,
+) -> Interval:
+    """Return all θ from -1 on for which a t interval of x - (1 + θ)·y contains 0.
+
+    `tested` returns the mean of share · x - ratio · y, and half the width of its interval. `mean`
+    is that of y, and `estimate` the ratio of both means.
+    """
+
+    def distance_at(share: float, ratio: float) -> float:
+        centre, half = tested(share, ratio)
+        return centre / half if half > 0 else float(np.copysign(np.inf, centre))
 
     ends = hull(
-        lambda ratio: found_at(1.0, ratio),
+        lambda ratio: distance_at(1.0, ratio),
         estimate,
         1.0,
         difference.width / 2 / mean,
-        (found_at(1.0, 0.0), -found_at(0.0, 1.0)),
+        (distance_at(1.0, 0.0), -distance_at(0.0, 1.0)),
     )
-    return less_1(*ends, difference.method, n, difference)
+    return less_1(*ends, difference.method, difference.n, difference)
 
 
 def less_1(low: float, high: float, method: str, n: int, difference: Interval) -> Interval:

@@ -287,22 +287,33 @@ def _summed(
 
     `of_users` has the mean, the standard deviation between users, and the number of users.
     """
+    (mean, spread, n), note = of_users, ONE_SEED if 1 in n_runs else ""
+    error, half, p = t_of_parts(mean, parts, confidence)
+    variance = sum(part for part, _ in parts)
+    share = (variance - parts[0][0]) / variance if error else 0.0
+    width = f"Every user and every run has the mean {mean:g}: the interval has no width."
+    ends = mean - half, mean + half
+    interval = Interval(*ends, "random effects", confidence, n, note if error else width)
+    return Runs(mean, interval, p, n, n_runs, spread, deviations, share, note)
+
+
+def t_of_parts(
+    mean: float, parts: Sequence[tuple[float, int]], confidence: float
+) -> tuple[float, float, float]:
+    """Return the standard error of a mean, half the width of its interval, and p of a mean of 0.
+
+    The variance of the mean is the sum of the parts, each with its degrees of freedom; those of the
+    sum follow Satterthwaite.
+    """
     from scipy.special import stdtr, stdtrit
 
-    (mean, spread, n), note = of_users, ONE_SEED if 1 in n_runs else ""
     variance = sum(part for part, _ in parts)
     squares = sum(part**2 / freedom for part, freedom in parts)
     if squares == 0:
-        width = f"Every user and every run has the mean {mean:g}: the interval has no width."
-        interval = Interval(mean, mean, "random effects", confidence, n, width)
-        p, share = float(mean == 0), 0.0
-    else:
-        freedom, error = variance**2 / squares, float(np.sqrt(variance))
-        half = float(stdtrit(freedom, (1 + confidence) / 2)) * error
-        interval = Interval(mean - half, mean + half, "random effects", confidence, n, note)
-        p = 2 * float(stdtr(freedom, -abs(mean) / error))
-        share = (variance - parts[0][0]) / variance
-    return Runs(mean, interval, p, n, n_runs, spread, deviations, share, note)
+        return 0.0, 0.0, float(mean == 0)
+    freedom, error = variance**2 / squares, float(np.sqrt(variance))
+    half = float(stdtrit(freedom, (1 + confidence) / 2)) * error
+    return error, half, 2 * float(stdtr(freedom, -abs(mean) / error))
 
 
 def _between_folds(means: Float64, squares: Float64) -> float:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from recometer.errors import InputError, InputTypeError, argument_text, brief
+from recometer.errors import InputError, argument_text
 from recometer.stats.checks import Bounds, check_bounds
 from recometer.stats.comparing import (
     FEW_DIFFER,
@@ -19,11 +18,13 @@ from recometer.stats.comparing import (
     Equivalence,
     check_margin,
     consistent,
+    one_sided,
 )
 from recometer.stats.ends import Interval, check_confidence
-from recometer.stats.grouping import Column, Grouped
-from recometer.stats.means import NEGATIVE, NOT_ABOVE_0, hull, in_units, less_1
+from recometer.stats.grouping import Column, Grouped, group_checked
+from recometer.stats.means import NEGATIVE, NOT_ABOVE_0, in_units, relative_by_t
 from recometer.stats.planning import Power, power
+from recometer.stats.runs import t_of_parts
 from recometer.stats.tests import TestResult
 
 Two = tuple[npt.ArrayLike | None, npt.ArrayLike | None]
@@ -33,169 +34,9 @@ TOO_FEW = "Welch's test needs two users with a value in each group."
 NO_VARIANCE = "All users of both groups have the same value: Welch's test has no variance to use."
 
 
-class Welch(NamedTuple):
-    """A difference of means, its standard error, and the degrees of freedom of that error."""
-
-    difference: float
-    error: float
-    freedom: float
-
-    @property
-    def known(self) -> bool:
-        """Whether there is a standard error above 0."""
-        return self.error > 0
-
-    def half(self, confidence: float) -> float:
-        """Return half the width of the interval."""
-        from scipy.special import stdtrit
-
-        return float(stdtrit(self.freedom, (1 + confidence) / 2)) * self.error
-
-    def interval(self, confidence: float, n: int) -> Interval:
-        """Return the interval over n users."""
-        half = self.half(confidence)
-        ends = self.difference - half, self.difference + half
-        return Interval(*ends, "welch", confidence, n)
-
-    def tail(self, bound: float) -> float:
-        """Return the probability of a t statistic below (bound - difference) / error."""
-        from scipy.special import stdtr
-
-        return float(stdtr(self.freedom, (bound - self.difference) / self.error))
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class TwoGroups:
-    """The values of two groups of users; see `compare_groups`."""
-
-    first: Grouped
-    second: Grouped
-
-    @classmethod
-    def of(
-        cls,
-        first: npt.ArrayLike | Column,
-        second: npt.ArrayLike | Column,
-        weights: Two = (None, None),
-        clusters: Two = (None, None),
-    ) -> TwoGroups:
-        """Read the values of both groups."""
-        one, two = (
-            in_units(x, w, c) for x, w, c in zip((first, second), weights, clusters, strict=True)
-        )
-        return cls(one, two)
-
-    def welch(self, ratio: float = 1.0) -> Welch:
-        """Return the mean of first - ratio · second, with its error."""
-        one, two = self.first, self.second
-        difference = one.estimate - ratio * two.estimate
-        if min(one.n, two.n) < 2:
-            return Welch(difference, np.nan, np.nan)
-        squares = [
-            0.0 if each.constant else (scale * each.standard_error) ** 2
-            for each, scale in ((one, 1.0), (two, ratio))
-        ]
-        total = sum(squares)
-        parts = squares[0] ** 2 / (one.n - 1) + squares[1] ** 2 / (two.n - 1)
-        return Welch(difference, math.sqrt(total), total**2 / parts if parts > 0 else np.nan)
-
-    def compare(self, bounds: Bounds | None, confidence: float) -> Difference:
-        """Return the difference of the means, and all that follows from it."""
-        one, two, found = self.first, self.second, self.welch()
-        n, p, note = one.n + two.n, np.nan, ""
-        if found.known:
-            p = 2 * found._replace(difference=abs(found.difference)).tail(0.0)
-            interval = consistent(found.interval(confidence, n), p)
-            if bounds is not None:
-                interval = interval.within((bounds[0] - bounds[1], bounds[1] - bounds[0]))
-        else:
-            note = TOO_FEW if min(one.n, two.n) < 2 else NO_VARIANCE
-            interval = Interval.unknown(confidence, n, note)
-        few = min(_away(one), _away(two))
-        if few < FEW_DIFFER and found.known:
-            note = (
-                f"In a group, {few:,} {'user differs' if few == 1 else 'users differ'} from "
-                "most: too few to exclude a rare large loss. The interval may be too short: "
-                "it cannot decide a gate."
-            )
-            interval = dataclasses.replace(interval, note=note)
-        deviation = math.sqrt((one.deviation**2 + two.deviation**2) / 2)
-        relative = self._relative(interval, bounds)
-        return Difference(
-            n=n,
-            mean=one.estimate,
-            mean_other=two.estimate,
-            difference=found.difference,
-            interval=interval,
-            relative=np.nan
-            if relative.note in (NEGATIVE, NOT_ABOVE_0)
-            else one.estimate / two.estimate - 1,
-            relative_interval=relative,
-            test=TestResult(p, "welch", "student" if found.known else "none", n, n, 0.0, note),
-            standardised=found.difference / deviation if deviation > 0 else np.nan,
-            deviation=deviation,
-            error=found.error,
-            few=few < FEW_DIFFER,
-        )
-
-    def _relative(self, difference: Interval, bounds: Bounds | None) -> Interval:
-        """Return all θ for which Welch's test does not reject 0 as first - (1 + θ) second."""
-        one, two, confidence = self.first, self.second, difference.confidence
-        n = one.n + two.n
-        lowest = -np.inf if bounds is None else bounds[0]
-        if n and not np.isfinite(lowest):
-            lowest = min(float(each.values.min(initial=np.inf)) for each in (one, two))
-        if not two.estimate > 0 or lowest < 0:
-            return Interval.unknown(confidence, n, NEGATIVE if lowest < 0 else NOT_ABOVE_0)
-        if difference.method == "none":
-            return Interval.unknown(confidence, n, difference.note)
-
-        def found_at(ratio: float) -> float:
-            """Return the difference divided by half the width of its interval."""
-            found = self.welch(ratio)
-            return found.difference / found.half(confidence) if found.known else np.inf
-
-        alone = [
-            each.estimate / Welch(0.0, each.standard_error, each.n - 1.0).half(confidence)
-            if each.sum_of_squares > 0
-            else np.inf
-            for each in (one, two)
-        ]
-        start = difference.width / 2 / two.estimate
-        ends = hull(found_at, one.estimate / two.estimate, 1.0, start, (alone[0], alone[1]))
-        return less_1(*ends, difference.method, n, difference)
-
-    def equivalence(self, margin: float, alpha: float) -> Equivalence:
-        """Return the two one-sided tests by Welch's statistic."""
-        check_margin(margin, alpha)
-        found, n = self.welch(), self.first.n + self.second.n
-        if not found.known:
-            note = TOO_FEW if np.isnan(found.error) else NO_VARIANCE
-            unknown = Interval.unknown(1 - 2 * alpha, n, note)
-            return Equivalence(np.nan, False, margin, unknown, "welch", note)
-        p = max(found.tail(-margin), 1 - found.tail(margin))
-        return Equivalence(p, p <= alpha, margin, found.interval(1 - 2 * alpha, n), "welch")
-
-    def power(self, difference: float | None, wanted: float, alpha: float) -> Power:
-        """Return the power; numbers of users are those of both groups, in their present ratio.
-
-        Each user has the influence d ± n / nᵢ · residual, with the difference d as their mean and n
-        times its variance as theirs. For groups of a few users, the power is somewhat lower.
-        """
-        n, away = self.first.n + self.second.n, self.welch().difference
-        columns = [
-            np.repeat(
-                away + sign * n * each.residuals / float(np.sum(each.counts * each.sizes)),
-                each.counts.astype(np.int64),
-            )
-            for each, sign in ((self.first, 1.0), (self.second, -1.0))
-        ]
-        return power(np.concatenate(columns), difference, wanted=wanted, alpha=alpha, unit=0.0)
-
-
 def compare_groups(
-    first: npt.ArrayLike,
-    second: npt.ArrayLike,
+    first: npt.ArrayLike | Column | Grouped,
+    second: npt.ArrayLike | Column | Grouped,
     *,
     weights: Two = (None, None),
     clusters: Two = (None, None),
@@ -204,25 +45,26 @@ def compare_groups(
 ) -> Difference:
     """Compare the means of two groups of different users, by Welch's t test.
 
-    The squared error of the difference is v₁ + v₂, with vᵢ = sᵢ² / nᵢ. It has
-    (v₁ + v₂)² / (v₁² / (n₁ - 1) + v₂² / (n₂ - 1)) degrees of freedom. Without weights and clusters,
-    p is that of `scipy.stats.ttest_ind` with ``equal_var=False``. With weights w, a mean is
-    Σ w·x / Σ w, a ratio of sums; by the delta method its vᵢ is n / (n - 1) · Σ e² / (Σ w)², with
-    the residuals e = w·(x - mean). With clusters, both sums and residuals are those of clusters.
-    The interval of the relative difference has all θ for which the same test of
-    first - (1 + θ)·second does not exclude 0. Welch, "The generalization of Student's problem when
+    The squared error of the difference is v₁ + v₂, with vᵢ = sᵢ² / nᵢ for a group of nᵢ users whose
+    values have the variance sᵢ². It has (v₁ + v₂)² / (v₁² / (n₁ - 1) + v₂² / (n₂ - 1)) degrees of
+    freedom. Without weights and clusters, p is that of `scipy.stats.ttest_ind` with
+    ``equal_var=False``. With weights w, a mean is the ratio of sums Σ w·x / Σ w. By the delta
+    method, vᵢ is then nᵢ / (nᵢ - 1) · Σ e² / (Σ w)², with the residuals e = w·(x - mean). With
+    clusters, w·x, w and e are summed over each cluster, and nᵢ is the number of clusters. The
+    interval of the relative difference contains all θ for which the same test does not reject that
+    the first mean is 1 + θ times the second. Welch, "The generalization of Student's problem when
     several different population variances are involved", Biometrika 34, 1947; Deng, Knoblich & Lu,
     "Applying the delta method in metric analytics", KDD 2018; Fieller, "Some problems in interval
     estimation", Journal of the Royal Statistical Society B 16, 1954.
 
     Parameters
     ----------
-    first, second : [n_first], [n_second]
+    first, second : [n_first], [n_second], or from `group`
         The users' values in each group; NaN leaves a user out.
     weights : pair of [n_first] and [n_second] or None
         Weights of the values, at least 0. None weights users equally.
     clusters : pair of [n_first] and [n_second] or None
-        Rows with equal entries belong together, such as the sessions of a user.
+        Rows with equal entries, such as the sessions of a user, form a cluster.
     bounds
         The lowest and the highest possible value of a user. None if unknown.
     confidence
@@ -231,7 +73,7 @@ def compare_groups(
     Raises
     ------
     InputError
-        If values are not numbers or are infinite, or lengths differ.
+        If values are not numbers or are infinite, or if lengths differ.
 
     Examples
     --------
@@ -242,7 +84,125 @@ def compare_groups(
     """
     check_confidence(confidence)
     bounds = None if bounds is None else check_bounds(bounds)
-    return TwoGroups.of(first, second, weights, clusters).compare(bounds, confidence)
+    one, two = (
+        in_units(x, w, c) for x, w, c in zip((first, second), weights, clusters, strict=True)
+    )
+    n, few = one.n + two.n, min(_n_differing(one), _n_differing(two))
+    difference, error, half, p = _welch(one, two, confidence)
+    if error > 0:
+        note = ""
+        interval = Interval(difference - half, difference + half, "welch", confidence, n)
+        interval = consistent(interval, p)
+        if bounds is not None:
+            interval = interval.within((bounds[0] - bounds[1], bounds[1] - bounds[0]))
+        if few < FEW_DIFFER:
+            note = (
+                f"In a group, {few:,} {'user differs' if few == 1 else 'users differ'} from "
+                "most: too few to exclude a rare large loss. The interval may be too short: "
+                "it cannot decide a gate."
+            )
+            interval = dataclasses.replace(interval, note=note)
+    else:
+        p, note = np.nan, TOO_FEW if np.isnan(error) else NO_VARIANCE
+        interval = Interval.unknown(confidence, n, note)
+    lowest = -np.inf if bounds is None else bounds[0]
+    if n and not np.isfinite(lowest):
+        lowest = min(float(each.values.min(initial=np.inf)) for each in (one, two))
+    relative, why = np.nan, NEGATIVE if lowest < 0 else note
+    if lowest >= 0 and not two.estimate > 0:
+        why = NOT_ABOVE_0
+    elif lowest >= 0:
+        relative = one.estimate / two.estimate - 1
+    relative_interval = Interval.unknown(confidence, n, why)
+    if np.isfinite(relative) and error > 0:
+        relative_interval = relative_by_t(
+            lambda *shares: _welch(one, two, confidence, shares)[::2],
+            relative + 1,
+            two.estimate,
+            interval,
+        )
+    deviation = math.sqrt((one.deviation**2 + two.deviation**2) / 2)
+    return Difference(
+        n=n,
+        mean=one.estimate,
+        mean_other=two.estimate,
+        difference=difference,
+        interval=interval,
+        relative=relative,
+        relative_interval=relative_interval,
+        test=TestResult(p, "welch", "student" if error > 0 else "none", n, n, 0.0, note),
+        standardised=difference / deviation if deviation > 0 else np.nan,
+        deviation=deviation,
+        error=error,
+        few=few < FEW_DIFFER,
+    )
+
+
+def _welch(
+    first: Grouped,
+    second: Grouped,
+    confidence: float,
+    shares: tuple[float, float] = (1.0, 1.0),
+    shift: float = 0.0,
+) -> tuple[float, float, float, float]:
+    """Return shares[0] · first mean - shares[1] · second mean + shift, as `t_of_parts` does.
+
+    The numbers are this mean, its standard error, half the width of its interval, and p.
+    """
+    mean = shares[0] * first.estimate - shares[1] * second.estimate + shift
+    if min(first.n, second.n) < 2:
+        return mean, np.nan, np.nan, np.nan
+    parts = [
+        (0.0 if group.constant else (share * group.standard_error) ** 2, group.n - 1)
+        for group, share in zip((first, second), shares, strict=True)
+    ]
+    return mean, *t_of_parts(mean, parts, confidence)
+
+
+def equivalence_of_groups(
+    first: Grouped, second: Grouped, margin: float, alpha: float
+) -> Equivalence:
+    """Return the result of two one-sided tests with Welch's statistic."""
+    check_margin(margin, alpha)
+    result = compare_groups(first, second, confidence=1 - 2 * alpha)
+    if not result.error > 0:
+        note = result.test.note
+        return Equivalence(np.nan, False, margin, result.interval, "welch", note)
+    p = max(
+        one_sided(
+            _welch(first, second, 0.5, shift=sign * margin)[3], sign * result.difference + margin
+        )
+        for sign in (1.0, -1.0)
+    )
+    return Equivalence(p, p <= alpha, margin, result.interval, "welch")
+
+
+def power_of_groups(
+    first: Grouped, second: Grouped, difference: float | None, wanted: float, alpha: float
+) -> Power:
+    """Return the power for both groups; all numbers of users are totals of both.
+
+    The ratio of the group sizes stays as it is. Let d be the difference of the means. Each user
+    of a group with nᵢ of the n users gets the value d ± n / nᵢ · residual. The mean of these
+    values is d, and their variance is n times the variance of d, so the power of a single
+    sample of them is returned. If the groups have only a few users, the power is lower.
+    """
+    n, away = first.n + second.n, first.estimate - second.estimate
+    values = [
+        away + sign * n * group.residuals / float(np.sum(group.counts * group.sizes))
+        for group, sign in ((first, 1.0), (second, -1.0))
+    ]
+    counts = np.concatenate([first.counts, second.counts])
+    influences = group_checked(np.concatenate(values), None, counts)
+    return power(influences, difference, wanted=wanted, alpha=alpha, unit=0.0)
+
+
+def _n_differing(values: Grouped) -> float:
+    """Return how many users differ from the most common value; infinity if none is common."""
+    each = values.values / values.sizes
+    counts = np.bincount(np.unique(each, return_inverse=True)[1], values.counts)
+    most = counts.max(initial=0.0)
+    return int(values.n - most) if most >= SPARSE * values.n else np.inf
 
 
 @dataclasses.dataclass(frozen=True)
@@ -252,9 +212,9 @@ class SampleRatio:
     Attributes
     ----------
     counts, expected : mapping of str to float
-        The size of each group, and the expected one.
+        The size of each group, and its expected size.
     p_value
-        p of the chi-square test that users were assigned with the planned probabilities.
+        p of the chi-square test of the hypothesis that users were assigned as planned.
     """
 
     counts: Mapping[str, int]
@@ -280,23 +240,23 @@ class SampleRatio:
         )
 
 
-def sample_ratio(counts: Mapping[str, int], ratio: object = None) -> SampleRatio:
+def sample_ratio(counts: Mapping[str, int], ratio: str | None = None) -> SampleRatio:
     """Test the sizes of groups against a planned ratio, by Pearson's chi-square test.
 
-    χ² = Σ (size - expected)² / expected, with one degree of freedom less than groups. Fabijan et
-    al., "Diagnosing sample ratio mismatch in online controlled experiments", KDD 2019.
+    χ² is Σ (size - expected)² / expected, with one degree of freedom fewer than there are groups.
+    Fabijan et al., "Diagnosing sample ratio mismatch in online controlled experiments", KDD 2019.
 
     Parameters
     ----------
     counts
         The size of each group.
     ratio
-        The planned shares: a mapping from each group to a number, or a text with a number for each
-        group in order, such as ``"9:1"``. None expects equal sizes.
+        The planned shares: a number for each group in order, such as ``"9:1"``. None expects equal
+        sizes.
 
     Raises
     ------
-    InputError, InputTypeError
+    InputError
         If there is not one number above 0 for each group.
 
     Examples
@@ -307,33 +267,17 @@ def sample_ratio(counts: Mapping[str, int], ratio: object = None) -> SampleRatio
     """
     from scipy.special import chdtrc
 
-    hint = f"Hint: {argument_text('ratio', ':'.join('1' * len(counts)))}."
-    shares: object = ratio
-    if ratio is None:
-        shares = dict.fromkeys(counts, 1.0)
-    elif isinstance(ratio, str):
-        parts = ratio.split(":")
-        shares = dict(zip(counts, parts, strict=True)) if len(parts) == len(counts) else None
-    elif not isinstance(ratio, Mapping):
-        raise InputTypeError(f"ratio has a number for each group, found {brief(ratio)}. {hint}")
+    parts = ["1"] * len(counts) if ratio is None else str(ratio).split(":")
     try:
-        planned = {str(name): float(share) for name, share in shares.items()}  # type: ignore[attr-defined]
-    except (AttributeError, TypeError, ValueError):
-        planned = {}
-    if set(planned) != set(counts) or not all(0 < share < np.inf for share in planned.values()):
+        planned = [float(part) for part in parts]
+    except ValueError:
+        planned = []
+    if len(planned) != len(counts) or not all(0 < share < np.inf for share in planned):
         raise InputError(
             f"{argument_text('ratio', ratio)} must have a number above 0 for each of "
-            f"{', '.join(counts)}. {hint}"
+            f"{', '.join(counts)}. Hint: {argument_text('ratio', ':'.join('1' * len(counts)))}."
         )
-    n, total = sum(counts.values()), sum(planned.values())
-    expected = {name: n * planned[name] / total for name in counts}
+    n = sum(counts.values())
+    expected = {name: n * share / sum(planned) for name, share in zip(counts, planned, strict=True)}
     squares = sum((counts[name] - each) ** 2 / each for name, each in expected.items() if n)
     return SampleRatio(dict(counts), expected, float(chdtrc(len(counts) - 1, squares)))
-
-
-def _away(values: Grouped) -> float:
-    """Return how many users differ from the most common value; infinity if none is common."""
-    each = values.values / values.sizes
-    counts = np.bincount(np.unique(each, return_inverse=True)[1], values.counts)
-    most = counts.max(initial=0.0)
-    return int(values.n - most) if most >= SPARSE * values.n else np.inf
