@@ -98,21 +98,15 @@ def test_survivors_are_reported(
 ) -> None:
     nearest = tmp_path / "nearest.toml"
     nearest.write_text('[cutoffs]\n"metrics/cutoffs.py" = ["mutation/sample.py"]\n')
-    few_mutants = (
-        "--share",
-        0,
-        "--least",
-        2,
-        "--seed",
-        7,
-    )  # only a few, since each mutant needs a process
+    # Only a few mutants, since each needs a process
+    few_mutants = ("--share", 0, "--least", 2, "--seed", 1)
     assert run("--nearest", nearest, "--needed", 0.51, *few_mutants) == 1
     *verdicts, area, last = capsys.readouterr().out.splitlines()
     assert len(verdicts) == 2
     (killed,) = (line for line in verdicts if line.startswith("killed"))
     assert killed.endswith(": 1 -> 2  [tests/mutation/sample.py::test_a_cutoff_at_the_end]")
     (survived,) = (line for line in verdicts if line.startswith("survived"))
-    assert survived.endswith(": parts is None or found is None -> parts is None and found is None")
+    assert survived.endswith(": parts is None or metric is None -> parts is None and metric is None")
     assert area == "cutoffs: 1 of 2 killed (50.0%)"
     assert last == "all: 1 of 2 killed (50.0%)"
 
