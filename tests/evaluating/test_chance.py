@@ -1,4 +1,4 @@
-"""chance=True adds the value that a random order of the same candidates would have."""
+"""`chance=True` adds the expected value of a random order of the same candidates."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ def test_chance_changes_no_value_and_covers_the_same_users(result: rm.Evaluation
     assert "chance" not in str(plain)
 
 
-def test_candidates_without_negatives_are_no_better_than_chance() -> None:
-    """If nearly all candidates are relevant, even a random order has a high value."""
+def test_chance_is_high_if_nearly_all_candidates_are_relevant() -> None:
+    """Four of five candidates are relevant, so a random order has a precision of 0.8."""
     test = np.ones((30, 5))
     test[:, 0] = 0
     result = rm.evaluate(rm.Scores(RNG.random((30, 5))), test, metrics="precision@3", chance=True)
     assert result.summary()[0].chance == pytest.approx(0.8)
 
 
-def test_chance_is_saved_and_selected_with_its_users(
+def test_chance_is_saved_and_selected_along_with_users(
     result: rm.Evaluation, tmp_path: pathlib.Path
 ) -> None:
     result.save(tmp_path / "result.parquet")
@@ -68,7 +68,7 @@ def test_chance_is_saved_and_selected_with_its_users(
     np.testing.assert_array_equal(selected.chance["rr"], result.chance["rr"][[1, 3]])
 
 
-def test_folds_are_pooled() -> None:
+def test_chance_is_averaged_over_folds() -> None:
     frame = pl.DataFrame({"user_id": np.repeat(np.arange(10), 4), "item_id": [*range(4)] * 10})
     source = rm.Scores(RNG.random((10, 9)), user_ids=range(10), item_ids=range(9))
     folds = rm.split.folds(frame, rm.split.KFold(2))
@@ -100,6 +100,6 @@ def test_models_are_compared_with_chance(result: rm.Evaluation) -> None:
         ),
     ],
 )
-def test_unknown_chance(source: rm.Lists, options: dict, message: str) -> None:
+def test_chance_is_refused_for_lists(source: rm.Lists, options: dict, message: str) -> None:
     with pytest.raises(rm.InputError, match=message):
         rm.evaluate(source, {"ann": ["x"]}, chance=True, **options)

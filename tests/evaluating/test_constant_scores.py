@@ -1,4 +1,4 @@
-"""A user whose candidates all have the same score has no ranking, whatever items are in test.
+"""A user whose candidates all have the same score has no ranking, whichever items are in test.
 
 Users 0 and 3 have one score for all candidates, user 1 does not, and user 2 has a single candidate.
 None of the test items of users 0 and 2 is a candidate, unless a test adds one.
@@ -45,7 +45,7 @@ def matrix(cells):
 
 
 def candidates(form):
-    """Return options of `evaluate` that restrict the candidates to CANDIDATES in some way."""
+    """Return options of the given form that restrict `evaluate` to CANDIDATES."""
     sets = {user: np.flatnonzero(row).tolist() for user, row in enumerate(CANDIDATES)}
     seen_items = {2: [1, 2, 3]}
     return {
@@ -109,7 +109,7 @@ MORE = {
 @pytest.mark.parametrize("extra_test", MORE.values(), ids=MORE.keys())
 @pytest.mark.parametrize("form", ["sets", "a list", "exclude", "train"])
 @pytest.mark.parametrize("kind", [*SOURCES, "stream"])
-def test_constant_scores_are_not_a_ranking(kind, form, extra_test):
+def test_constant_scores_leave_metrics_undefined(kind, form, extra_test):
     test, options = TEST | extra_test, with_ids(candidates(form))
     if form == "train":  # test items in train would be ignored
         test = {cell: value for cell, value in test.items() if cell != (1, 0)} | {(0, 4): 1.0}
@@ -160,7 +160,7 @@ def test_masked_items_are_not_candidates():
 @pytest.mark.parametrize("n_items", [7, 9, 300, 3000])
 @pytest.mark.parametrize("different", [None, 0, 5, -1])
 @pytest.mark.parametrize("kind", ["scores", "factors"])
-def test_one_different_score_is_a_ranking(kind, different, n_items):
+def test_one_different_score_makes_a_ranking(kind, different, n_items):
     scores = np.full((3, n_items), 2.0)
     if different is not None:
         scores[:, different] = 3.0

@@ -1,4 +1,4 @@
-"""No rule is silently ignored: it changes the result, raises an error or causes a warning.
+"""Every rule changes the result, raises an error or causes a warning: none is silently ignored.
 
 This is tested for every rule of `Protocol`, every kind of source and every kind of metric.
 """
@@ -25,7 +25,7 @@ from recometer.protocol import Protocol
 NAN = math.nan
 NAMES = ("name", "version")  # these fields name a set of rules and its version
 
-# For each rule, a value other than its default. Rules that are missing here get one by their type.
+# For each rule, a value other than its default.
 VALUES: dict[str, Any] = {
     "ties": "item_desc",
     "relevant_from": 3.0,
@@ -64,8 +64,9 @@ METRICS = {
     "lists": "epc@1 novelty@2",
     "all users": "coverage@2 user_coverage@2 personalization@2",
 }
-# Users 0 to 5 have ties, NaN, constant scores, no train items, few candidates, and only relevant
-# items. A seventh user in test is unknown to the models.
+# User 0 has ties, user 1 a NaN score, user 2 constant scores, user 3 no training items, user 4 only
+# two candidates, which are both relevant, and user 5 no relevant items. The models do not know the
+# test user 8.
 SCORES = np.array(
     [
         [3.0, 3, 3, 2, 1, 0],
@@ -78,12 +79,12 @@ SCORES = np.array(
 )
 TEST = {0: {1: 2.0, 2: 5.0, 3: -1.0}, 1: {3: 1.0, 0: 3.0}, 2: {5: 4.0}, 3: {0: 1.0, 5: 2.0, 9: 3.0},
         4: {4: 1.0, 5: 2.0}, 5: {1: 0.0, 2: 0.0}, 8: {1: 1.0}}  # fmt: skip
-CLOSE = SCORES + 1e-9 * np.arange(6)  # equal in single precision
+CLOSE = SCORES + 1e-9 * np.arange(6)  # breaks the ties in SCORES, but not in single precision
 INFINITE = np.where(SCORES == 5, math.inf, SCORES)
 TRAIN = {0: [5], 1: [5], 2: [0], 4: [0, 1, 2, 3], 5: [5], 9: [0]}
 
 
-# Rules that only take effect together with another rule, and a value of that other rule.
+# Rules that take effect only together with another rule, and the value of the other rule.
 COMPANY: dict[str, dict[str, Any]] = {
     "defects": {"protocol": "evidently"},
 }
@@ -94,13 +95,13 @@ def frame(rows: list[tuple[Any, ...]], *names: str) -> pl.DataFrame:
 
 
 def make_lists(scores: Any = SCORES) -> rm.Lists:
-    """Return lists of all items; one repeats an item, some contain a train item."""
+    """Return lists of all items. Two of them repeat an item, and some contain training items."""
     rows = [(user, item, scores[user, item]) for user in range(6) for item in range(6)]
     return rm.Lists(frame([*rows, (3, 5, -1.0), (0, 1, 2.5)], "user", "item", "score"))
 
 
 def make_pairs(scores: Any = SCORES, **options: Any) -> rm.Pairs:
-    """Return pairs with true ratings, one of which is missing."""
+    """Return the pairs of all users and items but one, with scores and true ratings."""
     rows = [
         (user, item, scores[user, item], TEST[user].get(item, 0.0))
         for user, item in itertools.product(range(6), range(6))
@@ -110,7 +111,7 @@ def make_pairs(scores: Any = SCORES, **options: Any) -> rm.Pairs:
 
 
 def cases() -> dict[str, list[tuple[Any, dict[str, Any]]]]:
-    """Return several cases for each kind of source; a case is a source with other arguments."""
+    """Return the cases of each kind of source: sources, and arguments to evaluate them with."""
     ids = {"user_ids": range(6), "item_ids": range(6)}
     arguments = {"test": rm.Interactions.of(TEST), "train": rm.Interactions.of(TRAIN)}
     trained = {"train": arguments["train"]}
@@ -170,7 +171,10 @@ def outcome_without_rule(
 
 
 class Outcome:
-    """The parts of a result to compare. Intervals are only computed if needed: they are slow."""
+    """The parts of a result that tests compare.
+
+    Intervals are computed only when they are needed, since they are slow.
+    """
 
     def __init__(self, result: rm.Evaluation) -> None:
         self._result = result
@@ -186,7 +190,7 @@ class Outcome:
 
 
 def outcome(source: Any, arguments: dict[str, Any], family: str, **rules: Any) -> Outcome:
-    """Evaluate under the given rules."""
+    """Evaluate the metrics of a family under the given rules."""
     metrics = METRICS[family]
     if rules.get("protocol") == "evidently":
         metrics = metrics.replace("recall@2 recall@9", "MAPKMetric@9")
@@ -198,11 +202,11 @@ def differ(first: Any, second: Any) -> bool:
 
 
 class Changed(Exception):
-    """Raised if a rule changes something."""
+    """Raised if a rule changes a value."""
 
 
 def verdict(kind: str, number: int, family: str, rule: str, other_rules: dict[str, Any]) -> Any:
-    """Return "refused" if a rule raises an error, "warned" if it warns, otherwise both outcomes.
+    """Return "refused" if a rule raises an error, "warned" if it warns, or else both outcomes.
 
     Raises
     ------
@@ -226,7 +230,7 @@ def verdict(kind: str, number: int, family: str, rule: str, other_rules: dict[st
 
 
 def is_silent(kind: str, family: str, rule: str, other_rules: dict[str, Any]) -> bool:
-    """Whether a rule changes no values in any case, and in some case neither raises nor warns."""
+    """Return whether a rule changes no result and, in some case, neither raises nor warns."""
     try:
         # One case with changed values is enough. Otherwise, every case must raise an error or warn.
         verdicts = [
@@ -264,7 +268,7 @@ def test_no_rule_is_silently_ignored(rule: str) -> None:
 
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
 @pytest.mark.parametrize("rule", sorted({*RULES} - {*OF_THE_CALL}))
-def test_rules_of_single_metrics_in_conventions_take_effect(rule: str) -> None:
+def test_rules_that_conventions_set_for_single_metrics_take_effect(rule: str) -> None:
     family = "all users" if rule == "percent" else "ranks"
 
     def numbers(source: Any, arguments: dict[str, Any], *rules: tuple[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""An `Evaluator` always gives exactly the same values as `evaluate`."""
+"""An `Evaluator` always returns exactly the same values as `evaluate`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def to_dict(matrix, users=USERS, items=ITEMS):
 
 
 class Data:
-    """Test and train data, with a method `source` that creates a new model on each call."""
+    """Test and training data, with a method `source` that creates a new model on each call."""
 
     def __init__(self, seed=0):
         rng = np.random.default_rng(seed)
@@ -94,7 +94,7 @@ KINDS = (
 
 
 def equal_results(result, expected):
-    """Whether two evaluations are equal to the last bit, except for their duration."""
+    """Return whether two evaluations are equal to the last bit, except for their duration."""
     return not {
         field.name
         for field in dataclasses.fields(result)
@@ -145,7 +145,7 @@ def test_evaluator_matches_evaluate(seed, kinds):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_evaluator_with_all_side_data(kind):
+def test_evaluator_matches_evaluate_with_all_side_data(kind):
     data = Data()
     test = to_dict(data.test)
     metrics = f"{RANKED if kind != 'lists' else 'ndcg@3 recall@1..4'} {LISTED}"
@@ -181,7 +181,7 @@ def test_evaluator_with_all_side_data(kind):
     ids=lambda options: " ".join(options),
 )
 @pytest.mark.parametrize("kind", ["factors", "other users"])
-def test_evaluator_under_rules_that_change_the_ranked_items(kind, options):
+def test_evaluator_matches_evaluate_under_rules_that_change_rankings(kind, options):
     data = Data()
     test, options = to_dict(data.test), {**options, "train": to_dict(data.train), "metrics": RANKED}
     evaluator = rm.Evaluator(test, **options)
@@ -191,7 +191,7 @@ def test_evaluator_under_rules_that_change_the_ranked_items(kind, options):
 
 
 @pytest.mark.parametrize("convention", [convention.name for convention in rm.conventions()])
-def test_evaluator_under_every_convention(convention):
+def test_evaluator_matches_evaluate_under_every_convention(convention):
     data = Data()
     test = to_dict(data.test)
     metrics = ["ndcg@3", "recall@3", "precision@3", "ap@3"]
@@ -208,7 +208,7 @@ def test_evaluator_under_every_convention(convention):
         assert equal_results(evaluator(source), expected)
 
 
-def test_evaluator_with_lists_of_varying_users():
+def test_evaluator_matches_evaluate_on_lists_of_varying_users():
     data = Data()
     test = to_dict(data.test)
     evaluator = rm.Evaluator(test, metrics="recall@3", users="listed")
@@ -219,7 +219,7 @@ def test_evaluator_with_lists_of_varying_users():
         assert equal_results(result, rm.evaluate(source, test, metrics="recall@3", users="listed"))
 
 
-def test_evaluator_with_labelled_sources():
+def test_evaluator_matches_evaluate_on_labelled_sources():
     rows = pl.DataFrame(
         {"user": [1, 1, 2, 2], "item": [1, 2, 1, 2], "rating": [5.0, 1.0, 4.0, 4.5]}
     )
@@ -232,7 +232,7 @@ def test_evaluator_with_labelled_sources():
     assert "each source" in repr(evaluator)
 
 
-def test_evaluator_sees_ids_that_change_in_place():
+def test_evaluator_notices_ids_that_change_in_place():
     """The evaluator does not copy the caller's array of ids, so it notices changes in the array."""
     data = Data()
     items = np.arange(N_ITEMS)
@@ -245,7 +245,7 @@ def test_evaluator_sees_ids_that_change_in_place():
         source_ids[:] = source_ids[::-1].copy()
 
 
-def test_evaluator_on_several_threads():
+def test_evaluator_matches_evaluate_on_several_threads():
     data = Data()
     test, options = (
         to_dict(data.test),
@@ -271,7 +271,7 @@ def test_evaluator_on_several_threads():
     assert wrong == []
 
 
-def test_rejected_source_changes_nothing():
+def test_rejected_source_does_not_change_later_results():
     data = Data()
     test = to_dict(data.test)
     evaluator = rm.Evaluator(test, metrics="ndcg@3")
@@ -301,7 +301,7 @@ def test_evaluator_raises_the_errors_of_evaluate():
     assert str(error.value) == str(expected.value)
 
 
-def test_evaluator_calls_a_model_like_evaluate():
+def test_evaluator_accepts_models_with_a_recommend_method():
     data = Data()
     lists = data.lists()
 
@@ -313,7 +313,7 @@ def test_evaluator_calls_a_model_like_evaluate():
     assert equal_results(rm.Evaluator(test)(Model()), rm.evaluate(Model(), test))
 
 
-def test_evaluator_takes_train_from_a_split():
+def test_evaluator_takes_training_data_from_a_split():
     data = Data()
     users, items = np.nonzero(data.test + data.train)
     frame = pl.DataFrame({"user": users, "item": items, "time": np.arange(len(users))})
@@ -338,7 +338,7 @@ def test_evaluator_can_be_copied_and_pickled(duplicate):
     assert equal_results(duplicate(evaluator)(source), expected)
 
 
-def test_models_with_other_items_do_not_accumulate():
+def test_ids_of_earlier_models_do_not_accumulate():
     rng = np.random.default_rng(0)
     test = rm.Interactions.of({user: list(range(0, 2000, 7)) for user in range(50)})
     evaluator = rm.Evaluator(test, metrics="ndcg@10 coverage@10")
@@ -356,7 +356,7 @@ def test_evaluator_has_the_parameters_of_evaluate():
     ours, theirs = (
         dict(inspect.signature(function).parameters) for function in (rm.Evaluator, rm.evaluate)
     )
-    del theirs["source"]  # it is passed when the evaluator is called
+    del theirs["source"]  # the source is passed when the evaluator is called
     assert ours == theirs
 
 

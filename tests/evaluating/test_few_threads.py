@@ -30,7 +30,7 @@ def limit(monkeypatch):
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])
-def test_fewer_threads_give_the_same_values(n, limit, tmp_path):
+def test_fewer_threads_compute_the_same_values(n, limit, tmp_path):
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(N_USERS, N_ITEMS))
     test = (rng.random((N_USERS, N_ITEMS)) < 0.02) * 1.0
@@ -57,7 +57,7 @@ def test_fewer_threads_give_the_same_values(n, limit, tmp_path):
     rm.compare({"a": expected["scores"], "b": expected["factors"]}).report(tmp_path / "r.html")
 
 
-def test_function_errors_are_raised_without_threads(limit):
+def test_errors_of_score_functions_are_raised_without_threads(limit):
     def fails(users):
         raise KeyError("no model")
 

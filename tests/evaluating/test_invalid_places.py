@@ -1,4 +1,4 @@
-"""Places are invalid if their item is not in the catalogue, or occurs earlier in the list."""
+"""A place is invalid if its item is not in the catalogue or occurs earlier in the list."""
 
 import itertools
 import warnings
@@ -26,7 +26,7 @@ TEST = {"ann": ["x", "z"], "bob": ["y"], "cat": ["x"], "dan": ["w"]}
 
 
 def by_definition(row, removed, k):
-    """Return the three values of a list after removing the user's train items."""
+    """Compute a list's three metrics by definition, after removing the user's training items."""
     row = [item for item in row if item not in removed]
     first = [item not in row[:place] for place, item in enumerate(row)]
     valid = sum(new and item in CATALOGUE for item, new in zip(row[:k], first, strict=False)) / k
@@ -56,7 +56,7 @@ def check(result, lists, train=None):
 
 
 def forms(lists, folder):
-    """Yield the same lists in every form."""
+    """Yield the same lists in several forms."""
     yield rm.Lists(lists)
     rows = [(u, i, r) for u, row in lists.items() for r, i in enumerate(row, 1)]
     frame = pl.DataFrame(rows, ["user", "item", "rank"], orient="row")
@@ -68,7 +68,7 @@ def forms(lists, folder):
     yield rm.Lists(np.array(padded), user_ids=list(lists), item_ids=ITEMS)
 
 
-def test_values_of_every_form_of_lists(tmp_path):
+def test_every_form_of_lists_has_the_same_values(tmp_path):
     for source in forms(EXAMPLE, tmp_path):
         check(evaluate(source), EXAMPLE)
 
@@ -89,8 +89,8 @@ def test_values_match_the_definition(rows_of_lists, trained):
 
 
 @given(st.lists(rows, min_size=4, max_size=4), st.permutations(USERS), st.integers(1, 3))
-def test_a_stream_gives_the_same_values(rows_of_lists, order, n_in_first_stream):
-    """Merging blocks of users does not change the values, to the last bit."""
+def test_stream_returns_the_same_values(rows_of_lists, order, n_in_first_stream):
+    """Merging blocks of users does not change a single bit of the values."""
     lists = dict(zip(USERS, rows_of_lists, strict=True))
     if not any(rows_of_lists):
         return
@@ -109,7 +109,7 @@ def test_a_stream_gives_the_same_values(rows_of_lists, order, n_in_first_stream)
         np.testing.assert_array_equal(merged[metric], expected[metric])
 
 
-def test_repeats_among_equal_scores():
+def test_repeated_items_are_counted_among_equal_scores():
     """Tied items are ordered by id, and a repeated item directly follows its first occurrence."""
     frame = pd.DataFrame({"user": ["ann"] * 4, "item": list("yxyw"), "score": [1.0, 1, 1, 0]})
     for ties in ("item", "expected", "random", "item_desc"):
@@ -126,8 +126,8 @@ def test_repeats_among_equal_scores():
 @pytest.mark.parametrize(
     "cut", [lambda lists: rm.Lists(lists, depth=2), lambda lists: Cut(rm.Lists(lists), 2)]
 )
-def test_a_cut_list_ends_at_its_last_item(cut, ties):
-    """The depth counts distinct items; repeats after the last distinct item do not matter."""
+def test_repeats_after_the_last_item_of_a_cut_list_are_ignored(cut, ties):
+    """The depth counts distinct items, and a list is cut after the last distinct item."""
     lists = {"ann": list("xxxyyxz"), "bob": ["x", "y", "x"], "cat": ["x"], "dan": ["x", "u", "z"]}
     result = evaluate(cut(lists), {user: ["y"] for user in USERS}, ties=ties)
     assert result["repeated_items@6"].tolist() == [2 / 4, 0, 0, 0]
@@ -135,7 +135,7 @@ def test_a_cut_list_ends_at_its_last_item(cut, ties):
     assert result["valid@3"].tolist() == [1 / 3, 2 / 3, 1 / 3, 1 / 3]
 
 
-def test_places_of_items_that_are_not_candidates_do_not_count():
+def test_places_of_items_outside_the_candidates_do_not_count():
     result = evaluate(
         rm.Lists({"ann": ["u", "x", "u", "x", "y"]}), {"ann": ["y"]}, candidates=["x", "y"]
     )
@@ -143,20 +143,20 @@ def test_places_of_items_that_are_not_candidates_do_not_count():
     assert result["valid@3"] == 2 / 3
 
 
-def test_an_empty_list_has_no_valid_place_and_counts_in_the_mean():
+def test_empty_list_has_no_valid_place_and_counts_in_the_mean():
     result = evaluate(rm.Lists(EXAMPLE))
     assert result.mean()["valid@3"] == pytest.approx((2 / 3 + 1 / 3) / 4)
     assert result.mean()["repeated_items@3"] == pytest.approx((1 / 3 + 1 / 2) / 3)
 
 
-def test_other_sources_have_no_repeated_items():
+def test_score_sources_have_no_repeated_items():
     scores = rm.Scores(np.eye(4), user_ids=USERS, item_ids=CATALOGUE)
     result = evaluate(scores)
     assert set(result["valid@3"]) == {1.0}
     assert set(result["repeated_items@3"]) == {0.0}
 
 
-def test_intervals_groups_comparisons_and_gates():
+def test_metrics_of_places_support_intervals_groups_and_comparisons():
     rng = np.random.default_rng(5)
     users = [f"u{n:02}" for n in range(60)]
     test = {user: ["x"] for user in users}

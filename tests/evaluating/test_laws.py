@@ -1,4 +1,7 @@
-"""Values of all metrics do not depend on labels, the scale of scores, the source or shards."""
+"""No metric depends on the numbering of items, the scale of scores or the kind of source.
+
+A user's values do not depend on the other users either.
+"""
 
 from __future__ import annotations
 
@@ -38,13 +41,13 @@ def problems(draw):
     scores = rng.integers(-3, draw(st.sampled_from([-1, 2, 40])), (n_users, n_items))
     kind = rng.random((n_users, n_items))
     test = np.where(kind < 0.3, rng.integers(0, 4, kind.shape), np.nan)
-    test[0, 0] = 1  # an empty test is an error
+    test[0, 0] = 1  # an empty test set is an error
     train = (kind > draw(st.sampled_from([0.7, 1.0]))).astype(np.float64)
     return scores.astype(np.float64), to_sparse(test), sp.csr_array(train)
 
 
 def to_sparse(values):
-    """Return a sparse array of the entries other than NaN, with zeros stored."""
+    """Return a sparse array that stores all entries except NaN, including zeros."""
     users, items = np.nonzero(~np.isnan(values))
     return sp.coo_array((values[users, items], (users, items)), shape=values.shape).tocsr()
 
@@ -97,7 +100,7 @@ def test_strictly_increasing_transformations_do_not_change_values(ties, problem,
 
 
 @given(ties=st.sampled_from(RULES), problem=problems(), data=st.data())
-def test_users_do_not_depend_on_each_other(ties, problem, data):
+def test_values_of_a_user_do_not_depend_on_other_users(ties, problem, data):
     scores, test, train = problem
     n_users = len(scores)
     chosen = np.array(data.draw(st.permutations(range(n_users)))[: max(1, n_users - 1)])
@@ -124,7 +127,7 @@ def test_users_do_not_depend_on_each_other(ties, problem, data):
 
 
 @given(problem=problems())
-def test_expected_lies_between_pessimistic_and_optimistic(problem):
+def test_expected_value_lies_between_pessimistic_and_optimistic(problem):
     scores, test, train = problem
     sign = [1 if metric.definition.higher_is_better else -1 for metric in ASKED]
     low, middle, high = (
@@ -143,7 +146,7 @@ def test_expected_lies_between_pessimistic_and_optimistic(problem):
     graded=st.booleans(),
     last=st.integers(2, 8) | st.none(),
 )
-def test_few_users_with_ties_have_the_same_values_alone(ties, seed, graded, last):
+def test_users_with_and_without_ties_have_the_same_values_alone(ties, seed, graded, last):
     rng = np.random.default_rng(seed)
     shape, tied = (40, 9), rng.choice(40, int(rng.integers(1, 7)), replace=False)
     scores = np.argsort(rng.random(shape), axis=1).astype(np.float64)

@@ -76,7 +76,7 @@ LISTS = [name for name, definition in METRICS.items() if definition.record == "l
 
 @pytest.mark.parametrize("name", LISTS)
 def test_missing_side_data_is_reported(data, name):
-    """A metric needs all of its side data; otherwise an error names the missing arguments."""
+    """If any side data of a metric is missing, an error names the argument to pass."""
     result = evaluate(data, f"{name}@5")
     assert np.isfinite(result.mean()[f"{name}@5"])
     definition = parse(f"{name}@5")[0].definition
@@ -93,7 +93,7 @@ def test_missing_side_data_is_reported(data, name):
                 evaluate(data, f"{name}@5", **{arguments[side]: None})
 
 
-def test_number_of_items_is_not_categories(data):
+def test_catalogue_without_categories_is_refused(data):
     with pytest.raises(rm.InputError, match=r"category_entropy.* a column of categories"):
         evaluate(data, "category_entropy@5", catalogue=ITEMS)
 
@@ -110,7 +110,7 @@ def test_coverage_of_lists_needs_a_catalogue():
 
 
 class Spy(rm.Scores):
-    """A source that counts the requests it receives."""
+    """A source that records the requests it receives."""
 
     requests: list
 
@@ -132,7 +132,7 @@ class Spy(rm.Scores):
         ("ndcg@9 coverage@3", ["rank", "top 3"]),
     ],
 )
-def test_source_gets_only_needed_requests(data, metrics, expected_requests):
+def test_source_receives_only_the_requests_that_metrics_need(data, metrics, expected_requests):
     spy = Spy(data["scores"], user_ids=USERS, item_ids=ITEMS)
     spy.requests = []
     result = rm.evaluate(spy, data["test"], train=data["train"], metrics=metrics)
@@ -145,7 +145,7 @@ def test_source_gets_only_needed_requests(data, metrics, expected_requests):
         assert (result.n_excluded == -1).all()
 
 
-def test_evaluation_as_the_baseline(data):
+def test_evaluation_can_serve_as_the_baseline(data):
     earlier = evaluate(data, "coverage@5", baseline=None)
     result = rm.evaluate(
         data["other"], data["test"], train=data["train"], metrics="overlap@5", baseline=earlier
@@ -167,7 +167,7 @@ def test_evaluation_as_the_baseline(data):
     np.testing.assert_array_equal(part["overlap@5"], result["overlap@5"][5:20])
 
 
-def test_baseline_with_other_items(data):
+def test_baseline_may_list_items_unknown_to_the_source(data):
     lists_of_unknown_items = rm.Lists({user: ["i03", "new", "i05"] for user in USERS[:-1]})
     result = evaluate(data, "unexpectedness@5", baseline=lists_of_unknown_items)
     lists = expected_lists(data, 5)
@@ -186,7 +186,7 @@ def test_baseline_with_other_items(data):
         ("nobody", rm.InputError, "no list for any user"),
     ],
 )
-def test_invalid_baselines(data, baseline, error, message):
+def test_invalid_baselines_are_refused(data, baseline, error, message):
     plain = rm.Scores(data["scores"])
     matrix = np.ones((40, 25), int)
     baselines = {
@@ -200,7 +200,7 @@ def test_invalid_baselines(data, baseline, error, message):
         evaluate(data, "overlap@5", baseline=baselines)
 
 
-def test_one_value_for_all_users(data, tmp_path):
+def test_coverage_has_one_value_for_all_users(data, tmp_path):
     result = evaluate(data, "coverage@5 ndcg@5 gini@5")
     assert "coverage@5" in result
     with pytest.raises(rm.InputError, match=r"'coverage@5' is one value for all users, .*mean\(\)"):
@@ -239,7 +239,7 @@ def test_groups_of_users_have_separate_values(data):
 
 
 def test_interval_resamples_users(data):
-    """The half width of the interval follows from resamples that the test draws by hand."""
+    """The interval is as wide as an interval from resamples that the test draws itself."""
     result = evaluate(data, "coverage@5")
     lists, rng = expected_lists(data, 5), np.random.default_rng(9)
     resampled_coverage = [
@@ -252,7 +252,7 @@ def test_interval_resamples_users(data):
 
 @pytest.mark.parametrize(("percent", "highest"), [(False, 1), (True, 100)])
 def test_interval_of_a_share_can_reach_1(percent, highest):
-    """All users' lists cover all 4 items, but the lists of resampled users cover fewer."""
+    """Together, the lists cover all 4 items, but those of resampled users often cover fewer."""
     lists = rm.Lists({"ann": ["a", "b"], "bob": ["b", "c"], "eve": ["d", "a"]})
     test = {"ann": ["a"], "bob": ["d"], "eve": ["d"]}
     result = rm.evaluate(lists, test, metrics="coverage@2", catalogue=4, percent=percent)
@@ -275,7 +275,7 @@ def test_intervals_of_resampled_means_match_the_standard_error():
     assert np.isnan(resampled(lambda w: {"a": 1.0}, {"a": 1.0}, 1)["a"]).all()
 
 
-def test_ids_and_positions_do_not_mix(data):
+def test_mixing_ids_and_positions_is_refused(data):
     with pytest.raises(
         rm.InputError,
         match=r"the source has item ids, but the catalogue has none: its items are positions",
@@ -283,8 +283,8 @@ def test_ids_and_positions_do_not_mix(data):
         evaluate(data, "ild@5", catalogue=rm.Catalogue(25, features=np.ones((25, 2))))
 
 
-def test_items_that_the_source_does_not_know(data):
-    """A user's history also contains items of train and test that the source does not know."""
+def test_histories_may_contain_items_unknown_to_the_source(data):
+    """The source knows only 20 of the 25 items in train and test."""
     small_source = rm.Scores(data["scores"][:, :20], user_ids=USERS, item_ids=ITEMS[:20])
     side = {name: data[name] for name in ("train", "catalogue")}
     result = rm.evaluate(
@@ -295,7 +295,7 @@ def test_items_that_the_source_does_not_know(data):
 
 
 def test_order_of_items_in_a_source_does_not_matter(data):
-    """It also does not matter which items of train, test and the catalogue the source knows."""
+    """The source knows only 20 of the 25 items in train, test and the catalogue."""
     names = " ".join(f"{name}@3" for name in LISTS)
     evaluations = []
     for order in (np.arange(20), np.random.default_rng(5).permutation(20)):
@@ -308,7 +308,7 @@ def test_order_of_items_in_a_source_does_not_matter(data):
     assert second.mean() == pytest.approx(first.mean())
 
 
-def test_nan_and_infinite_scores(data):
+def test_user_with_a_nan_score_is_skipped_unless_nan_ranks_last(data):
     scores = data["scores"].copy()
     scores[0, 4] = np.nan
     source = rm.Scores(scores, user_ids=USERS, item_ids=ITEMS)
@@ -327,7 +327,7 @@ def test_nan_and_infinite_scores(data):
 
 
 @pytest.mark.parametrize("ties", ["item", "item_desc", "random"])
-def test_tie_rules_and_seeds(data, ties):
+def test_seed_changes_lists_only_if_ties_are_random(data, ties):
     scores = np.round(data["scores"])
     source = rm.Scores(scores, user_ids=USERS, item_ids=ITEMS)
     options = {"metrics": "coverage@5 ndcg@5 epc@5", "train": data["train"], "ties": ties}
@@ -342,12 +342,12 @@ def test_tie_rules_and_seeds(data, ties):
     assert "cut among equal scores" in str(first)
 
 
-def test_cutoff_beyond_every_list(data):
+def test_cutoff_beyond_every_list_causes_a_warning(data):
     with pytest.warns(rm.DataWarning, match="coverage@30: the cut-off lies beyond every list"):
         evaluate(data, "coverage@30")
 
 
-def test_list_metrics_of_labelled_pairs():
+def test_list_metrics_accept_labelled_pairs():
     frame = pl.DataFrame(
         {
             "user": ["a", "a", "a", "b", "b", "b"],
@@ -360,12 +360,12 @@ def test_list_metrics_of_labelled_pairs():
     train = {"b": [3], "c": [1, 2]}
     result = rm.evaluate(pairs, metrics="epc@1 coverage@1 rmse", train=train)
     assert result.over_users == {"coverage@1": pytest.approx(1 / 3)}
-    # User a's best item is relevant. User b's best item outside train is not.
+    # User a's best item is relevant, but user b's best item outside train is not.
     assert result["epc@1"][0] > 0
     assert result["epc@1"][1] == 0
 
 
-def test_fingerprints_of_catalogue_and_baseline(data):
+def test_result_contains_fingerprints_of_catalogue_and_baseline(data):
     result = evaluate(data, "overlap@5 ild@5")
     assert {"items", "categories", "features", "propensity"} <= set(
         result.inputs["catalogue"]["fingerprints"]
@@ -374,8 +374,8 @@ def test_fingerprints_of_catalogue_and_baseline(data):
     assert "baseline: Scores" in str(result)
 
 
-def test_propensities_of_ranks(data):
-    """Metrics with propensities read train or the catalogue, and report if that is missing."""
+def test_metrics_with_propensities_read_train_or_the_catalogue(data):
+    """If the argument with the propensities is missing, an error names it."""
     names = "ips_recall@5 snips_recall@5 ips_recall@5(propensity=given)"
     result = evaluate(data, "recall@5 " + names)
     # All propensities are 1/2, so the weights are 2.
@@ -387,7 +387,7 @@ def test_propensities_of_ranks(data):
         rm.InputError, match=r"'ips_recall@5\(propensity=given\)' needs .*catalogue="
     ):
         evaluate(data, "ips_recall@5(propensity=given)", catalogue=25)
-    # Compute propensities by popularity by hand.
+    # Compute the weights from the popularity of items by hand.
     lists = expected_lists(data, 5)
     users = np.maximum(data["trained"].sum(axis=0), 1)
     weight = (users / users.max()) ** -0.5
@@ -400,7 +400,7 @@ def test_propensities_of_ranks(data):
             assert result["snips_recall@5"][u] == pytest.approx(hits / total_weight)
 
 
-def test_list_metrics_give_no_warnings(data):
+def test_list_metrics_cause_no_warnings(data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         evaluate(data, " ".join(f"{name}@5" for name in LISTS))
@@ -408,7 +408,7 @@ def test_list_metrics_give_no_warnings(data):
 
 @pytest.mark.parametrize("kind", ["scores", "factors", "lists", "pairs"])
 def test_candidates_per_user_define_the_catalogue(kind):
-    """The catalogue is the same for one list of candidates and for equal lists of each user."""
+    """One shared list of candidates and an equal list per user define the same catalogue."""
     items, users = list("abcdef"), ["ann", "bob"]
     scores, ids = np.arange(12.0).reshape(2, 6), {"user_ids": users, "item_ids": items}
     frame = pl.DataFrame({"user": np.repeat(users, 6), "item": items * 2, "score": scores.ravel()})
@@ -441,7 +441,7 @@ def test_unused_propensities_are_reported():
     rm.evaluate(lists, test, **arguments, metrics="recall@1")
 
 
-def test_propensities_of_unknown_items():
+def test_relevant_items_unknown_to_the_source_count_in_snips_recall():
     """The sum over relevant items includes items that the source does not know."""
     test = {"ann": {"a": 1.0, "b": 1.0}, "bob": {"b": 1.0, "c": 1.0, "z": 0.0}}
     train = {"ann": ["z"], "joe": ["a", "b"], "eve": ["b"], "dan": ["b"], "tom": ["b", "c"]}
@@ -451,8 +451,8 @@ def test_propensities_of_unknown_items():
     scores = np.array([[3.0, 2.0, 1.0, 0.0], [0.0, 1.0, 2.0, 3.0]])
     ids = {"user_ids": ["ann", "bob"], "item_ids": list("aczy")}
     result = rm.evaluate(rm.Scores(scores, **ids), test, **data)
-    # In train, 1 user has a, 4 have b and 1 has c, so their weights are 4, 1 and 4. Ann's first
-    # item is a, one of the relevant items a and b. Bob's first item is y, which is irrelevant.
+    # In train, 1 user interacted with a, 4 with b and 1 with c, so the weights are 4, 1 and 4.
+    # Ann's first item is a, and her relevant items are a and b. Bob's first item, y, is irrelevant.
     np.testing.assert_allclose(result["snips_recall@1(power=1)"], [4 / 5, 0])
     np.testing.assert_allclose(result["snips_recall@1(propensity=given)"], [2 / 6, 0])
     lists = rm.evaluate(rm.Lists({"ann": ["a"], "bob": ["c", "a"]}), test, **data)
@@ -461,12 +461,12 @@ def test_propensities_of_unknown_items():
 
 
 def test_kept_train_items_stay_in_lists_and_test():
-    """List metrics and ranking metrics count the same relevant items, including train items."""
+    """List metrics and ranking metrics count the same relevant items, including training items."""
     lists = rm.Lists({"ann": ["a", "b", "c"], "bob": ["b", "c"]})
     test, train = {"ann": ["a", "b"], "bob": ["c"]}, {"ann": ["a"], "bob": ["d"]}
     data = {"train": train, "metrics": "epc@2", "seen": "kept_in_lists"}
     result = rm.evaluate(lists, test, **data)
-    # In train, one of two users has a, and nobody has b or c.
+    # In train, one of two users interacted with a, and nobody with b or c.
     second = 1 / np.log2(3)
     expected = [(0.5 + second) / (1 + second), second / (1 + second)]
     np.testing.assert_allclose(result["epc@2"], expected)
@@ -478,7 +478,7 @@ def test_kept_train_items_stay_in_lists_and_test():
     np.testing.assert_allclose(shares["relevant"], [1 / 3, 2 / 3])
 
 
-def test_users_with_all_relevant_items_in_train_have_no_relevant_items():
+def test_users_whose_relevant_items_are_all_in_train_do_not_count():
     scores, ids = np.eye(2, 4), {"user_ids": ["ann", "bob"], "item_ids": list("abcd")}
     test, train = {"ann": ["a"], "bob": ["b", "c"]}, {"ann": ["a"], "bob": ["b"]}
     result = rm.evaluate(
@@ -490,7 +490,7 @@ def test_users_with_all_relevant_items_in_train_have_no_relevant_items():
 
 
 def test_resamples_without_a_value_are_left_out():
-    """Resamples of few users may contain a single user, and then have no pairs to compare."""
+    """A resample of few users may contain only one user, and then has no pairs to compare."""
     lists = rm.Lists({"ann": ["a", "b"], "bob": ["b", "c"], "eve": ["d", "e"]})
     test = {"ann": ["a"], "bob": ["d"], "eve": ["d"]}
     result = rm.evaluate(lists, test, metrics="personalization@2")
@@ -516,8 +516,8 @@ def test_lists_without_rows_are_refused():
 
 
 @pytest.mark.parametrize("kind", ["factors", "scores", "lists", "pairs"])
-def test_repeat_consumption(kind):
-    """Under seen="kept", train items stay in rankings, in lists and in test."""
+def test_kept_train_items_are_ranked_and_relevant(kind):
+    """Under seen="kept", training items stay in rankings, in lists and in test."""
     users, items = ["ann", "bob"], list("abcd")
     scores = np.array([[4.0, 3, 2, 1], [1, 2, 3, 4]])
     rows = [(u, i, scores[n, m]) for n, u in enumerate(users) for m, i in enumerate(items)]
@@ -540,13 +540,13 @@ def test_repeat_consumption(kind):
     np.testing.assert_allclose(result["novelty@1"], [np.log2(3 / 2), np.log2(3)])
     assert result.by({"ann": "x", "bob": "y"}).groups == ("x", "y")
     assert result.activity.tolist() == [2, 1]
-    # By default, a user's train items are neither ranked nor relevant.
+    # By default, a user's training items are neither ranked nor relevant.
     with_train_removed = rm.evaluate(source, test, train=train, metrics=names, catalogue=items)
     np.testing.assert_array_equal(with_train_removed["new_hits@2"], [1.0, np.nan])
     assert with_train_removed.n_relevant.tolist() == [1, 1]
 
 
-def test_users_without_training_items_with_kept_train_items():
+def test_rule_cold_start_applies_even_if_train_items_are_kept():
     lists, test = rm.Lists({"ann": ["a", "b"], "bob": ["a"]}), {"ann": ["a"], "bob": ["a"]}
     for seen in ("kept_in_lists", "kept"):
         result = rm.evaluate(
@@ -556,16 +556,16 @@ def test_users_without_training_items_with_kept_train_items():
         assert np.isnan(result["recall@1"][1])
 
 
-def test_keeping_train_items_without_train_is_reported():
+def test_keeping_train_items_without_effect_causes_a_warning():
     scores, test, train = rm.Scores([[1.0, 2, 0]]), np.array([[1, 0, 0]]), np.array([[0, 1, 0]])
     with pytest.warns(rm.DataWarning, match="seen='kept' changes nothing here: there is no train"):
         rm.evaluate(scores, test, metrics="rr", seen="kept")
     with pytest.warns(rm.DataWarning, match="seen='kept_in_lists' changes nothing.*not lists"):
         result = rm.evaluate(scores, test, train=train, metrics="rr", seen="kept_in_lists")
-    assert result["rr"].tolist() == [1.0]  # item in train left out despite its top score
+    assert result["rr"].tolist() == [1.0]  # the training item is left out despite its top score
 
 
-def test_padding_of_short_lists_is_not_an_item_of_the_catalogue():
+def test_padding_of_short_lists_does_not_count_as_an_item():
     lists = rm.Lists({"ann": ["c"], "bob": ["c", "d"]})
     result = rm.evaluate(
         lists, {"ann": ["c"], "bob": ["a"]}, metrics="coverage@2", catalogue=list("abcd")
@@ -573,7 +573,7 @@ def test_padding_of_short_lists_is_not_an_item_of_the_catalogue():
     assert result.mean()["coverage@2"] == 2 / 4
 
 
-def test_items_missing_from_test_are_not_judged():
+def test_ranks_of_items_outside_test_raise_an_internal_error():
     class Other(rm.Lists):
         def rank(self, request):
             ranks = super().rank(request)
@@ -637,7 +637,7 @@ def test_models_that_invent_items_can_be_compared():
         rm.compare(results)
 
 
-def test_unknown_items_of_a_scoring_model():
+def test_unknown_items_of_a_scoring_model_are_counted():
     matrix, item_ids = [[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]], ["x", "old", "y"]
     scores = rm.Scores(matrix, item_ids=item_ids, user_ids=["a", "b"])
     result = rm.evaluate(

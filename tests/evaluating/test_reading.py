@@ -1,4 +1,4 @@
-"""The description of a result says how the values in test were read."""
+"""A printed result says how the values in test were read."""
 
 import numpy as np
 import polars as pl
@@ -43,7 +43,7 @@ def test_reading_line_states_the_relevance_rule():
     assert message in print_evaluation(STARS, protocol="rectools")
 
 
-TRUTH = pl.DataFrame(
+RATINGS = pl.DataFrame(
     {"user": [1, 1, 1], "item": [1, 2, 3], "rating": [0.5, 3.0, -1.0], "score": [4.5, 3.5, 2.0]}
 )
 
@@ -60,7 +60,7 @@ BY_RULE, BY_NUMBER = "is relevant (the rule", "relevant from 3"
     ],
 )
 def test_reading_line_agrees_with_the_threshold_of_pairs(options, rules, expected_source, relevant):
-    pairs = rm.Pairs(TRUTH, **options)
+    pairs = rm.Pairs(RATINGS, **options)
     stream = rm.Evaluator(metrics="rr", **rules).stream()
     stream.update(pairs)
     for result in (rm.evaluate(pairs, metrics="rr", **rules), stream.compute()):

@@ -8,8 +8,8 @@ from shared import SHARED
 
 import recometer as rm
 
-# Values of implicit's ALS with 64 factors on MovieLens 1M, in the split of UltraGCN. All test items
-# are equally relevant, and train items are excluded.
+# Published values of implicit's ALS with 64 factors on MovieLens 1M, split as for UltraGCN. All
+# test items are equally relevant, and training items are excluded.
 ML1M_ALS = {
     "precision@10": 0.16102624,
     "recall@10": 0.16519065,
@@ -27,7 +27,7 @@ ML1M_ALS = {
 
 
 @pytest.mark.shared
-def test_movielens_1m():
+def test_published_values_of_als_on_movielens_1m_are_reproduced():
     folder = SHARED / "data" / "ml1m_als"
     users, items = (np.load(folder / f"ml-1m_{name}_factors.npy") for name in ("user", "item"))
     train, test = (sp.load_npz(folder / f"{name}.npz") for name in ("train", "test"))
@@ -61,7 +61,7 @@ ML100K_SAR = {
 
 
 @pytest.mark.shared
-def test_movielens_100k_lists():
+def test_published_values_of_sar_on_movielens_100k_are_reproduced():
     folder = SHARED / "data" / "ml100k_sar"
     test = rm.Interactions.of(folder / "test.parquet", value=False)
     result = rm.evaluate(
@@ -74,7 +74,7 @@ def test_movielens_100k_lists():
         assert result.mean()[name] == pytest.approx(value, abs=5e-7)
 
 
-# recometer's names of trec_eval's measures; numbers at the end are cut-offs.
+# recometer's names of trec_eval's measures. A number at the end of a measure is a cut-off.
 TREC_EVAL = {
     "map": "ap",
     "ndcg": "ndcg",
@@ -108,7 +108,7 @@ def name_of(measure):
 @pytest.mark.filterwarnings("ignore:rprecision reads the first R places")
 @pytest.mark.parametrize("by_own_name", [False, True])
 @pytest.mark.parametrize("output", TREC_EVAL_RUNS)
-def test_trec_eval(output, by_own_name):
+def test_outputs_of_trec_eval_are_reproduced(output, by_own_name):
     folder = SHARED / "data" / "trec_eval"
     run, qrels, depth, rules = TREC_EVAL_RUNS[output]
     lines = [line.split(None, 2) for line in (folder / output).read_text().splitlines()]
@@ -142,7 +142,7 @@ KNOWLEDGE_RECALL = {
 
 @pytest.mark.shared
 @pytest.mark.parametrize("scores", KNOWLEDGE_RECALL)
-def test_knowledge_recall(scores):
+def test_published_knowledge_recall_is_reproduced(scores):
     frame = pl.read_parquet(SHARED / "data" / "knowledge_recall" / "example.parquet")
     pairs = rm.Pairs(frame, user="object", item="item", score=scores, relevance="relevant")
     result = rm.evaluate(pairs, metrics="recall@3,4 precision@4")
@@ -159,7 +159,7 @@ def test_knowledge_recall(scores):
 
 
 @pytest.mark.shared
-def test_audit_of_movielens_100k():
+def test_audit_counts_of_movielens_100k_match_plain_joins():
     folder = SHARED / "data" / "ml100k_sar"
     train, test = (pl.read_parquet(folder / f"{side}.parquet") for side in ("train", "test"))
     report = rm.audit(train, test, relevant_from=4)
@@ -177,4 +177,4 @@ def test_audit_of_movielens_100k():
         "users_without_relevant": idle.height,
     }
     assert {name: report[name].count for name in expected} == expected
-    assert expected["older_than_own_training"] == 24_450  # as expected in a random split
+    assert expected["older_than_own_training"] == 24_450  # many, because the split is random

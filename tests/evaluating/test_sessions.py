@@ -1,4 +1,4 @@
-"""Sessions have separate values, share the train data of their user, and form clusters by user."""
+"""Each session has its own values; a user's sessions share training data and form a cluster."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def write_table(frame: pl.DataFrame, folder: pathlib.Path, name: str) -> str:
 
 
 @pytest.mark.parametrize("form", ["polars", "lazy", "pandas", "arrow", "csv", "parquet"])
-def test_sessions_in_every_form_of_test_and_lists(form: str, tmp_path: pathlib.Path) -> None:
+def test_sessions_can_be_passed_in_every_form(form: str, tmp_path: pathlib.Path) -> None:
     def in_form(frame: pl.DataFrame) -> Any:
         if form in ("csv", "parquet"):
             return write_table(frame, tmp_path, f"{len(frame.columns)}.{form}")
@@ -51,7 +51,7 @@ def test_sessions_in_every_form_of_test_and_lists(form: str, tmp_path: pathlib.P
     assert result.per_user()["session"].to_list() == [1, 2, 1, 3]
 
 
-def test_sessions_with_rows_in_any_order_and_pairs() -> None:
+def test_rows_of_sessions_may_come_in_any_order() -> None:
     scored = TEST.with_columns(
         score=pl.Series([1.0, 2.0, 3.0, 4.0, 5.0]), label=pl.Series([1, 0, 1, 1, 1])
     )
@@ -62,7 +62,7 @@ def test_sessions_with_rows_in_any_order_and_pairs() -> None:
     assert rm.evaluate(shuffled, test, metrics="rr")["rr"].tolist() == [1, 1, 0, 1]
 
 
-def test_train_data_of_users_apply_to_all_of_their_sessions() -> None:
+def test_training_data_of_a_user_apply_to_all_of_the_sessions() -> None:
     test = rm.Interactions.of(TEST, user=BOTH)
     lists = rm.Lists({"ann": ["q", "z"], "bob": ["x"]})
     assert rm.evaluate(lists, test, metrics="rr")["rr"].tolist() == [0, 0.5, 1, 0]
@@ -77,7 +77,7 @@ def test_train_data_of_users_apply_to_all_of_their_sessions() -> None:
         item_ids=["x", "y", "z"],
     )
     assert rm.evaluate(factors, test, metrics="rr")["rr"].tolist() == [0.5, 1, 1, 1 / 3]
-    # If train has sessions too, it only applies to the same sessions in test.
+    # If train has sessions too, each of them applies only to the same session in test.
     train_of_session = rm.Interactions.of({("ann", 2): ["q"]})
     by_session = rm.evaluate(
         rm.Lists({("ann", 2): ["q", "z"]}), test, train=train_of_session, metrics="rr"
@@ -86,7 +86,7 @@ def test_train_data_of_users_apply_to_all_of_their_sessions() -> None:
 
 
 @pytest.mark.parametrize("interval", ["t", "bca"])
-def test_intervals_of_means_are_over_users(interval: str) -> None:
+def test_intervals_do_not_shrink_with_more_sessions_per_user(interval: str) -> None:
     """Eight identical sessions of each user do not make the interval narrower."""
     rng = np.random.default_rng(1)
     test_of_users = {user: [f"i{rng.integers(5)}"] for user in range(60)}
@@ -144,7 +144,7 @@ def test_sessions_are_saved_and_loaded(
     assert list(map(type, session_ids[0])) == list(map(type, result.user_ids[0]))
 
 
-def test_invalid_sessions() -> None:
+def test_invalid_session_columns_are_refused() -> None:
     with pytest.raises(ColumnError, match=r"no column 'sesion'.*'session'"):
         rm.Interactions.of(TEST, user=["user", "sesion"])
     with pytest.raises(ColumnError, match="'user' is named by user= twice"):
@@ -162,7 +162,7 @@ def test_invalid_sessions() -> None:
         )
 
 
-def test_split_by_sessions(tmp_path: pathlib.Path) -> None:
+def test_sessions_can_be_split(tmp_path: pathlib.Path) -> None:
     frame = TEST.with_columns(time=pl.int_range(5))
     for data in (
         frame,

@@ -31,7 +31,7 @@ def test_models_have_the_same_values_as_if_evaluated_separately(
         Preparation, "__init__", lambda *a, **o: (preparations.append(0), original(*a, **o))[1]
     )
     together = rm.evaluate(SOURCES, TEST, **options)
-    assert len(preparations) == 1  # data are prepared once
+    assert len(preparations) == 1
     assert list(together) == ["scores", "factors", "7"]
     for name, result in together.items():
         assert result.mean() == separate[name].mean()
@@ -43,11 +43,11 @@ def test_models_have_the_same_values_as_if_evaluated_separately(
     assert [row.model for row in comparison.rows] == ["scores", "factors"]
 
 
-def test_sources_can_contain_the_labels() -> None:
+def test_several_sources_can_contain_their_own_labels() -> None:
     frame = pl.DataFrame({"user": [0, 0, 1, 1], "item": [0, 1, 0, 1], "score": [1.0, 2, 3, 4]})
     pairs = {
-        name: rm.Pairs(frame.with_columns(relevance=pl.Series(truth)))
-        for name, truth in {"a": [0, 1, 0, 1], "b": [1, 0, 1, 0]}.items()
+        name: rm.Pairs(frame.with_columns(relevance=pl.Series(labels)))
+        for name, labels in {"a": [0, 1, 0, 1], "b": [1, 0, 1, 0]}.items()
     }
     results_of_pairs = rm.evaluate(pairs, metrics="rr")
     assert {name: result.mean()["rr"] for name, result in results_of_pairs.items()} == {
@@ -56,7 +56,7 @@ def test_sources_can_contain_the_labels() -> None:
     }
 
 
-def test_several_models_on_splits_and_folds() -> None:
+def test_several_models_can_be_evaluated_on_splits_and_folds() -> None:
     pairs = [(user, item) for user in range(30) for item in RNG.choice(12, 6, replace=False)]
     rows = {"user": [u for u, _ in pairs], "item": [i for _, i in pairs], "time": range(len(pairs))}
     split = rm.split(pl.DataFrame(rows), rm.split.Last(1))
@@ -85,7 +85,7 @@ def test_warnings_name_the_model() -> None:
         rm.evaluate(models["lacking"], test, metrics="hit@1")
 
 
-def test_folds_are_shown_on_one_line() -> None:
+def test_result_of_folds_is_shown_on_one_line() -> None:
     rows = {"user": [0, 0, 0, 1, 1, 1], "item": [0, 1, 2, 0, 1, 2]}
     folds = rm.split.folds(pl.DataFrame(rows), rm.split.KFold(3))
     scores = np.arange(8.0).reshape(2, 4)

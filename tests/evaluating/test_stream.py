@@ -1,4 +1,4 @@
-"""A stream of batches gives the same result as one call on all data, to the last bit."""
+"""A stream of batches returns the same result as one call on all data, to the last bit."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ OF_LISTS = [
 
 
 class Case:
-    """A generated problem: scores with ties, NaN and infinities, test, train, and perhaps ids."""
+    """Random scores with ties, NaN and infinities, test and training data, and perhaps ids."""
 
     def __init__(self, rng: np.random.Generator, ids: str) -> None:
         self.rng, self.ids = rng, ids
@@ -69,7 +69,7 @@ class Case:
 
     @property
     def source_ids(self) -> dict[str, object]:
-        """The ids of rows and columns, for `Scores`."""
+        """The ids of the rows and columns, as arguments of `Scores`."""
         if self.ids == "none":
             return {}
         return {"user_ids": list(self.users), "item_ids": list(self.items)}
@@ -119,7 +119,7 @@ def assert_equal(left: rm.Evaluation, right: rm.Evaluation) -> None:
 
 
 def ids_of_lists(lists: rm.TopLists) -> list[list[object]]:
-    assert lists.items.min(initial=-1) == -1  # pads shorter lists
+    assert lists.items.min(initial=-1) == -1  # the padding of shorter lists
     names = range(lists.n_items) if lists.item_ids is None else lists.item_ids.tolist()
     return [[names[item] if item >= 0 else None for item in row] for row in lists.items]
 
@@ -143,7 +143,7 @@ def halves(stream, evaluator, add, batches, **options):
         add(second_stream if n % 2 else stream, rows)
     stream.merge(
         _plain.loads(pickle.dumps(second_stream.state()))
-    )  # restores no classes of recometer
+    )  # this loader restores no classes of recometer
     return stream.compute()
 
 
@@ -156,7 +156,7 @@ def halves(stream, evaluator, add, batches, **options):
     metrics=st.sampled_from([TOP, WHOLE, f"{TOP} {WHOLE}", f"{TOP} coverage@2", "coverage@3"]),
     limits=st.sampled_from(["", "items", "sets", "drawn", "exclude"]),
 )
-def test_scores(case, ties, rules, metrics, limits):
+def test_streamed_scores_match_a_single_call(case, ties, rules, metrics, limits):
     options = {"train": case.interactions(case.train), "metrics": metrics, "seed": 3}
     if limits == "items":
         options["candidates"] = case.items[: case.n_items // 2 + 1].tolist()
@@ -199,14 +199,16 @@ def test_scores(case, ties, rules, metrics, limits):
     with_catalogue=st.booleans(),
     limits=st.sampled_from(["", "items", "exclude"]),
 )
-def test_lists(case, kind, ties, rules, metrics, with_catalogue, limits):
+def test_streamed_lists_match_a_single_call(
+    case, kind, ties, rules, metrics, with_catalogue, limits
+):
     lists = np.argsort(case.rng.random(case.scores.shape), axis=1)[:, :4]
     lists[case.rng.random(lists.shape) < 0.2] = -1
     if "duplicates" in rules:
         lists[:, -1] = lists[:, 0]
     lists = np.take_along_axis(lists, np.argsort(lists < 0, axis=1, kind="stable"), axis=1)
     if kind != "array" and case.ids == "none":
-        kind = "array"  # tables name users
+        kind = "array"  # a table would need user ids
     options = {"train": case.interactions(case.train), "metrics": metrics, "seed": 3}
     if with_catalogue or "novelty" in metrics or "coverage" in metrics:
         number = case.ids == "none" or "duplicates" in rules
@@ -250,8 +252,8 @@ def test_lists(case, kind, ties, rules, metrics, with_catalogue, limits):
     rules=st.sampled_from(RULES[:3] + RULES[5:7]),
     flat=st.booleans(),
 )
-def test_labelled_candidates_give_the_values_of_pairs(case, ties, rules, flat):
-    """Padded rows of labelled candidates, in batches or flat, give the same results as `Pairs`."""
+def test_labelled_candidates_have_the_values_of_pairs(case, ties, rules, flat):
+    """Padded rows of labelled candidates, in batches or flat, have the same results as `Pairs`."""
     relevance = np.where(np.isnan(case.test), 0.0, case.test)
     relevance[case.rng.random(relevance.shape) < 0.2] = np.nan
     relevance[:, -1] = -1  # padding
@@ -301,7 +303,7 @@ def stream_of(*, with_ids=False, **options):
 
 
 def trained(rows):
-    """Evaluate streamed pairs, where user a has item x in train."""
+    """Evaluate streamed pairs. In train, user a interacted with item x."""
     stream = rm.Evaluator(metrics="rr", train={"a": ["x"]}).stream()
     stream.update(pl.DataFrame(rows, ["user", "item", "score", "relevance"], orient="row"))
     return stream.compute()
@@ -315,7 +317,7 @@ def test_relevance_below_1_keeps_its_precision():
 
 
 def test_memory_does_not_grow_with_items_or_batches() -> None:
-    """A stream keeps a few numbers per user, for any number of items, batches and ids."""
+    """A stream keeps a few numbers per user, however many items, batches and ids there are."""
     users = np.array([10**15, 5, 2**62])
     stream = rm.Evaluator(metrics="ndcg@10 rr").stream()
     for user in users:
@@ -335,8 +337,8 @@ def test_memory_does_not_grow_with_items_or_batches() -> None:
 
 
 @pytest.mark.parametrize("form", ["positions", "dicts", "scores"])
-def test_waiting_batches_are_ranked_first(form) -> None:
-    """`nbytes` ranks the waiting batches first, and counts both ranks and lists."""
+def test_nbytes_ranks_waiting_batches_first(form) -> None:
+    """`nbytes` counts the ranks and lists of batches that were waiting to be ranked."""
     n_users, rng = 200, np.random.default_rng(4)
     test = rng.random((n_users, 12)) < 0.3
     users = np.arange(n_users)
@@ -368,7 +370,7 @@ def test_waiting_batches_are_ranked_first(form) -> None:
 
 
 @pytest.mark.parametrize("metrics", ["rr", "rmse"])
-def test_nbytes_counts_all_data_kept_about_candidates(metrics) -> None:
+def test_nbytes_counts_candidates_and_user_ids(metrics) -> None:
     scores, sizes = np.random.default_rng(4).random((200, 5)), []
     for users in (None, np.arange(200)):
         stream = rm.Evaluator(metrics=metrics).stream()
@@ -377,7 +379,7 @@ def test_nbytes_counts_all_data_kept_about_candidates(metrics) -> None:
     assert 0 < sizes[0] < sizes[1]  # ids take more memory
 
 
-def test_small_batches_take_as_much_memory_as_a_large_one() -> None:
+def test_small_batches_take_little_more_memory_than_a_large_one() -> None:
     rng = np.random.default_rng(0)
     scores, relevance = rng.random((130, 20)), rng.integers(0, 2, (130, 20))
     sizes, values = [], []
@@ -392,7 +394,7 @@ def test_small_batches_take_as_much_memory_as_a_large_one() -> None:
             stream.update(scores[:2], relevance[:2], users=[200, 70])
     assert values[0] == values[1]
     assert sizes[0] < 1.7 * sizes[1]
-    assert sizes[1] < 130 * 20 * 6  # above, tied, before, gain, relevance, item
+    assert sizes[1] < 130 * 20 * 6  # at most 6 bytes per candidate
 
 
 def test_users_without_ids_are_numbered_in_order() -> None:
@@ -410,7 +412,7 @@ def test_users_without_ids_are_numbered_in_order() -> None:
     assert stream.n_users == stream.nbytes == 0
 
 
-def test_streams_of_users_without_ids_are_merged() -> None:
+def test_streams_of_users_without_ids_can_be_merged() -> None:
     rng = np.random.default_rng(0)
     scores, relevance = rng.random((6, 4)), np.eye(6, 4)
     unmerged, *streams = (rm.Evaluator(metrics="rr").stream() for _ in range(3))
@@ -426,7 +428,7 @@ def test_streams_of_users_without_ids_are_merged() -> None:
             first.merge(second)
 
 
-def test_users_in_no_batch_follow_the_rule_for_users() -> None:
+def test_users_in_no_batch_follow_the_rule_no_list() -> None:
     evaluator = rm.Evaluator(TEST, metrics="rr", no_list="undefined")
     stream = evaluator.stream()
     stream.update(SCORES[:2], users=[0, 1])
@@ -484,8 +486,8 @@ def test_merged_streams_are_described_as_one(kind, expected_start):
         if kind == "lists":
             stream.update(rm.Lists(np.argsort(-SCORES[users]), user_ids=users))
         else:
-            truth = (SCORES[users] > 9,) if kind == "pairs" else ()
-            stream.update(SCORES[users], *truth, users=users)
+            labels = (SCORES[users] > 9,) if kind == "pairs" else ()
+            stream.update(SCORES[users], *labels, users=users)
     streams[0].merge(streams[1])
     description = streams[0].compute().inputs["source"]["description"]
     assert description.startswith(expected_start)
@@ -509,7 +511,7 @@ def stream_without_test() -> object:
     return rm.Evaluator(metrics="rr").stream()
 
 
-def test_merging_a_stream_with_repeated_items():
+def test_merging_a_stream_with_repeats_leaves_other_lists_alone():
     """If two streams are merged, repeated items in one do not affect the lists of the other."""
     repeating, plain = {"ann": ["a", "a", "b"]}, {"bob": ["c", "b", "a"], "cid": ["a", "b", "c"]}
     test = {"ann": ["a", "b"], "bob": ["b", "c"], "cid": ["c"]}
@@ -526,7 +528,7 @@ def test_merging_a_stream_with_repeated_items():
 
 
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
-def test_streams_with_lists_of_other_lengths_are_merged():
+def test_streams_with_lists_of_different_lengths_can_be_merged():
     lists = {"ann": ["a"], "bob": ["b", "c", "d"]}
     test = {"ann": ["a"], "bob": ["a"]}
     evaluator = rm.Evaluator(test, metrics="user_coverage@9 personalization@9")
@@ -636,7 +638,7 @@ def test_repeated_items_of_users_outside_test_are_counted_once(test):
         ),
     ],
 )
-def test_messages(call, message) -> None:
+def test_invalid_batches_and_merges_are_refused(call, message) -> None:
     with pytest.raises((InputError, InputTypeError), match=re.escape(message)):
         call()
 
@@ -644,7 +646,7 @@ def test_messages(call, message) -> None:
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
 @pytest.mark.parametrize("metrics", ["rr", "coverage@1", "rr coverage@1"])
 @pytest.mark.parametrize("unknown_user", ["first", "last", "nobody"])
-def test_lists_of_positions_of_all_users_and_an_unknown_user(metrics, unknown_user) -> None:
+def test_streams_of_positions_accept_an_unknown_user(metrics, unknown_user) -> None:
     users, lists = np.array([5, 6, 7, 9]), np.array([[0, 1], [1, 2], [0, 2], [2, 0]])
     test = rm.Interactions.of(np.eye(3), user_ids=users[:3])
     evaluator = rm.Evaluator(test, metrics=metrics, catalogue=3)
@@ -663,7 +665,7 @@ def test_lists_of_positions_of_all_users_and_an_unknown_user(metrics, unknown_us
 
 
 @pytest.mark.parametrize("batches", [["ann eve", "bob"], ["ann", "bob", "eve"], ["eve", "bob ann"]])
-def test_listed_users_outside_test_follow_the_rule_for_users(batches) -> None:
+def test_listed_users_outside_test_follow_the_rule_users(batches) -> None:
     lists = {"ann": ["x", "y"], "bob": ["z", "x"], "eve": ["y", "z"]}
     test = {"ann": ["y"], "bob": ["x"]}
     evaluator = rm.Evaluator(
@@ -678,7 +680,7 @@ def test_listed_users_outside_test_follow_the_rule_for_users(batches) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
-def test_items_outside_the_first_places_are_known() -> None:
+def test_listed_items_beyond_the_cutoff_are_known() -> None:
     lists = {"ann": ["x", "u"], "eve": ["v", "w"], "bob": ["y"]}
     evaluator = rm.Evaluator(
         {"ann": ["x"], "bob": ["y"]}, train={"ann": ["z"]}, metrics="novelty@1"
@@ -729,7 +731,7 @@ def test_fingerprints_of_lists_depend_on_ties() -> None:
 
 @pytest.mark.parametrize("metrics", ["rr", "coverage@2 unknown_items@2", "rr coverage@2 gini@1"])
 @pytest.mark.parametrize("ids", [False, True])
-def test_items_that_are_not_in_the_catalogue(metrics, ids) -> None:
+def test_streamed_items_outside_the_catalogue_match_a_single_call(metrics, ids) -> None:
     """Items outside the catalogue may occur in batches and in test, even for a user in no batch."""
     lists = {0: [0, 4], 1: [5, 4, 1], 2: [1, 0]}
     test = {0: [0, 5], 1: [4, 5], 2: [1], 3: [4]}
@@ -763,7 +765,7 @@ def test_batches_of_lists_show_no_progress(capsys) -> None:
     assert not capsys.readouterr().err
 
 
-def test_lists_with_and_without_scores_alternate() -> None:
+def test_lists_with_and_without_scores_may_alternate() -> None:
     lists = {"ann": ["x", "y"], "bob": {"y": 2, "x": 2}, "cid": {"x": 1, "y": 2}, "eve": ["y"]}
     evaluator = rm.Evaluator({user: ["x"] for user in lists}, metrics="rr", ties="item_desc")
     stream = evaluator.stream()
@@ -772,7 +774,7 @@ def test_lists_with_and_without_scores_alternate() -> None:
     assert stream.compute()["rr"].tolist() == [1, 1 / 2, 1 / 2, 0]
 
 
-def test_lists_with_equal_ranks_and_lists_without_ranks() -> None:
+def test_lists_with_and_without_ranks_may_alternate() -> None:
     stream = rm.Evaluator({"ann": ["z"], "bob": ["y"]}, metrics="rr", ties="as_ranked").stream()
     ranks = {"user": ["ann"] * 3, "item": ["x", "y", "z"], "rank": [1, 2, 2]}
     stream.update(pl.DataFrame(ranks))
@@ -780,7 +782,7 @@ def test_lists_with_equal_ranks_and_lists_without_ranks() -> None:
     assert stream.compute()["rr"].tolist() == [1 / 2, 1 / 2]
 
 
-def test_waiting_lists_with_one_place_or_only_padding() -> None:
+def test_waiting_lists_may_have_one_place_or_only_padding() -> None:
     lists = np.array([[1], [-1], [0], [2]])
     evaluator = rm.Evaluator(np.eye(4), metrics="rr coverage@1", catalogue=4)
     expected = evaluator(rm.Lists(lists))
@@ -809,7 +811,7 @@ def test_lists_with_padding_and_ids_wait_for_later_batches() -> None:
     )
 
 
-def test_streams_of_ratings_are_merged() -> None:
+def test_streams_of_ratings_can_be_merged() -> None:
     rng = np.random.default_rng(3)
     columns = {"user": np.repeat(np.arange(6), 4), "item": np.tile(np.arange(4), 6)}
     rows = {"rating": rng.integers(1, 6, 24).astype(float), "prediction": rng.uniform(1, 5, 24)}
@@ -877,7 +879,7 @@ def test_users_of_waiting_lists_are_counted() -> None:
 
 @pytest.mark.parametrize("max_pending", [20, 2**18])
 @pytest.mark.parametrize("with_ids", [False, True])
-def test_waiting_lists_of_positions(monkeypatch, max_pending, with_ids) -> None:
+def test_waiting_lists_may_differ_in_length_and_dtype(monkeypatch, max_pending, with_ids) -> None:
     """Lists that wait to be ranked may come in batches of different lengths and dtypes."""
     monkeypatch.setattr("recometer.sources.streams.PENDING_ENTRIES", max_pending)
     rng = np.random.default_rng(max_pending)
@@ -908,7 +910,7 @@ def test_waiting_lists_of_positions(monkeypatch, max_pending, with_ids) -> None:
 
 
 @pytest.mark.parametrize("max_pending", [6, 2**18])
-def test_lists_of_positions_in_any_order(monkeypatch, max_pending) -> None:
+def test_lists_of_positions_may_come_in_any_order(monkeypatch, max_pending) -> None:
     """Users may come in any order, whether the buffer can hold all of their lists or only some."""
     monkeypatch.setattr("recometer.sources.streams.PENDING_ENTRIES", max_pending)
     lists = np.array([[0, 1], [1, 2], [2, 3], [3, 0]])
@@ -1019,7 +1021,7 @@ def test_unusable_arguments_are_reported_with_the_first_batch(arguments, message
         stream.update(items=np.array([[2, 3]]), users=np.array([0]))
 
 
-def test_sessions_of_users() -> None:
+def test_sessions_of_users_can_be_streamed() -> None:
     rows = [("a", 1, "x"), ("a", 2, "y"), ("b", 1, "x")]
     frame = pl.DataFrame(rows, schema=["user", "session", "item"], orient="row")
     test = rm.Interactions.of(frame, user=["user", "session"])

@@ -1,4 +1,4 @@
-"""Unknown users and items are misses, and ids that look like positions are refused."""
+"""Unknown users and items count as misses, and ids that look like positions are refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RANDOM = np.random.default_rng(5)
 USERS, ITEMS = RANDOM.normal(size=(N_USERS, 4)), RANDOM.normal(size=(N_ITEMS, 4))
 SCORES = USERS @ ITEMS.T
 BEST = np.argsort(-SCORES, axis=1)
-# A user's test items are the two items with the highest scores and a third one, so that every item
+# A user's test items are the two items with the highest scores and a third item, so that every item
 # occurs. Ids start at 1.
 CHOSEN = np.unique(np.concatenate([BEST[:, :2] + 1, np.arange(N_USERS)[:, None] % N_ITEMS + 1], 1))
 TEST = pl.DataFrame(
@@ -33,7 +33,7 @@ WORDS = r"positions seem to stand for ids"
 
 
 def sources(users, items):
-    """Return every kind of source with these user and item ids."""
+    """Return a source of every kind with these user and item ids."""
     ids = {"user_ids": users, "item_ids": items}
     rows = {
         "user": np.repeat(users, N_ITEMS),
@@ -55,7 +55,7 @@ def sources(users, items):
 
 
 def streams(evaluator, users, items, n=7):
-    """Return every kind of stream with these ids, in batches of n users."""
+    """Return streams of scores, arrays and dicts with these ids, in batches of `n` users."""
     of_scores, of_lists, of_frames = (
         evaluator.stream(item_ids=items),
         evaluator.stream(item_ids=items),
@@ -104,7 +104,7 @@ def test_positions_are_not_mistaken_for_ids_starting_at_one(kind):
 @pytest.mark.parametrize(
     "train", [{"u": ["01"], "v": ["02"]}, {"u": ["A"], "v": ["1"], "w": ["a "]}]
 )
-def test_few_train_items_with_another_spelling(train):
+def test_few_train_items_with_another_spelling_are_reported(train):
     lists, test = rm.Lists({"u": ["1", "2", "a"], "v": ["2", "a", "b"]}), {"u": ["a"], "v": ["b"]}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -125,7 +125,7 @@ def test_single_item_is_too_few_to_suggest_positions(n):
         rm.evaluate(lists, test, metrics="rr@1")
 
 
-def test_rule_accepts_shifted_ids():
+def test_rule_shifted_ids_accepts_shifted_ids():
     for name, source in sources(*POSITIONS).items():
         result = rm.evaluate(source, TEST, shifted_ids="kept")
         assert result.counts["users_unknown"] == 1, name
@@ -139,7 +139,7 @@ def test_rule_accepts_shifted_ids():
     assert rm.compare({"kept": result, "usual": expected}, allow="candidates")
 
 
-def test_shifted_ids_rule_without_effect_warns():
+def test_rule_shifted_ids_without_effect_causes_a_warning():
     with pytest.warns(rm.DataWarning, match="shifted_ids='kept' changes nothing here"):
         rm.evaluate(sources(*FROM_ONE)["Scores"], TEST, shifted_ids="kept")
 
@@ -157,7 +157,7 @@ def test_ids_from_zero_with_gaps_in_test_are_accepted():
             for source in sources(*POSITIONS).values()
         ]
         assert values[1:] == values[:-1]
-    # Test lacks item 0, but train has it. One user of test is unknown.
+    # Test lacks user 0, but train contains this user. One test user is unknown.
     unknown_user = pl.DataFrame({"user": [N_USERS], "item": [3]})
     later = pl.concat([from_zero.filter(pl.col("user") > 0), unknown_user], how="vertical_relaxed")
     train = from_zero.filter(pl.col("user") < 2)
@@ -176,7 +176,7 @@ def test_ids_of_train_are_checked_like_those_of_test():
         rm.evaluate(rm.Pairs(frame), train=TEST, metrics="rr")
 
 
-def test_item_nodes_begin_at_the_number_of_users():
+def test_item_nodes_that_begin_at_the_number_of_users_are_refused():
     n_users, n_items = 20, 30
     scores = SCORES[:n_users]
     nodes = pl.DataFrame({"user": range(n_users), "item": BEST[:n_users, 0] + n_users})
@@ -193,7 +193,7 @@ def test_item_nodes_begin_at_the_number_of_users():
         scores, user_ids=range(n_users), item_ids=np.arange(n_items) + n_users
     )
     assert rm.evaluate(with_node_ids, nodes, metrics="hit@1").mean() == {"hit@1": 1}
-    # The lowest item of a small test set can be this one by chance.
+    # The lowest item of a small test set can equal the number of users by chance.
     small_test = pl.DataFrame({"user": [3, 4], "item": [n_users, n_users + 1]})
     assert rm.evaluate(source, small_test, metrics="rr").mean()
 
@@ -208,7 +208,7 @@ SPELLINGS = {
 
 
 def text_ids(name, n):
-    """Return text ids for which the named spelling makes a difference."""
+    """Return text ids that the named spelling changes."""
     if "zeros" in name or "decimal" in name:
         return [str(number + 1) for number in range(n)]
     return [f"h\u00e9 {number}" for number in range(n)]
@@ -260,7 +260,7 @@ def scores_without_some_users(share):
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_tenth_of_users_can_be_unknown():
+def test_a_tenth_of_users_can_be_unknown_without_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rm.evaluate(scores_without_some_users(0.1), TEST)
@@ -289,7 +289,7 @@ def test_relevant_rows_with_unknown_items_are_reported():
 
 
 @pytest.mark.filterwarnings("error")
-def test_stream_warns_about_few_users():
+def test_stream_without_most_users_causes_a_warning():
     stream = rm.Evaluator(TEST).stream(item_ids=FROM_ONE[1])
     stream.update(SCORES[:4], users=FROM_ONE[0][:4])
     message = r"36 of 40 test users \(90%\) are in no batch of the stream"
@@ -305,7 +305,7 @@ def test_stream_warns_about_few_users():
     assert part.mean()
 
 
-def test_check_reads_the_ids_of_lists():
+def test_check_reports_ids_missing_from_lists():
     lists = {user: list(range(0, 100, 2)) for user in range(9)}
     odd = pl.DataFrame({"user": range(9), "item": range(1, 19, 2)})
     with warnings.catch_warnings():
@@ -348,7 +348,7 @@ def test_positions_in_data_are_not_mistaken_for_ids_starting_at_one(type_of_ids)
     from_one = TEST.with_columns(pl.col("user", "item").cast(type_of))
     with pytest.raises(rm.InputError, match=f"have no user 0, and have user {N_USERS}: {WORDS}"):
         rm.evaluate(wrong, from_one)
-    # Positions are not suspected if the model knows the item that is missing from test and train.
+    # No error is raised if the model knows the item that is missing from test and train.
     assert rm.evaluate(right, positions.filter(pl.col("item") != type_of_ids(0))).mean()
 
 

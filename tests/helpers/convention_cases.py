@@ -1,7 +1,7 @@
 """Recorded calls of other libraries, and the calls of recometer that must reproduce them.
 
 A record is the output of a library's call on the shared cases. An `Ask` is the call of
-`recometer.evaluate` that must give the same value.
+`recometer.evaluate` that must return the same value.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def load(name: str) -> Any:
 
 
 def number(value: Any) -> float | None:
-    """Convert a recorded value to a number. Text other than "NaN" or an infinity gives None."""
+    """Convert a recorded value to a number, or to None if it is not "NaN" or an infinity."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int | float):
@@ -50,12 +50,12 @@ class Ask:
     test: str = "judged"
     rules: tuple[tuple[str, Any], ...] = ()
     options: tuple[tuple[str, Any], ...] = ()
-    # Rules to use instead if the library was called separately for each user.
+    # Rules that replace some of `rules` if the library was called separately for each user.
     alone: tuple[tuple[str, Any], ...] = ()
 
     @property
     def call(self) -> tuple[Any, ...]:
-        """The arguments except the metric. Calls that only differ in the metric are merged."""
+        """The arguments except the metric. Calls that differ only in the metric are merged."""
         return (self.protocol, self.source, self.test, self.rules, self.options)
 
 
@@ -77,17 +77,18 @@ class Cases:
         return {user: facts["train"] for user, facts in self.users.items()}
 
     def in_train(self) -> np.ndarray[Any, Any]:
-        """Return a feature of items for each train user: whether the user has the item in train."""
+        """Return a feature of items per training user: whether the user interacted with an item."""
         table = np.zeros((self.n_items, len(self.users)))
         for column, items in enumerate(self.train().values()):
             table[items, column] = 1
         return table
 
     def test(self, kind: str) -> dict[str, dict[Any, float]]:
-        """Return the rows of test.
+        """Return the test rows of each user.
 
-        The kind says which rows and users: "judged" all rows, "positive" only rows above 0,
-        "alone" all users, even those without a row above 0, and "rated" all users with all rows.
+        The `kind` selects rows and users: "judged" means all rows of users with rows, "positive"
+        only rows above 0, "alone" rows above 0 of all users, even of those without such rows, and
+        "rated" all rows of all users.
         """
         kind, _, minus = kind.partition(" without ")
         text = kind.endswith(" as text")
@@ -130,7 +131,7 @@ class Cases:
         return rm.Scores(matrix, user_ids=list(self.users), item_ids=items)
 
     def predictions(self) -> rm.Pairs:
-        """Return the rows of test as ratings, with scores from the matrix as predictions."""
+        """Return the test rows as ratings, and the scores of the matrix as predictions."""
         rows = [
             (user, item, gain, self.users[user]["score_row"][item])
             for user, of_user in self.test("rated").items()
@@ -225,7 +226,7 @@ def _replay(record: Record) -> Ask | None:
     return Ask(protocol, _at(name, record), record["source"], rules=rules)
 
 
-LENSKIT = "lenskit_2025"  # the version that was recorded
+LENSKIT = "lenskit_2025"  # the version whose values were recorded
 
 
 def _lenskit(record: Record) -> Ask | None:
@@ -246,7 +247,8 @@ def _torchmetrics(record: Record) -> Ask | None:
         name, action = match[1], match[2]
     empty = {"neg": 0.0, "pos": 1.0, "skip": "undefined"}[action]
     rules: tuple[tuple[str, Any], ...] = () if action == "neg" else (("no_relevant", empty),)
-    # Its empty_target_action only affects users without irrelevant items, which do not occur here.
+    # For RetrievalFallOut, empty_target_action affects only users without irrelevant items. There
+    # are no such users here.
     if name == "RetrievalFallOut":
         return Ask("torchmetrics", _at(name, record), record["source"], "binary")
     test = "judged" if record["relevance"] == "graded" else "binary"
@@ -296,7 +298,7 @@ def _cornac(record: Record) -> Ask | None:
     name = record["impl"]
     if name.endswith(".compute"):
         short = name.removesuffix(".compute").partition("(")[0]
-        # Cornac's metrics do not know the train items, and count them as misses.
+        # Cornac's metrics do not know the training items, and count them as misses.
         rules = (("unknown_items", "misses"),)
         return Ask(
             "cornac", _at(CORNAC.get(short, short), record), record["source"], "alone", rules
@@ -388,7 +390,7 @@ DENSE = ("recometrics", "implicit", "torchmetrics", "sklearn", "cornac", "recpac
 
 
 def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
-    """Evaluate a recorded small case; return the evaluation and the name of the metric."""
+    """Evaluate a recorded small case, and return the evaluation and the name of the metric."""
     name = record["source"].removeprefix("mini:")
     if name in ("ties8", "ties40"):
         return _tied(cases.mini[name], record)
@@ -412,12 +414,12 @@ def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
         return _equal_ranks(protocol, metric)
     case = cases.mini[name]
     items = case.get("list", case.get("items"))
-    truth = case.get("rel") or dict.fromkeys(map(str, case.get("positives", ())), 1)
+    labels = case.get("rel") or dict.fromkeys(map(str, case.get("positives", ())), 1)
     if name == "graded_order":
-        truth = {str(item): gain for item, gain in case["rel_order"]}
+        labels = {str(item): gain for item, gain in case["rel_order"]}
     if name == "dup_truth":
-        return _repeated_truth(case, *call)
-    test: dict[Any, float] = {int(item): float(gain) for item, gain in truth.items()}
+        return _repeated_test_rows(case, *call)
+    test: dict[Any, float] = {int(item): float(gain) for item, gain in labels.items()}
     if record["relevance"] == "binary" and name == "neg_rel" and record["library"] != "lenskit":
         test = {item: 1.0 for item, gain in test.items() if gain > 0}
     scores = [number(score) for score in case.get("scores", range(len(items), 0, -1))]
@@ -436,7 +438,7 @@ def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
 
 
 def _concordant_pairs() -> rm.Evaluation:
-    """Evaluate users with three concordant pairs (a), one discordant (b) and one concordant (c)."""
+    """Evaluate users with three concordant pairs, one discordant pair and one concordant pair."""
     rows = [
         ("a", 1, 1.0, 1.0), ("a", 2, 2.0, 2.0), ("a", 3, 3.0, 3.0),
         ("b", 1, 1.0, 2.0), ("b", 2, 2.0, 1.0),
@@ -461,7 +463,7 @@ def _equal_ranks(protocol: str, metric: str) -> tuple[rm.Evaluation, str]:
     return rm.evaluate(source, {USER: EQUAL_RANKS}, metrics=metric, protocol=protocol), metric
 
 
-def _repeated_truth(
+def _repeated_test_rows(
     case: Mapping[str, Any], protocol: str, metric: str, rules: Mapping[str, Any]
 ) -> tuple[rm.Evaluation, str]:
     """Evaluate a list against a test set that repeats a pair."""
@@ -523,15 +525,16 @@ def _mini_ask(record: Record) -> tuple[str, str, dict[str, Any]] | None:
     if library == "recommenders":
         ask = ask_for({**record, "impl": impl.removesuffix("{}")})
         assert ask is not None
-        # A defect of its NDCG: it counts each repeated row of a list once per repeated row of test.
+        # The NDCG of Recommenders has a defect: it counts each repeated row of a list once per
+        # repeated test row.
         repeats = record["source"] in ("mini:dup_list", "mini:dup_truth")
         return library, ask.metric, {"defects": repeats and "ndcg" in impl}
     ask = ask_for({**record, "source": "full"})
     return None if ask is None else (ask.protocol, ask.metric, dict(ask.rules))
 
 
-# How to compute the place of a single relevant item: a protocol, a metric, and a function from the
-# value of the metric to the place.
+# How to compute the place of a single relevant item: a protocol, a metric, and a function that
+# converts the value of the metric to the place.
 RANKS: dict[tuple[str, str], tuple[str, str, Callable[[float], float]]] = {
     ("pytrec_eval", "recip_rank"): ("trec_eval", "recip_rank", lambda v: 1 / v),
     ("ir_measures", "RR (pytrec_eval)"): ("ir_measures", "RR", lambda v: 1 / v),
@@ -580,7 +583,7 @@ RANKS: dict[tuple[str, str], tuple[str, str, Callable[[float], float]]] = {
 
 @dataclasses.dataclass
 class Places:
-    """Places of tied items under a convention. The tests use it like an evaluation."""
+    """The places of tied items under a convention, with the attributes of an evaluation."""
 
     protocol: rm.Protocol
     user_ids: Any
@@ -591,7 +594,7 @@ class Places:
 
 
 def _tied(case: Mapping[str, Any], record: Record) -> tuple[Any, str] | None:
-    """Evaluate one user per item, with this item as the only relevant one."""
+    """Evaluate one user per item, which is the user's only relevant item."""
     impl = record["impl"]
     if impl.startswith("PrecisionTopK"):
         return _all_relevant(case)
@@ -624,7 +627,7 @@ def _tied(case: Mapping[str, Any], record: Record) -> tuple[Any, str] | None:
 
 
 def _all_relevant(case: Mapping[str, Any]) -> tuple[Any, str]:
-    """Evaluate the precision at 1 to 5 of a list in which every item is relevant."""
+    """Evaluate the precision at 1 to 5 of a list that contains only relevant items."""
     source = rm.Lists({USER: dict(zip(case["items"], case["scores"], strict=True))})
     test = {USER: dict.fromkeys(case["items"], 1.0)}
     name = "PrecisionTopKMetric@1..5"
@@ -634,7 +637,7 @@ def _all_relevant(case: Mapping[str, Any]) -> tuple[Any, str]:
 
 
 def _short_last_hit() -> tuple[Any, str]:
-    """Evaluate MAP at k for two users. One has a list of three items, with a hit at the end."""
+    """Evaluate MAP for two users. The first user's list has three items and ends with a hit."""
     source = rm.Lists({"a": [0, 1, 2], "b": [0, *range(3, 12)]})
     name, cutoffs = "MAPKMetric@1,3,5,10", ["1", "3", "5", "10"]
     test = {"a": {2: 1.0}, "b": {0: 1.0}}
@@ -667,12 +670,12 @@ def _more_places_than_items(record: Record) -> tuple[rm.Evaluation, str]:
     return rm.evaluate(source, test, metrics=metric, protocol="implicit", defects=True), metric
 
 
-# List metrics
+# The functions below evaluate list metrics.
 
 # If a user has too few candidates, RecBole fills the list up with masked items and padding.
-# torch.topk determines their order, as for ties. These lists are from torch 2.13.0 on the CPU, with
-# topk=[5], [1, 3, 5, 10], [20] and [21]. Item 0 is the padding, so the other items are shifted by
-# 1.
+# torch.topk determines their order, as it does for ties. These lists come from torch 2.13.0 on the
+# CPU, with topk=[5], [1, 3, 5, 10], [20] and [21]. Item 0 is the padding, so the numbers of the
+# other items are greater by 1.
 TOPK = {
     5: {"u4": [14, 9, 20, 13, 10], "u6": [13, 15, 14, 16, 12]},
     10: {
@@ -697,12 +700,12 @@ LIST_NAMES = {
     ("evidently", "coverage"): "PopularityBias.coverage",
     ("evidently", "gini"): "PopularityBias.gini",
 }
-# LensKit was run with an additional interaction in train, with an item from the list of u4.
+# LensKit was run with an additional interaction in train, whose item is in the list of u4.
 LENSKIT_EXTRA = {"somebody": [19]}
 
 
 def of_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
-    """Evaluate a recorded list metric; return the evaluation and the name of the metric."""
+    """Evaluate a recorded list metric, and return the evaluation and the name of the metric."""
     library = record["library"]
     if library == "recbole":
         return _of_filled_lists(cases, record)
@@ -742,7 +745,7 @@ def of_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
 
 
 def _of_filled_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str]:
-    """Evaluate like RecBole, which fills lists up with masked items and numbers items from 1."""
+    """Evaluate as RecBole does: it fills lists up with masked items and numbers items from 1."""
     depth = max(json.loads(record["impl"].split("topk=")[1].split("]")[0] + "]"))
     odd = TOPK[depth]
     test = cases.test("judged" if "incl. u3" in record["impl"] else "positive")

@@ -23,7 +23,7 @@ CASES = CONTENT.pop("cases")
 
 
 def printed_values() -> Iterator[tuple[str, str, Mapping[str, Mapping[str, float]]]]:
-    """Yield the conventions and cases, each with the printed numbers of every metric."""
+    """Yield each convention and case, with the printed numbers of every metric."""
     for name, part in CONTENT.items():
         for convention in filter(None, (part.get("convention", name), part.get("also"))):
             yield convention, part["case"], part["numbers"]
@@ -44,7 +44,7 @@ def evaluate(convention: str | rm.Protocol, case: str, metric: str) -> rm.Evalua
     arguments: dict[str, Any] = {"metrics": metric, "protocol": convention}
     if case in ("ratings", "labels"):
         frame = pl.DataFrame({name: content[name] for name in ("user", "item", "rating", "score")})
-        # Some conventions have a fixed threshold, and then accept no other one.
+        # Conventions with a threshold of their own accept no other threshold.
         has_own_threshold = isinstance(rules_of(convention).relevant_from, float)
         threshold = None if has_own_threshold else content["threshold"]
         pairs = rm.Pairs(frame, rating="rating", score="score", threshold=threshold)
@@ -92,7 +92,7 @@ def evaluate(convention: str | rm.Protocol, case: str, metric: str) -> rm.Evalua
 
 
 def our_value(result: rm.Evaluation, metric: str, user: str) -> float:
-    """Return recometer's value for a user, or over all users."""
+    """Return recometer's value for a user, or the mean over all users if the user is "mean"."""
     if user == "mean":
         return result.mean()[metric]
     users = range(len(result)) if result.user_ids is None else result.user_ids.tolist()

@@ -22,7 +22,7 @@ ORDER_FREE = (
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """One order of a user's candidates, best first, with all facts that metrics need."""
+    """One order of a user's candidates, best first, with everything that metrics need."""
 
     rel: Sequence[int]  # 1 for each relevant candidate, otherwise 0
     gains: Sequence[float]  # the gain of each candidate; 0 if not judged
@@ -32,7 +32,7 @@ class Order:
     n_relevant: int  # number of relevant items, including unranked items
     n_excluded: int  # number of training items
     relevant_from: RelevantFrom
-    negative_gains: str  # value of this rule
+    negative_gains: str  # the rule `negative_gains` of `Protocol`
     whole: bool  # whether the metric has no cut-off
 
     @property
@@ -67,7 +67,7 @@ def by_definition(
     order
         All candidates, best first.
     gains
-        The values of the judged items in test; those not in `order` were not ranked.
+        The values of the judged items. Items that are not in `order` were not ranked.
     relevant_from, negative_gains
         As in `Protocol`.
     n_excluded
@@ -76,9 +76,10 @@ def by_definition(
     Returns
     -------
     float
-        NaN if the metric is undefined: no item is relevant or ranked, or (depending on the metric)
-        all are, none has a positive gain, or the metric does not depend on the order within the
-        cut-off and no candidate is beyond it. Other rules for undefined values are ignored.
+        NaN if the metric is undefined: if no item is relevant, if no item is ranked or, depending
+        on the metric, if all candidates are relevant, if no item has a positive gain, or if the
+        metric ignores the order within the cut-off and no candidate is beyond it. Other rules for
+        undefined values are ignored.
     """
     relevant = {item for item, gain in gains.items() if is_relevant(gain, relevant_from)}
     ranking = Order(
@@ -129,11 +130,11 @@ def mean_over_orders(metric: Metric, case: RankingCase, user: int, **rules: Any)
     return math.fsum(values) / sum(n for _, n in orders)
 
 
-@functools.lru_cache(maxsize=16)  # it is called again for each metric
+@functools.lru_cache(maxsize=16)  # every metric needs the same orders
 def _distinct_orders(case: RankingCase, user: int) -> list[tuple[list[int], int]]:
     """Return one order for each set of equivalent orders of tied items, with the size of the set.
 
-    Orders are equivalent if they only differ by swapping items with the same gain.
+    Orders are equivalent if they differ only in the places of items with the same gain.
     """
     judged = judged_gains(case, user)
     by_gains: dict[tuple[float | None, ...], tuple[list[int], int]] = {}
@@ -208,7 +209,7 @@ def _precision_sum(ranking: Order, k: int) -> float:
 
 
 def _missing(ranking: Order, k: int) -> int:
-    """Return by how many places the ranking is shorter than k."""
+    """Return the number of places by which the ranking falls short of k."""
     return 0 if ranking.whole else max(k - ranking.n, 0)
 
 
@@ -236,7 +237,7 @@ def _roc_auc(ranking: Order, k: int, domain: str, negatives: str, one_kind: str)
         pairs = sum(rel) * (len(rel) - sum(rel))
         without_pairs = {"share": float(sum(rel) > 0), "zero": 0.0, "undefined": math.nan}
         return _pairs(rel) / pairs if pairs else without_pairs[one_kind]
-    # Training items follow after all ranked items.
+    # Training items follow the ranked items.
     extra = {"candidates": 0, "all": ranking.n_excluded, "padded": 1}[negatives]
     if domain == "extended":
         padded = [*ranking.rel, *[0] * extra][:k]
@@ -334,7 +335,7 @@ def _bpref(ranking: Order, k: int, negatives: str) -> float:
 
 
 def _table(ranking: Order, k: int, unbounded: bool = False) -> tuple[int, int, int, int]:
-    """Count true positives, false positives, false negatives, true negatives."""
+    """Count true positives, false positives, false negatives and true negatives."""
     hits = ranking.hits(k)
     missed = (ranking.n_relevant if unbounded else sum(ranking.rel)) - hits
     return hits, k - hits, missed, ranking.n - k - missed

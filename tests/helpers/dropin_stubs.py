@@ -1,4 +1,4 @@
-"""Write the stubs through which editors find the functions that drop-ins make from tables."""
+"""Write the stubs that show editors the functions that drop-ins make from tables."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Settings for tests that need fewer or more Hypothesis cases than others."""
+"""Settings for tests that need fewer or more Hypothesis cases than the profile sets."""
 
 from hypothesis import settings
 
 
 def examples(share: float) -> settings:
-    """Return settings that multiply the number of cases of the profile (see `conftest.py`)."""
+    """Return settings with `share` times as many cases as the profile (see `conftest.py`)."""
     return settings(max_examples=max(round(share * settings.default.max_examples), 1))

@@ -1,6 +1,6 @@
 """Data frames of every supported library, made from a dict of columns.
 
-The libraries take long to import, so each one is only imported by tests that use its frames.
+The libraries are slow to import, so each library is imported only by tests that use its frames.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["FRAMES", "ArrowStream"]
 
 
 class ArrowStream:
-    """A table that only offers the Arrow stream protocol."""
+    """A table that offers only the Arrow stream protocol."""
 
     def __init__(self, table: Any) -> None:
         self.table = table
@@ -23,7 +23,7 @@ class ArrowStream:
 
 
 class PlainColumns:
-    """A data frame of an unknown library, which only offers access to its columns."""
+    """A data frame of an unknown library, which offers only access to its columns."""
 
     def __init__(self, columns: dict[str, list[object]]) -> None:
         self.columns = list(columns)
@@ -34,7 +34,7 @@ class PlainColumns:
 
 
 def polars_categories(data: dict[str, Any]) -> Any:
-    """Return a Polars frame in which string ids (the first two columns) are categories."""
+    """Return a Polars frame whose string ids (the first two columns) are categories."""
     import polars as pl
 
     frame = pl.DataFrame(data)

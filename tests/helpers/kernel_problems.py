@@ -62,7 +62,9 @@ def of_vectors(
     factors: dict[str, Any] = {"users": users, "items": items, "bias": None, "rows": None}
     if number % 2:
         factors |= {"bias": draw(-4, 4, n_items).astype(dtype), "rows": draw.order(n_items)}
-    picked = draw.order(n_users, n_items)[:, :4].astype(np.int32)  # 2 excluded, 2 judged
+    picked = draw.order(n_users, n_items)[:, :4].astype(
+        np.int32
+    )  # two excluded and two judged items
     excluded, judged = (np.sort(part, axis=1).ravel() for part in (picked[:, :2], picked[:, 2:]))
     indptr = np.arange(0, 2 * n_users + 1, 2)
     common = {"excluded_indptr": indptr, "excluded": excluded, "nan_rule": rule}
@@ -158,7 +160,7 @@ def of_rows(draw: Draws) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def solved() -> Iterator[Call]:
-    """Yield the problems, and their arrays after a call of the twin."""
+    """Yield the problems with their arrays before and after a call of the twin."""
     for name, arguments in problems():
         after = {
             key: value.copy() for key, value in arguments.items() if isinstance(value, np.ndarray)

@@ -1,8 +1,8 @@
 """The kernel's twin in NumPy: a slow and simple reference for tests of the native functions.
 
-The functions have the same arguments as the native ones, except for the instruction set; see the
-headers in cpp/. NumPy has no fused multiply-add: scores agree to the last bit if they are exact
-(small integers), otherwise up to rounding.
+The functions have the same arguments as the native functions, except for the instruction set; see
+the headers in cpp/. NumPy has no fused multiply-add, so scores agree to the last bit only if they
+are exact (small integers), and otherwise up to rounding.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def score_items(
     listed: Int32,
     scores: Array,
 ) -> None:
-    """Write the scores of the listed items of each user."""
+    """Write the scores of each user's listed items."""
     for user in range(len(users)):
         for j in range(indptr[user], indptr[user + 1]):
             row = listed[j] if rows is None else rows[listed[j]]
@@ -84,7 +84,7 @@ def rank_factors(
     flags: UInt32,
     finished: UInt8,
 ) -> int:
-    """Count the items at places [first, last), for every user and without stopping early."""
+    """Rank judged items among the items at places [first, last), without stopping early."""
     scores = _all_scores(users, items, bias, rows)
     here = slice(first, last) if by_place is None else by_place[first:last]
     candidates = _candidates(len(users), scores.shape[1], excluded_indptr, excluded, here)
@@ -113,7 +113,7 @@ def rank_scores(
     flags: UInt32,
     no_candidates: Int64,
 ) -> int:
-    """Count all items by the given scores; -inf marks items that are not candidates."""
+    """Rank judged items among all items by scores; -inf marks items that are not candidates."""
     scores = scores.copy() if columns is None else scores[:, columns]
     candidates = _candidates(len(scores), scores.shape[1], excluded_indptr, excluded)
     no_candidates += (candidates & np.isneginf(scores)).sum(1)
@@ -210,10 +210,10 @@ def rank_lists(
     top: Int32,
     left: Int64,
 ) -> None:
-    """Find the judged items in given lists, and the top items; see `cpp/lists.hpp`."""
+    """Find the judged items and the top items of each user's list; see `cpp/lists.hpp`."""
     for user in range(len(begin)):
         train = set(excluded[excluded_indptr[user] : excluded_indptr[user + 1]].tolist())
-        # For each item, its best score and the entry of the list with this score.
+        # For each item, its best score and the list entry with this score.
         entries: dict[int, tuple[float, int]] = {}
         given[user] = removed[user] = repeated[user] = 0
         for entry in range(begin[user], end[user]):
@@ -325,7 +325,7 @@ def _keep_best(
 
 
 def _settle(scores: Array, candidate: Bool, nan_rule: NanRule) -> int:
-    """Apply the rule for NaN to a user's scores in place, and return the flags of the user."""
+    """Apply the rule for NaN to a user's scores in place, and return the user's flags."""
     nan = candidate & np.isnan(scores)
     flags = ScoreFlag.INFINITE_SCORE if (candidate & np.isinf(scores)).any() else 0
     if nan_rule == NanRule.UNDEFINED:
@@ -354,7 +354,7 @@ def _count(
 
 
 def count_rows(list: Int32, counts: Int64) -> bool:
-    """Count the rows of each list; return False if a row belongs to no list."""
+    """Count the rows of each list, or return False if a row belongs to no list."""
     if len(list) and not 0 <= list.min() <= list.max() < len(counts):
         return False
     counts += np.bincount(list, minlength=len(counts))
@@ -362,7 +362,7 @@ def count_rows(list: Int32, counts: Int64) -> bool:
 
 
 def group_rows(list: Int32, values: Array, next: Int64, grouped: Array) -> None:
-    """Write a column of rows into the lists that they belong to, in input order."""
+    """Write the values of a column into the lists that their rows belong to, in input order."""
     for list_number, value in zip(list, values, strict=True):
         grouped[next[list_number]] = value
         next[list_number] += 1
@@ -371,7 +371,7 @@ def group_rows(list: Int32, values: Array, next: Int64, grouped: Array) -> None:
 def place_rows(
     *, list: Int32, items: Int32, places: Int32, first: int, indptr: Int64, sorted_items: Int32
 ) -> bool:
-    """Write rows to the given places of lists; return False if a place is outside of its list."""
+    """Write rows to their places in lists, or return False if a place is outside its list."""
     to = indptr[list] + (places.astype(np.int64) - first)
     if ((to < indptr[list]) | (to >= indptr[list + 1])).any():
         return False
@@ -402,7 +402,7 @@ def take_lists(
 
 
 def rows_ascend(*, indptr: Int64, items: Array, n_items: int, first: int, last: int) -> bool:
-    """Whether each user's items ascend strictly and are within the range of items."""
+    """Return whether each user's items ascend strictly and are at least 0 and below `n_items`."""
     for begin, end in itertools.pairwise(indptr[first : last + 1].tolist()):
         rows = items[begin:end].tolist()
         if rows != sorted(set(rows)) or (rows and not 0 <= rows[0] <= rows[-1] < n_items):
@@ -461,13 +461,13 @@ def count_items(
 
 
 def hash_pieces(data: UInt8, piece: int, hashes: UInt64) -> None:
-    """Write XXH64 (seed 0) of each piece; see `cpp/hashing.hpp`."""
+    """Write the XXH64 hash (seed 0) of each piece; see `cpp/hashing.hpp`."""
     for number, begin in enumerate(range(0, len(data), piece)):
         hashes[number] = _xxh64(data[begin : begin + piece].tobytes())
 
 
 def best_first(indptr: Int64, above: Int64, before: Int64 | None, order: Int64) -> None:
-    """Write each user's judged items best first; unranked items (above -1) come last."""
+    """Sort each user's judged items, best first; unranked items (`above` is -1) come last."""
     before = np.zeros_like(above) if before is None else before
     for begin, end in itertools.pairwise(indptr):
         unranked = above[begin:end] < 0
@@ -475,7 +475,7 @@ def best_first(indptr: Int64, above: Int64, before: Int64 | None, order: Int64) 
 
 
 def longest_first(lengths: Float64, order: Int32, bounds: Float64) -> None:
-    """Write the items by descending rounded length, and the largest length from each place on."""
+    """Sort items by descending rounded length, and write the largest length from each place on."""
     largest = lengths.max(initial=0.0, where=np.isfinite(lengths))
     shares = np.minimum(lengths, largest) / largest if largest > 0 else np.zeros(len(lengths))
     order[:] = np.argsort(-np.floor((2**16 - 1) * shares), kind="stable")
@@ -549,7 +549,7 @@ def hold_first(
     sizes: Int64,
     held: UInt8,
 ) -> bool:
-    """Mark the first rows of each user, for a range of users."""
+    """Mark the first rows of each user in a range of users."""
     arguments = (users, items, user_draws, item_draws, times, float_times, values, order)
     for user, size in enumerate(sizes):
         rows, _ = _in_order(first + user, *arguments)
@@ -694,8 +694,8 @@ def add_discounted(
     cutoffs: Int64,
     sums: Float64,
 ) -> None:
-    """Sum gain / log(rank + 1); see `cpp/sums.hpp`."""
-    last = len(logarithms) - 1  # beyond all cut-offs
+    """Sum gain / log(rank + 1) over the rows within each cut-off; see `cpp/sums.hpp`."""
+    last = len(logarithms) - 1  # the index of a rank beyond all cut-offs
     terms = gains / logarithms[np.minimum(place + 2, last)] if len(place) else gains
     add_within(indptr, place, terms, cutoffs, sums)
 
@@ -733,7 +733,7 @@ def count_in_bands(
 
 
 def _sum(terms: list[float]) -> float:
-    """Add numbers in order, like the kernel; long inputs are summed in parts."""
+    """Add numbers in order, and in parts if there are many, as the kernel does."""
     if len(terms) > ROWS_WITHOUT_PARTS:
         begins = range(0, len(terms), ROWS_OF_PART)
         return _sum([_sum(terms[begin : begin + ROWS_OF_PART]) for begin in begins])

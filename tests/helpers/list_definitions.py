@@ -50,7 +50,7 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values) if values else math.nan
 
 
-# Metrics with one value for all users
+# The functions below compute metrics with one value for all users.
 
 
 def _coverage(case: ListCase, k: int, numerator: str, denominator: str, users: str) -> float:
@@ -75,7 +75,7 @@ def _user_coverage(case: ListCase, k: int, least: str) -> float:
 
 
 def _catalogued(case: ListCase, exposures: dict[int, float], of: str) -> dict[int, float]:
-    """Return the counts of items in the catalogue; "padded" adds the other items up as item -1."""
+    """Return the exposures of catalogue items; "padded" adds up those of other items as item -1."""
     if of not in ("catalogue", "padded"):
         return exposures
     inside = {item: x for item, x in exposures.items() if item not in case.uncatalogued}
@@ -103,8 +103,8 @@ def _gini(
     n, total = len(exposures), math.fsum(exposures)
     if not total:
         return math.nan
-    # Half of the mean absolute difference between the counts of two items, divided by the mean
-    # count.
+    # The Gini index is half of the mean absolute difference between the counts of two items,
+    # divided by the mean count.
     differences = math.fsum(abs(x - y) for x in exposures for y in exposures)
     below = max(n - 1, 1) if divisor == "others" else n
     index = differences / (2 * below * total)
@@ -143,7 +143,7 @@ def _personalization(case: ListCase, k: int, overlap: str) -> float:
     return 1 - _mean([similarity(left, right) for left, right in itertools.combinations(rows, 2)])
 
 
-# Metrics per user, or over the rows of all users
+# The functions below compute metrics per user, and some of them also over the rows of all users.
 
 
 def _over(
@@ -184,7 +184,7 @@ def _novelty(
                 return 0.0
             rarest = min([n for n in map(case.count, range(case.n_items)) if n], default=total)
             count = rarest if unseen == "largest" else 1
-        # The added 1e-10 can make this slightly negative, hence the clipping at 0 below.
+        # The added 1e-10 can make the logarithm slightly negative, hence the clipping at 0 below.
         bits = math.log2(total / count)
         return bits / math.log2(users) if normalised and users > 1 else bits
 
@@ -476,7 +476,7 @@ def _serendipity(
 
 
 def _hits_of(case: ListCase, user: int, k: int, repeated: bool) -> float:
-    """Return the share of hits that are in the user's train items (repeated) or not (new)."""
+    """Return the share of hits that are training items (`repeated`) or other items."""
     hits = [item for item in case.lists[user][:k] if item in relevant_items(case, user)]
     hits_of_kind = [item for item in hits if (item in case.train[user]) == repeated]
     return len(hits_of_kind) / len(hits) if hits else math.nan

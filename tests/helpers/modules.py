@@ -29,7 +29,7 @@ def text_of(path: pathlib.Path) -> str:
 def tree_of(path: pathlib.Path) -> ast.Module:
     """Return the syntax tree of a file."""
     collects = gc.isenabled()
-    gc.disable()  # creates many objects but no garbage
+    gc.disable()  # parsing creates many objects but no garbage
     try:
         return ast.parse(text_of(path))
     finally:

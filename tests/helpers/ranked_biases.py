@@ -14,7 +14,7 @@ def zero_counts(n):
 
 
 def tables(excluded, judged, judged_scores):
-    """Return excluded and judged items as arguments for the kernel."""
+    """Return excluded and judged items as arguments of the kernel."""
     return {
         "excluded_indptr": excluded[0],
         "excluded": excluded[1],
@@ -25,7 +25,7 @@ def tables(excluded, judged, judged_scores):
 
 
 def rank_biases(instruction_set, scores, judged, judged_scores, counts, *, check=False, limit=None):
-    """Rank for one user without factors, so that the biases are the scores."""
+    """Rank one user's items without factors, so that the biases are the scores."""
     no_factors = np.zeros((len(scores), 0), scores.dtype)
     return _kernel.rank_factors(
         instruction_set=instruction_set,

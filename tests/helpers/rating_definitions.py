@@ -149,4 +149,4 @@ RATING_DEFINITIONS: dict[str, Callable[[Sequence[Row], Sequence[Row]], float]] =
     "rated_precision": _rated_precision,
     "rated_recall": _rated_recall,
 }
-"""By metric name: a function of all rows and the rows within the cut-off."""
+"""The definition of each metric, as a function of all rows and of the rows within the cut-off."""

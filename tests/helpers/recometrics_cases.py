@@ -1,4 +1,4 @@
-"""Generate calls of recometrics for the tests of its drop-in functions."""
+"""Random calls of recometrics, for tests of the functions that replace it."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def as_csr(rows, n_items, dtype=float):
 def random_factors(rng, n_users, n_items, scores, dtype):
     """Draw user factors, item factors and biases without tied scores; any of them may be None.
 
-    With "exact" scores, every product and sum is exact in float32. With "real" ones, no two scores
-    of a user are close enough for the order of additions to swap them.
+    With "exact" scores, every product and sum is exact in float32. With "real" scores, no two
+    scores of a user are close enough for the order of additions to swap them.
     """
     n_factors = int(rng.integers(1, 7))
     if scores == "biases":
@@ -124,7 +124,7 @@ def spoil_some_scores(rng, users, items, noise):
     first, second, third = rng.choice(len(users), 3, replace=False)
     users[first] = 0
     users[second, 0] = np.nan
-    if noise:  # without noise, recometrics only checks the first k scores
+    if noise:  # without noise, recometrics checks only the first k scores
         users[third, 0] = np.inf
         if rng.random() < 0.3:
             items[rng.integers(len(items)), 0] = np.nan
@@ -163,7 +163,7 @@ def random_case(seed):
         "nthreads": 1,
         "seed": int(rng.integers(1, 100)),
     }
-    # At k = 1, recometrics only handles equal scores correctly if it adds noise.
+    # At k = 1, recometrics handles equal scores correctly only if it adds noise.
     options["break_ties_with_noise"] |= k == 1
     if users is not None and rng.random() < 0.3:
         spoil_some_scores(rng, users, items, noise=options["break_ties_with_noise"])
@@ -173,7 +173,7 @@ def random_case(seed):
 
 
 def six_items():
-    """Return three users with 2, 1 and 3 of six items in test. Each has five distinct scores."""
+    """Return data of three users with 2, 1 and 3 test items, and five distinct scores each."""
     test = sp.csr_array(
         np.array([[1, 0, 2, 0, 0, 0], [0, 0, 0, 1, 0, 0], [0, 3, 0, 0, 1, 1]], dtype=float)
     )
@@ -186,7 +186,7 @@ def six_items():
 
 
 def many_users(seed=0, n_users=30, n_items=40):
-    """Return users with a few training and test items each, and real scores."""
+    """Return data of users with a few training and test items each, and real-valued scores."""
     rng = np.random.default_rng(seed)
     pairs = [random_user(rng, "some", n_items, 5) for _ in range(n_users)]
     return (
@@ -200,7 +200,7 @@ def many_users(seed=0, n_users=30, n_items=40):
 
 
 def assert_equal(ours, theirs, dtype):
-    """Assert equal names, types, shapes and NaN, and values equal up to the type's precision."""
+    """Assert that names, types, shapes and NaN are equal, and values up to the type's precision."""
     assert list(ours) == list(theirs)
     tolerance = 1e-6 if dtype == np.float32 else 1e-12
     for label, expected in theirs.items():

@@ -38,12 +38,12 @@ def evaluation(values: dict[str, list[float]], **changes: object) -> Evaluation:
     return Evaluation(**(fields | changes))  # type: ignore[arg-type]
 
 
-# Caches, and fields that depend on the form of the source, the elapsed time or the kept inputs.
+# These fields are caches, or depend on the form of the source, the elapsed time or kept inputs.
 OF_THE_CALL = ("inputs", "inputs_kept", "timings", "_intervals")
 
 
 def assert_same(left: object, right: object, where: str = "result") -> None:
-    """Check that two results are equal to the last bit, except for the fields OF_THE_CALL."""
+    """Check that two results are equal to the last bit, except for the fields in `OF_THE_CALL`."""
     if dataclasses.is_dataclass(left):
         assert type(left) is type(right), where
         for field in dataclasses.fields(left):

@@ -1,4 +1,4 @@
-"""Read the code in pages of the documentation."""
+"""Read the code blocks of documentation pages."""
 
 import re
 from pathlib import Path

@@ -12,7 +12,7 @@ from recometer.tasks import run_tasks
 
 
 class Sorting(Source):
-    """Scores [n_users, n_items] by position, each compared with all others."""
+    """A source with scores [n_users, n_items]. It compares all pairs of a user's scores."""
 
     def __init__(self, scores: object, pause: float = 0.0) -> None:
         self.scores = np.asarray(scores, dtype=float)

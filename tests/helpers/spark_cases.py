@@ -10,7 +10,7 @@ MARKS = [
     pytest.mark.spark,
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::UserWarning:pyspark"),
-    pytest.mark.filterwarnings("ignore:.*values of train are 0"),  # `data` has some values of 0
+    pytest.mark.filterwarnings("ignore:.*values of train are 0"),  # some values in `data` are 0
 ]
 
 N_USERS, N_ITEMS = 60, 40
@@ -19,7 +19,7 @@ CUT = "ndcg@5,10 recall@5 precision@3 ap@10 rr@10 hit@5"
 
 
 def data(seed=0, ids=str):
-    """Return the columns of test and train, and the ids of all users and items."""
+    """Return user ids, item ids, the columns of test and training data, and a generator."""
     rng = np.random.default_rng(seed)
     users = [ids(f"u{n}" if ids is str else 1000 + 7 * n) for n in range(N_USERS)]
     items = [ids(f"i{n}" if ids is str else 500 - 3 * n) for n in range(N_ITEMS)]
@@ -69,7 +69,7 @@ def assert_same(result, expected, *, mean=1e-12):
 
 
 def assert_same_interval(actual, expected):
-    """Assert that an interval over resampled users equals the one from a single machine."""
+    """Assert that an interval over resampled users equals the interval from a single machine."""
     ends = pytest.approx([expected.low, expected.high], rel=1e-9, abs=1e-12, nan_ok=True)
     assert [actual.low, actual.high] == ends
     assert (actual.method, actual.n, actual.note) == (expected.method, expected.n, expected.note)
@@ -82,7 +82,7 @@ def factors(rng, dtype, users, items):
 
 
 def both_factors(table, rng, dtype, users, items, known_users=slice(None)):
-    """Return factors of the `known` users, as a source on Spark and as a local source."""
+    """Return factors of the `known_users`, as a source on Spark and as a local source."""
     of_users, of_items = factors(rng, dtype, users, items)
     number = {"float32": "float", "float64": "double"}[dtype]
     kind = f"id {'string' if isinstance(users[0], str) else 'bigint'}, features array<{number}>"

@@ -53,7 +53,8 @@ class Checksum {
     std::uint64_t value_ = 0;
 };
 
-/// `n` ascending items of each user, all even or all odd, so no item is both excluded and judged.
+/// A table of `n` ascending items per user. All are even or all are odd, so that no item is both
+/// excluded and judged.
 struct Table {
     std::vector<std::int64_t> indptr{0};
     std::vector<std::int32_t> items;
@@ -83,7 +84,7 @@ std::vector<Real> factors(Draws& draw, std::size_t n) {
     return values;
 }
 
-/// Ranks judged items and finds the best items, by factors and by the scores of all items.
+/// Ranks judged items and finds the best items, from factors and from the scores of all items.
 template <class Real>
 unsigned long long ranks(const InstructionSet& set) {
     const Kernel<Real>& functions = kernel(set, Real{});
@@ -254,7 +255,7 @@ unsigned long long sorting() {
     return sum.value();
 }
 
-/// Numbers the rows of interactions on several threads.
+/// Numbers the rows of each user's interactions on background threads.
 unsigned long long splits() {
     Draws draw(14);
     constexpr std::size_t kRows = 5000;

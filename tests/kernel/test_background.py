@@ -1,4 +1,4 @@
-"""Functions of the kernel can run on background threads, with the same results."""
+"""Kernel functions return the same results on background threads."""
 
 import itertools
 import os
@@ -33,7 +33,7 @@ def counting_arrays():
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
-def test_all_steps_run(threads):
+def test_background_runs_all_steps(threads):
     rng = np.random.default_rng(threads)
     arrays, rooms, expected = hashing_arrays(rng)
     table, background = counting_arrays(), _kernel.Background()
@@ -81,7 +81,7 @@ def test_stopped_or_deleted_background_writes_only_its_arrays():
         if stopped:
             background.stop()
             assert background.wait(0)
-    del background, data, hashes, of_step  # background threads may still use them
+    del background, data, hashes, of_step  # background threads may still use these arrays
 
 
 def processors_of_threads():
@@ -146,7 +146,7 @@ def test_threads_inherit_the_processor_affinity(few_processors):
         ),
     ],
 )
-def test_mismatched_arrays_are_rejected(call, message):
+def test_invalid_calls_are_rejected(call, message):
     with pytest.raises(ValueError, match=message):
         call(_kernel.Background())
 

@@ -11,7 +11,7 @@ INT_MAX = 2**31 - 1
 OFFSETS = np.array([0, 2, 2, 4])
 ITEMS = np.array([0, 3, 1, 2], np.int32)
 N_USERS, N_ITEMS = 3, 4
-# Wrong items: outside of [0, N_ITEMS), or not in ascending order for each user.
+# Invalid items: outside [0, N_ITEMS), or not in ascending order within a user.
 OUTSIDE = [[0, INT_MAX, 1, 2], [0, 4, 1, 2], [0, 3, 1, 10**9]]
 NEGATIVE = [[-1, 3, 1, 2], [0, 3, -(2**31), 2]]
 UNSORTED = [[3, 0, 1, 2], [0, 3, 2, 2]]
@@ -19,7 +19,7 @@ FALLING = [[0, 2, 1, 4], [0, 9, 2, 4], [0, 2, 2, 5], [-1, 2, 2, 4], [0, 2, 2, -(
 
 
 def zeros(n=N_ITEMS, dtype=np.int64):
-    """Return an array with one entry per item, or per row of a table with N_ITEMS rows."""
+    """Return `n` zeros; by default one per item, which is also one per row of the tables."""
     return np.zeros(n, dtype)
 
 
@@ -180,7 +180,7 @@ def test_valid_positions_are_accepted(name):
 
 @pytest.mark.parametrize("indptr", FALLING, ids=str)
 @pytest.mark.parametrize("name", CALLS)
-def test_descending_or_outside_offsets_are_rejected(name, indptr):
+def test_descending_or_out_of_range_offsets_are_rejected(name, indptr):
     with pytest.raises(ValueError):
         CALLS[name](np.array(indptr, np.int64), ITEMS.copy())
 

@@ -1,4 +1,4 @@
-"""The native kernel agrees with its NumPy twin, on every instruction set of this processor.
+"""The native kernel agrees with its NumPy twin on every instruction set of this processor.
 
 Scores are sums of small integers and hence exact, so all counts must be equal.
 """
@@ -22,7 +22,7 @@ from recometer import _kernel
 from recometer._kernel import NanRule
 
 SETS = _kernel.instruction_sets()
-NOT_FUSED = ("plain",)  # these round products before adding
+NOT_FUSED = ("plain",)  # without fused multiply-add, so each product is rounded before it is added
 
 
 def ragged(rng, n_users, n_items, max_items, avoid=None):
@@ -39,7 +39,7 @@ def ragged(rng, n_users, n_items, max_items, avoid=None):
 
 
 class Problem:
-    """A generated rank_factors call."""
+    """Random arguments of `score_items` and `rank_factors`, and methods that call both."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Problem:
         self.excluded = ragged(rng, n_users, n_items, most_excluded, avoid=self.judged)
 
     def longest_first(self):
-        """Return kernel arguments for items by descending length, with bounds on their scores."""
+        """Return arguments that sort items by descending length, with bounds on their scores."""
         bias = np.zeros(len(self.items)) if self.bias is None else self.bias
         lengths = np.sqrt((self.items.astype(float) ** 2).sum(axis=1) + bias.astype(float) ** 2)
         lengths = lengths if self.rows is None else lengths[self.rows]
@@ -77,7 +77,7 @@ class Problem:
         return in_order(order, lengths[order] * (1 + 1e-9), user_bounds)
 
     def shuffled(self):
-        """Return kernel arguments for items in random order, without bounds on their scores."""
+        """Return arguments that put items in random order, without bounds on their scores."""
         order = np.random.default_rng(len(self.items)).permutation(len(self.items))
         infinite = np.full(len(self.items), np.inf)
         return in_order(order, infinite, np.full(len(self.users), np.inf))
@@ -128,8 +128,8 @@ class Problem:
         return self.run(kernel_twin.score_items, kernel_twin.rank_factors, **options)
 
 
-# Sizes around the edges of tiles: groups of 4, 6, 10 or 14 users, panels of 8, 16 or 32 items, and
-# chunks of 64, 128 or 256 items.
+# Sizes just below, at and above those of tiles: groups of 4, 6, 10 or 14 users, panels of 8, 16 or
+# 32 items, and chunks of 64, 128 or 256 items.
 USERS = [1, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 29]
 ITEMS = [1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 129, 255, 256, 257, 511, 513, 700]
 FACTORS = [0, 1, 2, 3, 15, 16, 17, 64, 300]
@@ -166,7 +166,7 @@ def test_native_and_twin_agree(check, **problem):
 
 
 @pytest.mark.parametrize(("judged", "excluded"), [(3000, 0), (0, 3000), (1500, 1500)])
-def test_thousands_of_judged_and_excluded_items_agree(judged, excluded):
+def test_native_and_twin_agree_on_thousands_of_items(judged, excluded):
     for dtype, high in ((np.float32, 2), (np.float64, 50), (np.float32, 0)):
         problem = Problem(7, 3, 4099, 5, dtype, high, judged, excluded, kind_of_bias=1)
         expected = problem.twin()
@@ -178,8 +178,8 @@ def test_thousands_of_judged_and_excluded_items_agree(judged, excluded):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_counters_carry_over_between_blocks_of_items(dtype):
-    """Narrow counters do not overflow, even with more chunks of items than fit before a flush."""
+def test_narrow_counters_do_not_overflow(dtype):
+    """The items fill more chunks than the counters can count without being flushed."""
     problem = Problem(3, 16, 9001, 600, dtype, 2, 40, 30, kind_of_bias=1)
     expected = problem.twin()
     for instruction_set in SETS:
@@ -193,8 +193,10 @@ def test_counters_carry_over_between_blocks_of_items(dtype):
     max_judged=st.sampled_from([1, 2, 10]),
     kind_of_bias=st.integers(0, 29),
 )
-def test_blocks_of_users_are_slices_of_the_tables(instruction_set, seed, max_judged, kind_of_bias):
-    """A call for some users reads a slice of the tables, which may be empty for a user."""
+def test_each_block_of_users_reads_its_slice_of_the_tables(
+    instruction_set, seed, max_judged, kind_of_bias
+):
+    """Each call receives the slice of the tables that belongs to its user. It may be empty."""
     problem = Problem(seed, 7, 50, 3, np.float32, 2, max_judged, max_judged, kind_of_bias)
     _, *counts, _ = problem.twin()
     judged, scores = problem.judged, np.empty(len(problem.judged[1]), np.float32)
@@ -231,7 +233,7 @@ N_MANY = 150_000
 
 
 def many_scores(constant):
-    """Return scores of so many items that counters must be flushed before the last one."""
+    """Return judged items and the scores of so many items that the kernel flushes its counters."""
     scores = np.zeros(N_MANY) if constant else np.arange(N_MANY) % 7.0
     judged = np.concatenate([[0, 6], np.arange(40, 110), [N_MANY - 1]]).astype(np.int32)
     scores[judged[2:-1]] = -np.arange(1, 71)
@@ -241,7 +243,7 @@ def many_scores(constant):
 @pytest.mark.parametrize("instruction_set", SETS)
 @pytest.mark.parametrize("constant", [True, False])
 @pytest.mark.parametrize("given_scores", [True, False])
-def test_counts_beyond_the_capacity_of_the_bit_planes(instruction_set, constant, given_scores):
+def test_counts_may_exceed_the_capacity_of_the_bit_planes(instruction_set, constant, given_scores):
     scores, judged = many_scores(constant)
     judged_scores = np.ascontiguousarray(scores[judged])
     counts = zero_counts(len(judged_scores))
@@ -274,7 +276,9 @@ def test_counts_beyond_the_capacity_of_the_bit_planes(instruction_set, constant,
     infinite=st.booleans(),
 )
 @examples(1)
-def test_signed_zeros_and_extreme_numbers(seed, n_judged, n_kinds, dtype, infinite):
+def test_signed_zeros_and_extreme_scores_are_ranked_correctly(
+    seed, n_judged, n_kinds, dtype, infinite
+):
     rng, facts = np.random.default_rng(seed), np.finfo(dtype)
     sizes = np.array([0, 0, 1, 2, 3], dtype) * facts.smallest_subnormal
     sizes = np.append(sizes, [facts.tiny, 1, np.nextafter(dtype(1), dtype(2)), facts.max])
@@ -297,7 +301,7 @@ def test_signed_zeros_and_extreme_numbers(seed, n_judged, n_kinds, dtype, infini
 
 
 @pytest.mark.parametrize("instruction_set", SETS)
-def test_judged_item_whose_score_is_computed_differently_is_reported(instruction_set):
+def test_judged_item_with_an_inconsistent_score_is_reported(instruction_set):
     scores, judged = many_scores(constant=False)
     judged_scores = np.ascontiguousarray(scores[judged])
     judged_scores[1] += 0.5
@@ -315,7 +319,7 @@ def test_judged_item_whose_score_is_computed_differently_is_reported(instruction
     shape=st.sampled_from([(2000, 3, 1), (2000, 3, 20), (1500, 200, 3)]),
 )
 @examples(1.5)
-def test_counts_within_a_limit_do_not_change(seed, limit, kind_of_bias, shape):
+def test_limit_does_not_change_the_counts_below_it(seed, limit, kind_of_bias, shape):
     n_items, n_factors, high = shape
     problem = Problem(seed, 31, n_items, n_factors, np.float32, high, 12, 30, kind_of_bias)
     _, above, tied, before, _ = problem.twin()
@@ -330,8 +334,8 @@ def test_counts_within_a_limit_do_not_change(seed, limit, kind_of_bias, shape):
 
 @pytest.mark.parametrize("limit", [None, 0, 1, 40, 1200])
 @pytest.mark.parametrize(("dtype", "high"), [(np.float32, 40), (np.float64, 40), (np.float64, 9)])
-def test_users_with_many_distinct_scores(dtype, high, limit):
-    """Users with many distinct judged scores take another code path than users with few."""
+def test_users_with_many_distinct_scores_are_ranked_correctly(dtype, high, limit):
+    """Users with many distinct judged scores take a different code path from users with few."""
     problem = Problem(5, 6, 2100, 9, dtype, high, 1500, 60, kind_of_bias=1)
     few_judged = Problem(6, 3, 2100, 9, dtype, high, 12, 60, kind_of_bias=1).judged
     problem.users = np.concatenate([problem.users, problem.users[:3]])
@@ -356,7 +360,7 @@ def test_users_with_many_distinct_scores(dtype, high, limit):
     dtype=st.sampled_from([np.float32, np.float64]),
 )
 @examples(2)
-def test_nan_and_infinite_scores(nan_rule, seed, dtype):
+def test_native_and_twin_agree_on_nan_and_infinite_scores(nan_rule, seed, dtype):
     problem = Problem(seed, 9, 70, 3, dtype, 5, 8, 8, kind_of_bias=1)
     rng = np.random.default_rng(seed)
     for value in (np.nan, np.inf, -np.inf):
@@ -379,7 +383,7 @@ def test_nan_and_infinite_scores(nan_rule, seed, dtype):
     permuted=st.booleans(),
 )
 @examples(2)
-def test_given_scores(nan_rule, seed, n_items, dtype, permuted):
+def test_rank_scores_agrees_with_its_twin(nan_rule, seed, n_items, dtype, permuted):
     rng = np.random.default_rng(seed)
     scores = rng.integers(-3, 4, (6, n_items)).astype(dtype)
     scores[rng.random(scores.shape) < 0.1] = -np.inf
@@ -421,7 +425,7 @@ def test_given_scores(nan_rule, seed, n_items, dtype, permuted):
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 2)), max_size=6), max_size=5))
-def test_best_first(users):
+def test_best_first_agrees_with_its_twin(users):
     indptr = np.concatenate([[0], np.cumsum([len(user) for user in users])]).astype(np.int64)
     table = np.array([row for user in users for row in user], np.int64).reshape(-1, 2)
     above, before = np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1])
@@ -437,7 +441,7 @@ def test_best_first(users):
     n=st.sampled_from([0, 1, 2, 300, 3000]),
     kind=st.sampled_from(["any", "few", "zero", "infinite", "tiny"]),
 )
-def test_longest_first(seed, n, kind):
+def test_longest_first_agrees_with_its_twin(seed, n, kind):
     rng = np.random.default_rng(seed)
     lengths = rng.gamma(0.5, size=n)
     if kind == "few":
@@ -454,7 +458,7 @@ def test_longest_first(seed, n, kind):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_fused_instruction_sets_give_the_same_bits(dtype):
+def test_fused_instruction_sets_return_identical_scores(dtype):
     """Scores of random factors are rounded, but in the same way for every vector width."""
     rng = np.random.default_rng(3)
     problem = Problem(3, 40, 3000, 37, dtype, 3, 30, 30, kind_of_bias=0)
@@ -467,7 +471,7 @@ def test_fused_instruction_sets_give_the_same_bits(dtype):
             np.testing.assert_array_equal(actual, first_result)
 
 
-def test_instruction_set_can_be_chosen():
+def test_environment_variable_selects_the_instruction_set():
     environment = {**os.environ, "RECOMETER_INSTRUCTION_SET": "plain"}
     code = "from recometer import _kernel; print(_kernel.instruction_set())"
     run = subprocess.run(

@@ -1,6 +1,6 @@
-"""Every native function handles arrays without entries or columns like its twin.
+"""Every native function handles arrays without entries or columns as its twin does.
 
-Under the sanitizers (`.ci/check_sanitizers`) this shows that no empty array is accessed.
+Under the sanitizers (`.ci/check_sanitizers`), this shows that no function accesses empty arrays.
 """
 
 import itertools
@@ -26,11 +26,11 @@ def zeros_of(size, dtype=np.int64):
 
 
 def all_equal(function, twin, arguments, make_outputs):
-    """Call the kernel and its twin with outputs made by `written`, and compare the outputs."""
+    """Call the kernel and its twin with arrays from `make_outputs`, and compare these arrays."""
     native_outputs, twin_outputs = make_outputs(), make_outputs()
     function(**arguments, **native_outputs)
     twin(**arguments, **twin_outputs)
-    for name in native_outputs.keys() - {"finished"}:  # only the kernel writes it
+    for name in native_outputs.keys() - {"finished"}:  # only the kernel writes this array
         array = native_outputs[name]
         np.testing.assert_array_equal(array, twin_outputs[name], err_msg=name)
 
@@ -51,7 +51,7 @@ def native(name, instruction_set):
 @pytest.mark.parametrize("instruction_set", SETS)
 @pytest.mark.parametrize("dtype", REALS)
 @pytest.mark.parametrize("with_bias", [False, True])
-def test_factors(instruction_set, dtype, with_bias):
+def test_functions_of_factors_accept_empty_arrays(instruction_set, dtype, with_bias):
     for n_users, n_items, n_factors in SIZES:
         factor_arguments = factors(
             n_users, n_items, n_factors, dtype, bias=with_bias, permuted=with_bias
@@ -106,7 +106,7 @@ def test_factors(instruction_set, dtype, with_bias):
 @pytest.mark.parametrize("instruction_set", SETS)
 @pytest.mark.parametrize("dtype", REALS)
 @pytest.mark.parametrize("permuted", [False, True])
-def test_scores(instruction_set, dtype, permuted):
+def test_functions_of_scores_accept_empty_arrays(instruction_set, dtype, permuted):
     for n_users, n_items in ((0, 0), (0, 1), (5, 0), (1, 1)):
         common = {
             "scores": zeros_of((n_users, n_items), dtype),
@@ -142,7 +142,7 @@ def test_scores(instruction_set, dtype, permuted):
 @pytest.mark.parametrize("n_users", [0, 3])
 @pytest.mark.parametrize("k", [0, 2])
 @pytest.mark.parametrize("scored", [False, True])
-def test_lists(n_users, k, scored):
+def test_rank_lists_accepts_empty_arrays(n_users, k, scored):
     arguments = {
         "items": NO_ROWS,
         "scores": zeros_of(0, float) if scored else None,
@@ -172,7 +172,7 @@ NO_CODES, NO_DRAWS = zeros_of(0, np.uint32), zeros_of(0, np.uint64)
 EVENTS = {"users": NO_CODES, "items": NO_CODES, "user_draws": NO_DRAWS, "item_draws": NO_DRAWS}
 TIMED = {"times": None, "float_times": False, "values": None, "first": 0, "counts": zeros_of(0)}
 TIMED |= {"order": RowOrder.LATEST}
-# The arguments and the outputs of each function.
+# The arguments of each function, and the shape and dtype of each output array.
 ROWS = {
     "best_first": (
         {"indptr": zeros_of(1), "above": zeros_of(0), "before": zeros_of(0)},
@@ -270,7 +270,7 @@ OTHERS = {"score_items", "rank_factors", "top_factors", "rank_scores", "top_scor
 
 
 @pytest.mark.parametrize("name", sorted(ROWS))
-def test_rows(name):
+def test_functions_of_rows_accept_empty_arrays(name):
     arguments, outputs = ROWS[name]
 
     def make_outputs():

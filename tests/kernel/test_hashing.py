@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recometer import _kernel
 
-# From xxHash's own tests and documentation (seed 0).
+# Hashes from xxHash's own tests and documentation (seed 0).
 PUBLISHED = {
     b"a": 0xD24EC4F1A98C6E5B,
     b"abc": 0x44BC2CF5AD770999,
@@ -24,12 +24,12 @@ def hashes_of(hash_pieces, data, piece):
 
 @pytest.mark.parametrize("hash_pieces", [_kernel.hash_pieces, kernel_twin.hash_pieces])
 @pytest.mark.parametrize("data", list(PUBLISHED))
-def test_published_values(hash_pieces, data):
+def test_hashes_equal_published_values(hash_pieces, data):
     assert hashes_of(hash_pieces, data, 1000) == [PUBLISHED[data]]
 
 
 @given(data=st.binary(max_size=200), piece=st.integers(1, 210))
-def test_pieces(data, piece):
+def test_each_piece_is_hashed_separately(data, piece):
     native = hashes_of(_kernel.hash_pieces, data, piece)
     assert native == hashes_of(kernel_twin.hash_pieces, data, piece)
     cut = [data[begin : begin + piece] for begin in range(0, len(data), piece)]

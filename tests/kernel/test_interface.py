@@ -1,4 +1,4 @@
-"""The kernel's functions have the same arguments as their twins, and its enums match."""
+"""The kernel's functions take the same arguments as their twins, and its flags match `UserFlag`."""
 
 import ast
 import inspect

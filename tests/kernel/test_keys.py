@@ -1,6 +1,6 @@
-"""Ranks are right even for scores that are closer than the steps of the kernel's 16-bit keys.
+"""The kernel ranks scores correctly even if they differ by less than a step of its 16-bit keys.
 
-Only some instruction sets use keys, and ranks must be the same on all of them.
+Only some instruction sets use keys, but ranks must be the same on all instruction sets.
 """
 
 import numpy as np
@@ -11,12 +11,12 @@ from ranked_biases import rank_biases, zero_counts
 
 from recometer import _kernel
 
-STEPS = 65_000  # steps of keys between a user's extreme thresholds
+STEPS = 65_000  # roughly how many keys lie between a user's lowest and highest threshold
 N_ITEMS = 3000
 
 
 def single(values):
-    """Convert values to float32, clipped to the largest number."""
+    """Convert values to float32, clipped to the range of finite numbers."""
     largest = np.finfo(np.float32).max
     return np.clip(values, -largest, largest).astype(np.float32)
 
@@ -37,7 +37,7 @@ def thresholds(rng, n, kind):
 
 
 def candidates(rng, limits, dense):
-    """Draw scores of items, some of them within a few steps of keys from the thresholds."""
+    """Draw scores of items, some of them within a few keys of a threshold."""
     width = np.float64(limits.max()) - limits.min()
     close_scores = rng.choice(limits, N_ITEMS) + rng.normal(0, 1, N_ITEMS) * width / STEPS
     distant_scores = rng.normal(limits.mean(dtype=np.float64), width, N_ITEMS) * rng.choice(
@@ -57,7 +57,7 @@ def candidates(rng, limits, dense):
     limit=st.sampled_from([None, 1, 40]),
 )
 @examples(4)
-def test_ranks_of_scores_with_the_same_key(seed, n_judged, kind, dense, limit):
+def test_scores_with_the_same_key_are_ranked_correctly(seed, n_judged, kind, dense, limit):
     rng = np.random.default_rng(seed)
     judged_scores = thresholds(rng, n_judged, kind)
     scores = candidates(rng, judged_scores, dense)

@@ -51,7 +51,7 @@ def run(rank_lists, problem, k, ties):
 @example(0, "special", False, NanRule.UNDEFINED, 5, TieOrder.ITEM, True)
 @example(1, "special", True, NanRule.UNDEFINED, 5, TieOrder.RANDOM, True)
 @examples(5)
-def test_rank_lists(seed, scored, input_order, nan_rule, k, order, ties):
+def test_rank_lists_agrees_with_its_twin(seed, scored, input_order, nan_rule, k, order, ties):
     rng = np.random.default_rng(seed)
     n_users, n_items = int(rng.integers(1, 5)), int(rng.integers(1, 12))
     lengths = rng.integers(0, 14, n_users)
@@ -92,7 +92,7 @@ def test_rank_lists(seed, scored, input_order, nan_rule, k, order, ties):
     input_order=st.booleans(),
     k=st.sampled_from([0, 7]),
 )
-def test_many_judged_items_in_a_list_with_scores(seed, n_scores, input_order, k):
+def test_rank_lists_agrees_with_its_twin_on_many_judged_items(seed, n_scores, input_order, k):
     rng = np.random.default_rng(seed)
     lengths, n_items = np.array([90, 0, 30]), 70
     end = np.cumsum(lengths).astype(np.int64)
@@ -139,7 +139,7 @@ def test_rows_are_counted_and_grouped(seed, dtype):
 
 
 @given(seed=st.integers(0, 2**32), first=st.sampled_from([0, 1, 1 - 2**31]))
-def test_place_rows(seed, first):
+def test_place_rows_agrees_with_its_twin(seed, first):
     rng = np.random.default_rng(seed)
     lengths = rng.integers(0, 5, int(rng.integers(1, 5)))
     indptr = np.concatenate([[0], np.cumsum(lengths)])
@@ -171,7 +171,7 @@ def test_place_rows(seed, first):
 
 @pytest.mark.parametrize("count_rows", [_kernel.count_rows, kernel_twin.count_rows])
 @pytest.mark.parametrize("wrong", [-1, 2])
-def test_count_rows_reports_rows_of_no_list(count_rows, wrong):
+def test_count_rows_reports_rows_that_belong_to_no_list(count_rows, wrong):
     assert not count_rows(np.array([0, wrong], np.int32), np.zeros(2, np.int64))
 
 
@@ -200,7 +200,7 @@ def test_take_lists_accepts_only_valid_lists_of_new_users(seed, dtype, wrong):
         items = np.append(items, items[:1], axis=0)
     elif wrong == "again":
         before[users[row]] = True
-    elif wrong == "all":  # no lists
+    elif wrong == "all":  # no list is left
         users, items = users[:0], items[:0]
     first = int(rng.integers(3))
     end = first + len(items)
@@ -224,7 +224,7 @@ def test_take_lists_accepts_only_valid_lists_of_new_users(seed, dtype, wrong):
             np.testing.assert_array_equal(has_come, before)
 
 
-def test_take_lists_needs_room_for_users():
+def test_take_lists_requires_one_user_per_list():
     with pytest.raises(ValueError, match="one user per list"):
         _kernel.take_lists(
             items=np.zeros((2, 3), np.int64),

@@ -1,4 +1,4 @@
-"""The native popularity counts agree with their NumPy twins, even if run in the background."""
+"""The native popularity counts agree with their NumPy twins, even on background threads."""
 
 import kernel_twin
 import numpy as np
@@ -14,7 +14,7 @@ SOON = 60.0  # seconds
 
 
 def banded(rng, lengths, n_items=4, n_bands=3):
-    """Draw judged items, some of them unranked."""
+    """Draw arguments of `count_in_bands`, with some unranked judged items."""
     indptr = indptr_of(lengths)
     n = int(indptr[-1])
     with_band = rng.permutation(n_items)[: rng.integers(0, n_items + 1)]
@@ -44,7 +44,7 @@ def all_equal(actual, expected):
     n_bands=st.sampled_from([1, 2, 5]),
     same_users=st.booleans(),
 )
-def test_count_items(seed, lengths, n_bands, same_users):
+def test_count_items_agrees_with_its_twin(seed, lengths, n_bands, same_users):
     native, twin = (
         counting(np.random.default_rng(seed), lengths, n_bands=n_bands, same_users=same_users)
         for _ in range(2)
@@ -54,9 +54,9 @@ def test_count_items(seed, lengths, n_bands, same_users):
     all_equal(native, twin)
 
 
-def test_equal_counts_share_a_band():
-    # Four items have 5, 2, 2 and 1 of the 10 rows. The band of an item depends on the share of rows
-    # that belong to more popular items: 0, 1/2, 1/2 and 9/10.
+def test_items_with_equal_counts_share_a_band():
+    # Four items occur in 5, 2, 2 and 1 of the 10 rows. An item's band depends on the share of rows
+    # that belong to more popular items, which is 0, 1/2, 1/2 and 9/10.
     numbers = [5, 2, 0, 2, 1]
     case = counting(np.random.default_rng(0), [sum(numbers)])
     items = np.repeat(np.arange(5, dtype=np.int32), numbers)
@@ -68,7 +68,7 @@ def test_equal_counts_share_a_band():
 
 
 @given(seed=st.integers(0, 2**32), lengths=LENGTHS)
-def test_count_in_bands(seed, lengths):
+def test_count_in_bands_agrees_with_its_twin(seed, lengths):
     native, twin = (banded(np.random.default_rng(seed), lengths) for _ in range(2))
     _kernel.count_in_bands(**native)
     kernel_twin.count_in_bands(**twin)

@@ -38,7 +38,7 @@ def problems(draw):
 
 
 def ranges(problem):
-    """Split the users into two ranges, with the number of rows of each user."""
+    """Split the users into two ranges, and count the rows of each user."""
     counts = np.bincount(problem["users"], minlength=len(problem["user_draws"]))
     middle = len(counts) // 2
     return [
@@ -48,7 +48,7 @@ def ranges(problem):
 
 
 @given(problems(), orders, st.integers(0, 6))
-def test_hold_first(problem, order, size):
+def test_hold_first_agrees_with_its_twin(problem, order, size):
     held = np.full((2, len(problem["users"])), 9, np.uint8)
     for users in ranges(problem):
         arguments = {**problem, **users, "order": order, "sizes": np.minimum(users["counts"], size)}
@@ -59,7 +59,7 @@ def test_hold_first(problem, order, size):
 
 
 @given(problems(), orders)
-def test_places(problem, order):
+def test_number_rows_agrees_with_its_twin(problem, order):
     places = np.full((2, len(problem["users"])), 99, np.uint32)
     for users in ranges(problem):
         _kernel.number_rows(**problem, **users, order=order, places=places[0])
@@ -67,7 +67,7 @@ def test_places(problem, order):
     np.testing.assert_array_equal(*places)
 
 
-def test_hold_first_reports_if_it_needs_more_values():
+def test_hold_first_reports_whether_it_needs_values():
     def hold(times, values):
         return _kernel.hold_first(
             users=np.zeros(2, np.uint32),
@@ -90,7 +90,7 @@ def test_hold_first_reports_if_it_needs_more_values():
 
 
 @given(problems(), st.integers(0, 2**64 - 1))
-def test_hold_below(problem, limit):
+def test_hold_below_agrees_with_its_twin(problem, limit):
     names = ("users", "items", "user_draws", "item_draws")
     rows = {name: problem[name] for name in names}
     held = np.zeros((2, len(rows["users"])), np.uint8)
@@ -100,7 +100,7 @@ def test_hold_below(problem, limit):
 
 
 @given(problems(), st.integers(1, 6), st.integers(1, 6))
-def test_trim_core_and_count_codes(problem, least_user, least_item):
+def test_trim_core_and_count_codes_agree_with_their_twins(problem, least_user, least_item):
     users, items = problem["users"], problem["items"]
     results = []
     for module in (_kernel, kernel_twin):

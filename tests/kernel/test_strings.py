@@ -1,4 +1,4 @@
-"""The native numbering of strings agrees with its twin."""
+"""The native function that numbers strings agrees with its NumPy twin."""
 
 import kernel_twin
 import numpy as np
@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from recometer import _kernel
 
-# Strings of up to 12 bytes, which Polars stores inside views, and longer ones with equal prefixes.
+# Strings of up to 12 bytes, which Polars stores inside views, and longer strings that share
+# prefixes.
 BASES = ["", "\0", "a", "a\0", "é", "user 1", "user 10", "twelve bytes", "twelve byte\0"]
 BASES += ["thirteen byte", "thirteen byt\0", "x" * 40, "x" * 39 + "y", "😀" * 3, "😀" * 4, "ß" * 50]
 columns = st.lists(st.lists(st.one_of(st.sampled_from(BASES), st.text(max_size=15)), max_size=40))
@@ -33,8 +34,8 @@ def test_strings_are_numbered_by_first_appearance(chunks, begin):
         )
 
 
-def test_many_strings():
-    """The hash table grows if there are more distinct strings than it initially has room for."""
+def test_many_distinct_strings_are_numbered_correctly():
+    """There are more distinct strings than the hash table initially has room for, so it grows."""
     values = np.random.default_rng(0).integers(0, 5000, 20_000)
     for text in ("{}", "a text that is longer {}"):
         series = pl.Series([text.format(value) for value in values])
@@ -51,6 +52,6 @@ def test_many_strings():
         (pl.Series(["a", "b", "c"]), "one entry per row"),
     ],
 )
-def test_other_columns_are_rejected(series, message):
+def test_unsuitable_columns_are_rejected(series, message):
     with pytest.raises(ValueError, match=message):
         _kernel.number_strings(series, np.zeros(2, np.uint32), np.zeros(2, np.int64))

@@ -1,4 +1,4 @@
-"""The native sums within cut-offs agree with their NumPy twin."""
+"""The native functions that sum within cut-offs agree with their NumPy twins."""
 
 import kernel_twin
 import numpy as np
@@ -22,7 +22,7 @@ with_cases = given(
 
 
 def draw_places(rng, lengths):
-    """Draw the places of each user's rows; some places are empty, some have several rows."""
+    """Draw the places of each user's rows. Some places have no row, and some have several."""
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     rows = [np.sort(rng.integers(0, 2 * n + 1, n)) for n in lengths]
     return indptr, np.concatenate([*rows, []]).astype(np.int64)
@@ -35,7 +35,7 @@ def sums_within(module, indptr, place, terms, cutoffs):
 
 
 @with_cases
-def test_sums_within_cutoffs(seed, lengths, cutoffs):
+def test_add_within_agrees_with_its_twin(seed, lengths, cutoffs):
     rng = np.random.default_rng(seed)
     indptr, place = draw_places(rng, lengths)
     case = indptr, place, rng.normal(size=len(place)), np.array(cutoffs, np.int64)
@@ -59,7 +59,7 @@ def test_long_sums_are_computed_in_parts():
 
 
 @with_cases
-def test_sums_of_hits_and_gains(seed, lengths, cutoffs):
+def test_sums_of_hits_and_gains_agree_with_their_twins(seed, lengths, cutoffs):
     rng = np.random.default_rng(seed)
     indptr, place = draw_places(rng, lengths)
     compare_terms(indptr, place, rng.normal(size=len(place)), np.array(cutoffs, np.int64))
@@ -79,7 +79,7 @@ def test_long_sums_of_hits_and_gains_are_computed_in_parts():
 
 
 @with_cases
-def test_count_within_limits_per_user(seed, lengths, cutoffs):
+def test_count_within_agrees_with_its_twin(seed, lengths, cutoffs):
     rng = np.random.default_rng(seed)
     indptr, place = draw_places(rng, lengths)
     limits = rng.choice([*cutoffs, 0, 10**9], len(lengths))

@@ -10,7 +10,7 @@ from recometer import _kernel
 
 
 def table(rng, n_users, n_items, ascending=True):
-    """Draw the items of each user, often none."""
+    """Draw up to 20 items for each user."""
     rows = [
         rng.choice(n_items, int(rng.integers(0, min(20, n_items) + 1)), replace=False)
         for _ in range(n_users)
@@ -30,7 +30,7 @@ def places(rng, n_users, n_there, kind):
     kind=st.sampled_from(["same", "others"]),
     ascending=st.booleans(),
 )
-def test_find_rows(seed, n_items, kind, ascending):
+def test_find_rows_agrees_with_its_twin(seed, n_items, kind, ascending):
     rng = np.random.default_rng(seed)
     n_users = int(rng.integers(0, 6))
     n_there = n_users + int(rng.integers(0, 3))
@@ -40,7 +40,7 @@ def test_find_rows(seed, n_items, kind, ascending):
     items, other_items = (
         part + np.int32(n_items - n_items_of_table) for part in (items, other_items)
     )
-    items[rng.random(len(items)) < 0.2] = -1  # not in the other table
+    items[rng.random(len(items)) < 0.2] = -1  # an item that the other table lacks
     results = np.full((2, len(items)), -9)
     for module, out in zip((_kernel, kernel_twin), results, strict=True):
         module.find_rows(
@@ -82,7 +82,7 @@ def test_mismatched_arrays_are_rejected():
 
 
 @given(seed=st.integers(0, 2**32), dtype=st.sampled_from([np.int32, np.int64]))
-def test_rows_ascend(seed, dtype):
+def test_rows_ascend_agrees_with_its_twin(seed, dtype):
     rng = np.random.default_rng(seed)
     indptr, items = table(rng, int(rng.integers(0, 6)), 12)
     n_users, n_items = len(indptr) - 1, int(rng.integers(10, 14))
@@ -94,7 +94,7 @@ def test_rows_ascend(seed, dtype):
     assert _kernel.rows_ascend(**arguments) is kernel_twin.rows_ascend(**arguments)
 
 
-def test_rows_ascend_rejects_missing_rows():
+def test_rows_ascend_rejects_nonexistent_rows():
     arguments = {"indptr": np.array([0, 2]), "items": np.arange(2), "n_items": 2}
     assert _kernel.rows_ascend(**arguments, first=0, last=1)
     for first, last, changes, message in (

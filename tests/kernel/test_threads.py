@@ -1,6 +1,7 @@
-"""Concurrent calls of native functions give the same results as sequential calls.
+"""Concurrent calls of native functions return the same results as sequential calls.
 
-Under ThreadSanitizer (`.ci/check_sanitizers`), this shows that calls write no shared memory.
+Under ThreadSanitizer (`.ci/check_sanitizers`), these tests show that no two calls write to the same
+memory.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,7 @@ BLOCKS = [slice(first, first + N_USERS // THREADS) for first in range(0, N_USERS
 
 
 def run_concurrently(function, tasks):
-    """Call a function on several tasks at the same time."""
+    """Call a function with several tasks at the same time, and return its results."""
     with ThreadPoolExecutor(THREADS) as pool:
         return list(pool.map(function, tasks))
 
@@ -27,7 +28,7 @@ def factors(rng, n, dtype):
 
 
 def tables(rng):
-    """Return tables of judged and excluded items: ascending, and disjoint for each user."""
+    """Return tables of judged and excluded items, which ascend and are disjoint for each user."""
     rows = [rng.permutation(N_ITEMS)[: N_JUDGED + N_EXCLUDED] for _ in range(N_USERS)]
     sides = np.split(np.array(rows, np.int32), [N_JUDGED], axis=1)
     return [
@@ -36,7 +37,7 @@ def tables(rng):
 
 
 class Ranking:
-    """Inputs that all threads share, and outputs, with a separate part for each thread."""
+    """Inputs that all threads share, and outputs with a separate part for each thread."""
 
     def __init__(self, instruction_set, dtype, shuffled):
         rng = np.random.default_rng(5)
@@ -112,8 +113,8 @@ class Ranking:
 @pytest.mark.parametrize("instruction_set", _kernel.instruction_sets())
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_blocks_of_users(instruction_set, dtype, shuffled):
-    """Each thread reads a block of shared tables, and writes to a part of shared arrays."""
+def test_concurrent_blocks_of_users_are_ranked_correctly(instruction_set, dtype, shuffled):
+    """Each thread reads its part of the shared tables and writes to its part of the arrays."""
     together, sequential = (Ranking(instruction_set, dtype, shuffled) for _ in range(2))
     for method in ("rank", "top"):
         run_concurrently(getattr(together, method), BLOCKS)
@@ -126,8 +127,8 @@ def test_blocks_of_users(instruction_set, dtype, shuffled):
     np.testing.assert_array_equal(together.flags, sequential.flags)
 
 
-def test_concurrent_ranges_of_users_of_the_same_rows():
-    """Splits give each thread a range of users. The rows of these users are in any order."""
+def test_concurrent_ranges_of_users_are_split_correctly():
+    """Each thread splits a range of users, whose rows may be anywhere in the table."""
     rng = np.random.default_rng(3)
     n, n_users = 4000, 64
     rows = {

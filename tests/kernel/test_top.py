@@ -1,4 +1,4 @@
-"""The native functions for top candidates agree with their NumPy twins.
+"""The native functions that find top candidates agree with their NumPy twins.
 
 Scores are sums of small integers and hence exact, and most of them are tied.
 """
@@ -29,7 +29,7 @@ def ragged(rng, n_users, n_items, max_items):
 
 
 class Lists:
-    """Empty lists that calls fill."""
+    """Empty lists for the functions to fill."""
 
     def __init__(self, n_users, k, dtype):
         self.scores = np.full((n_users, k), -9, dtype)
@@ -58,7 +58,7 @@ class Lists:
 
 @given(
     seed=st.integers(0, 2**31),
-    # Sizes around the edges of tiles of users and chunks of items.
+    # Sizes just below, at and above those of tiles of users and chunks of items.
     n_users=st.sampled_from([1, 4, 5, 6, 7, 13, 14, 15, 29]),
     n_items=st.sampled_from([1, 7, 16, 17, 63, 64, 65, 127, 255, 257, 511, 700]),
     n_factors=st.sampled_from([0, 1, 3, 17]),
@@ -71,7 +71,9 @@ class Lists:
     how=st.integers(0, 5),
 )
 @examples(2)
-def test_top_factors(seed, n_users, n_items, n_factors, dtype, high, k, **rules):
+def test_top_factors_agrees_with_its_twin(
+    seed, n_users, n_items, n_factors, dtype, high, k, **rules
+):
     order, special, nan_rule, kind_of_bias = (
         rules[r] for r in ("order", "special", "nan_rule", "how")
     )
@@ -137,7 +139,7 @@ def test_top_factors(seed, n_users, n_items, n_factors, dtype, high, k, **rules)
     nan_rule=st.sampled_from(NanRule),
 )
 @examples(2)
-def test_top_scores(seed, n_items, dtype, permuted, k, order, nan_rule):
+def test_top_scores_agrees_with_its_twin(seed, n_items, dtype, permuted, k, order, nan_rule):
     rng = np.random.default_rng(seed)
     scores = rng.integers(-3, 4, (6, n_items)).astype(dtype)
     scores[rng.random(scores.shape) < 0.1] = -np.inf
@@ -171,8 +173,8 @@ def test_top_scores(seed, n_items, dtype, permuted, k, order, nan_rule):
 @pytest.mark.parametrize("instruction_set", SETS)
 @pytest.mark.parametrize("order", TieOrder)
 @pytest.mark.parametrize("shape", ["rising", "falling", "constant", "few"])
-def test_long_catalogues(instruction_set, order, shape):
-    """The scores are in the worst possible order, or have more ties than the kernel buffers."""
+def test_long_catalogues_are_listed_correctly(instruction_set, order, shape):
+    """The scores are in the worst possible order, or have more ties than the kernel can buffer."""
     n, k = 50_000, 7
     scores = {
         "rising": np.arange(n),

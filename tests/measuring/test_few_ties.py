@@ -1,4 +1,4 @@
-"""Users with ties get the same values alone as together with many users without ties."""
+"""Users with ties have the same values alone as together with many users without ties."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ OF_SCORES = [rule for rule in get_args(TieRule) if rule not in ("input", "as_ran
 
 
 @pytest.mark.parametrize("ties", OF_SCORES)
-def test_few_users_with_ties_among_many_without(ties: TieRule) -> None:
+def test_few_users_with_ties_have_the_same_values_among_many_without(ties: TieRule) -> None:
     generator = np.random.default_rng(0)
     scores = generator.permuted(np.tile(np.arange(8.0), (40, 1)), axis=1)
     gains = np.where(generator.random((40, 8)) < 0.4, generator.integers(1, 4, (40, 8)), 0)
-    # User 7 has a judged item tied with an unjudged one. User 8 has two tied judged items.
+    # User 7 has a judged item tied with an unjudged item. User 8 has two tied judged items.
     scores[7], gains[7] = [6, 6, 5, 4, 3, 2, 1, 0], [2, 0, 1, 0, 0, 3, 0, 0]
     scores[8], gains[8] = [6, 5, 4, 4, 3, 2, 1, 0], [1, 0, 3, 1, 0, 0, 0, 2]
     test = {

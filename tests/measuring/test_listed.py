@@ -1,4 +1,4 @@
-"""List metrics have the values computed by hand, and are undefined in the documented cases."""
+"""List metrics match values computed by hand, and are undefined in the documented cases."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from recometer.protocol import Protocol
 from recometer.ranks import TopLists, UserFlag
 from recometer.testing import ListCase
 
-NOBODY = ListCase(
+ONE_USER = ListCase(
     n_items=6,
     lists=[[0, 1, 2, 3]],
     baseline=[[0, 1, 2, 3]],
@@ -40,7 +40,7 @@ def value(metric, protocol=None, **changes):
 
 
 def values(metric, protocol=None, **changes):
-    data = dataclasses.replace(NOBODY, **changes).data()
+    data = dataclasses.replace(ONE_USER, **changes).data()
     (metric_object,) = parse(metric)
     if metric_object.definition.over_users:
         return [compute_for_all(ListedUsers(data), [metric_object], protocol or Protocol())[metric]]
@@ -48,13 +48,13 @@ def values(metric, protocol=None, **changes):
 
 
 def why(metric, protocol=None, **changes):
-    data = dataclasses.replace(NOBODY, **changes).data()
+    data = dataclasses.replace(ONE_USER, **changes).data()
     return Reason(
         int(compute(ListedUsers(data), parse(metric), protocol or Protocol())[1][metric][0])
     )
 
 
-TWO = {"lists": [[0, 1], [0, 2]], "baseline": [[], []], "train": [{}, {}], "test": [{}, {}]}
+TWO_USERS = {"lists": [[0, 1], [0, 2]], "baseline": [[], []], "train": [{}, {}], "test": [{}, {}]}
 
 
 def test_ranking_and_list_metrics_keep_the_requested_order():
@@ -76,9 +76,9 @@ def test_ranking_and_list_metrics_keep_the_requested_order():
         # The counts x of the six items are 0 0 0 1 1 2: (1 * 1 + 3 * 1 + 5 * 2) / (6 * 4)
         ("gini@2", 14 / 24),
         ("gini@2(complement)", 10 / 24),
-        # x = 1 1 2: (-2 + 0 + 4) / (3 * 4)
+        # The counts x of the listed items are 1 1 2: (-2 + 0 + 4) / (3 * 4)
         ("gini@2(support=listed)", 2 / 12),
-        # If lists contain a single item, gini is 1 - 1/n, or 1 with the divisor n - 1.
+        # If all lists contain the same single item, gini is 1 - 1/n, or 1 with the divisor n - 1.
         ("gini@1", 5 / 6),
         ("gini@1(divisor=others)", 1),
         ("entropy@2", 1.5),  # shares 1/2, 1/4, 1/4
@@ -87,11 +87,11 @@ def test_ranking_and_list_metrics_keep_the_requested_order():
         ("personalization@1", 0),
     ],
 )
-def test_metrics_over_all_users(metric, expected):
-    assert value(metric, **TWO) == pytest.approx(expected)
+def test_metrics_over_all_users_match_hand_computed_values(metric, expected):
+    assert value(metric, **TWO_USERS) == pytest.approx(expected)
 
 
-# In train, four users have item 0, two have item 1, and one has item 2.
+# In train, four users interacted with item 0, two with item 1, and one with item 2.
 KNOWN = {"others": [[0, 1, 2], [0, 1], [0], [0]]}
 
 
@@ -103,18 +103,18 @@ KNOWN = {"others": [[0, 1, 2], [0, 1], [0], [0]]}
         ("popularity@4(unseen=dropped)", 7 / 3),
         ("popularity@1(scale=percentile)", 1),
         ("popularity@3(scale=percentile)", (1 + 2 / 3 + 1 / 3) / 3),
-        ("tail_share@4", 2 / 4),  # the top items reach 80% with 6 of 7
+        ("tail_share@4", 2 / 4),  # items 0 and 1 are the head: 6 of 7 interactions
         ("tail_share@3(head=0.5)", 2 / 3),
         ("epc@1", 1 - 4 / 5),
         ("epc@2", (1 - 4 / 5) / (1 + 1 / math.log2(3))),
         ("epc@1(novelty=discovery)", math.log2(7 / 4)),
     ],
 )
-def test_popularity_metrics(metric, expected):
+def test_popularity_metrics_match_hand_computed_values(metric, expected):
     assert value(metric, **KNOWN) == pytest.approx(expected)
 
 
-def test_discovery_counts_rows_of_train():
+def test_discovery_counts_training_interactions():
     lists, train = rm.Lists({"ann": ["b"]}), {"ann": ["a"], "bob": ["a", "b"]}
     result = rm.evaluate(lists, {"ann": ["b"]}, train=train, metrics="epc@1(novelty=discovery)")
     assert result.mean() == {"epc@1(novelty=discovery)": pytest.approx(math.log2(3))}
@@ -128,7 +128,7 @@ def test_items_missing_from_train_are_as_novel_as_the_rarest_item():
     assert value(discovery, lists=[[3]], **KNOWN) == pytest.approx(math.log2(7))
 
 
-def test_items_of_the_only_train_user_are_not_novel():
+def test_items_of_the_only_training_user_are_not_novel():
     single_train_user = {"train": [{0: 1.0}], "lists": [[0]]}
     assert value("epc@1", **single_train_user) == 0
     assert value("epc@1(novelty=discovery)", **single_train_user) == 0
@@ -139,7 +139,7 @@ def test_items_of_the_only_train_user_are_not_novel():
 @pytest.mark.parametrize(
     ("metric", "expected"),
     [
-        ("ild@2", 1),  # a right angle
+        ("ild@2", 1),  # the features are orthogonal
         ("ild@3", (1 + 2 * (1 - math.sqrt(1 / 2))) / 3),
         ("ild@3(similarity)", 1 - (1 + 2 * (1 - math.sqrt(1 / 2))) / 3),
         ("ild@2(distance=euclidean)", math.sqrt(2)),
@@ -150,23 +150,25 @@ def test_items_of_the_only_train_user_are_not_novel():
         ("ild@3(average=items)", (1 + 2 * (1 - math.sqrt(1 / 2))) / 3),
     ],
 )
-def test_feature_metrics(metric, expected):
+def test_feature_metrics_match_hand_computed_values(metric, expected):
     assert value(metric) == pytest.approx(expected)
 
 
-def test_opposite_directions_have_distance_2():
+def test_opposite_feature_vectors_have_distance_2():
     assert value("ild@2", lists=[[0, 4]]) == pytest.approx(2)
 
 
-def test_categories():
-    # Clarke et al. 2008: the ideal list has an item of each category, then another item of the
-    # first.
+def test_category_metrics_match_hand_computed_values():
+    # Clarke et al. 2008: the ideal list has an item of each category, then a second item of the
+    # first category.
     changes = {"test": [{0: 1.0, 1: 1.0, 3: 1.0}], "lists": [[0, 3, 1]]}
     best = 1 + 1 / math.log2(3) + 0.5 / 2
     assert value("alpha_ndcg@3", **changes) == pytest.approx((1 + 0.5 / math.log2(3) + 0.5) / best)
     assert value("alpha_ndcg@3", **{**changes, "lists": [[0, 1, 3]]}) == pytest.approx(1)
     assert value("subtopic_recall@2", **changes) == 1 / 2
-    assert value("category_entropy@4") == pytest.approx(1.5)  # categories 0 1 2 0
+    assert value("category_entropy@4") == pytest.approx(
+        1.5
+    )  # the categories of the list are 0, 1, 2 and 0
     assert value("category_entropy@3(normalised)") == pytest.approx(1)
 
 
@@ -180,7 +182,7 @@ def test_categories():
     ],
 )  # fmt: skip
 def test_ideal_order_prefers_the_lowest_id_among_equal_gains(source):
-    """The ideal order does not depend on the source, even if it does not know the item."""
+    """The ideal order is the same for all sources, even for those that do not know an item."""
     catalogue = rm.Catalogue(["a", "b", "c"], categories=[["w", "x"], ["x", "y"], ["y", "z"]])
     test = None if isinstance(source, rm.Pairs) else {"ann": ["a", "b", "c"]}
     result = rm.evaluate(source, test, metrics="alpha_ndcg@2", catalogue=catalogue)
@@ -188,15 +190,15 @@ def test_ideal_order_prefers_the_lowest_id_among_equal_gains(source):
     assert result["alpha_ndcg@2"] == pytest.approx((2 + 1.5 * second) / (2 + 2 * second))
 
 
-def test_better_order_than_the_greedy_one_counts_as_1():
-    """A list gets the value 1 if it is better than the greedy ideal order, which begins with 0."""
+def test_better_order_than_the_greedy_ideal_has_value_1():
+    """Both lists are better than the greedy ideal order, which begins with item 0."""
     names = [frozenset({1, 2}), frozenset({0, 1}), frozenset({2, 3}), *[frozenset()] * 3]
     changes = {"categories": names, "n_categories": 4, "test": [{0: 1.0, 1: 1.0, 2: 1.0}]}
     assert value("alpha_ndcg@3", lists=[[0, 1, 2]], **changes) == 1
     assert value("alpha_ndcg@3", lists=[[1, 2, 0]], **changes) == 1
 
 
-def test_few_categories():
+def test_metrics_of_few_categories_match_hand_computed_values():
     two_categories = {"categories": [frozenset({item % 2}) for item in range(6)], "n_categories": 2}
     assert value("category_entropy@2(normalised)", **two_categories) == 1
     same_category = {"categories": [frozenset({0})] * 6, "n_categories": 1}
@@ -211,20 +213,21 @@ def test_explicit_zero_is_not_a_feature():
     metrics = [f"ild@3(distance={name})" for name in ("hamming", "differing", "jaccard")]
     lists = {"ann": ["a", "b", "c"]}
     result = rm.evaluate(rm.Lists(lists), lists, metrics=metrics, catalogue=catalogue)
-    # The distances between 1 0, 0 3 and 0 1.
+    # These are the mean distances between (1, 0), (0, 3) and (0, 1).
     np.testing.assert_allclose([result[name][0] for name in metrics], [5 / 6, 5 / 3, 2 / 3])
 
 
-def test_miscalibration():
-    # Steck 2018: equal shares are calibrated; p = (1, 0) against q = (0, 1) gives log2(1 / a).
+def test_miscalibration_matches_hand_computed_values():
+    # Steck 2018: equal shares have the value 0, and p = (1, 0) against q = (0, 1) has the value
+    # log2(1 / alpha), with alpha = 0.01.
     assert value("miscalibration@3", train=[{3: 1.0, 4: 1.0, 5: 1.0}]) == pytest.approx(0)
     case = {"train": [{1: 1.0}], "lists": [[0, 3]]}
     assert value("miscalibration@2", **case) == pytest.approx(math.log2(100))
     assert value("miscalibration@2(divergence=js)", **case) == pytest.approx(1)
 
 
-def test_rank_biased_overlap():
-    # Webber, Moffat & Zobel 2010, equation 32, for a b c d and a c e d with p = 0.5.
+def test_rank_biased_overlap_matches_the_published_equation():
+    # Webber, Moffat & Zobel 2010, equation 32, for the lists a b c d and a c e d with p = 0.5.
     lists, baseline = [[0, 1, 2, 3]], [[0, 2, 4, 3]]
     seen_overlap = 1 * 0.5 + 1 / 2 * 0.25 + 2 / 3 * 0.125 + 3 / 4 * 0.0625
     actual = value("rbo@4(p=0.5)", lists=lists, baseline=baseline)
@@ -238,7 +241,7 @@ def test_rank_biased_overlap():
     assert value("overlap@4(denominator=union)", lists=lists, baseline=baseline) == 3 / 5
 
 
-def test_surprise():
+def test_unexpectedness_and_serendipity_match_hand_computed_values():
     changes = {"baseline": [[1, 0, 7, 6]], "test": [{0: 1.0, 2: 1.0, 3: 1.0}]}
     assert value("unexpectedness@1", **changes) == 1  # the baseline has a different first item
     assert value("unexpectedness@4", **changes) == 1 / 2
@@ -286,7 +289,7 @@ def test_min_positives_matters_only_to_metrics_that_read_test():
     assert why("popularity@2", protocol) is Reason.DEFINED
 
 
-def test_list_metrics_without_users():
+def test_metrics_over_all_users_can_be_computed_from_empty_lists():
     for name in ("gini@2", "entropy@2", "personalization@2", "novelty@2(divisor=rows)"):
         assert math.isnan(value(name, lists=[[]]))
     assert value("coverage@2", lists=[[]]) == 0
@@ -302,7 +305,7 @@ def test_list_metrics_without_users():
         (UserFlag.CONSTANT_SCORES, Reason.CONSTANT_SCORES),
     ],
 )
-def test_list_metrics_of_unranked_users(flag, reason):
+def test_list_metrics_leave_out_unranked_users(flag, reason):
     flags = np.array([UserFlag.KNOWN | flag, UserFlag.KNOWN], np.uint32)
     lists = TopLists(np.array([[0], [1]]), 2, np.ones(2, bool), np.zeros(2, bool), flags=flags)
     data = ListData(lists, n_catalogue=2, n_train_users=2, item_users=np.array([1, 1]))
@@ -315,7 +318,7 @@ def test_list_metrics_of_unranked_users(flag, reason):
     }
 
 
-def test_list_metrics_of_unknown_users():
+def test_unknown_users_lower_user_coverage_unless_left_out():
     is_known = np.array([False, True])
     lists = TopLists(np.array([[-1], [1]]), 2, is_known, np.zeros(2, bool))
     data = ListData(lists)
@@ -327,7 +330,7 @@ def test_list_metrics_of_unknown_users():
 
 
 def test_resampling_users_who_do_not_count_has_no_effect():
-    """The value does not depend on how often a resample draws users who do not count."""
+    """The values do not depend on the weights of users who do not count."""
     is_known = np.array([False, True, True])
     lists = TopLists(np.array([[0], [1], [-1]]), 4, is_known, np.zeros(3, bool))
     users = ListedUsers(ListData(lists, n_catalogue=4))
@@ -354,12 +357,12 @@ def test_users_count_as_often_as_they_are_resampled(name):
     assert compute_for_all(ListedUsers(data), parse(name), Protocol(), weights) == pytest.approx(
         expected
     )
-    # Adding up parts, as on several machines, gives the same value.
+    # The value computed from sums, which several machines can add up, is the same.
     (metric,) = parse(name)
     assert value_of(metric, data, add_up(metric, data, weights)) == pytest.approx(expected[name])
 
 
-def test_many_users_are_processed_in_blocks(monkeypatch):
+def test_blocks_of_users_do_not_change_values(monkeypatch):
     monkeypatch.setattr("recometer.measuring.listed.BLOCK_PLACES", 8)
     rng = np.random.default_rng(0)
     rows = [rng.permutation(6)[: rng.integers(0, 5)].tolist() for _ in range(20)]
@@ -375,9 +378,9 @@ def test_many_users_are_processed_in_blocks(monkeypatch):
         np.testing.assert_array_equal(values(name, **many_users), one_by_one)
 
 
-def test_cached_results_belong_to_their_users():
-    changes = TWO | {"lists": [[0], [1, 2]]}
-    data = dataclasses.replace(NOBODY, **changes).data()
+def test_cached_results_are_not_shared_between_users():
+    changes = TWO_USERS | {"lists": [[0], [1, 2]]}
+    data = dataclasses.replace(ONE_USER, **changes).data()
     metrics, weights = parse("coverage@2"), np.array([1])
     values_of_users = [
         compute_for_all(
@@ -390,8 +393,8 @@ def test_cached_results_belong_to_their_users():
 
 def test_blocks_contain_each_user_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("recometer.measuring.listed.BLOCK_PLACES", 8)
-    five = {name: 5 * getattr(NOBODY, name) for name in ("lists", "baseline", "train", "test")}
-    users = ListedUsers(dataclasses.replace(NOBODY, **five).data())
+    five = {name: 5 * getattr(ONE_USER, name) for name in ("lists", "baseline", "train", "test")}
+    users = ListedUsers(dataclasses.replace(ONE_USER, **five).data())
     blocks = [range(block.start, block.stop) for block in users.blocks()]
     assert blocks == [range(2), range(2, 4), range(4, 5)]
 
@@ -406,7 +409,7 @@ def test_items_outside_the_catalogue_have_no_features() -> None:
         metrics="category_entropy@2 ild@2",
         catalogue=rm.Catalogue(frame, features="vector"),
     )
-    entropy = 2 - 0.75 * math.log2(3)  # one item has category y, the other x and y
+    entropy = 2 - 0.75 * math.log2(3)  # one item has category y, and the other has x and y
     np.testing.assert_allclose(result["category_entropy@2"], [math.nan, entropy])
     np.testing.assert_allclose(result["ild@2"], [math.nan, 1.0])
     assert result.reasons["category_entropy@2"].tolist() == [Reason.NO_CATEGORY, 0]
@@ -425,7 +428,7 @@ def test_columns_that_do_not_match_the_lists_are_rejected():
     with pytest.raises(rm.InternalError, match=r"Side\.items must have .* per row: 1 of 2"):
         Side(np.array([0, 2]), one_row, np.ones(2))
     with pytest.raises(rm.InternalError, match="item_users must have one entry per item: 1 of 6"):
-        dataclasses.replace(NOBODY.data(), item_users=one_row)
+        dataclasses.replace(ONE_USER.data(), item_users=one_row)
     with pytest.raises(rm.InternalError, match=r"Judged\.n_relevant must have .* per user: 1 of 2"):
         Judged(np.zeros(2, np.int64), one_row)
 

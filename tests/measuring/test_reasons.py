@@ -1,4 +1,4 @@
-"""The reasons for undefined values."""
+"""The codes of the reasons for undefined values do not change."""
 
 from recometer.measuring.reasons import Reason
 

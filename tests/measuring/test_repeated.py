@@ -1,4 +1,4 @@
-"""The rule `repeated_test` defines how rows of test with the same user and item count."""
+"""The rule `repeated_test` decides how test rows with the same user and item count."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def values(test: pl.DataFrame, metric: str, rule: str, **options: Any) -> list[f
 @pytest.mark.parametrize(
     ("rule", "precision", "recall", "ndcg"),
     [
-        # The ranking is 4, 0, 2, 1. Test has items 4, 4, 4 and 6, so R is 2 or 4, depending on the
-        # rule.
+        # The ranking is 4, 0, 2, 1. Test contains items 4, 4, 4 and 6, which are 2 or 4 relevant
+        # items, depending on the rule.
         ("once", 0.5, 1 / 2, 1 / (1 + 1 / np.log2(3))),
         ("counted", 0.5, 1 / 4, 1 / (1 + 1 / np.log2(3))),
         ("joined", 1.5, 3 / 4, 3 / (1 + 1 / np.log2(3))),
     ],
 )
-def test_repeated_rows_by_each_rule(
+def test_repeated_rows_count_as_the_rule_says(
     rule: str, precision: float, recall: float, ndcg: float
 ) -> None:
     test = frame([(0, 4), (0, 4), (0, 4), (0, 6)])
@@ -62,7 +62,7 @@ def test_rules_agree_without_repeated_rows(rows: list[tuple[int, int]], rule: st
 
 @given(ROWS, st.sampled_from(["Lists", "Scores", "Factors"]))
 def test_recall_matches_its_formula(rows: list[tuple[int, int]], kind: str) -> None:
-    """Recall matches its formula, even with unknown items in test and excluded train items."""
+    """Recall matches its formula, even with unknown test items and excluded training items."""
     rows = [*rows, (2, 4)]  # sources need at least one item
     test, train = frame(rows), {0: [0], 1: [5]}
     matrix = np.tile([3.0, 1.0, 2.0, 0.0, 4.0], (3, 1))
@@ -87,7 +87,7 @@ def test_recall_matches_its_formula(rows: list[tuple[int, int]], kind: str) -> N
             assert by_rule["counted"][place] == pytest.approx(len(set(hits)) / len(items))
 
 
-def test_number_of_relevant_items_counts_rows() -> None:
+def test_number_of_relevant_items_can_count_repeated_rows() -> None:
     test = frame([(0, 4), (0, 4), (0, 6), (1, 2)])
     with pytest.warns(rm.DataWarning, match="repeat a pair"):
         test_data = rm.Interactions.of(test)
@@ -102,14 +102,14 @@ def test_number_of_relevant_items_counts_rows() -> None:
     assert counted_rows.mean("pooled")["recall@2"] == pytest.approx(1 / 4)
 
 
-def test_repeated_rows_average_unless_they_count_once() -> None:
+def test_repeated_rows_have_their_mean_gain_unless_they_count_once() -> None:
     test = frame([(0, 4), (0, 4), (0, 0)], rating=pl.Series([1.0, 3.0, 2.0]))
     for rule, expected in (("once", 4.0), ("counted", 2.0), ("joined", 4.0)):
         assert values(test, "dcg@1", rule) == [expected]
 
 
-def test_ideal_order_of_a_list_has_repeated_items_once() -> None:
-    """The list a, a, b has DCG 3 + 3/log2(3) + 1/2. The ideal order a, b has 3 + 1/log2(3)."""
+def test_ideal_order_of_a_list_contains_repeated_items_once() -> None:
+    """The list a, a, b has a DCG of 3 + 3/log2(3) + 1/2, and its ideal order a, b 3 + 1/log2(3)."""
     result = rm.evaluate(
         rm.Lists({"ann": ["a", "a", "b"]}), {"ann": {"a": 3.0, "b": 1.0, "c": 2.0}},
         metrics="ndcg@3(ideal=list)", duplicates="counted",
@@ -118,13 +118,13 @@ def test_ideal_order_of_a_list_has_repeated_items_once() -> None:
     assert result["ndcg@3(ideal=list)"] == pytest.approx([expected])
 
 
-def test_rows_of_unknown_items_and_rows_in_train() -> None:
-    """Item 4 is a hit, item 9 is unknown and repeated, and item 0 is left out as a train item."""
+def test_repeated_rows_of_unknown_items_count_and_training_items_do_not() -> None:
+    """Item 4 is a hit, item 9 is unknown and repeated, and item 0 is left out: it is in train."""
     test = frame([(0, 4), (0, 9), (0, 9), (0, 0)])
     scores = rm.Scores([[3.0, 1.0, 2.0, 0.0, 4.0]], user_ids=[0], item_ids=range(5))
     actual = values(test, "recall@2", "counted", source=scores, train={0: [0]})
     assert actual == pytest.approx([1 / 3])
-    # If train items are kept, item 0 is a hit, and item 9 counts twice although it is in train.
+    # If training items are kept, item 0 is a hit, and item 9 counts twice although it is in train.
     result = values(test, "recall@2", "counted", source=scores, train={0: [9]}, seen="kept")
     assert result == pytest.approx([2 / 4])
 
@@ -165,7 +165,7 @@ RATINGS = pl.DataFrame(
 
 
 def as_files(tmp_path: Path) -> Iterator[Any]:
-    """Yield the same rows in every form of data that can repeat a pair."""
+    """Yield the same rows as every form of data that can repeat a pair of user and item."""
     yield RATINGS
     yield RATINGS.to_pandas()
     yield RATINGS.to_arrow()
@@ -196,7 +196,7 @@ def test_repeated_ratings_with_a_threshold_need_a_rule(tmp_path: Path) -> None:
         assert rm.evaluate(lists, test, metrics="rr").n_relevant.tolist() == [2, 1]
 
 
-def test_rejected_threshold_gives_no_warning_about_sums() -> None:
+def test_rejected_threshold_causes_no_warning_about_sums() -> None:
     lists = rm.Lists({1: [7, 8, 9], 2: [8, 9]})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

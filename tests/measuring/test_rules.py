@@ -43,7 +43,7 @@ def test_users_without_relevant_items_do_not_count(users: str) -> None:
     assert means == {"test": 0.5, users: 1.0}
 
 
-def test_users_without_test_rows_do_not_count_as_a_number() -> None:
+def test_users_without_test_rows_are_left_out_despite_a_replacement() -> None:
     test, train = np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([[0.0, 0.0], [0.0, 1.0]])
     result = rm.evaluate(
         rm.Scores(np.eye(2)), test, train=train, metrics="recall@1 epc@1", no_relevant=0.0,
@@ -52,7 +52,7 @@ def test_users_without_test_rows_do_not_count_as_a_number() -> None:
     assert result.mean() == {"recall@1": 1.0, "epc@1": 1.0}
 
 
-def test_only_users_with_a_value_above_0() -> None:
+def test_rule_users_positive_counts_only_values_above_0() -> None:
     result = make_evaluation("recall@1 epc@1", users="positive")
     assert [row.counted for row in result.summary()] == [1, 1]
     assert result.mean()["recall@1"] == 1.0
@@ -63,7 +63,7 @@ def test_only_users_with_a_value_above_0() -> None:
     }
 
 
-def test_lists_with_value_0_do_not_count_if_all_have_a_value() -> None:
+def test_rule_users_positive_leaves_out_lists_with_value_0() -> None:
     lists = {"ann": ["film"], "bob": ["new"]}
     result = rm.evaluate(
         rm.Lists(lists), lists, train=TRAIN, metrics="popularity@1", users="positive"
@@ -74,7 +74,7 @@ def test_lists_with_value_0_do_not_count_if_all_have_a_value() -> None:
 
 @pytest.mark.parametrize("rule", ["unranked", "unknown_items"])
 @pytest.mark.parametrize("protocol", ["recometer", "torchmetrics", "cornac", "evidently"])
-def test_nan_scores_are_not_left_out_items(rule: str, protocol: str) -> None:
+def test_nan_scores_are_undefined_even_if_items_are_left_out(rule: str, protocol: str) -> None:
     scores = pl.DataFrame(
         {"user": [0, 0, 1, 1], "item": [0, 1, 0, 1], "score": [np.nan, 1.0, 2.0, 1.0]}
     )
@@ -92,7 +92,7 @@ def test_nan_scores_are_not_left_out_items(rule: str, protocol: str) -> None:
 
 
 def test_ties_are_ordered_within_each_cutoff() -> None:
-    """At every cut-off, the tied items that are within it are ordered by descending id."""
+    """At each cut-off, the tied items within the cut-off are ordered by descending id."""
     scores, test = rm.Scores([[1.0, 1.0, 1.0]]), np.array([[1, 0, 0]])
     result = rm.evaluate(
         scores, test, metrics="rr@1,2,3", ties="item_desc_within", constant_scores="ties",
@@ -105,7 +105,7 @@ def test_values_of_users_are_rounded() -> None:
     assert make_evaluation("ndcg@2", decimals=1)["ndcg@2"].tolist() == [1.0, 0.0, 0.6, 0.0]
 
 
-def test_ratings_follow_the_rules_about_values() -> None:
+def test_rating_metrics_are_rounded() -> None:
     frame = pl.DataFrame(
         {
             "user": [0, 0, 1, 1],
@@ -119,7 +119,7 @@ def test_ratings_follow_the_rules_about_values() -> None:
     assert rounded.over_rows == {"rmse": 0.7}
 
 
-def test_metric_undefined_for_all_users_gets_the_number_of_the_rule() -> None:
+def test_undefined_metric_over_all_users_gets_the_replacement() -> None:
     lists = rm.Lists({"ann": ["film"], "bob": ["song"]})
     arguments = {"catalogue": 9, "metrics": "personalization@1", "users": "known"}
     single_user = rm.evaluate(
@@ -152,7 +152,7 @@ def test_memory_is_freed_after_the_values_are_computed() -> None:
         gc.enable()
 
 
-def test_an_evaluation_leaves_nothing_behind() -> None:
+def test_evaluation_leaves_no_arrays_to_the_garbage_collector() -> None:
     scores = np.random.default_rng(0).random((20, 30))
     test = scores > 0.9
     rm.evaluate(rm.Scores(scores), test, metrics="ndcg@5")
@@ -170,7 +170,7 @@ def test_an_evaluation_leaves_nothing_behind() -> None:
         gc.enable()
 
 
-def test_users_without_a_relevant_item_are_computed():
+def test_users_without_a_relevant_item_can_have_a_computed_value():
     result = rm.evaluate(
         rm.Scores(np.eye(2)), np.eye(2) * [[1], [0]], metrics="precision@1 coverage@1",
         no_relevant="computed", catalogue=2,

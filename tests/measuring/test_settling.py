@@ -19,7 +19,7 @@ LISTS = st.dictionaries(
     st.integers(0, 5), st.lists(st.integers(0, 4), min_size=1, max_size=4), min_size=1
 )
 LONGER = st.dictionaries(st.integers(0, 5), st.lists(st.integers(0, 4), min_size=1, max_size=8))
-# Items 5 and above are in no list.
+# Items 5 and 6 are in no list.
 TESTS = st.dictionaries(
     st.integers(0, 5), st.lists(st.integers(0, 6), min_size=1, max_size=4), min_size=1
 )
@@ -49,7 +49,7 @@ def make_evaluation(
     st.sampled_from(["removed", "first", "counted", "joined"]),
     st.sampled_from(["once", "counted", "joined"]),
 )
-def test_duplicates_and_repeated_test_combine(
+def test_rules_duplicates_and_repeated_test_can_be_combined(
     lists_of_users: list[list[int]], test_of_users: list[list[int]], duplicates: str, rule: str
 ) -> None:
     """Every value of `duplicates` works with every value of `repeated_test`."""

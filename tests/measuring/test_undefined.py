@@ -70,13 +70,13 @@ def test_defined_values_have_no_reason():
         (unknown_user(), {"users": "known"}, Reason.UNKNOWN_USER),
     ],
 )
-def test_reasons_that_hold_for_all_metrics(ranks, rules, reason):
+def test_general_reasons_apply_to_all_metrics(ranks, rules, reason):
     for metric in EVERY:
         assert why(ranks, str(metric), **rules) is reason
 
 
 @pytest.mark.parametrize("gain", [0, -1])
-def test_relevant_items_without_a_positive_gain(gain):
+def test_ndcg_is_undefined_without_a_positive_gain(gain):
     ranks = rank([4, 3, 2, 1], [NAN, gain, NAN, gain], relevant_from=-1)
     assert why(ranks, "ndcg@2") is Reason.NO_GAIN
     assert why(ranks, "ap@2") is Reason.DEFINED
@@ -88,11 +88,11 @@ def test_users_with_training_items_are_not_cold_starts():
     assert why(ranks, cold_start=False) is Reason.DEFINED
 
 
-def test_undefined_accepts_nan():
+def test_rule_undefined_accepts_nan():
     assert Protocol(undefined=math.nan) == Protocol(undefined="nan") == Protocol()
 
 
-def test_constant_scores_can_be_ties():
+def test_constant_scores_can_count_as_ties():
     ranks = rank([1, 1, 1], [1, NAN, NAN])
     assert why(ranks, constant_scores="ties") is Reason.DEFINED
     values, _ = compute(RankedUsers(ranks), parse("roc_auc"), Protocol(constant_scores="ties"))
@@ -100,7 +100,7 @@ def test_constant_scores_can_be_ties():
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_cutoff_beyond_all_candidates_is_undefined(name):
+def test_order_free_metrics_are_undefined_beyond_all_candidates(name):
     takes_a_cutoff = METRICS[name].cutoff != "none"
     expected = Reason.CUTOFF_TOO_DEEP if METRICS[name].order_free else Reason.DEFINED
     if takes_a_cutoff:
@@ -112,21 +112,22 @@ def test_cutoff_beyond_all_candidates_is_undefined(name):
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_every_candidate_is_relevant(name):
+def test_metrics_are_undefined_if_every_candidate_is_relevant(name):
     ranks = rank([3, 2, 1], [1, 1, 1])
     metric = name if METRICS[name].cutoff == "none" else f"{name}@2"
     assert why(ranks, metric) is (Reason.DEFINED if name == "ndcg" else Reason.ALL_RELEVANT)
 
 
 def test_unranked_relevant_items_do_not_count_as_candidates():
-    # The user has three relevant items and three candidates, but one relevant item is no candidate.
+    # The user has three relevant items and three candidates, but one relevant item is not a
+    # candidate.
     ranks = rank([3, 2, 1, 0], [1, 1, NAN, 1], unranked=[False, False, False, True])
     assert why(ranks) is Reason.DEFINED
     ranks = rank([3, 2, 1, 0], [1, 1, 1, 1], unranked=[False, False, False, True])
     assert why(ranks) is Reason.ALL_RELEVANT
 
 
-def test_every_given_candidate_is_relevant():
+def test_recall_is_undefined_if_every_candidate_is_relevant():
     """A further relevant item that is not a candidate makes no difference."""
     scores, test = rm.Scores([[4.0, 3.0, 2.0, 1.0]]), np.array([[1, 1, 0, 1]])
     for candidates, reason in (([0, 1], Reason.ALL_RELEVANT), ([0, 1, 2], Reason.DEFINED)):
@@ -134,7 +135,7 @@ def test_every_given_candidate_is_relevant():
         assert result.reasons["recall@1"].tolist() == [reason]
 
 
-def test_every_candidate_is_relevant_beyond_a_limited_depth():
+def test_limited_depth_does_not_hide_that_every_candidate_is_relevant():
     ranks = rank([3, 2, 1], [1, 1, 1])
     ranks = dataclasses.replace(ranks, above=np.array([0, -1, -1]), depth=np.array([1]))
     assert why(ranks, "ap@1") is Reason.ALL_RELEVANT
@@ -149,7 +150,7 @@ def test_every_candidate_is_relevant_beyond_a_limited_depth():
         ([1e308, 1.5e308, NAN], Reason.GAIN_NOT_FINITE),
     ],
 )
-def test_gains(gains, reason):
+def test_ndcg_is_undefined_without_a_finite_positive_gain(gains, reason):
     ranks = rank([3, 2, 1], gains, relevant_from="not_zero")
     assert why(ranks, "ndcg@2", negative_gains="counted") is reason
     assert why(ranks, "ap@2") is Reason.DEFINED
@@ -181,15 +182,15 @@ def test_unknown_users_have_only_misses():
         assert reasons[str(metric)].tolist() == [Reason.DEFINED]
 
 
-def test_unknown_number_of_candidates_is_undefined():
+def test_mcc_is_undefined_if_the_number_of_candidates_is_unknown():
     ranks = dataclasses.replace(GOOD, n_candidates=np.array([-1]))
-    values, _ = compute(RankedUsers(ranks), EVERY, Protocol())  # without a warning
+    values, _ = compute(RankedUsers(ranks), EVERY, Protocol())  # must not warn
     assert np.isnan(values["mcc@2"]).all()
     ranks = dataclasses.replace(GOOD, n_candidates=np.array([0]))
     assert why(ranks, "mcc@2", min_candidates=0) is Reason.NO_CANDIDATES
 
 
-def test_the_first_reason_is_given():
+def test_first_reason_that_applies_is_reported():
     without_relevant = rank([1], [NAN])
     assert why(without_relevant, cold_start=False, min_positives=3) is Reason.NO_RELEVANT
     assert why(flagged(UserFlag.NAN_SCORE), min_candidates=9) is Reason.FEW_CANDIDATES
@@ -222,8 +223,8 @@ def test_value_is_nan_exactly_if_there_is_a_reason(case, metric):
 
 
 @pytest.mark.parametrize("rules", [{}, {"ties": "item"}, {"no_relevant": 0.5, "min_positives": 2}])
-def test_users_do_not_depend_on_each_other(rules):
-    """A user's values are the same alone as in a block with others."""
+def test_values_of_a_user_do_not_depend_on_other_users(rules):
+    """A user's values are the same alone as in a block with other users."""
     generator = np.random.default_rng(2)
     shape = (9, 6)
     gains = np.where(generator.random(shape) < 0.5, generator.integers(-1, 3, shape), NAN)
@@ -244,7 +245,7 @@ def test_users_do_not_depend_on_each_other(rules):
 
 @pytest.mark.parametrize("undefined", ["nan", 0.25])
 def test_formula_without_a_value_has_a_reason(undefined):
-    """The formula gives no value for the first user, whose list has only relevant items."""
+    """The formula has no value for the first user, whose list contains only relevant items."""
     ranks = rank([[4, 3, 2, 1], [4, 2, 3, 1]], [[1, 1, NAN, NAN], [1, 1, NAN, NAN]])
     name = "roc_auc@2(domain=list,one_kind=undefined)"
     values, reasons = compute(RankedUsers(ranks), parse(name), Protocol(undefined=undefined))
@@ -252,7 +253,7 @@ def test_formula_without_a_value_has_a_reason(undefined):
     assert reasons[name].tolist() == [Reason.ONE_KIND, Reason.DEFINED]
 
 
-def test_no_users():
+def test_metrics_of_no_users_are_empty():
     ranks = rank(np.empty((0, 3)), np.empty((0, 3)))
     values, reasons = compute(RankedUsers(ranks), EVERY, Protocol())
     assert list(values) == list(reasons) == [str(metric) for metric in EVERY]
@@ -286,7 +287,7 @@ def test_blocks_contain_each_user_once_and_few_judged_items(monkeypatch):
     assert blocks == [range(2), range(2, 3), range(3, 4), range(4, 7), range(7, 9)]
 
 
-def test_threads_share_blocks_silently(monkeypatch, capfd):
+def test_threads_share_blocks_without_output(monkeypatch, capfd):
     monkeypatch.setattr("recometer.measuring.ranked.BLOCK_USERS", 2)
     users, metrics = RankedUsers(rank(np.eye(5) + 1, np.eye(5))), parse("rr ap@2")
     one_thread, two_threads = (
@@ -315,7 +316,7 @@ def test_one_candidate_is_enough_if_the_rules_allow_it():
     assert result["mean_rank"].tolist() == [1.0]
 
 
-def test_excluded_users_do_not_count_as_a_number():
+def test_users_left_out_by_a_rule_get_no_replacement():
     ranks = rank([[3.0, 2.0, 1.0]] * 2, [[1.0, np.nan, np.nan]] * 2)
     ranks.flags[1] = 0
     protocol = Protocol(users="known", undefined=0)

@@ -1,4 +1,4 @@
-"""Rules for undefined values and means agree with literal versions of their descriptions."""
+"""Rules for undefined values and means agree with literal implementations of their descriptions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import recometer as rm
 METRICS = ("recall@2", "popularity@2")
 K, N_ITEMS = 2, 5
 ITEMS = st.lists(st.integers(0, N_ITEMS - 1), min_size=1, max_size=3, unique=True)
-# A user has a list, values of test items, and a flag for being in train.
+# A user: a list or None, the values of the test items, and whether train contains the user.
 USER = st.tuples(
     st.none() | ITEMS,
     st.dictionaries(st.integers(0, N_ITEMS - 1), st.sampled_from([0.0, 1.0]), max_size=3),

@@ -1,4 +1,4 @@
-"""Numbers that libraries print for small cases are reproduced under the libraries' names."""
+"""Numbers that libraries print for small cases are reproduced under the libraries' metric names."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from convention_numbers import evaluate, our_value, printed_values
 
 import recometer as rm
 
-# Libraries that print numbers in single precision
+# These libraries print numbers in single precision.
 SINGLE_PRECISION = {"keras_rs", "warprec"}
 
 
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
 @pytest.mark.parametrize(("convention", "case", "printed"), list(printed_values()), ids=str)
-def test_printed_numbers(
+def test_printed_numbers_are_reproduced(
     convention: str, case: str, printed: Mapping[str, Mapping[str, float]]
 ) -> None:
     result = evaluate(convention, case, " ".join(printed))
@@ -31,7 +31,7 @@ def test_printed_numbers(
 
 @pytest.mark.parametrize("convention", rm.conventions(), ids=lambda item: item.name)
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
-def test_every_advertised_name_runs(convention: rm.Convention) -> None:
+def test_every_advertised_name_can_be_requested(convention: rm.Convention) -> None:
     """Every name in `recometer conventions` can be requested, with and without a cut-off."""
     names: dict[str, list[str]] = {}
     for entry in convention.entries:

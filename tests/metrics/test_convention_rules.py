@@ -1,4 +1,4 @@
-"""Conventions use the names, parameters and rules of other libraries, and give their values."""
+"""Conventions use the names, parameters and rules of other libraries and return their values."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_every_name_refers_to_one_metric(convention: rm.Convention) -> None:
             (metric,) = convention.parse(text, protocol)
             assert str(metric) == text.replace(" ", "") or str(metric) == text
             assert parse(metric.ours) == [Metric(metric.name, metric.cutoff, metric.parameters)]
-            # The name leads to this entry, not to an earlier one.
+            # The name leads to this entry, not to an earlier entry.
             assert convention.entry(text)[0] is entry
     assert len({entry.name for entry in convention.entries}) == len(convention.entries)
 
@@ -71,7 +71,7 @@ def test_defects_are_described_next_to_the_documented_behaviour() -> None:
     text = convention("evidently").describe()
     assert text.count("\n    With defects=True:") == 2
     assert "\n    With defects=True: ap@k(repeat_last)\n" in text
-    assert "repeat_last:" not in text  # for a description of the parameter
+    assert "repeat_last:" not in text  # the parameter needs no description
 
 
 def test_rejections_under_defects_are_described() -> None:
@@ -88,7 +88,7 @@ def test_rejections_under_defects_are_described() -> None:
     assert last_differences["auc"].startswith("With K above the number of items")
 
 
-def test_names_read_from_source_code() -> None:
+def test_names_read_from_source_code_are_marked() -> None:
     read_from_source = {
         item.name: [entry.name for entry in item.entries if entry.from_source]
         for item in rm.conventions()
@@ -101,7 +101,7 @@ def test_names_read_from_source_code() -> None:
     }
 
 
-def test_libraries_that_compute_in_single_precision() -> None:
+def test_conventions_of_single_precision_libraries_are_marked() -> None:
     names = {convention.name for convention in rm.conventions() if convention.float32}
     assert names == {"warprec", "pyg", "torchmetrics", "recbole", "keras_rs"}
     assert not rm.Convention("own", "Own", "1", Protocol(), ()).float32
@@ -117,7 +117,7 @@ def test_defects_need_a_convention() -> None:
     assert rm.evaluate(rm.Lists(LISTS), TEST, **options).protocol.defects
 
 
-def test_names_of_the_library_and_of_recometer() -> None:
+def test_names_of_the_library_and_of_recometer_can_be_mixed() -> None:
     lenskit = convention("lenskit")
     names = "NDCG@5,10 ndcg@3 Precision@1..2 RBP(patience = 0.5)@4"
     metrics = lenskit.parse(names)
@@ -134,7 +134,7 @@ def test_names_of_the_library_and_of_recometer() -> None:
     assert lenskit.parse("tprecision@5") == parse("tprecision@5")
 
 
-def test_cutoff_before_or_after_brackets() -> None:
+def test_cutoff_may_precede_or_follow_brackets() -> None:
     rectools = convention("rectools")
     for text in ("MAP(divide_by_k=True)@5", "MAP@5(divide_by_k=True)"):
         (metric,) = rectools.parse(text)
@@ -172,7 +172,7 @@ def test_ambiguous_names_are_rejected(name: str, requested: str, message: str) -
         convention(name).parse(requested)
 
 
-def test_cutoffs_in_a_dict() -> None:
+def test_cutoffs_can_be_passed_in_a_dict() -> None:
     arguments = {"NDCG": [3, 5], "Precision(r_precision=True)": 4, "mrr": None}
     assert [str(metric) for metric in convention("rectools").parse(arguments)] == [
         "NDCG@3", "NDCG@5", "Precision@4(r_precision=True)", "rr",
@@ -228,12 +228,12 @@ def test_metric_with_rules_works_under_several_protocols() -> None:
 @pytest.mark.parametrize(
     ("protocol", "message"), [("lenskit", "'20"), ("recometer", "recometer's")]
 )
-def test_the_version_of_a_convention_cannot_be_chosen(protocol: str, message: str) -> None:
+def test_version_of_a_convention_cannot_be_chosen(protocol: str, message: str) -> None:
     with pytest.raises(rm.InputError, match=rf"version='0\.1' cannot be chosen.*{message}"):
         rm.evaluate(rm.Lists(LISTS), TEST, protocol=protocol, version="0.1")
 
 
-def test_defects_are_only_reproduced_on_request() -> None:
+def test_defects_are_reproduced_only_on_request() -> None:
     source, test = rm.Lists({"a": [0, 1, 2], "b": [0, *range(3, 12)]}), {"a": [2], "b": [0]}
     arguments: dict[str, Any] = {"metrics": "MAPKMetric@10", "protocol": "evidently"}
     documented = rm.evaluate(source, test, **arguments)
@@ -246,7 +246,8 @@ def test_defects_are_only_reproduced_on_request() -> None:
     assert ours.mean()["ap@10"] == documented.mean()["MAPKMetric@10"]
 
 
-# ann has one hit of two, bob has no relevant items, and dan has no list. eve is not in test.
+# Ann has a hit and two relevant items, Bob has no relevant items, and Dan has no list. Test lacks
+# Eve.
 @pytest.mark.parametrize(
     ("rules", "mean"),
     [
@@ -266,7 +267,7 @@ def test_defects_are_only_reproduced_on_request() -> None:
     ],
     ids=str,
 )
-def test_users_that_count_in_the_mean(rules: dict[str, Any], mean: float) -> None:
+def test_rules_decide_which_users_count_in_the_mean(rules: dict[str, Any], mean: float) -> None:
     result = rm.evaluate(rm.Lists(LISTS), TEST, metrics="precision@3", **rules)
     assert result.mean()["precision@3"] == pytest.approx(mean, nan_ok=True)
     (row,) = result.summary()
@@ -300,7 +301,9 @@ def test_f_is_computed_from_mean_precision_and_recall() -> None:
 @pytest.mark.filterwarnings("ignore:.*repeat an item")
 @pytest.mark.filterwarnings("ignore:.*beyond every list")
 @pytest.mark.parametrize("ids", [int, str])
-def test_repeated_items(ids, duplicates: str, precision: float, recall: float) -> None:
+def test_rule_duplicates_decides_how_repeated_items_count(
+    ids, duplicates: str, precision: float, recall: float
+) -> None:
     lists = rm.Lists({"a": [ids(i) for i in (1, 1, 2, 1)], "b": [ids(3)]})
     test = {"a": [ids(1), ids(9)], "b": [ids(3)]}
     result = rm.evaluate(lists, test, metrics="precision@4 recall@4 rr", duplicates=duplicates)
@@ -311,7 +314,7 @@ def test_repeated_items(ids, duplicates: str, precision: float, recall: float) -
 
 
 @pytest.mark.filterwarnings("ignore:.*repeat an item")
-def test_repeated_item_keeps_its_place() -> None:
+def test_repeated_item_keeps_its_place_under_the_rule_first() -> None:
     lists, test = rm.Lists({"a": [1, 1, 2]}), {"a": [2]}
     assert rm.evaluate(lists, test, metrics="rr")["rr"] == 1 / 2
     assert rm.evaluate(lists, test, metrics="rr", duplicates="first")["rr"] == 1 / 3
@@ -332,7 +335,7 @@ def test_unlisted_relevant_items_may_be_left_out() -> None:
     assert left_out.n_relevant.tolist() == [1]
 
 
-def test_relevant_items_unknown_to_the_model() -> None:
+def test_relevant_items_unknown_to_the_model_can_be_left_out() -> None:
     source = rm.Scores([[3.0, 2.0, 1.0]], item_ids=[1, 2, 3], user_ids=["a"])
     result = rm.evaluate(source, {"a": [2, 9]}, metrics="recall@2", unknown_items="left_out")
     assert result["recall@2"] == 1
@@ -365,7 +368,7 @@ def test_conflicting_score_rules_are_rejected() -> None:
         rm.evaluate(**arguments, metrics=[low, high])
 
 
-def test_score_rule_without_scores() -> None:
+def test_rule_score_above_is_refused_without_scores() -> None:
     with pytest.raises(rm.InputError, match=r"score_above=0.0 needs the scores.*rm\.Scores"):
         rm.evaluate(rm.Lists({"a": [1, 2]}), {"a": [1]}, metrics="rr", score_above=0.0)
     lists, name = rm.Lists({"a": [1, 2]}), "RetrievalPrecision@2"
@@ -373,7 +376,7 @@ def test_score_rule_without_scores() -> None:
     assert result.mean() == {name: 0.5}  # no scores are too low
 
 
-def test_train_items_in_lists() -> None:
+def test_training_items_can_be_kept_in_lists() -> None:
     lists, train, test = rm.Lists({"a": [1, 2]}), {"a": [1]}, {"a": [2]}
     assert rm.evaluate(lists, test, train=train, metrics="rr")["rr"] == 1
     result = rm.evaluate(lists, test, train=train, metrics="rr", seen="kept_in_lists")
@@ -384,7 +387,7 @@ def test_train_items_in_lists() -> None:
     ("ties", "places"),
     [("shared", [2, 2, 2]), ("item_desc_within", [2, 1, 3]), ("item_desc", [3, 2, 1])],
 )
-def test_more_orders_of_ties(ties: str, places: list[int]) -> None:
+def test_tie_rules_of_other_libraries_order_tied_items(ties: str, places: list[int]) -> None:
     scores = np.full((3, 3), 0.5)
     result = rm.evaluate(
         rm.Scores(scores), np.eye(3), metrics="ap@2" if "within" in ties else "rr", ties=ties,
@@ -395,7 +398,7 @@ def test_more_orders_of_ties(ties: str, places: list[int]) -> None:
                                for place in places]  # fmt: skip
 
 
-def test_source_without_an_input_order() -> None:
+def test_rule_ties_input_is_refused_without_an_input_order() -> None:
     source = rm.Scores([[1.0, 1.0, 0.0]], item_ids=[1, 2, 3], user_ids=["a"])
     result = rm.evaluate(source, {"a": [2]}, metrics="mrr@2", protocol="ranx")
     assert result["mrr@2"] == 1 / 2
@@ -404,7 +407,7 @@ def test_source_without_an_input_order() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
-def test_catalogue_shorter_than_the_list() -> None:
+def test_defects_are_refused_if_the_cutoff_exceeds_the_catalogue() -> None:
     source = rm.Scores([[0.9, 0.8, 0.7]], item_ids=[0, 1, 2], user_ids=["a"])
     arguments: dict[str, Any] = {"metrics": "precision@5", "protocol": "implicit"}
     assert rm.evaluate(source, {"a": [0]}, **arguments).mean() == {"precision@5": 1}
@@ -419,7 +422,7 @@ def test_catalogue_shorter_than_the_list() -> None:
     assert result.mean() == {"precision@5": 1}
 
 
-def test_ratings_under_a_convention() -> None:
+def test_conventions_can_read_ratings() -> None:
     frame = {"user": ["a", "a", "b"], "item": [1, 2, 1], "score": [4.0, 2.0, 1.0]}
     frame["rating"] = [5.0, 4.0, 5.0]
     pairs = rm.Pairs(pl.DataFrame(frame), user="user", item="item", rating="rating", threshold=3.5)
@@ -458,7 +461,7 @@ def test_protocol_reproduces_names_with_their_own_rules(name: str, metric: str) 
 
 @pytest.mark.filterwarnings("ignore:.*repeat an item", "ignore:.*beyond every list")
 @pytest.mark.parametrize("duplicates", ["removed", "first", "counted", "joined"])
-def test_repeated_items_that_are_not_candidates(duplicates: str) -> None:
+def test_repeated_items_outside_the_candidates_take_no_places(duplicates: str) -> None:
     """Item 0 is repeated but not a candidate, so item 1 comes first."""
     result = rm.evaluate(
         rm.Lists({0: [0, 0, 1, 3]}),
@@ -474,7 +477,7 @@ def test_repeated_items_that_are_not_candidates(duplicates: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*repeat an item", "ignore:.*beyond every list")
 @pytest.mark.parametrize("metric", ["ips_recall", "ips_dcg", "snips_recall", "snips_dcg"])
-def test_weighted_metrics_of_lists_with_repeated_items(metric: str) -> None:
+def test_weighted_metrics_follow_the_rule_duplicates(metric: str) -> None:
     lists, test, train = rm.Lists({0: [0, 0, 1, 2]}), {0: [0, 1, 2]}, {0: [3], 1: [0, 1, 2, 3]}
     test[1] = [0]
     options = {"metrics": f"{metric}@4", "train": train}
@@ -491,7 +494,7 @@ def test_weighted_metrics_of_lists_with_repeated_items(metric: str) -> None:
 @pytest.mark.filterwarnings("ignore:The rule duplicates=")
 @pytest.mark.parametrize("duplicates", ["removed", "first", "counted", "joined"])
 @pytest.mark.parametrize("ties", ["random", "item"])
-def test_list_metrics_of_lists_with_repeated_items(ties: str, duplicates: str) -> None:
+def test_coverage_does_not_depend_on_the_rule_duplicates(ties: str, duplicates: str) -> None:
     lists = rm.Lists({0: ["a", "a", "b"], 1: ["a"]})
     options = {"ties": ties, "duplicates": duplicates, "catalogue": 4}
     result = rm.evaluate(lists, {0: ["b"], 1: ["a"]}, metrics="coverage@2", **options)
@@ -534,15 +537,15 @@ DEFECTS = [
 ]
 
 
-@pytest.mark.parametrize(("protocol", "metric", "truth", "expected"), DEFECTS)
+@pytest.mark.parametrize(("protocol", "metric", "labels", "expected"), DEFECTS)
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
-def test_defects_of_one_list(
-    protocol: str, metric: str, truth: list[float], expected: float
+def test_defects_are_reproduced_for_a_single_list(
+    protocol: str, metric: str, labels: list[float], expected: float
 ) -> None:
-    """Defects of libraries are reproduced for a list of items 0 to 4, in this order."""
+    """The list contains items 0 to 4, in this order."""
     result = rm.evaluate(
         rm.Scores(np.array([[0.9, 0.8, 0.7, 0.6, 0.5]])),
-        np.array([truth], float),
+        np.array([labels], float),
         metrics=metric,
         protocol=protocol,
         defects=True,
@@ -574,7 +577,7 @@ BEYOND = pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list
         ("PartialAUC@5", 0.6),
     ],
 )
-def test_equal_ranks_of_rectools(metric: str, expected: float) -> None:
+def test_values_of_rectools_for_equal_ranks_are_reproduced(metric: str, expected: float) -> None:
     """rectools 0.19.0 prints these values for ranks 1, 2, 2, 2 if the last two are relevant."""
     ranks = pl.DataFrame({"user": ["a"] * 4, "item": [0, 1, 2, 3], "rank": [1, 2, 2, 2]})
     result = rm.evaluate(rm.Lists(ranks), {"a": [2, 3]}, metrics=metric, protocol="rectools")
@@ -611,7 +614,7 @@ def test_single_precision_ties_follow_the_rule(kind: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["trec_eval", "pytrec_eval", "ir_measures", "mteb"])
-def test_libraries_that_read_scores_as_floats(protocol: str) -> None:
+def test_scores_are_tied_if_a_library_reads_them_in_single_precision(protocol: str) -> None:
     lists = rm.Lists({"q": {"d1": 0.99999999, "d3": 0.99999998}})
     assert rm.evaluate(lists, {"q": {"d1": 1}}, metrics="ap", protocol=protocol)["ap"] == [0.5]
 
@@ -633,8 +636,7 @@ def test_pyg_padding_is_rejected_only_if_it_is_a_hit() -> None:
 
 REFUSED = [
     # implicit counts item 0 again, PyTorch Geometric counts item 4 of user 0, and Recommenders
-    # counts
-# item 1 twice.
+    # counts item 1 twice.
     ("implicit", {0: [0, 1, 2]}, [(0, 0)], "precision@3", "ndcg@4", "users with more places"),
     ("pyg", {0: [0, 1, 2], 1: [0]}, [(0, 4), (1, 4)], "LinkPredMRR@1", "LinkPredHitRatio@3",
      "users with a list shorter than k"),
@@ -686,8 +688,8 @@ def test_explain_mentions_values_caused_by_defects() -> None:
 CUMULATIVE = [0.0, 0.0, 0.190047, 0.175669, 0.228124, 0.228124, 0.228124, 0.228124]
 
 
-def test_cumulative_columns_of_recometrics() -> None:
-    """With cumulative=True, the sum of recometrics 0.1.6.post13 ends at place R."""
+def test_cumulative_columns_of_recometrics_are_reproduced() -> None:
+    """With cumulative=True, recometrics 0.1.6.post13 adds as many places as items are relevant."""
     order = [3, 1, 7, 8, 9, 4, 10, 0, 2, 11, 5, 6]  # best first
     scores = np.empty((1, 12))
     scores[0, order] = -np.arange(12)
@@ -729,7 +731,7 @@ def test_recometers_names_take_the_parameters_of_the_library(name: str) -> None:
 
 
 def test_recometers_names_take_the_rules_of_the_library() -> None:
-    """Under recometer's name, too, only an item's first occurrence counts, as in the library."""
+    """Even under recometer's name, only an item's first occurrence counts, as in the library."""
     recmetrics = find("recmetrics")
     assert recmetrics is not None
     (metric,) = parse_under("ap@3", recmetrics.protocol)
@@ -759,7 +761,7 @@ def test_error_quotes_an_invalid_cutoff_as_written(protocol, name, printed):
 def test_implicit_defects_reject_auc_with_unlisted_relevant_items() -> None:
     arguments = {"metrics": "auc@5", "protocol": "implicit", "defects": True, "catalogue": 4}
     complete_lists = rm.Lists({"a": [1, 2, 0, 3]})
-    # No item beyond the last one could change this value.
+    # No item after the last place could change this value.
     assert rm.evaluate(complete_lists, {"a": [0]}, **arguments).mean() == {"auc@5": 1 / 3}
     for items in ([1, 2, 0], [1, 2, 3]):
         with pytest.raises(rm.InputError, match=r"auc@5: defects=True is refused for users"):
@@ -775,7 +777,7 @@ def test_implicit_defects_reject_auc_with_unlisted_relevant_items() -> None:
         ("LinkPredMRR@2", {}, " It exists under protocol='pyg', as rr@2."),
     ],
 )
-def test_errors_say_which_convention_has_a_name(
+def test_error_names_the_convention_that_has_the_name(
     requested: str, rules: dict[str, Any], attribution: str
 ) -> None:
     with pytest.raises(UnknownNameError) as caught:

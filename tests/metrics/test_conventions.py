@@ -21,14 +21,14 @@ from recometer.metrics.conventions import find
 pytestmark = pytest.mark.shared
 DOCUMENT = pathlib.Path(__file__).parents[2] / "docs" / "conventions.md"
 
-# List metrics; tests/metrics/listed/test_conventions.py tests their formulas.
+# The kinds of list metrics, whose formulas tests/metrics/listed/test_conventions.py tests.
 OF_LISTS = (
     "coverage", "novelty", "ild", "serendipity", "arp", "gini", "entropy", "tail", "diversity",
     "personalization", "unexpectedness", "ils",
 )  # fmt: skip
 NO_METRIC = ("all", "env")
-# A user with constant scores. These libraries order the items arbitrarily, since torch.topk gives a
-# different order in each call.
+# The user with constant scores, whose items these libraries order arbitrarily: torch.topk may
+# return a different order in each call.
 ARBITRARY = {("recbole", "matrix"): "u6", ("torchmetrics", "matrix"): "u6"}
 
 UNSTABLE = "unstable: a sort puts equal scores in an order of no rule"
@@ -38,8 +38,7 @@ ACCIDENT = "unstable: where NaN or an infinite score stands, a sort compares it 
 MINUS = "-inf in a matrix means no candidate here, and is a score there"
 NO_CASE = "the case is not described"
 REPLAY = ("Precision", "Recall", "HitRate", "MRR", "MAP", "NDCG", "RocAuc")
-# The reasons why some records cannot be reproduced, by library and the beginnings of call and
-# source.
+# Records that cannot be reproduced: the library, how the call and the source begin, and the reason.
 EXCEPTIONS = (
     ("pytrec_eval", "map", "mini:empty", "a dict without a value was printed"),
     ("pytrec_eval", "recip_rank", "mini:nan_", ACCIDENT),
@@ -82,8 +81,8 @@ EXCEPTIONS = (
     ("elliot", "GAUC", "", "read from the source; a pair too many in the denominator"),
     ("lightfm", "", "", "read from the source; a tied item counts all of its group as above it"),
 )  # fmt: skip
-# Records that result from defects, so defects=True rejects their input: for the library, call,
-# source and k, the description of what the library counts.
+# Records that result from defects, so defects=True rejects their input. The keys are the library,
+# the call, the source and k, and the values say what the library counts.
 AGAIN = "item 0 once more at each place beyond the last item"
 IRREPRODUCIBLE = {
     ("implicit", "ranking_metrics_at_k['precision']", "matrix", 25): AGAIN,
@@ -115,13 +114,13 @@ def outcome(records: list[Record]) -> Outcome:
 
 
 def has_value(record: Record) -> bool:
-    """Whether the library printed a number for any user."""
+    """Return whether the library printed a number for any user."""
     values = [record["mean"], *(record["per_user"] or {}).values()]
     return any(number(value) is not None for value in values)
 
 
 def has_number(record: Record) -> bool:
-    """Whether the library printed anything other than NaN."""
+    """Return whether the library printed anything other than NaN."""
     values = [number(value) for value in (record["mean"], *(record["per_user"] or {}).values())]
     return any(value is not None and not np.isnan(value) for value in values)
 
@@ -192,7 +191,7 @@ class Outcome:
     def check(
         self, cases: Cases, evaluations: dict[tuple[Any, ...], rm.Evaluation], record: Record
     ) -> str | None:
-        """Compare one record with recometer's value; return the difference."""
+        """Compare one record with recometer's value, and return the difference or None."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", rm.errors.DataWarning)
             try:
@@ -221,7 +220,7 @@ class Outcome:
 def evaluation_of(
     evaluations: dict[tuple[Any, ...], rm.Evaluation], record: Record
 ) -> tuple[Any, ...] | None:
-    """Return the evaluation for a record, its metric, and the evaluation of users one by one."""
+    """Return a record's evaluation, its metric, and the evaluation of its users one by one."""
     ask = ask_for(record)
     if ask is None or not has_metric(ask):
         return None
@@ -229,7 +228,7 @@ def evaluation_of(
 
 
 def has_metric(ask: Ask) -> bool:
-    """Whether the convention or recometer has a metric with exactly this name."""
+    """Return whether the convention or recometer has a metric with exactly this name."""
     convention = find(ask.protocol)
     assert convention is not None
     if convention.entry(ask.metric)[0] is None and re.split("[@(]", ask.metric)[0] not in METRICS:
@@ -262,7 +261,7 @@ def evaluate_all(cases: Cases, records: list[Record]) -> dict[tuple[Any, ...], r
 
 
 def difference(record: Record, result: Any, metric: str, by_user: Any = None) -> str | None:
-    """Return how an evaluation differs from a record, or None."""
+    """Return how an evaluation differs from a record, or None if it does not."""
     convention = find({"pytrec_eval": "trec_eval"}.get(record["library"], record["library"]))
     assert convention is not None
     tolerance = 1e-6 if convention.float32 else 1e-9
@@ -346,7 +345,7 @@ def test_no_exception_is_outdated(records: list[Record]) -> None:
 
 
 def print_table(outcome: Outcome) -> None:
-    """Print the numbers of reproduced records per library: ``pytest -s``."""
+    """Print how many records of each library are reproduced. Run ``pytest -s`` to see the table."""
     for sort, library in sorted(outcome.known):
         counts = outcome.covered[sort, library], outcome.known[sort, library]
         print(f"{sort:9} {library:14} {counts[0]:5} of {counts[1]:5}")
@@ -359,7 +358,7 @@ def test_every_library_has_a_convention(records: list[Record]) -> None:
 
 
 def test_every_advertised_name_was_compared(outcome: Outcome) -> None:
-    """For every name, a number printed by the library was compared, or a note says why not."""
+    """Each name was compared with a number that the library printed, or a note says why not."""
     compared = outcome.compared | {
         (convention, metric) for convention, _, numbers in printed_values() for metric in numbers
     }
@@ -370,7 +369,7 @@ def test_every_advertised_name_was_compared(outcome: Outcome) -> None:
             names[convention].add(entry.name)
     by_name = {item.name: convention_of(item.name) for item in rm.conventions()}
     for convention in by_name.values():
-        # The records of a convention that inherits everything have the name of its parent.
+        # A convention that inherits everything has its records under the name of its parent.
         for other_convention in by_name.values():
             if other_convention.entries == convention.entries and not convention.protocol.differing(
                 other_convention.protocol
@@ -394,7 +393,7 @@ def convention_of(name: str) -> rm.Convention:
     return convention
 
 
-def test_names_of_trec_eval_options() -> None:
+def test_dots_in_names_of_trec_eval_are_read_as_underscores() -> None:
     lists = rm.Lists({"q": [f"d{number}" for number in range(12)]})
     arguments: dict[str, Any] = {"protocol": "trec_eval", "progress": False}
     dots = rm.evaluate(

@@ -49,13 +49,13 @@ def test_naive_sums_are_inaccurate() -> None:
 
 
 @pytest.mark.parametrize("kind", AWKWARD)
-def test_long_sums_of_users(kind: str) -> None:
+def test_long_sums_of_users_are_accurate(kind: str) -> None:
     terms = AWKWARD[kind]
     assert relative_error(sum_by_user(np.zeros(len(terms), np.int64), terms, 1)[0], terms) < 3e-13
 
 
 @pytest.mark.parametrize("kind", AWKWARD)
-def test_long_sums_in_any_order(kind: str) -> None:
+def test_long_sums_of_unsorted_rows_are_accurate(kind: str) -> None:
     terms = AWKWARD[kind]
     numbers = np.arange(len(terms)) % 3
     sums = ragged.sums_of(numbers, terms, 4)
@@ -66,7 +66,7 @@ def test_long_sums_in_any_order(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", AWKWARD)
-def test_long_columns(kind: str) -> None:
+def test_sums_of_long_columns_are_accurate(kind: str) -> None:
     terms = AWKWARD[kind]
     table = np.column_stack([terms, terms[::-1]])
     assert (
@@ -132,7 +132,7 @@ def test_nan_and_infinity_stay_in_sums() -> None:
     assert ragged.sums_of(np.array([], np.int64), np.array([]), 2).tolist() == [0.0, 0.0]
 
 
-def test_exposures_of_many_users() -> None:
+def test_exposures_of_many_users_are_accurate() -> None:
     n_users = 1_000_000
     items = np.tile([[0, 1]], (n_users, 1))
     lists = TopLists(items, 2, np.ones(n_users, bool), np.zeros(n_users, bool))
@@ -156,7 +156,7 @@ def correctly_rounded(number: int) -> float:
         return float(natural_logarithm(number) / LOG_OF_2)
 
 
-def test_logarithms_to_the_last_bit() -> None:
+def test_logarithms_are_right_to_the_last_bit() -> None:
     size = 2**20
     # Some libraries round the logarithms of these numbers, or of those near powers of two,
     # incorrectly.
@@ -208,9 +208,9 @@ def value(name: str, ranks: Ranks, cutoff: int = 1) -> float:
 N = 10_000_000
 
 
-def test_roc_auc_of_ten_million_items() -> None:
+def test_roc_auc_of_ten_million_items_is_exact_up_to_rounding() -> None:
     """Values match exact fractions, without cancellation even close to 0, 1/2 and 1."""
-    spread = np.arange(0, N, 9_973)  # spread over the range
+    spread = np.arange(0, N, 9_973)
     behind, first = np.arange(N - 1000, N), np.arange(1000)
     nearly = np.append(np.arange(999), N - 1)
     for above in (spread, behind, first, nearly, np.append(N // 2, behind)):
@@ -221,7 +221,7 @@ def test_roc_auc_of_ten_million_items() -> None:
         assert abs(actual - expected) <= 2.3e-16 * expected
 
 
-def test_areas_with_millions_of_ties() -> None:
+def test_areas_with_millions_of_ties_are_accurate() -> None:
     n = 1_500_000
     ranks = ranks_of(np.zeros(n, np.int64), np.full(n, N - 1), N)
     assert value("roc_auc", ranks) == 0.5
@@ -242,27 +242,27 @@ def test_ideal_order_of_thousands_of_items_scores_exactly_1() -> None:
 
 
 @pytest.mark.parametrize("power", [12, 13])
-def test_discounts_around_a_power_of_two(power: int) -> None:
-    """Discounts are right near powers of two, where the tables of logarithms end."""
+def test_discounts_near_a_power_of_two_are_right(power: int) -> None:
+    """The tables of logarithms end near these powers of two."""
     for above in range(2**power - 4, 2**power + 3):
         ranks = ranks_of(np.array([above]), np.array([0]), above + 9)
         assert value("dcg", ranks, above + 5) == 1 / correctly_rounded(above + 2)
 
 
-def test_gains_of_many_items() -> None:
+def test_dcg_of_many_items_is_accurate() -> None:
     n = 400_000
     ranks = ranks_of(np.arange(n), np.zeros(n, np.int64), n)
     expected = math.fsum((1 / log2_of(np.arange(2, n + 2))).tolist())
     assert value("dcg", ranks, n) == pytest.approx(expected, rel=1e-14)
 
 
-def test_means_over_many_users() -> None:
-    """The mean of half a million equal values is exactly that value, over users and over rows."""
+def test_means_over_many_users_are_accurate() -> None:
+    """All users have the same values, so each mean must equal a user's value."""
     n_users = 500_000
     items = np.tile(np.array([[1, 2, 0]]), (n_users, 1))
-    truth = rm.Interactions(
+    test_data = rm.Interactions(
         indptr=np.arange(n_users + 1), items=np.zeros(n_users, np.int32), n_items=3
     )
-    result = rm.evaluate(rm.Lists(items), truth, metrics="ndcg@3 rr")
+    result = rm.evaluate(rm.Lists(items), test_data, metrics="ndcg@3 rr")
     assert result.mean()["rr"] == pytest.approx(1 / 3, rel=1e-15)
     assert result.mean()["ndcg@3"] == 0.5

@@ -52,7 +52,7 @@ def test_every_name_refers_to_one_registered_metric():
                 canonical(unclear_name)
 
 
-def test_metrics_have_the_name_of_their_declaration():
+def test_other_names_lead_to_the_declared_name():
     assert Metric("MRR", 10) == Metric("rr", 10)
     assert Metric("MRR", 10).name == "rr"
 
@@ -72,7 +72,7 @@ def test_ambiguous_name_is_rejected():
         del METRICS["NDCG"]
 
 
-def test_requirements_of_metrics_are_described():
+def test_every_kind_of_side_data_is_described():
     assert set(SIDE_DATA) == set(typing.get_args(SideData))
 
 
@@ -138,18 +138,18 @@ def test_definitions_are_complete(name):
         ("rr(all), rbp(p=0.9, graded), ap", ["rr(all)", "rbp(p=0.9,graded)", "ap"]),
     ],
 )
-def test_parse(text, names):
+def test_parse_reads_names_cutoffs_and_parameters(text, names):
     assert [str(metric) for metric in parse(text)] == names
 
 
-def test_metrics_are_values():
+def test_metrics_are_compared_by_value():
     assert parse("ndcg@10") == [Metric("ndcg", 10)]
     assert {Metric("ndcg", np.int64(10))} == {Metric("ndcg", 10)}
     assert type(Metric("ndcg", np.int64(10)).cutoff) is int
     assert Metric("ndcg").definition is METRICS["ndcg"]
 
 
-def test_parameters_of_a_metric():
+def test_parameters_of_a_metric_are_normalised():
     metric = Metric("ndcg", 10, {"ideal": "k", "gain": "binary", "discount": "standard"})
     assert metric == parse("ndcg@10(gain=binary,ideal=k)")[0]
     assert metric.parameters == (("gain", "binary"), ("ideal", "k"))
@@ -170,7 +170,7 @@ def test_parameters_of_a_metric():
         ("ndgc@10(gain=binary)", r"no metric 'ndgc'"),
     ],
 )
-def test_unknown_parameters(text, message):
+def test_unknown_parameters_are_refused(text, message):
     with pytest.raises(UnknownNameError, match=message):
         parse(text)
 
@@ -196,13 +196,13 @@ def test_unknown_parameters(text, message):
         ("roc_auc@10(negatives=all)", r"'roc_auc' reads the whole ranking"),
     ],
 )
-def test_invalid_parameters(text, message):
+def test_invalid_parameters_are_refused(text, message):
     with pytest.raises(InputError, match=message):
         parse(text)
 
 
 @pytest.mark.parametrize("value", [None, True, [2.0], "two", "٢"])
-def test_parameters_that_are_not_numbers(value):
+def test_a_parameter_that_is_not_a_number_is_refused(value):
     with pytest.raises(InputError, match="'f' does not take beta="):
         Metric("f", 10, {"beta": value})
 
@@ -216,13 +216,13 @@ def test_parameters_must_be_a_mapping():
         Metric("f", 10, 3)
 
 
-def test_missing_largest_gain():
+def test_missing_largest_gain_is_filled_in():
     metrics = parse("err@10 err@5(max_gain=3) ndcg@2")
     filled = [str(metric) for metric in with_largest_gain(metrics, 4.0)]
     assert filled == ["err@10(max_gain=4)", "err@5(max_gain=3)", "ndcg@2"]
 
 
-def test_custom_metric():
+def test_custom_metric_can_be_registered():
     @register(formula="hits(k) / (k + smoothing)", parameters={"smoothing": SMOOTHING})
     def smooth(groups, cutoffs, *, smoothing=1):
         return METRICS["hits"].function(groups, cutoffs) / (cutoffs + smoothing)
@@ -301,7 +301,7 @@ def test_range_includes_both_ends(first, length):
         ("@10", r"no metric ''"),
     ],
 )
-def test_unknown_metrics(text, message):
+def test_unknown_metrics_are_refused(text, message):
     with pytest.raises(UnknownNameError, match=message):
         parse(text)
 
@@ -348,12 +348,12 @@ def test_unknown_metrics(text, message):
         ({"mcc": None}, r"'mcc' needs a cut-off"),
     ],
 )
-def test_invalid_cutoffs(text, message):
+def test_invalid_cutoffs_are_refused(text, message):
     with pytest.raises(InputError, match=message):
         parse(text)
 
 
-def test_the_widest_range():
+def test_widest_range_is_accepted():
     assert len(parse(f"ap@1..{MAX_CUTOFFS}")) == MAX_CUTOFFS
     assert len(parse({"ap": range(1, MAX_CUTOFFS + 1)})) == MAX_CUTOFFS
     with pytest.raises(InputError, match="more than"):
@@ -361,7 +361,7 @@ def test_the_widest_range():
 
 
 @pytest.mark.parametrize("cutoff", [0, -1, True, 2.5, "10", 2**63 - 1, 2**63])
-def test_invalid_cutoffs_of_a_metric(cutoff):
+def test_invalid_cutoffs_of_metric_objects_are_refused(cutoff):
     with pytest.raises(InputError, match="must be a whole number, at least 1"):
         Metric("ndcg", cutoff)
 
@@ -398,7 +398,7 @@ def test_names_follow_the_current_registry(read_metrics):
         read_metrics("newest")
 
 
-def test_metrics_are_selected_by_what_they_read():
+def test_metrics_can_be_selected_by_the_data_they_read():
     assert {"coverage", "novelty", "gini"} <= set(reading("lists"))
     without_side_data = set(reading("lists", side=False))
     assert "personalization" in without_side_data

@@ -1,6 +1,7 @@
-"""recometer's formulas, with parameters, reproduce the list metrics that 11 libraries printed.
+"""recometer's formulas, with parameters, reproduce the list metrics of other libraries.
 
-The recorded values in shared/conventions/results.json are for shared/conventions/cases.json.
+shared/conventions/results.json has the values that the libraries returned for the cases in
+shared/conventions/cases.json.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ ABOUT_LISTS = {
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """How to compute a library's metric: the metric of recometer, its users and its inputs.
+    """How recometer reproduces a library's metric: with which metric, users and inputs.
 
     Attributes
     ----------
@@ -48,7 +49,7 @@ class Rule:
     features
         The features to use instead of those in the cases.
     last
-        The last step of the computation: rounding or percent.
+        The last step of the computation, such as rounding.
     within
         The relative error allowed for libraries that compute in float32.
     """
@@ -161,12 +162,12 @@ def data(record, users, features):
     )
 
 
-# LensKit was run with an additional interaction in train, with an item from the list of u4.
+# LensKit was run with an additional interaction in train, whose item is in the list of u4.
 LENSKIT_EXTRA = [19]
 
 
 def recommenders(record):
-    # For each k, the first record compares items by their users in train, the second by features.
+    # For each k, the first record compares items by their training users, the second by features.
     twins = [
         item
         for item in records()
@@ -265,7 +266,7 @@ RULES: dict[tuple[str, str, str], Rule | Callable[[dict], Rule]] = {
 
 
 def rule_of(record):
-    """Return the rule with the longest name that the record's name begins with."""
+    """Return the rule whose name is the longest prefix of the record's name."""
     fitting_rules = [
         key
         for key in RULES
@@ -280,7 +281,7 @@ def rule_of(record):
 def users_of(record, rule):
     k = record["k"] or 25
     users = [user for user in cases()["users"] if rule.users(user, k)]
-    if record["library"] == "recbole":  # its loader drops users without test items
+    if record["library"] == "recbole":  # RecBole drops users without test items
         with_all = "incl. u3" in record["impl"]
         users = [u for u in users if relevant(u) or (with_all and u == "u3")]
     return users
@@ -296,7 +297,7 @@ def computed(record, rule):
     if metric.definition.over_users:
         value = compute_for_all(ListedUsers(inputs), [metric], protocol)[str(metric)]
         by_user = {}
-        if record.get("per_user"):  # a record per user
+        if record.get("per_user"):  # the library returned a value for each user alone
             for user in record["per_user"]:
                 inputs_of_user = data(record, [user], rule.features)
                 by_user[user] = compute_for_all(ListedUsers(inputs_of_user), [metric], protocol)[
@@ -311,8 +312,8 @@ def computed(record, rule):
     return rule.last(mean), dict(zip(users, values.tolist(), strict=True))
 
 
-# Records that cannot be reproduced, because of defects of the libraries or for other reasons.
 def exception(record):
+    """Return why the record cannot be reproduced, or None if it can."""
     if record.get("error"):
         return "the library raised"
     if record["source"] == "mini:unseen":
@@ -341,7 +342,7 @@ def check(record, rule):
     return n
 
 
-# The numbers of reproduced records of list metrics.
+# How many records of list metrics are reproduced for each library.
 COVERED = {
     "evidently": 56, "lenskit": 44, "pyg": 16, "recbole": 70, "recmetrics": 40,
     "recommenders": 12, "recpack": 20, "rectools": 70, "replay": 50, "rexmex": 44,
@@ -349,7 +350,7 @@ COVERED = {
 
 
 @pytest.mark.parametrize("library", COVERED)
-def test_every_record_of_a_library(library):
+def test_every_record_of_a_library_is_reproduced(library):
     of_library = [record for record in records() if record["library"] == library]
     within_reach = [record for record in of_library if exception(record) is None]
     wrong = []
@@ -364,7 +365,7 @@ def test_every_record_of_a_library(library):
     assert len(within_reach) == COVERED[library]
 
 
-def test_number_of_excluded_records():
+def test_records_that_cannot_be_reproduced_are_counted():
     n_by_reason = Counter(filter(None, map(exception, records())))
     assert n_by_reason == {
         "the library raised": 17,

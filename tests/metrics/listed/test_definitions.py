@@ -1,4 +1,4 @@
-"""Every list metric agrees with its definition, list by list, on generated cases."""
+"""Every list metric agrees with its definition on random cases."""
 
 from __future__ import annotations
 

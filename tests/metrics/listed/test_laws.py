@@ -1,4 +1,4 @@
-"""Laws for every list metric, with every value of its parameters."""
+"""Every list metric obeys the laws, with every value of its parameters."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ EVERY = [variant for name in reading("lists") for variant in at_cutoffs(name, 2,
 
 
 @pytest.mark.parametrize("law", LIST_LAWS, ids=lambda law: law.__name__)
-def test_law(law):
+def test_list_metrics_obey_the_law(law):
     law(EVERY)
 
 
-def test_custom_distance():
+def test_custom_distance_obeys_the_laws():
     @metric(
         formula="mean over pairs of whether the categories differ",
         record="lists",
@@ -39,7 +39,7 @@ def test_custom_distance():
 
 
 def test_distances_are_averaged_over_the_pairs_of_each_list():
-    """The distances between items 0, 1, 2 and 3 are 1, 2, 3, 1, 2 and 1."""
+    """The distances between the pairs of items 0, 1, 2 and 3 are 1, 2, 3, 1, 2 and 1."""
     case = ListCase(
         n_items=6, lists=[[0, 1, 2, 3], [5, 0], [4]], baseline=[[]] * 3, train=[{}] * 3,
         test=[{}] * 3, others=[], categories=[frozenset()] * 6, n_categories=1,

@@ -15,14 +15,14 @@ from recometer.ranks import Ranks
 from recometer.testing import rank
 from recometer.ties import WHOLE, resolve
 
-# These groups end shortly before or after the tables of the metric end (4,096 and 65,536 places),
-# and take every code path of the expected reciprocal rank.
+# The ends of these groups lie shortly before or after the ends of the metrics' tables (4,096 and
+# 65,536 places). Together they take every code path of the expected reciprocal rank.
 STARTS = (0, 1, 7, 1_000, 4_090, 65_530, 200_000)
 SIZES = (2, 3, 10, 50, 200, 2_000)
 
 
 def one_group(start: int, size: int, relevant: int) -> Ranks:
-    """Return a user whose relevant items are all in one tie group."""
+    """Return the ranks of a user whose relevant items are all in one tie group."""
     n_candidates = np.array([start + size + 1])
     return dataclasses.replace(
         rank([1, 0], [1, math.nan]),
@@ -65,7 +65,7 @@ def computed(name: str, start: int, size: int, relevant: int, cutoffs: list[int]
 
 
 def chances(size: int, relevant: int):
-    """Yield the places 1, 2, ..., with 2**300 times the probability of the first hit there."""
+    """Yield each place, and 2**300 times the probability that it has the first hit."""
     n_choices = math.comb(size - 1, relevant - 1)
     for i in range(1, size - relevant + 2):
         yield i, (n_choices << 300) // math.comb(size, relevant)
@@ -91,7 +91,7 @@ def test_values_of_tie_groups_do_not_depend_on_other_users():
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_reciprocal_rank_and_hit(size):
+def test_reciprocal_rank_and_hit_match_exact_sums(size):
     for relevant in numbers_of_relevant(size):
         of_places = list(chances(size, relevant))
         for start in STARTS:
@@ -122,8 +122,8 @@ def test_reciprocal_rank_and_hit(size):
         (1_000, 1_000_000, 10_000),
     ],
 )
-def test_reciprocal_rank_of_many_tied_relevant_items(start, size, relevant):
-    """The expected value is a sum with 40 digits, without terms below 1e-30."""
+def test_reciprocal_rank_of_many_tied_items_matches_a_decimal_sum(start, size, relevant):
+    """The expected value is summed with 40 digits and without negligible terms."""
     with decimal.localcontext() as context:
         context.prec = 40
         chance, expected = decimal.Decimal(relevant) / size, decimal.Decimal(0)
@@ -140,7 +140,7 @@ def test_reciprocal_rank_of_many_tied_relevant_items(start, size, relevant):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("start", STARTS)
-def test_average_precision_and_ndcg(start, size):
+def test_average_precision_and_ndcg_match_compensated_sums(start, size):
     cutoffs = cutoffs_of(start, size)
     places = range(start + 1, start + size + 1)
     discounts = [1 / math.log2(j + 1) for j in places]
@@ -165,7 +165,7 @@ def test_average_precision_and_ndcg(start, size):
 
 @pytest.mark.parametrize("start", [0, 9, 65_500, 65_535, 65_536, 10**6, 10**9, 10**15])
 @pytest.mark.parametrize("size", [2, 3, 50, 100_000])
-def test_one_relevant_item_has_a_harmonic_mean_of_ranks(start, size):
+def test_one_relevant_item_has_the_mean_of_the_reciprocal_ranks(start, size):
     expected = math.fsum(1 / j for j in range(start + 1, start + size + 1)) / size
     assert computed("rr", start, size, 1, [WHOLE]) == pytest.approx([expected], rel=1e-14)
     assert computed("ap", start, size, 1, [WHOLE]) == pytest.approx([expected], rel=1e-14)

@@ -1,4 +1,4 @@
-"""Every ranking metric agrees with its definition, order by order, on generated rankings."""
+"""Every ranking metric agrees with its definition on random rankings, in each order of ties."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from recometer.ties import WHOLE, resolve
 
 METRICS = reading("ranks")
 
-# Average over the orders of ties even if all candidates are tied.
+# Under this protocol, values are averages over the orders of ties even if all candidates are tied.
 AS_TIES = Protocol(constant_scores="ties")
 
 RELEVANT_FROM = st.sampled_from([None, "not_zero", 0.0, 1.0])
@@ -47,19 +47,19 @@ def one_order(case: RankingCase) -> RankingCase:
 
 
 def enough(case: RankingCase, user: int) -> bool:
-    """Whether there are two candidates, the minimum for a ranking."""
+    """Return whether the user has at least two candidates, the minimum for a ranking."""
     return len(next(iter(case.orders(user)))) >= 2
 
 
 def nearly_equal(value: float, expected: float, rel: float, least: float) -> bool:
-    """Compare numbers like pytest.approx, which would take half of the test's running time."""
+    """Compare numbers as pytest.approx does, which would take half of the test's running time."""
     if math.isnan(expected):
         return math.isnan(value)
     return abs(value - expected) <= max(rel * abs(expected), least) or value == expected
 
 
 @given(cases(max_items=8), RELEVANT_FROM, NEGATIVE_GAINS)
-def test_without_ties(case, relevant_from, negative_gains):
+def test_values_without_ties_match_definitions(case, relevant_from, negative_gains):
     case = one_order(case)
     rules = {"relevant_from": relevant_from, "negative_gains": negative_gains}
     ranks = case.ranks(relevant_from=relevant_from)
@@ -79,7 +79,7 @@ def test_without_ties(case, relevant_from, negative_gains):
 
 
 @given(cases(max_users=2), RELEVANT_FROM, NEGATIVE_GAINS)
-def test_expected_is_the_mean_over_all_orders(case, relevant_from, negative_gains):
+def test_expected_value_is_the_mean_over_all_orders(case, relevant_from, negative_gains):
     rules = {"relevant_from": relevant_from, "negative_gains": negative_gains}
     ranks = case.ranks(relevant_from=relevant_from)
     values, _ = compute(RankedUsers(ranks), AVERAGED, AS_TIES.replace(**rules))
@@ -96,7 +96,7 @@ def test_expected_is_the_mean_over_all_orders(case, relevant_from, negative_gain
 
 
 @pytest.mark.parametrize("relevant", [1, 3, 6])
-def test_expected_value_in_one_group_of_six(relevant):
+def test_expected_value_of_six_tied_items_is_the_mean_over_orders(relevant):
     gains = np.full((1, 8), np.nan)
     gains[0, 1 : 1 + relevant] = np.arange(relevant) // 2 + 1.0
     gains[0, 7] = 2.0
@@ -132,7 +132,7 @@ def one_item_first(ranking: Ranking) -> list[Ranking]:
 
 @pytest.mark.parametrize(("n", "gains"), [(6, (None, 1.0)), (4, (None, 1.0, 3.0, -1.0))])
 def test_value_of_a_tie_group_averages_over_its_first_item(n, gains):
-    """A group's value is the mean over the item that comes first. Check this for all rankings."""
+    """In all small rankings, a group's value is the mean over the choices of its first item."""
     rankings = list(every_ranking(n, gains))
     number = {ranking: row for row, ranking in enumerate(rankings)}
     scores = [
@@ -156,7 +156,7 @@ def test_value_of_a_tie_group_averages_over_its_first_item(n, gains):
 
 @examples(2)
 @given(cases(max_users=2, max_items=4), metrics())
-def test_other_tie_rules_are_orders_too(case, metric):
+def test_other_tie_rules_have_the_value_of_some_order(case, metric):
     values = {
         rule: compute(RankedUsers(case.ranks(), 4), [metric], AS_TIES.replace(ties=rule))[0][
             str(metric)

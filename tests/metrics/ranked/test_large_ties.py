@@ -24,7 +24,7 @@ GAINS = {
 
 
 def value(name: str, scores: np.ndarray, gains: np.ndarray) -> float:
-    """Evaluate one user; items with a gain of NaN are not judged."""
+    """Return a metric's value for one user. Items with a gain of NaN are not judged."""
     judged = np.flatnonzero(~np.isnan(gains))
     test = scipy.sparse.csr_matrix((gains[judged], judged, [0, len(judged)]), (1, len(gains)))
     result = rm.evaluate(rm.Scores(scores[np.newaxis]), test, metrics=name)
@@ -32,7 +32,7 @@ def value(name: str, scores: np.ndarray, gains: np.ndarray) -> float:
 
 
 def err_place_by_place(start: int, size: int, q: np.ndarray) -> np.ndarray:
-    """Compute the contribution of each place without subtractions, to avoid rounding errors."""
+    """Compute each place's contribution to ERR without subtractions, to avoid rounding errors."""
     n = len(q)
     come = np.arange(n + 1)
     # Choose `come` of the first i items, in all possible ways. `none` is the mean product of 1 - q
@@ -80,7 +80,7 @@ def test_large_ties_are_exact_up_to_rounding(kind, max_gain):
         assert value(name, scores, gains) == pytest.approx(expected, rel=2e-12), cutoff
 
 
-def test_huge_tie_of_items_with_equal_gains():
+def test_huge_tie_of_items_with_equal_gains_has_the_value_of_any_order():
     """All orders have the same value, since each place satisfies 1/8 of the remaining users."""
     n = 50_000
     actual = value("err(max_gain=3)", np.append(1.0, np.zeros(n)), np.append(np.nan, np.ones(n)))
@@ -98,6 +98,6 @@ def test_huge_tie_of_items_with_equal_gains():
     ],
 )
 @pytest.mark.parametrize("size", [3, 3_000])
-def test_certain_and_impossible_satisfaction(name, expected, size):
+def test_err_is_right_if_satisfaction_is_certain_or_impossible(name, expected, size):
     gains = np.append(np.nan, np.full(size, 60.0))
     assert value(name, np.append(2.0, np.ones(size)), gains) == pytest.approx(expected)

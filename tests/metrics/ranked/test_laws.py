@@ -1,4 +1,4 @@
-"""Laws for every ranking metric, with every value of its parameters."""
+"""Every ranking metric obeys the laws, with every value of its parameters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from recometer.metrics import reading
 from recometer.testing import LAWS
 from recometer.testing.laws import at_cutoffs
 
-# Cut-off 9 is beyond the number of items. To save time, it is only tested without parameters.
+# Cut-off 9 exceeds the number of items. To save time, it is tested only without parameters.
 EVERY = [
     metric
     for name in reading("ranks")
@@ -18,5 +18,5 @@ EVERY = [
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
-def test_law(law):
+def test_ranking_metrics_obey_the_law(law):
     law(EVERY)

@@ -1,4 +1,4 @@
-"""Metrics with parameters have the values computed by hand for small rankings."""
+"""Metrics with parameters match values computed by hand for small rankings."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ def value(name: str, ranks, **rules) -> float:
         ("ndcg@3(gain=binary,discount=original)", (1 + 1 / math.log2(3)) / (2 + 1 / math.log2(3))),
     ],
 )
-def test_relevance(name, expected):
+def test_metrics_of_relevance_match_hand_computed_values(name, expected):
     assert value(name, PLAIN) == pytest.approx(expected, rel=1e-15, abs=1e-15)
 
 
-def test_bpref_with_more_irrelevant_than_relevant_judged_items():
+def test_bpref_counts_at_most_as_many_irrelevant_as_relevant_items():
     ranks = rank([9, 8, 8, 8, 7, 6, 6, 5], [0, 1, 0, 0, 0, 1, 0, NAN])
     # One to three judged irrelevant items come before the first relevant item, and four or five
-    # before the second one. At most two of them count.
+    # before the second. At most two of them count.
     expected = (1 - (1 + 2 + 2) / 3 / 2 + 0) / 2
     assert value("bpref", ranks) == pytest.approx(expected, rel=1e-15)
 
@@ -100,7 +100,7 @@ def test_bpref_with_more_irrelevant_than_relevant_judged_items():
         ("percentile_rank(weighted)", (0 + 3 * 1 / 5 + 2 * 4 / 5) / 6),
     ],
 )
-def test_gains(name, expected):
+def test_metrics_of_gains_match_hand_computed_values(name, expected):
     assert value(name, GRADED) == pytest.approx(expected, rel=1e-15)
 
 
@@ -116,7 +116,7 @@ def test_ideal_order_can_repeat_the_largest_gain():
     assert actual == pytest.approx((1 / math.log2(2) + 3 / math.log2(7)) / ideal, rel=1e-15)
 
 
-def test_graded_discounts_of_zero_and_negative_gains():
+def test_graded_discounts_of_negative_gains_are_undefined():
     name = "ndcg@2(discount=graded,ideal=signed)"
     assert value(name, rank([3, 2, 1], [0, 2, NAN])) == 2 / math.log2(5) / (2 / math.log2(3))
     names = f"{name} ndcg@2(discount=graded)"
@@ -153,21 +153,21 @@ def test_judged_irrelevant_items_have_no_gain(ideal):
     ("one_kind", "expected"),
     [("share", [0, 1, 0, 0]), ("zero", [0, 0, 0, 0]), ("undefined", [NAN, NAN, 0, NAN])],
 )
-def test_pairs_within_lists_of_one_kind(one_kind, expected):
+def test_parameter_one_kind_decides_the_value_of_lists_without_pairs(one_kind, expected):
     lists = rm.Lists({1: [], 2: ["a"], 3: ["b", "a"], 4: ["b"]})
     name = f"roc_auc@2(domain=list,one_kind={one_kind})"
     result = rm.evaluate(lists, {user: ["a"] for user in range(1, 5)}, metrics=name)[name]
     np.testing.assert_array_equal(result, expected)
 
 
-def test_no_area_among_all_candidates_without_a_catalogue():
+def test_area_among_all_candidates_is_undefined_without_a_catalogue():
     name = "roc_auc@2(domain=extended)"
     result = rm.evaluate(rm.Lists({1: ["a", "b"]}), {1: ["a", "c"]}, metrics=name)
     assert math.isnan(result[name][0])
     assert result.reasons[name].tolist() == [Reason.NO_CANDIDATES]
 
 
-def test_metrics_of_the_listed_items():
+def test_metrics_with_an_unlisted_relevant_item_match_hand_computed_values():
     """The list has four items; the relevant item with gain 5 is not in it."""
     ranks = rank([4, 3, 2, 1, 0], [1, NAN, 2, NAN, 5], unranked=[False] * 4 + [True])
     ideal = 2 + 1 / math.log2(3)
@@ -179,7 +179,7 @@ def test_metrics_of_the_listed_items():
     assert value("percentile_rank", ranks) == (0 + 2 / 3 + 1) / 3
 
 
-def test_train_items_as_negatives():
+def test_training_items_can_count_as_negatives():
     ranks = rank([4, 3, 2, 1, 9], [NAN, 1, NAN, NAN, NAN], excluded=[False] * 4 + [True])
     assert value("roc_auc", ranks) == 2 / 3
     assert value("roc_auc(negatives=all)", ranks) == 3 / 4
@@ -189,7 +189,7 @@ def test_train_items_as_negatives():
 @pytest.mark.parametrize("rules", [{"ties": "random"}, {"ties": "item"}, {"relevant_from": 1}])
 @pytest.mark.parametrize("n_trained", [1, 2])
 def test_relevant_items_outside_the_candidates_rank_below_train_items(rules, n_trained):
-    """Their pairs with train items count as wrong, not as half right, as in a tie (1/6 or 2/6)."""
+    """Their pairs with training items count as wrong and not, like ties, as half right."""
     train = np.array([[1, n_trained == 2, 0, 0]])
     test, candidates = np.array([[0, 0, 0, 1]]), np.array([[1, 1, 1, 0]])
     result = rm.evaluate(
@@ -210,7 +210,7 @@ def test_relevant_items_outside_the_candidates_rank_below_train_items(rules, n_t
 
 
 @given(cases(max_items=8))
-def test_pr_curve_by_distinct_scores(case):
+def test_pr_curve_has_a_point_for_every_distinct_score(case):
     """The reference computes a point of the curve for every distinct score."""
     values, _ = compute(
         RankedUsers(case.ranks()),
@@ -234,7 +234,7 @@ def test_pr_curve_by_distinct_scores(case):
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 100, 5_000, 2_000_000])
-def test_probabilities_of_hits(size):
+def test_probabilities_of_hits_are_hypergeometric(size):
     for relevant, places in itertools.product({1, size // 3 or 1, size}, {1, size // 2 or 1, size}):
         if min(relevant, places) > 3_000:
             continue
@@ -259,7 +259,7 @@ def test_probabilities_of_hits_do_not_depend_on_other_groups():
 
 
 def one_group(start: int, size: int, gains: list[float]):
-    """Return a user whose judged items are all in one tie group."""
+    """Return the ranks of a user whose judged items are all in one tie group."""
     n, r = start + size + 1, len(gains)
     return dataclasses.replace(
         rank([1, 0], [1, NAN]),
@@ -278,7 +278,7 @@ def one_group(start: int, size: int, gains: list[float]):
 
 @pytest.mark.parametrize("start", [0, 3, 5_000])
 @pytest.mark.parametrize("size", [2, 50, 1_000])
-def test_one_item_in_a_large_group(start, size):
+def test_one_item_in_a_large_group_has_the_mean_over_its_places(start, size):
     """The item is equally likely at every place, so the value is the mean over these places."""
     ranks = one_group(start, size, [2.0])
     places = range(start + 1, start + size + 1)
@@ -308,7 +308,7 @@ def test_precisions_of_hits_average_over_orders_of_an_earlier_pair():
     assert value("ap@4(denominator=hits)", ranks) == pytest.approx(expected)
 
 
-def test_large_group_of_only_relevant_items():
+def test_large_group_of_only_relevant_items_has_the_value_of_any_order():
     """All orders of the group have the same value."""
     gains = [1.0] * 300
     tied = one_group(2, 300, gains)
@@ -333,7 +333,7 @@ def test_skipping_negligible_terms_of_large_groups_changes_nothing(monkeypatch):
         assert shortened == pytest.approx([value(name, ranks) for name in names], rel=1e-15)
 
 
-def test_huge_gains():
+def test_huge_gains_do_not_break_ratios_of_powers():
     """If 2^gain overflows, ratios of powers are still correct, and other values are undefined."""
     ranks = rank([3, 2, 1], [5_000, 4_999, NAN])
     assert value("err(max_gain=5000)", ranks) == pytest.approx(1.0)
@@ -402,7 +402,7 @@ def test_sums_over_places_match_dcg():
     np.testing.assert_allclose(sums, METRICS["dcg"].function(groups, cutoffs), rtol=1e-14)
 
 
-def test_broken_law_names_the_metric():
+def test_error_for_a_broken_law_names_the_metric():
     from recometer.testing import check_laws
 
     @metric(formula="the number of the first user's hits, for all", upper=math.inf)
@@ -432,7 +432,7 @@ def test_broken_law_names_the_metric():
     ],
 )
 def test_min_denominator_without_a_cutoff_counts_all_relevant_items(name, expected):
-    """Without a cut-off k, min(k, R) means R for lists of any length, also in pooled means."""
+    """Without a cut-off k, the smaller of k and the number R of relevant items is R."""
     lists, test = rm.Lists({"ann": ["a", "b"]}), {"ann": ["b", "c", "d"]}
     result = rm.evaluate(lists, test, metrics=name)
     assert result[name] == pytest.approx(expected, rel=1e-15)
@@ -445,7 +445,7 @@ def test_last_place_of_a_short_list_is_repeated():
     rules = {"deep_cutoffs": "computed", "all_relevant": "computed"}
     plain, tied = rank([3, 2, 1], [0, 1, 1]), rank([3, 2, 2, 2], [1, 0, 1, 0])
     name = "mean_recall@5(over=relevant,repeat_last)"
-    two_tied = rank([3, 2, 2], [0, 1, 1])  # tied at the same ranks
+    two_tied = rank([3, 2, 2], [0, 1, 1])  # the relevant items are tied at ranks 2 and 3
     for ranks in (plain, two_tied):
         assert value(name, ranks, **rules) == pytest.approx((1 + 3 * 2) / 2**2)
     # In two thirds of the orders, one of the two relevant items comes last, at rank 3.
@@ -455,7 +455,8 @@ def test_last_place_of_a_short_list_is_repeated():
     assert actual == pytest.approx(value("ap", three_tied) + 2 / 3 * (3 / 4) / 3)
     actual = value("ap@5(denominator=hits,repeat_last)", plain, **rules)
     assert actual == pytest.approx((1 / 2 + 3 * 2 / 3) / 2)
-    # In a third of the orders, a relevant item comes last, at rank 2, and counts twice, else once.
+    # In a third of the orders, a relevant item comes last, at rank 2, and counts twice. Otherwise,
+    # it counts once.
     assert value(name, tied, **rules) == pytest.approx((1 + (2 + 2 + 4) / 3) / 2**2)
 
 
@@ -468,7 +469,9 @@ def test_last_place_of_a_short_list_is_repeated():
         ("ap@5(denominator=listed)", {"duplicates": "counted"}, (1 / 3 + 2 / 4 + 3 / 5) / 2),
     ],
 )
-def test_short_lists_and_lists_with_repeated_items(name, rules, expected):
+def test_metrics_of_short_lists_and_repeated_items_match_hand_computed_values(
+    name, rules, expected
+):
     last = "a" if rules else "z"
     lists, test = rm.Lists({1: ["x", "y", "a", "c", last]}), {1: ["a", "c", "d"]}
     with pytest.warns(rm.DataWarning) if not rules else contextlib.nullcontext():
@@ -483,7 +486,7 @@ def test_hits_that_share_a_place_count_once():
     assert value("ap@3(by_place)", ranks) == pytest.approx((1 + 3 / 3) / 3)
 
 
-def test_mcc_with_relevant_items_that_are_not_candidates():
+def test_mcc_is_0_if_no_relevant_item_is_a_candidate():
     """The list has one of three candidates, and there are four relevant items."""
     candidates = rm.Interactions.of({1: ["a", "b", "c"]})
     lists, test = rm.Lists({1: ["a"]}), {1: ["d", "e", "f", "g"]}

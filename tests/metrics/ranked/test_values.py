@@ -1,4 +1,4 @@
-"""Every ranking metric has a value computed by hand."""
+"""Ranking metrics match values computed by hand."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def log2(x: float) -> float:
 
 # Relevant items at ranks 2, 3 and 6 of 8.
 SIMPLE = rank([8, 7, 6, 5, 4, 3, 2, 1], [NAN, 1, 1, NAN, NAN, 1, NAN, NAN])
-# The same with an unranked relevant item: nine items, eight candidates.
+# The same ranking with an unranked relevant item: nine items, but eight candidates.
 UNRANKED = rank(
     [8, 7, 6, 5, 4, 3, 2, 1, 0],
     [NAN, 1, 1, NAN, NAN, 1, NAN, NAN, 1],
     unranked=[False] * 8 + [True],
 )
-# Gains 1, 3, -2 at ranks 1, 2, 3, and 2 at rank 5, of 6.
+# Gains 1, 3 and -2 at ranks 1 to 3, and gain 2 at rank 5 of 6.
 GRADED = rank([6, 5, 4, 3, 2, 1], [1, 3, -2, NAN, 2, NAN])
 # An item comes first, then four tied items, two of them relevant, and then another relevant item.
 TIED = rank([9, 5, 5, 5, 5, 1, 0], [NAN, 1, NAN, 1, NAN, 1, NAN])
@@ -73,7 +73,7 @@ TIED = rank([9, 5, 5, 5, 5, 1, 0], [NAN, 1, NAN, 1, NAN, 1, NAN])
         ("ndcg", (1 / log2(3) + 1 / log2(4) + 1 / log2(7)) / (1 + 1 / log2(3) + 1 / log2(4))),
     ],
 )
-def test_ranking_without_ties(name, expected):
+def test_values_without_ties_are_exact(name, expected):
     # Values must be exactly equal, since the formula itself is computed if there are no ties.
     assert value(name, SIMPLE) == expected
 
@@ -107,7 +107,7 @@ def test_unranked_relevant_item_comes_last(name, expected):
         ("ndcg", (1 + 3 / log2(3) - 2 / 2 + 2 / log2(6)) / (3 + 2 / log2(3) + 1 / 2)),
     ],
 )
-def test_graded_gains(name, expected):
+def test_ndcg_of_graded_gains_matches_hand_computed_values(name, expected):
     assert value(name, GRADED, negative_gains="counted") == pytest.approx(expected, rel=1e-15)
 
 
@@ -165,14 +165,14 @@ def test_gains_do_not_change_with_relevant_from():
         # 3/6, 2/6 or 1/6.
         ("rr@3", (3 / 2 + 2 / 3) / 6),
         ("rr", (3 / 2 + 2 / 3 + 1 / 4) / 6),
-        # A place has a relevant item with probability 1/2, and then each earlier place with
-        # probability 1/3.
+        # A place in the group has a relevant item with probability 1/2. If it does, each earlier
+        # place in the group has the other relevant item with probability 1/3.
         ("ap@2", 1 / 2 * (1 / 2) / 3),
         ("ap", (1 / 2 * (1 / 2 + (4 / 3) / 3 + (5 / 3) / 4 + 2 / 5) + 3 / 6) / 3),
         ("tap@2", 1 / 2 * (1 / 2) / 2),
         ("rprecision", (2 * 2 / 4) / 3),
-        # The two tied relevant items are above 1 item, and tied with 2 that count half. The third
-        # relevant item is above 1 item.
+        # The two tied relevant items are above 1 item, and tied with 2 items that count half. The
+        # third relevant item is above 1 item.
         ("roc_auc", (2 + 2 + 1) / 12),
         ("ndcg@2", (1 / 2 / log2(3)) / (1 + 1 / log2(3))),
         (
@@ -182,7 +182,7 @@ def test_gains_do_not_change_with_relevant_from():
         ),
     ],
 )
-def test_expected_value_with_ties(name, expected):
+def test_expected_values_of_ties_match_hand_computed_values(name, expected):
     assert value(name, TIED) == pytest.approx(expected, rel=1e-15)
 
 
@@ -195,7 +195,7 @@ def test_expected_value_with_ties(name, expected):
         ("item_desc", (3, 5, 6)),
     ],
 )
-def test_other_tie_rules(rule, ranks):
+def test_other_tie_rules_order_tied_items(rule, ranks):
     gains = [1 if place in ranks else NAN for place in range(1, 8)]
     explicit = rank([7, 6, 5, 4, 3, 2, 1], gains)
     names = "precision@3 recall@3 hit@3 rr ap tap@3 rprecision roc_auc pr_auc ndcg@3 ndcg"
@@ -204,7 +204,8 @@ def test_other_tie_rules(rule, ranks):
 
 
 def test_precision_without_cutoff_counts_all_candidates():
-    # All rankings have this value, so it is undefined, but the formula must still be right.
+    # `evaluate` leaves this value undefined, since it is the same for all rankings. The formula
+    # must still be right.
     from recometer.ties import WHOLE, resolve
 
     function = METRICS["precision"].function

@@ -1,4 +1,4 @@
-"""Every rating metric agrees with its definition, row by row, on generated cases."""
+"""Every rating metric agrees with its definition on random rows, in each order of ties."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def computed(case, ties):
 
 
 @given(rating_cases())
-def test_expected_is_the_mean_over_all_orders(case):
+def test_expected_value_is_the_mean_over_all_orders(case):
     values = computed(case, "expected")
     for user in range(case.n_users):
         for metric in EVERY:
@@ -37,7 +37,7 @@ def test_expected_is_the_mean_over_all_orders(case):
 
 
 @given(rating_cases(max_users=2, max_items=4))
-def test_other_tie_rules_are_orders_too(case):
+def test_other_tie_rules_have_the_value_of_some_order(case):
     rules = ("optimistic", "pessimistic", "random", "item", "item_desc")
     computed_values = {ties: computed(case, ties) for ties in rules}
     for user in range(case.n_users):
@@ -66,7 +66,7 @@ PROBABILITIES = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 
 
 @given(rating_cases(predicted=PROBABILITIES), st.lists(st.integers(0, 3), min_size=3, max_size=3))
-def test_resampled_users_count_repeatedly_over_rows(case, times):
+def test_rows_of_resampled_users_count_repeatedly(case, times):
     users, weights = RatedUsers(case.ratings()), np.array(times[: case.n_users])
     together = users.together(compute(users, OVER_ROWS, Protocol())[1])
     resampled = together.users(np.repeat(np.arange(case.n_users), weights))

@@ -1,4 +1,4 @@
-"""Laws for every rating metric."""
+"""Every rating metric obeys the laws, and the laws detect wrong declarations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVERY = [variant for name in reading("ratings") for variant in at_cutoffs(name, 
 
 
 @pytest.mark.parametrize("law", RATING_LAWS, ids=lambda law: law.__name__)
-def test_law(law):
+def test_rating_metrics_obey_the_law(law):
     law(EVERY)
 
 
@@ -28,7 +28,7 @@ def largest_error(predictions, cutoffs):
 
 
 def largest_of_all(predictions, cutoffs):
-    """Return the largest error of the rows of all users."""
+    """Return the largest error among all users, as the value of every user."""
     largest = largest_error(predictions, cutoffs)
     return np.full_like(largest, largest.max(initial=0))
 
@@ -53,7 +53,7 @@ def unshrunk():
     ],
 )
 @pytest.mark.usefixtures("unshrunk")
-def test_custom_rating_metric(function, facts, broken):
+def test_laws_detect_wrong_declarations_of_a_custom_metric(function, facts, broken):
     name = function.__name__
     declared = {"cutoff": "none", "reads": "gain", "monotone": False} | facts
     declared = {"upper": math.inf, "higher_is_better": False} | declared

@@ -37,7 +37,7 @@ STARS = [1.0, 2.0, 3.0, 4.0, 5.0]
 
 @st.composite
 def frames(draw, max_users=4, ratings=STARS, predictions=(*STARS, 3.7, -0.3)):
-    """Draw rows of a few users, with ties; the last user has enough rows for all cut-offs."""
+    """Draw rows of a few users, with ties. The last user has enough rows for all cut-offs."""
     n = draw(st.integers(0, 12))
     user = draw(st.lists(st.integers(0, max_users - 2), min_size=n, max_size=n))
     user += [max_users - 1] * draw(st.integers(4, 7))
@@ -53,7 +53,7 @@ def frames(draw, max_users=4, ratings=STARS, predictions=(*STARS, 3.7, -0.3)):
 
 
 def evaluate_ratings(frame, metrics=EVERY, threshold=3.5, **rules):
-    """Evaluate a data frame, or existing pairs, which saves the time of converting the frame."""
+    """Evaluate a data frame, or `Pairs`, which saves the time of converting a data frame."""
     pairs = frame if isinstance(frame, rm.Pairs) else rm.Pairs(frame, threshold=threshold)
     return rm.evaluate(pairs, metrics=metrics, threads=1, **rules)
 
@@ -63,13 +63,13 @@ def table(result):
 
 
 def arrays(frame):
-    """Yield the rows of each user, in the order of the result."""
+    """Yield each user with the user's true and predicted ratings, in the order of the result."""
     for (user,), rows in frame.sort("user").group_by("user", maintain_order=True):
         yield user, rows["rating"].to_numpy(), rows["score"].to_numpy()
 
 
 @given(frames())
-def test_errors_by_their_formulas(frame):
+def test_errors_match_their_formulas(frame):
     result = evaluate_ratings(frame, ERRORS)
     for place, (_, true, predicted) in enumerate(arrays(frame)):
         for name in ERRORS:
@@ -78,7 +78,7 @@ def test_errors_by_their_formulas(frame):
 
 
 @given(frames())
-def test_errors_over_the_rows_of_all_users(frame):
+def test_errors_over_all_rows_match_their_formulas(frame):
     result = evaluate_ratings(frame, ERRORS).over_rows
     true, predicted = frame["rating"].to_numpy(), frame["score"].to_numpy()
     for name in set(ERRORS) - {"fcp"}:
@@ -93,7 +93,7 @@ def test_errors_over_the_rows_of_all_users(frame):
 
 
 @given(frames(), st.sampled_from([0.0, 2.0, 3.7, 9.0]))
-def test_precision_and_recall_over_all_orders_of_tied_rows(frame, threshold):
+def test_precision_and_recall_are_means_over_the_orders_of_ties(frame, threshold):
     result = evaluate_ratings(frame, "rated_precision@1..4 rated_recall@1..4", threshold)
     for place, (_, true, predicted) in enumerate(arrays(frame)):
         values = []
@@ -117,7 +117,7 @@ def test_precision_and_recall_over_all_orders_of_tied_rows(frame, threshold):
 
 
 def orders(predicted):
-    """Return a few orders of tied rows over which the mean is the same as over all orders."""
+    """Return a few orders of tied rows that have the same mean value as all orders."""
     groups = [np.flatnonzero(predicted == value) for value in sorted(set(predicted))[::-1]]
     # Rotating a group puts every row in every place equally often. Both metrics are linear in the
     # rows, so the mean over rotations equals the mean over all orders.
@@ -138,7 +138,7 @@ def test_names_and_order_of_rows_do_not_matter(frame, random):
 
 
 @given(frames())
-def test_errors_of_perfect_predictions(frame):
+def test_perfect_predictions_have_the_best_values(frame):
     result = evaluate_ratings(frame.with_columns(score="rating"), ERRORS)
     for name in ERRORS:
         perfect = 0 if RATINGS[name].upper == math.inf else 1
@@ -147,7 +147,7 @@ def test_errors_of_perfect_predictions(frame):
 
 @given(frames(), st.sampled_from([0.5, 4.0]), st.integers(-3, 3))
 def test_errors_scale_with_the_ratings(frame, slope, shift):
-    """If the unit of ratings and threshold changes, errors scale and other metrics stay."""
+    """If ratings and threshold change their unit, errors change with it, and other metrics stay."""
     scaled = frame.with_columns(pl.col("rating", "score") * slope + shift)
     before = evaluate_ratings(frame)
     after = evaluate_ratings(scaled, threshold=3.5 * slope + shift)
@@ -158,14 +158,14 @@ def test_errors_scale_with_the_ratings(frame, slope, shift):
 
 
 @given(frames(predictions=STARS), st.sampled_from([np.exp, np.cbrt]))
-def test_concordance_only_depends_on_the_order(frame, change):
+def test_concordance_depends_only_on_the_order(frame, change):
     changed = frame.with_columns(score=change(frame["score"].to_numpy()))
     np.testing.assert_array_equal(
         evaluate_ratings(changed, "fcp")["fcp"], evaluate_ratings(frame, "fcp")["fcp"]
     )
 
 
-def test_concordance_of_many_rows():
+def test_concordance_of_many_rows_counts_all_pairs():
     rng = np.random.default_rng(3)
     n = 3_000
     true, predicted = rng.integers(0, 700, n), rng.integers(0, 900, n)
@@ -175,11 +175,8 @@ def test_concordance_of_many_rows():
     assert evaluate_ratings(frame, "fcp")["fcp"] == [expected]
 
 
-# Undefined values
-
-
 def rows(*pairs):
-    """Return rows of a user with these (true, predicted) ratings, and of another, ordinary user."""
+    """Return rows of a user with these (true, predicted) ratings, and rows of an ordinary user."""
     special, plain = list(pairs), [(5, 4), (3, 3), (1, 2), (2, 2)]
     return pl.DataFrame(
         {
@@ -215,7 +212,7 @@ CONSTANT = {
         (rows((4, 1e120), (2, 3)), {}),
     ],
 )
-def test_undefined(frame, reasons):
+def test_undefined_rating_metrics_have_a_reason(frame, reasons):
     result = evaluate_ratings(frame)
     for metric in EVERY:
         expected_reason = reasons.get(metric.name, Reason.DEFINED)
@@ -238,7 +235,7 @@ def test_ranking_rules_do_not_apply_to_ratings():
 
 
 @pytest.mark.filterwarnings("ignore:Pairs knows none of the items")
-def test_users_without_training_items():
+def test_rule_cold_start_applies_to_rating_metrics():
     result = rm.evaluate(
         rm.Pairs(rows((4, 4), (2, 4)), threshold=3.5),
         train={"a": [99]},
@@ -250,7 +247,7 @@ def test_users_without_training_items():
 
 
 @pytest.mark.parametrize("threshold", [3.5, None])
-def test_user_without_valid_rows(threshold):
+def test_users_without_valid_rows_do_not_count(threshold):
     frame = pl.DataFrame({"user": [1], "item": [1], "rating": [5], "score": [math.nan]})
     extended = pl.concat(
         [frame, pl.DataFrame({"user": [2], "item": [1], "rating": [5], "score": [4.0]})]
@@ -272,9 +269,6 @@ def test_explained_variance_of_constant_rows_is_undefined():
         frame.with_columns(score=math.nan), "r2 explained_variance"
     ).over_rows
     assert list(map(math.isnan, without_predictions.values())) == [True, True]
-
-
-# Saving and printing
 
 
 def test_rating_metrics_are_saved_and_printed(tmp_path):
@@ -314,11 +308,8 @@ def test_rating_metrics_need_ratings():
         compute(RankedUsers(rank([2, 1], [1, math.nan])), [Metric("mae")], Protocol())
 
 
-# Means of errors over rows
-
-
 def test_errors_are_averaged_over_rows():
-    """The mean is over rows: three of one user with an error of 1, one of another with 3."""
+    """One user has three rows with an error of 1, and another has one row with an error of 3."""
     frame = pl.DataFrame(
         {
             "user": ["a", "a", "a", "b"],
@@ -337,7 +328,7 @@ def test_errors_are_averaged_over_rows():
     assert 0 <= low < 1.5 < high
 
 
-def test_users_with_undefined_values_count_over_rows():
+def test_rows_of_users_with_undefined_values_count():
     frame = rows((4, 4))
     result = evaluate_ratings(frame, "r2")
     (row,) = result.summary()
@@ -380,7 +371,7 @@ PROBABILITIES = [0.0, 0.125, 0.5, 0.75, 1.0]
 
 
 @given(frames(ratings=[0.0, 1.0], predictions=PROBABILITIES))
-def test_classification_of_rows(frame):
+def test_classification_metrics_match_their_formulas(frame):
     """As in scikit-learn, ties count half, and probabilities of 0 and 1 are clipped."""
     result = evaluate_ratings(frame, "log_loss rated_roc_auc", threshold=None)
     definitions = {name: Metric(name) for name in ("log_loss", "rated_roc_auc")}
@@ -402,8 +393,8 @@ def test_certain_correct_predictions_have_almost_no_loss():
     assert result == pytest.approx(np.finfo(np.float64).eps, rel=1e-9, abs=0)
 
 
-def test_averaged_concordance_is_over_users_with_concordant_or_discordant_pairs():
-    """The mean is over users: a has three concordant pairs, b has one, c has a discordant pair."""
+def test_averaged_concordance_counts_users_with_ordered_pairs():
+    """User a has three concordant pairs, user b has one, and user c has one discordant pair."""
     frame = pl.DataFrame(
         {
             "user": [*"aaabbcc"],
@@ -424,7 +415,7 @@ def test_log_loss_needs_probabilities():
     assert math.isnan(result.mean()["log_loss"])
 
 
-def test_metrics_of_users_without_a_relevant_row():
+def test_only_recall_is_computed_without_a_relevant_row():
     frame = pl.DataFrame(
         {"user": ["a", "a"], "item": [1, 2], "rating": [2.0, 3.0], "score": [1.0, 2.0]}
     )
