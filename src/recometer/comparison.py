@@ -1,4 +1,4 @@
-"""compare and Comparison: find out whether models really differ, and by how much."""
+"""Find out whether models really differ, and by how much: `compare` and `Comparison`."""
 
 from __future__ import annotations
 
@@ -71,46 +71,51 @@ Several = Mapping[str, Results | Sequence[Results]] | Sequence[Results]
 
 
 class Comparison(Compared, Tracked, Reported):
-    """The result of `compare`: models side by side, and in pairs.
+    """The result of `compare`: the models side by side, and in pairs.
 
     ``print(comparison)`` shows the leaderboard and the comparison on the primary metrics (or the
     first metric): differences, intervals, p-values, and how many users gain and lose. Every other
-    metric gets a line. `to_markdown`, `to_latex` and `to_html` show the same. With `full`, they all
-    show every pair on every metric. `to_json` and `to_csv` always have everything, with all digits.
+    metric gets a line. `to_markdown`, `to_latex` and `to_html` show the same. After `full`, they
+    all show every pair on every metric. `to_json` and `to_csv` always contain everything, with all
+    digits.
 
     Attributes
     ----------
     models : tuple of Model
         The models that were compared.
     baseline : str or None
+        The name of the baseline.
     metrics, primary : tuple of str
+        The names of all compared metrics, and of the primary metrics.
     rows : tuple of PairRow
-        One for each metric and pair.
+        A row for each metric and pair of models.
     standings : tuple of Standing
-        The leaderboard: for each metric, every model, best first, with its possible ranks.
+        The leaderboard: for each metric, every model with its possible ranks, best first.
     correction
+        The correction of p-values for the number of comparisons.
     options
         How pairs were compared: `test`, `confidence`, ...
     users : Users
         All users, in the order of `per_user`.
     notes : tuple of str
-        The inputs and rules that were allowed to differ.
+        Notes on inputs and rules that were allowed to differ, metrics that were left out, and more.
     chosen : bool
         Whether primary metrics were chosen. If not, all metrics are primary.
     known_users : KnownUsers or None
         Users who count although some models do not know them, and the means without them. None if
-        all models know the same users, and know nearly all users.
+        all models know the same users, and nearly all of them.
     sample_ratio : recometer.stats.SampleRatio or None
-        The sizes of groups of different users, and the planned ones; None if users are paired.
+        The sizes of groups of different users, and their planned sizes; None if users are paired.
     in_full : bool
-        Whether tables show all pairs on all metrics, as those of `full` do.
+        Whether tables show all pairs on all metrics, as after `full`.
     """
 
     def gate(self, gates: str | Sequence[str], undecided: Undecided | None = None) -> GateReport:
-        """Check bounds for the difference of every model, except chance, to the baseline.
+        """Check bounds on the difference of every model, except chance, from the baseline.
 
         A gate is passed if the lower end of the interval reaches the bound, failed if the upper
-        end is below it, and undecided otherwise; it then says how many users would decide it.
+        end is below it, and undecided otherwise. The report then says how many users would decide
+        it.
 
         Parameters
         ----------
@@ -127,12 +132,12 @@ class Comparison(Compared, Tracked, Reported):
         InputError
             If a gate cannot be read, or there is no baseline.
         UnknownNameError
-            If a metric does not exist, or `undecided` has another value.
+            If a metric was not compared, or if `undecided` has another value.
         """
         return check_gates(self, gates, undecided)
 
     def data(self) -> Table:
-        """Return a row per metric and pair, with all values."""
+        """Return a table with a row per metric and pair, and all of their values."""
         columns = difference_columns(self.confidence, margin=self.options.margin is not None)
         more = ("mean_other", "n_only_model", "n_only_other", "primary", "smallest_difference")
         return Table(
@@ -140,7 +145,7 @@ class Comparison(Compared, Tracked, Reported):
         )
 
     def frame(self) -> polars.DataFrame:
-        """Return a Polars frame: a row per metric and pair."""
+        """Return a Polars frame with a row per metric and pair."""
         import polars as pl
 
         return pl.DataFrame(self.data().records(), infer_schema_length=None)
@@ -167,7 +172,7 @@ class Comparison(Compared, Tracked, Reported):
         }
 
     def flat_values(self) -> Iterator[tuple[FlatName, float]]:
-        """Yield the values of `flat`, with their names."""
+        """Yield the names and values that `flat` returns."""
         each: list[Any] = [(one, None, one.mean, ()) for one in self.standings]
         each += [(row, row.other, row.difference, ("p_value", "adjusted_p")) for row in self.rows]
         for row, other, mean, more in each:
@@ -212,9 +217,10 @@ def compare(
     Parameters
     ----------
     models
-        A dict from the name of a model to its evaluation, or to a file that `Evaluation.save`
-        wrote; a list of either; or a `Leaderboard`. All evaluations must use the same test data.
-        A model may be a list of evaluations of the same users, one for each seed of its training.
+        A dict with the evaluation of each model, or the path of a file that `Evaluation.save`
+        wrote, keyed by the model's name; a list of evaluations or paths; or a `Leaderboard`. All
+        evaluations must use the same test data. A model may also have a list of evaluations of the
+        same users, one for each seed of its training.
         The variance between seeds is then added to the variance between users
         (`recometer.stats.over_runs`).
     baseline
@@ -228,44 +234,44 @@ def compare(
     paired
         Whether the models have the same users. False compares groups of different users, as in an
         A/B test, by Welch's t test (`recometer.stats.compare_groups`), and checks the sizes of the
-        groups. Means are weighted by the rule ``average``. Metrics of the lists of all users, such
-        as coverage, depend on the number of users and are left out.
+        groups. Means are weighted by the rule ``average``. Metrics of all users' lists together,
+        such as coverage, depend on the number of users and are left out.
     ratio
         The planned sizes of groups of different users, if they are not equal: a number for each
         group in the order of the models, such as ``"9:1"``.
     test
         None takes ``"randomisation"``, and Welch's test for different users. Tests of the same
         users are {tests} The interval belongs to the test. If the metric has a range, and either
-        all users differ by the same amount or fewer than 30 users differ while at least half are
-        equal, the interval is Gaffke's, and p follows from it.
+        all users differ by the same amount, or fewer than 30 users differ and at least half do not,
+        the interval is Gaffke's, and p follows from it.
     confidence
-        Coverage of the intervals; 1 - confidence is the level of significance. None takes the
-        confidence of the evaluations' protocol.
+        The confidence level of the intervals; the significance level is 1 - confidence. None takes
+        the confidence of the evaluations' protocol.
     correction
         The correction for the number of comparisons: ``"holm"``, ``"benjamini-hochberg"``,
         ``"bonferroni"`` or ``"none"``. ``"tukey"`` is Tukey's honestly significant difference by
         randomisation over all models (`recometer.stats.tukey`), for each metric; p-values are then
         multiplied by the number of primary metrics.
     margin
-        A number, or one for each metric: differences smaller than this do not matter. It adds two
-        one-sided tests of equivalence.
+        A number, or a number for each metric: differences smaller than this do not matter. A margin
+        adds two one-sided tests of equivalence.
     allow
         What may differ between the evaluations: ``"test"``, ``"train"``, ``"candidates"``,
         ``"exclude"``, ``"protocol"``, or a rule of the protocol. For groups of different users,
-        ``"users"`` may be in several groups, and count in each.
+        ``"users"`` allows users to be in several groups; they then count in each.
     cluster
         The cluster of each user, in the same forms as groups in `Evaluation.by`. Use it if users
         are not independent of each other, such as sessions of one person: tests and intervals then
-        treat whole clusters as independent. If test has sessions of users
+        treat whole clusters as independent. If the test data contain sessions of users
         (``user=["user", "session"]``), None takes the users as clusters, and False treats every
         session as independent.
     chance
         Whether to add a random order of the same candidates as the model ``"chance"``. Its values
-        are from ``rm.evaluate(..., chance=True)`` of the first model. Metrics that have no value
+        come from ``rm.evaluate(..., chance=True)`` of the first model. Metrics that have no value
         for it (coverage, ...) leave it out, and the result says so. It is not ranked. Unless it is
         the baseline, comparisons with it do not count when p-values are adjusted.
     seed
-        Seed for drawing users, for metrics with one value for all of them.
+        The seed for drawing users, for metrics with one value for all of them.
     threads
         Maximum number of threads. None uses all available processors. The result does not depend
         on it.
@@ -280,8 +286,8 @@ def compare(
     Raises
     ------
     InputError
-        If there are fewer than two models, if they have no user in common, or if metrics, test
-        data, candidates or protocols differ.
+        If there are fewer than two models, if they have no user in common, or if their metrics,
+        test data, candidates or protocols differ.
     InputTypeError
         If the models are not evaluations, user ids have different types, or an argument has a
         type that is not supported.
@@ -291,8 +297,9 @@ def compare(
     Warns
     -----
     DataWarning
-        If only one of two models has a value for some users, who are left out. Also if two models
-        change places when only the users known to all models count.
+        If some users are left out because only one of two models has a value for them, if two
+        models change places when only the users known to all models count, or if groups of
+        different users do not have the planned sizes.
 
     Examples
     --------
@@ -438,7 +445,7 @@ def _with_chance(
 
 
 def _check_unpaired(models: Sequence[Model], test: str, chance: bool) -> None:
-    """Refuse paired tests, random orders, seeds and folds, which need the same users."""
+    """Refuse paired tests, random orders, seeds and folds, which all need the same users."""
     if test != "welch":
         raise InputError(
             f"{argument_text('test', test)} is for the same users with every model; groups of "
@@ -512,7 +519,7 @@ def _compare_all(
     options: Options,
     correction: Correction,
 ) -> tuple[list[PairRow], list[Standing]]:
-    """Return the rows of the comparison, and the leaderboard.
+    """Return the rows of the comparison and the standings of the leaderboard.
 
     Metrics are handled one at a time, so that only one metric's values are copied at once.
     """

@@ -49,7 +49,7 @@ def comparison(results: dict[str, rm.Evaluation]) -> rm.Comparison:
     return rm.compare(results, baseline="pop")
 
 
-def test_row_has_the_statistics_of_user_values(
+def test_row_has_the_statistics_of_the_users_values(
     results: dict[str, rm.Evaluation], comparison: rm.Comparison
 ) -> None:
     row = comparison.row("ndcg@5", "als")
@@ -172,7 +172,7 @@ def test_per_user_has_a_row_per_user() -> None:
     assert frame["a"].to_list() == [1.0, 0.5, 0.0]
 
 
-def test_users_who_gain_and_lose(
+def test_changes_and_segments_show_who_gains_and_loses(
     comparison: rm.Comparison, results: dict[str, rm.Evaluation]
 ) -> None:
     differences = results["als"]["ndcg@5"] - results["pop"]["ndcg@5"]
@@ -189,7 +189,7 @@ def test_users_who_gain_and_lose(
     assert {row.group for row in segments_of_groups.rows} == {"x", "y"}
 
 
-def test_the_leaderboard_marks_the_best_model_and_shows_ranks(comparison: rm.Comparison) -> None:
+def test_leaderboard_marks_the_best_model_and_shows_ranks(comparison: rm.Comparison) -> None:
     first = [row for row in comparison.standings if row.metric == "ndcg@5"]
     assert first[0].model == "als"
     assert [row.best for row in first] == [True, False, False]
@@ -199,7 +199,7 @@ def test_the_leaderboard_marks_the_best_model_and_shows_ranks(comparison: rm.Com
     assert f"{first[0].mean:.4f}* 1" in str(comparison)
 
 
-def test_the_leaderboard_marks_models_without_a_difference_from_the_best() -> None:
+def test_leaderboard_marks_models_not_shown_to_differ_from_the_best() -> None:
     values = [0.9, 0.1, 0.5, 0.4, 0.8, 0.2]
     comparison = rm.compare(
         {
@@ -280,7 +280,7 @@ def test_seeds_add_variance_to_the_interval(results: dict[str, rm.Evaluation]) -
     assert "one evaluation per model" in printed_without_seeds
 
 
-def test_seeds_of_metrics_with_one_value_for_all_users(tmp_path: pathlib.Path) -> None:
+def test_seeds_are_compared_on_metrics_with_one_value_for_all_users(tmp_path: pathlib.Path) -> None:
     als = [evaluate(0.1, seed, "coverage@5 gini@5") for seed in range(3)]
     pop = evaluate(0.0, 7, "coverage@5 gini@5")
     compared = rm.compare({"als": als, "pop": pop})
@@ -305,7 +305,7 @@ def test_seeds_of_metrics_with_one_value_for_all_users(tmp_path: pathlib.Path) -
     assert repeated_run.runs is not None
     assert repeated_run.runs.deviation_runs[0] == 0
     assert repeated_run.interval.width == pytest.approx(single_run.interval.width, rel=0.02)
-    # Saved files do not contain the lists, so the intervals of list metrics are wider.
+    # Saved files do not contain the lists, so the intervals of metrics of lists are wider.
     paths = [tmp_path / f"{number}.parquet" for number in range(3)]
     for run, path in zip(als, paths, strict=True):
         run.save(path)
@@ -315,7 +315,7 @@ def test_seeds_of_metrics_with_one_value_for_all_users(tmp_path: pathlib.Path) -
     assert "The lists or rows were not saved" in str(saved).replace("\n  ", " ")
 
 
-def test_folds_of_metrics_with_one_value_for_all_users() -> None:
+def test_folds_have_students_t_test_on_metrics_with_one_value() -> None:
     frame = pl.DataFrame({"user_id": np.repeat(np.arange(40), 6), "item_id": [*range(6)] * 40})
     folds = rm.split.folds(frame, rm.split.KFold(3))
     results_of_folds = {}
@@ -346,7 +346,7 @@ def test_folds_of_metrics_with_one_value_for_all_users() -> None:
     assert "not as many folds" in untested.notes[0]
 
 
-def test_folds_are_pooled_by_user_and_vary() -> None:
+def test_folds_are_pooled_by_user_and_also_compared_over_folds() -> None:
     frame = pl.DataFrame({"user_id": np.repeat(np.arange(40), 6), "item_id": [*range(6)] * 40})
     folds = rm.split.folds(frame, rm.split.KFold(2))
     results_of_folds = {}
@@ -389,7 +389,7 @@ def test_users_of_a_cluster_change_signs_together(results: dict[str, rm.Evaluati
         rm.compare(results, cluster={0: "x"})
 
 
-def test_metrics_with_one_value_draw_whole_clusters() -> None:
+def test_metrics_with_one_value_resample_whole_clusters() -> None:
     pair = {"a": evaluate(0.05, metrics="gini@5"), "b": evaluate(0.0, metrics="gini@5")}
     unclustered = rm.compare(pair).rows[0]
     assert rm.compare(pair, cluster=np.arange(120)).rows[0].interval == unclustered.interval
@@ -446,7 +446,7 @@ def test_models_within_the_margin_are_equivalent() -> None:
     assert not by_metric.rows[0].equivalence.equivalent
 
 
-def test_comparison_that_cannot_be_significant_has_a_note() -> None:
+def test_comparisons_that_cannot_be_significant_have_a_note() -> None:
     first = evaluation({"rr": [1.0, 1.0, 1.0, 0.5, 0.5], "hit@1": [1, 1, 1, 0, 0]})
     second = evaluation({"rr": [0.5, 0.5, 0.5, 0.5, 0.5], "hit@1": [0, 0, 0, 0, 0]})
     text = str(rm.compare({"a": first, "b": second})).replace("\n  ", " ")
@@ -471,7 +471,7 @@ def test_power_names_only_possible_differences() -> None:
     assert "or more (by pair; for some none that is possible) in rr" in text
 
 
-def test_values_that_are_not_numbers_are_refused() -> None:
+def test_invalid_confidence_and_margin_are_refused() -> None:
     pair = {"a": evaluation({"rr": [1.0, 0.5]}), "b": evaluation({"rr": [0.5, 0.25]})}
     with pytest.raises(rm.InputError, match="confidence='high' must be above 0"):
         rm.compare(pair, confidence="high")  # type: ignore[arg-type]
@@ -481,7 +481,7 @@ def test_values_that_are_not_numbers_are_refused() -> None:
         rm.compare(pair, margin=0.1, confidence=0.5)
 
 
-def test_all_users_differ_by_the_same_amount() -> None:
+def test_equal_differences_of_all_users_have_gaffkes_interval() -> None:
     pair = {"a": evaluation({"rr": [1.0] * 40}), "b": evaluation({"rr": [0.5] * 40})}
     for test in ("randomisation", "t"):
         (row,) = rm.compare(pair, test=test).rows
@@ -490,7 +490,7 @@ def test_all_users_differ_by_the_same_amount() -> None:
         assert "exact bound" in row.interval.note
 
 
-def test_nothing_differs() -> None:
+def test_equal_models_have_a_p_of_1_and_a_note() -> None:
     result = evaluation({"rr": [1.0, 0.5, 0.25]})
     comparison = rm.compare({"a": result, "b": evaluation({"rr": [1.0, 0.5, 0.25]})})
     assert comparison.rows[0].p_value == 1
@@ -593,13 +593,15 @@ def test_differing_inputs_are_refused_with_the_reason(results: dict[str, rm.Eval
         ({"a": {"rr": [1, 1]}, "b": {"rr": [1, 0]}}, {"margin": 0}, rm.InputError, "margin"),
     ],
 )
-def test_bad_input(models: object, options: dict, error: type[Exception], message: str) -> None:
+def test_invalid_comparisons_are_refused(
+    models: object, options: dict, error: type[Exception], message: str
+) -> None:
     evaluations = {name: evaluation(values) for name, values in models.items()}  # type: ignore[attr-defined]
     with pytest.raises(error, match=message):
         rm.compare(evaluations, **options)
 
 
-def test_other_objects_are_refused(results: dict[str, rm.Evaluation]) -> None:
+def test_objects_other_than_evaluations_are_refused(results: dict[str, rm.Evaluation]) -> None:
     with pytest.raises(rm.InputTypeError, match="found int"):
         rm.compare(3)  # type: ignore[arg-type]
     with pytest.raises(rm.InputTypeError, match="'b' is of type float"):
@@ -648,12 +650,12 @@ def test_every_format_contains_all_rows(comparison: rm.Comparison) -> None:
     assert repr(comparison) == "<Comparison of pop, bpr, als: ndcg@5, hit@5, coverage@5>"
 
 
-def tukeyed(results: dict[str, rm.Evaluation], **options: Any) -> rm.Comparison:
+def compare_by_tukey(results: dict[str, rm.Evaluation], **options: Any) -> rm.Comparison:
     return rm.compare(results, correction="tukey", primary="ndcg@5 hit@5", **options)
 
 
-def test_tukeys_test_is_over_all_models(results: dict[str, rm.Evaluation]) -> None:
-    comparison = tukeyed(results)
+def test_tukeys_test_adjusts_p_over_all_models(results: dict[str, rm.Evaluation]) -> None:
+    comparison = compare_by_tukey(results)
     names = [model.name for model in comparison.models]
     for metric in ("ndcg@5", "hit@5"):
         table = np.column_stack([result[metric] for result in results.values()])
@@ -676,16 +678,16 @@ def test_tukeys_test_is_over_all_models(results: dict[str, rm.Evaluation]) -> No
         assert f"difference of {expected.critical_difference:.4f} between means" in text
     assert "by Tukey's test of all models by randomisation" in text
     # A baseline only changes which rows are shown, not the test.
-    with_baseline = tukeyed(results, baseline="pop")
+    with_baseline = compare_by_tukey(results, baseline="pop")
     assert (
         with_baseline.row("ndcg@5", "als").adjusted_p
         == comparison.row("ndcg@5", "pop", "als").adjusted_p
     )
 
 
-def test_tukeys_test_refuses_some_options(results: dict[str, rm.Evaluation]) -> None:
+def test_tukeys_test_refuses_t_tests_coverage_and_seeds(results: dict[str, rm.Evaluation]) -> None:
     with pytest.raises(rm.InputError, match="does not go with test='t'"):
-        tukeyed(results, test="t")
+        compare_by_tukey(results, test="t")
     with pytest.raises(rm.InputError, match="Hint: primary='ndcg@5 hit@5'"):
         rm.compare(results, correction="tukey")
     seeds = {"als": [evaluate(0.1, seed, "ndcg@5") for seed in range(2)], "pop": results["pop"]}
@@ -695,7 +697,9 @@ def test_tukeys_test_refuses_some_options(results: dict[str, rm.Evaluation]) -> 
 
 def test_tukeys_test_keeps_clusters_together(results: dict[str, rm.Evaluation]) -> None:
     people = np.arange(results["pop"].n_users) // 3
-    unclustered, together = (tukeyed(results, cluster=clusters) for clusters in (None, people))
+    unclustered, together = (
+        compare_by_tukey(results, cluster=clusters) for clusters in (None, people)
+    )
     table = np.column_stack([row["hit@5"] for row in results.values()])
     expected = stats.tukey(table, clusters=people)
     assert expected.n == stats.tukey(table).n
@@ -706,7 +710,7 @@ def test_tukeys_test_keeps_clusters_together(results: dict[str, rm.Evaluation]) 
     assert [row.adjusted_p for row in unclustered.rows] != [row.adjusted_p for row in together.rows]
 
 
-def test_power_counts_clusters() -> None:
+def test_power_counts_clusters_instead_of_rows() -> None:
     rng = np.random.default_rng(4)
     first, second = rng.random(40), rng.random(40)
     evaluations = {
@@ -732,7 +736,7 @@ def test_power_counts_clusters() -> None:
 
 
 @pytest.fixture(scope="module")
-def by_chance() -> dict[str, rm.Evaluation]:
+def results_with_chance() -> dict[str, rm.Evaluation]:
     metrics = "ndcg@5 hit@5 coverage@5"
     return {
         name: rm.evaluate(scores(strength, seed), TEST, metrics=metrics, chance=True)
@@ -745,15 +749,15 @@ def by_chance() -> dict[str, rm.Evaluation]:
     [("holm", None), ("tukey", None), ("bonferroni", "pop"), ("benjamini-hochberg", "pop")],
 )
 def test_adding_chance_changes_nothing_for_other_models(
-    by_chance: dict[str, rm.Evaluation], correction: Any, baseline: str | None
+    results_with_chance: dict[str, rm.Evaluation], correction: Any, baseline: str | None
 ) -> None:
     options: dict[str, Any] = {
         "baseline": baseline,
         "correction": correction,
         "primary": "ndcg@5 hit@5",
     }
-    without_chance = rm.compare(by_chance, **options)
-    with_chance = rm.compare(by_chance, chance=True, **options)
+    without_chance = rm.compare(results_with_chance, **options)
+    with_chance = rm.compare(results_with_chance, chance=True, **options)
     for row in without_chance.rows:
         same_row = with_chance.row(row.metric, row.model, row.other)
         assert (same_row.p_value, same_row.primary, same_row.verdict) == (
@@ -771,27 +775,28 @@ def test_adding_chance_changes_nothing_for_other_models(
     text = str(with_chance).replace("\n  ", " ")
     assert "chance is left out for coverage@5: a random order has no value there." in text
     assert "p of comparisons with it is neither adjusted nor counted." in text
-    mean = np.nanmean(by_chance["pop"].chance["hit@5"])
+    mean = np.nanmean(results_with_chance["pop"].chance["hit@5"])
     (chance_standing,) = (row for row in with_chance.standings_of("hit@5") if row.model == "chance")
     assert chance_standing.mean == pytest.approx(mean)
     assert f"{chance_standing.mean:.4f}  -" in text
 
 
 def test_comparisons_with_chance_as_the_baseline_are_adjusted(
-    by_chance: dict[str, rm.Evaluation],
+    results_with_chance: dict[str, rm.Evaluation],
 ) -> None:
-    comparison = rm.compare(by_chance, baseline="chance", chance=True)
+    comparison = rm.compare(results_with_chance, baseline="chance", chance=True)
     assert comparison.metrics == ("ndcg@5", "hit@5")
     assert not any(np.isnan(row.adjusted_p) for row in comparison.rows)
     assert "Left out: coverage@5." in str(comparison)
     with pytest.raises(rm.InputError, match="a random order has no value of coverage@5"):
-        rm.compare(by_chance, baseline="chance", chance=True, metrics="coverage@5")
+        rm.compare(results_with_chance, baseline="chance", chance=True, metrics="coverage@5")
 
 
 def test_error_names_metrics_without_chance(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page, "vega", lambda: "")  # the report must not open a browser
+    # The page then does not need Vega's JavaScript.
+    monkeypatch.setattr(page, "vega", lambda: "")
     metrics = "ndcg@5 novelty@5"
     train = TEST[:, ::-1]
     results = {
@@ -806,7 +811,7 @@ def test_error_names_metrics_without_chance(
         comparison.changes("novelty@5", "one", "chance")
 
 
-def test_metrics_can_be_selected_without_the_parameter_taken_from_test() -> None:
+def test_metrics_can_be_selected_without_parameters_read_from_the_test_data() -> None:
     test = {"ann": {"a": 3, "b": 1}, "bob": {"b": 2}}
     metrics = "err@1,2 ndcg@2"
     models = {
@@ -847,7 +852,7 @@ def test_five_models_by_six_metrics_fit_a_screen(n_users, width, baseline) -> No
     assert len(pairs) == (10 if baseline is None else 4)
 
 
-def test_print_shows_primary_metrics_in_full_and_a_line_for_each_other() -> None:
+def test_print_shows_primary_metrics_in_full_and_others_in_a_line() -> None:
     metrics = "ndcg@5 hit@5 ndcg@1..20 recall@1..20 coverage@5"
     models = {f"m{seed}": evaluate(0.1 * seed, seed, metrics) for seed in range(6)}
     comparison = rm.compare(models, metrics=metrics, primary="hit@5")
@@ -870,7 +875,7 @@ def test_print_shows_primary_metrics_in_full_and_a_line_for_each_other() -> None
     assert re.search(r"(?m)^ndcg@5 +best: ", without_primary)
 
 
-def test_five_models_and_six_metrics_are_less_than_sixty_lines() -> None:
+def test_five_models_and_six_metrics_print_fewer_than_60_lines() -> None:
     metrics = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
     models = {f"model{seed}": evaluate(0.1 * seed, seed, metrics) for seed in range(5)}
     assert len(str(rm.compare(models)).splitlines()) < 60
@@ -879,7 +884,7 @@ def test_five_models_and_six_metrics_are_less_than_sixty_lines() -> None:
 
 @pytest.mark.parametrize("baseline", [None, "pop"])
 @pytest.mark.parametrize("correction", ["holm", "tukey"])
-def test_printing_repeats_no_test(
+def test_printing_does_not_repeat_tests(
     results: dict[str, rm.Evaluation],
     monkeypatch: pytest.MonkeyPatch,
     baseline: str | None,
@@ -897,8 +902,8 @@ def test_printing_repeats_no_test(
     assert len(comparison.standings) == 3
 
 
-def test_the_leaderboard_uses_the_same_tests_as_the_rows() -> None:
-    """Pairs are tested on the users who have a value from all models."""
+def test_leaderboard_tests_pairs_on_users_with_a_value_from_all_models() -> None:
+    """The row of a pair includes the other users who have a value from both models."""
     values = np.random.default_rng(3).random((40, 3))
     values[:10, 2] = np.nan
     models = {name: evaluation({"rr": values[:, column]}) for column, name in enumerate("abc")}
@@ -910,7 +915,7 @@ def test_the_leaderboard_uses_the_same_tests_as_the_rows() -> None:
     assert comparison.standings == expected.standings
 
 
-def test_ranks_do_not_depend_on_the_pairs_in_rows() -> None:
+def test_ranks_do_not_depend_on_the_baseline() -> None:
     generator = np.random.default_rng(0)
     old = generator.random(400)
     models = {

@@ -70,7 +70,7 @@ def test_the_steps_add_up_to_the_difference() -> None:
 @pytest.mark.parametrize("name", ["lenskit", "recbole", "trec_eval", "recpack", "pyg", "ranx"])
 @examples(0.1)
 @given(seed=st.integers(0, 1000))
-def test_both_ends_match_evaluate(name: str, seed: int) -> None:
+def test_first_and_last_means_match_evaluate(name: str, seed: int) -> None:
     result = random_result(seed, "recometer")
     for metric in ("ndcg@3", "recall@3"):
         explanation = rm.explain(result, metric, protocol=name)
@@ -91,7 +91,7 @@ def test_both_ends_match_evaluate(name: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_steps_to_every_convention_and_back(name: str) -> None:
+def test_steps_to_every_convention_and_back_reach_the_same_means(name: str) -> None:
     result = evaluate(metrics="precision@2")
     if name == "surprise":  # Surprise's precision reads predicted ratings
         with pytest.raises(rm.InputError, match="reads predicted and true ratings"):
@@ -105,7 +105,7 @@ def test_steps_to_every_convention_and_back(name: str) -> None:
     np.testing.assert_equal(backward.left.mean, forward.right.mean)
 
 
-def test_explanation_under_a_librarys_metric_name() -> None:
+def test_explanation_accepts_a_librarys_metric_name() -> None:
     result = evaluate(metrics="NDCG@3", protocol="lenskit")
     explanation = rm.explain(result, "NDCG@3", protocol="rectools")
     assert (explanation.left.metric, explanation.right.metric) == ("NDCG@3", "NDCG@3")
@@ -114,7 +114,7 @@ def test_explanation_under_a_librarys_metric_name() -> None:
     assert "discount" in [step.name for step in explanation.steps]
 
 
-def test_explanation_without_differences() -> None:
+def test_equal_protocols_have_no_steps() -> None:
     explanation = rm.explain(evaluate(), "ndcg@3", protocol="recometer")
     assert explanation.steps == ()
     assert explanation.left.mean == explanation.right.mean
@@ -123,7 +123,7 @@ def test_explanation_without_differences() -> None:
     assert str(explanation)
 
 
-def test_users_whose_values_differ_most() -> None:
+def test_explanation_shows_the_users_whose_values_differ_most() -> None:
     result = evaluate()
     explanation = rm.explain(result, "ndcg@3", protocol="trec_eval")
     frame = explanation.frame()
@@ -136,7 +136,7 @@ def test_users_whose_values_differ_most() -> None:
     assert "<table>" in explanation._repr_html_()
 
 
-def test_inputs_can_be_passed_again(tmp_path: pathlib.Path) -> None:
+def test_loaded_result_is_explained_if_inputs_are_passed_again(tmp_path: pathlib.Path) -> None:
     result = evaluate()
     result.save(tmp_path / "run.parquet")
     loaded = rm.load(tmp_path / "run.parquet")
@@ -149,13 +149,13 @@ def test_inputs_can_be_passed_again(tmp_path: pathlib.Path) -> None:
     assert str(inputs) == str(rm.explain(result, "ndcg@3", protocol="lenskit"))
 
 
-def test_a_function_of_scores_is_not_kept() -> None:
+def test_function_that_returns_scores_is_not_kept() -> None:
     source = rm.Scores(lambda rows: np.ones((len(rows), 3)) * [3, 2, 1], n_users=2, n_items=3)
     result = rm.evaluate(source, np.array([[1, 0, 0], [0, 1, 0]]), metrics="rr")
     assert result.inputs_kept is None
 
 
-def test_pairs_with_labels_need_no_test_again() -> None:
+def test_pairs_with_labels_are_explained_without_test_data() -> None:
     pairs = rm.Pairs.of([1, 1, 0, 0, 1], [0.4, 0.1, 0.2, 0.5, 0.3])
     explanation = rm.explain(rm.evaluate(pairs, metrics="ap@3"), "ap@3", protocol="torchmetrics")
     assert isinstance(explanation, Explanation)
@@ -166,12 +166,14 @@ def test_pairs_with_labels_need_no_test_again() -> None:
     ("metric", "protocol", "message"),
     [("ndcg@7", "lenskit", "no metric 'ndcg@7'"), ("ndcg@3", "lenskitt", "no protocol 'lenskitt'")],
 )
-def test_unknown_names(metric: str, protocol: str, message: str) -> None:
+def test_unknown_metrics_and_protocols_are_refused(
+    metric: str, protocol: str, message: str
+) -> None:
     with pytest.raises(rm.UnknownNameError, match=message):
         rm.explain(evaluate(), metric, protocol=protocol)
 
 
-# The command line
+# Tests of the commands `recometer why` and `recometer conventions`
 
 
 def run(*arguments: object) -> tuple[int, str, str]:
@@ -196,7 +198,7 @@ def files(tmp_path: pathlib.Path) -> list[object]:
     return ["--test", tmp_path / "test.csv", "--run", tmp_path / "run.csv"]
 
 
-def test_why(files: list[object]) -> None:
+def test_why_prints_both_means_and_the_steps(files: list[object]) -> None:
     code, out, err = run("why", *files, "--metric", "ndcg@3", "--from", "lenskit", "--to", "ranx")
     assert code == 0, err
     assert "lenskit: ndcg@3 = 0.6577 over 2 users" in out
@@ -218,13 +220,15 @@ def test_why(files: list[object]) -> None:
         (["--metric", "ndcg@3", "--to", "ranx", "--split", "a"], "--split has test and train"),
     ],
 )
-def test_invalid_arguments_of_why(files: list[object], arguments: list[str], message: str) -> None:
+def test_why_refuses_invalid_arguments(
+    files: list[object], arguments: list[str], message: str
+) -> None:
     code, _, err = run("why", *files, *arguments)
     assert code == 2
     assert message in " ".join(err.replace("│", " ").split())
 
 
-def test_why_lists_differ(files: list[object], tmp_path: pathlib.Path) -> None:
+def test_why_explains_metrics_of_lists(files: list[object], tmp_path: pathlib.Path) -> None:
     rows = [f"{item},{number}" for number, item in enumerate(["song", "film", "book", "game"])]
     (tmp_path / "items.csv").write_text("\n".join(["item,size", *rows]))
     side = ["--catalogue", tmp_path / "items.csv", "--features", "size", "--baseline", "run"]
@@ -235,7 +239,7 @@ def test_why_lists_differ(files: list[object], tmp_path: pathlib.Path) -> None:
         assert max(map(len, out.splitlines())) <= 100
 
 
-def test_why_of_a_split(files: list[object], tmp_path: pathlib.Path) -> None:
+def test_why_reads_a_split_folder(files: list[object], tmp_path: pathlib.Path) -> None:
     rows = [f"{user},{item}" for user in TEST for item in ("film", "song", "book", "game")]
     (tmp_path / "all.csv").write_text("\n".join(["user,item", *rows]))
     split_folder = tmp_path / "made"
@@ -249,7 +253,7 @@ def test_why_of_a_split(files: list[object], tmp_path: pathlib.Path) -> None:
     assert "lenskit: ndcg@3 = " in out
 
 
-def test_ids_of_train_are_read_like_the_ids_of_test(tmp_path: pathlib.Path) -> None:
+def test_training_ids_are_read_like_test_ids(tmp_path: pathlib.Path) -> None:
     (tmp_path / "qrels").write_text("1 0 10 1\n2 0 20 1\n")
     (tmp_path / "run").write_text("1 Q0 10 1 2.0 x\n1 Q0 11 2 1.0 x\n2 Q0 11 1 1.0 x\n")
     (tmp_path / "train.csv").write_text("user,item\n1,11\n")
@@ -259,13 +263,13 @@ def test_ids_of_train_are_read_like_the_ids_of_test(tmp_path: pathlib.Path) -> N
     assert "trec_eval: rr = 0.5" in out
 
 
-def test_error_if_two_options_read_standard_input(files: list[object]) -> None:
+def test_reading_standard_input_twice_is_refused(files: list[object]) -> None:
     code, _, err = run("why", *files, "--test", "-", "--train", "-", "-m", "rr", "--to", "ranx")
     assert code == 2
     assert "can be read only once" in " ".join(err.replace("│", " ").split())
 
 
-def test_list_of_conventions() -> None:
+def test_conventions_command_lists_all_conventions() -> None:
     code, out, _ = run("conventions")
     assert code == 0
     for name in NAMES:
@@ -273,7 +277,7 @@ def test_list_of_conventions() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_description_of_a_convention(name: str) -> None:
+def test_conventions_command_describes_a_convention(name: str) -> None:
     code, out, _ = run("conventions", name)
     assert code == 0
     convention = next(item for item in rm.conventions() if item.name == name)
@@ -284,7 +288,7 @@ def test_description_of_a_convention(name: str) -> None:
     assert "{" not in out
 
 
-def test_an_unknown_convention() -> None:
+def test_unknown_convention_is_refused_with_suggestions() -> None:
     code, _, err = run("conventions", "lenskitt")
     assert code == 2
     assert "Did you mean 'lenskit' or 'lenskit_2025'?" in err
@@ -303,20 +307,20 @@ def test_equal_definitions_are_reported() -> None:
     )
 
 
-def test_repr_and_print_of_conventions() -> None:
+def test_repr_and_print_describe_a_convention() -> None:
     convention = next(item for item in rm.conventions() if item.name == "lenskit")
     assert repr(convention).startswith("<Convention lenskit: LensKit ")
     assert "NDCG[@k] = ndcg" in str(convention)
 
 
-def test_a_librarys_names_are_suggested_in_any_case() -> None:
+def test_librarys_metric_names_are_suggested_in_any_case() -> None:
     with pytest.raises(rm.UnknownNameError, match=r"LensKit .*'RecipRank\[@k\]'.*Known: P"):
         evaluate(metrics="reciprankk", protocol="lenskit")
 
 
 @pytest.mark.parametrize("name", ["coverage@2", "gini@2", "personalization@2", "entropy@2"])
-def test_one_value_for_all_users(name: str) -> None:
-    """For a metric without values per user, an explanation shows the mean after every step."""
+def test_metric_with_one_value_for_all_users_is_explained_by_its_mean(name: str) -> None:
+    """The metric has no values per user, so the explanation has means but no step of a user."""
     lists = rm.Lists({user: [user, user + 1, user + 2] for user in range(6)})
     test = {user: [user + 1] for user in range(6)}
     result = rm.evaluate(lists, test, metrics=name, catalogue=20)
@@ -326,7 +330,7 @@ def test_one_value_for_all_users(name: str) -> None:
     assert explanation.frame()["step"].to_list() == [None] * 6
 
 
-def test_shares_in_percent_are_a_step() -> None:
+def test_shares_in_percent_are_explained_as_a_step() -> None:
     lists = rm.Lists({0: [0, 1], 1: [1, 2]})
     result = rm.evaluate(lists, {0: [1], 1: [2]}, metrics="coverage@2", catalogue=20)
     explanation = rm.explain(result, "coverage@2", protocol="recmetrics")
@@ -335,8 +339,8 @@ def test_shares_in_percent_are_a_step() -> None:
 
 
 @pytest.mark.parametrize("name", ["ndcg@2", "rr", "coverage@2"])
-def test_items_of_train_in_lists_are_a_step(name: str) -> None:
-    """Libraries keep train items in lists, so explanations of their conventions have this step."""
+def test_training_items_in_lists_are_explained_as_a_step(name: str) -> None:
+    """Libraries keep training items in lists, so explanations of conventions have this step."""
     lists = rm.Lists({"ann": ["a", "b", "c"], "bob": ["b", "a", "d"]})
     test, train = {"ann": ["b"], "bob": ["d"]}, {"ann": ["a"], "bob": ["c"]}
     data = {"train": train, "catalogue": list("abcde"), "metrics": name}
@@ -349,7 +353,7 @@ def test_items_of_train_in_lists_are_a_step(name: str) -> None:
 
 @pytest.mark.parametrize("metric", ["gini@1", "ild@2", "novelty@2"])
 def test_listed_users_outside_test_do_not_change_test(metric: str) -> None:
-    """Even if means include listed users outside test, the result keeps the original test."""
+    """Even if listed users outside the test data count, the result keeps the original test data."""
     lists = rm.Lists({"ann": ["a", "b"], "bob": ["c", "d"], "eve": ["c", "a"]})
     catalogue = rm.Catalogue({"item": list("abcd"), "size": [1.0, 2, 4, 8]}, features=["size"])
     train = {"ann": ["c"], "bob": ["a"], "joe": ["a", "b"]}

@@ -1,4 +1,4 @@
-"""Gates limit by how much a model may be worse than the baseline."""
+"""Gates limit how much worse than the baseline a model may be."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_clear_gates_pass_or_fail(compared: rm.Comparison) -> None:
         assert (verdict_of_model["better"], verdict_of_model["worse"]) == ("passed", "failed")
 
 
-def test_the_ends_of_the_interval_decide(compared: rm.Comparison) -> None:
+def test_ends_of_the_interval_decide_a_gate(compared: rm.Comparison) -> None:
     row = compared.row("rr", "same")
     for low, high, sign in (
         (row.low, row.high, ""),
@@ -56,7 +56,10 @@ def test_the_ends_of_the_interval_decide(compared: rm.Comparison) -> None:
         assert verdicts(compared, f"rr >= {low + 1e-5:.9f}{sign}")["same"] == "undecided"
         assert verdicts(compared, f"rr >= {high - 1e-5:.9f}{sign}")["same"] == "undecided"
         assert verdicts(compared, f"rr >= {high + 1e-5:.9f}{sign}")["same"] == "failed"
-    for bound, verdict in ((row.low, "passed"), (row.high, "undecided")):  # ends included
+    for bound, verdict in (
+        (row.low, "passed"),
+        (row.high, "undecided"),
+    ):  # the ends belong to the interval
         (decided_row,) = (
             gate_row
             for gate_row in compared.gate(f"rr >= {bound:.17g}").rows
@@ -98,15 +101,16 @@ def test_equal_models_are_undecided_instead_of_failed() -> None:
 
 
 def test_users_needed_follow_from_the_interval_and_the_distance() -> None:
-    interval = Interval(-0.03, 0.05, "t", 0.95, 500)  # about 0.01
+    interval = Interval(-0.03, 0.05, "t", 0.95, 500)  # for a difference of 0.01
     # The bound is 0.02 below the difference, and the lower end of the interval is 0.04 below it.
-    # That takes 500 * (0.04 / 0.02)^2 users, or up to 4 times as many.
+    # Deciding the gate takes 500 * (0.04 / 0.02)^2 users, or up to 4 times as many.
     assert users_needed(500, 0.01, interval, -0.01) == (2_000, 8_000)
-    # This bound is above the difference, so the distance to the upper end counts.
+    # This bound is above the difference, so the distance to the upper end of the interval counts.
     assert users_needed(500, 0.01, interval, 0.03) == (2_000, 8_000)
     uneven = Interval(-0.03, 0.03, "t", 0.95, 500)
     assert users_needed(500, 0.01, uneven, 0.02) == (2_000, 8_000)
-    assert users_needed(500, 0.01, interval, -0.012) == (1_700, 6_700)  # 1,652.9 and 6,611.6
+    # The exact numbers are 1,652.9 and 6,611.6.
+    assert users_needed(500, 0.01, interval, -0.012) == (1_700, 6_700)
     assert users_needed(500, 0.01, interval, 0.01) is None
     # An undecided gate always needs more users than there were.
     assert users_needed(500, 0.01, interval, 0.05) == (510, 2_100)
@@ -138,23 +142,23 @@ def test_the_users_needed_decide_the_gate() -> None:
     old = np.clip(generator.normal(0.5, 0.2, 400), 0, 1)
     new = np.clip(old + generator.normal(0, 0.1, 400), 0, 1)
 
-    def of(times: int) -> rm.Comparison:  # same difference and spread
+    def compare_repeated(times: int) -> rm.Comparison:  # same difference and spread
         models = {"new": np.tile(new, times), "old": np.tile(old, times)}
         return rm.compare(
             {name: evaluation({"rr": values.tolist()}) for name, values in models.items()},
             baseline="old",
         )
 
-    row = of(1).rows[0]
+    row = compare_repeated(1).rows[0]
     gate = f"rr >= {row.difference + 0.4 * (row.low - row.difference):.17g}"
-    (undecided_row,) = of(1).gate(gate).rows
+    (undecided_row,) = compare_repeated(1).gate(gate).rows
     assert undecided_row.verdict == "undecided"
     assert undecided_row.fewest_users == 2_500  # 400 / 0.4^2
-    assert of(6).gate(gate).verdict == "undecided"
-    assert of(7).gate(gate).verdict == "passed"
+    assert compare_repeated(6).gate(gate).verdict == "undecided"
+    assert compare_repeated(7).gate(gate).verdict == "passed"
 
 
-def test_users_needed_are_unknown_for_some_metrics() -> None:
+def test_users_needed_are_unknown_for_seeds_and_coverage() -> None:
     values = {"rr": OLD.tolist()}
     models = {
         "old": evaluation(values, activity=ACTIVITY),
@@ -175,7 +179,7 @@ def test_users_needed_are_unknown_for_some_metrics() -> None:
     assert "not a mean over users" in row.note
 
 
-def test_lower_is_better_reverses_the_sign() -> None:
+def test_gates_of_metrics_where_lower_is_better_use_an_upper_bound() -> None:
     first, second = changed_model(0.2), evaluation({"rr": OLD.tolist()})
     values = {"new": first["rr"], "old": second["rr"]}
     models = {name: evaluation({"rmse": column.tolist()}) for name, column in values.items()}
@@ -233,7 +237,7 @@ def test_junit_has_a_case_per_gate_and_model(
         assert not cases("skipped")
 
 
-def test_text_of_a_gate_can_be_parsed_again(compared: rm.Comparison) -> None:
+def test_printed_gate_can_be_parsed_again(compared: rm.Comparison) -> None:
     for text in ("rr >= -0.5%", "rr >= 0.02", "rr >= 1e-05"):
         assert str(compared.gate(text).rows[0].gate) == text
 
@@ -248,7 +252,7 @@ def test_text_of_a_gate_can_be_parsed_again(compared: rm.Comparison) -> None:
         ([], None, rm.InputError, "No gate"),
     ],
 )
-def test_bad_gates(
+def test_invalid_gates_are_refused(
     compared: rm.Comparison, gate: str, undecided: str, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -286,7 +290,7 @@ def test_gates_do_not_apply_to_chance() -> None:
     assert [row.model for row in against.rows] == ["old", "new"]
 
 
-def test_a_gate_of_a_metric_that_was_not_compared_is_refused():
+def test_gate_on_a_metric_outside_the_comparison_is_refused():
     scores = np.eye(3)
     result = rm.evaluate(rm.Scores(scores), scores, metrics="rr")
     versus = rm.compare({"a": result, "b": result}, baseline="a")

@@ -1,4 +1,4 @@
-"""Every comparison mentions the users and items that some of the models do not know."""
+"""Comparisons mention the users and items that some of the models do not know."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TRAIN = {user: ["i7"] for user in OLD}
 
 
 def lists(users: list[str], first: str = "i0") -> rm.Lists:
-    """Return lists that begin with the item `first`, or with the user's test item if it is "*"."""
+    """Return lists that begin with the item `first`, or with the user's test item for "*"."""
     return rm.Lists(
         {user: [TEST[user][0] if first == "*" else first, "i1", "i2"] for user in users}
     )
@@ -51,7 +51,7 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_the_record_has_the_means_over_users_known_to_all_models() -> None:
+def test_known_users_have_means_over_users_known_to_all_models() -> None:
     known_users = compare().known_users
     assert known_users is not None
     assert (known_users.n, known_users.n_known, known_users.unknown) == (
@@ -81,7 +81,7 @@ def test_every_table_of_the_comparison_mentions_unknown_users(tmp_path: pathlib.
     assert {SENTENCE, MEANS} <= set(report.model.headline.sentences)
 
 
-def test_a_gate_mentions_unknown_users(tmp_path: pathlib.Path) -> None:
+def test_gate_reports_mention_unknown_users(tmp_path: pathlib.Path) -> None:
     report = compare(baseline="popular").gate("rr >= -5%")
     assert report.verdict == "failed"
     assert str(report).startswith("Gates against popular: failed (1 failed).\n\n60 of 100 users")
@@ -125,7 +125,8 @@ def test_users_outside_the_means_are_not_mentioned(rules: dict[str, object]) -> 
         "own": evaluate(lists(OLD, "*"), **rules),
     }
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rm.DataWarning)  # values from only one model
+        # Some users have a value from only one of the models.
+        warnings.simplefilter("ignore", rm.DataWarning)
         comparison = rm.compare(results)
     assert comparison.known_users is None
     assert {row.n for row in comparison.rows} == {40}
@@ -150,7 +151,7 @@ def test_models_that_know_all_users_are_compared_without_a_note() -> None:
     assert "unknown" not in str(comparison)
 
 
-def test_known_users_of_seeds_and_random_orders() -> None:
+def test_unknown_users_are_reported_for_seeds_but_not_for_random_orders() -> None:
     seeds = {"popular": [evaluate(lists(OLD + NEW))] * 2, "own": [evaluate(lists(OLD, "*"))] * 2}
     with pytest.warns(rm.DataWarning, match="the order changes"):
         known_users = rm.compare(seeds).known_users
@@ -176,7 +177,7 @@ def test_relevant_rows_of_items_missing_from_one_model_are_counted() -> None:
     assert rm.compare({"a": results["lacking"], "b": results["lacking"]}).known_users is None
 
 
-def test_known_users_of_saved_evaluations(tmp_path: pathlib.Path) -> None:
+def test_unknown_users_of_saved_evaluations_are_reported(tmp_path: pathlib.Path) -> None:
     for name, source in (("popular", lists(OLD + NEW)), ("own", lists(OLD, "*"))):
         evaluate(source).save(tmp_path / f"{name}.parquet")
     with pytest.warns(rm.DataWarning, match="60 of 100 users"):

@@ -50,7 +50,7 @@ METHODS = st.sampled_from([{}, {"test": "t"}, {"test": "sign"}, {"test": "wilcox
 
 @examples(4)
 @given(options=METHODS, metric=st.sampled_from(["rr", "rmse"]), **CASES)
-def test_a_row_never_contradicts_itself(
+def test_row_never_contradicts_itself(
     seed: int, n: int, share: float, gain: float, levels: int, options: dict, metric: str
 ) -> None:
     comparison = compared(*draw_models(seed, n, share, gain, levels), metric, **options)
@@ -77,7 +77,9 @@ def test_a_row_never_contradicts_itself(
         assert has_single_best == (row.verdict in ("better", "worse")), standing
 
 
-def of_differences(*values: float, ties: int, metric: str = "rr") -> tuple[rm.Comparison, PairRow]:
+def compare_with_differences(
+    *values: float, ties: int, metric: str = "rr"
+) -> tuple[rm.Comparison, PairRow]:
     """Compare two models with these differences, plus `ties` users without a difference."""
     new = np.append(0.4 + np.array(values), np.full(ties, 0.4))
     comparison = compared(new, np.full(len(new), 0.4), metric)
@@ -85,16 +87,17 @@ def of_differences(*values: float, ties: int, metric: str = "rr") -> tuple[rm.Co
 
 
 def test_gaffkes_bound_decides_if_few_of_many_users_differ() -> None:
-    """24 of 500 users gain 0.3, which does not exclude rare large losses (sign test: p = 1e-7).
+    """24 of 500 users gain 0.3. A sign test has p = 1e-7, but rare large losses are possible.
 
-    Per side, p is the level at which the lower end is 0: P(Σ E·d ≤ E0) = (1 / 1.3)^24.
+    Half of p is the level at which the lower end of the interval is 0. It is
+    P(Σ E·d ≤ E0) = (1 / 1.3)^24, with exponential E for the users and E0 for an added loss of 1.
     """
-    comparison, row = of_differences(*[0.3] * 24, ties=476)
+    comparison, row = compare_with_differences(*[0.3] * 24, ties=476)
     assert row.test.test == row.test.method == row.interval.method == "gaffke"
     assert row.p_value == pytest.approx(2 * 1.3**-24, rel=1e-6)
     assert row.verdict == "better"
     assert "24 users differ: too few to exclude a rare large loss." in row.notes
-    few_changes, of_few = of_differences(*[0.1] * 24, ties=476)
+    few_changes, of_few = compare_with_differences(*[0.1] * 24, ties=476)
     assert of_few.p_value == pytest.approx(2 * 1.1**-24, rel=1e-6)
     assert of_few.low < 0 < of_few.high
     assert of_few.verdict == "no difference shown"
@@ -105,7 +108,7 @@ def test_gaffkes_bound_decides_if_few_of_many_users_differ() -> None:
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
 def test_p_is_the_smallest_level_at_which_the_interval_excludes_0(confidence: float) -> None:
-    """The interval at the level p ends at 0."""
+    """Therefore one end of the interval at the level p is 0."""
     generator = np.random.default_rng(4)
     values = generator.normal(0.15, 0.2, 12).clip(-0.4, 0.5)
     new, old = np.append(0.5 + values, np.zeros(60)), np.append(np.full(12, 0.5), np.zeros(60))
@@ -120,12 +123,12 @@ def test_p_is_the_smallest_level_at_which_the_interval_excludes_0(confidence: fl
     assert (0.0 not in row.interval) == (p <= 1 - confidence)
 
 
-def test_hits_have_the_p_of_one_more_loss() -> None:
-    """For hits, p is that of a sign test with one more loss: the user whom Gaffke's bound adds."""
+def test_p_of_hits_counts_one_more_loss() -> None:
+    """For hits, p is that of a sign test with one more loss, for the user that the bound adds."""
     comparison = compared(
         np.repeat([1.0, 0.0, 0.0], [7, 2, 91]), np.repeat([0.0, 1.0, 0], [7, 2, 91])
     )
-    # P(Bin(9, 1/2) <= 2), for both sides.
+    # This is twice P(Bin(9, 1/2) <= 2).
     assert comparison.rows[0].p_value == pytest.approx(2 * (1 + 9 + 36) / 2**9)
 
 
@@ -154,20 +157,20 @@ def test_inverted_test_decides_if_all_topics_differ(n: int) -> None:
 def test_method_depends_on_how_many_users_differ(
     n_differ: int, ties: int, method: str, note: str
 ) -> None:
-    _, row = of_differences(*np.linspace(0.05, 0.4, n_differ), ties=ties)
+    _, row = compare_with_differences(*np.linspace(0.05, 0.4, n_differ), ties=ties)
     assert row.interval.method == row.relative_interval.method == method
     assert (note in " ".join(row.notes)) if note else (row.notes == ())
 
 
 def test_few_differing_users_without_a_range_decide_no_gate() -> None:
-    comparison, row = of_differences(*[-0.3] * 12, ties=100, metric="rmse")
+    comparison, row = compare_with_differences(*[-0.3] * 12, ties=100, metric="rmse")
     assert row.interval.method == row.test.test == "randomisation"
     assert "12 users differ: too few to exclude a rare large loss." in " ".join(row.notes)
     for gate in ("rmse <= 0", "rmse <= 0%", "rmse <= 50%"):
         (gate_row,) = comparison.gate(gate).rows
         assert gate_row.verdict == UNDECIDED
         assert "Too few users differ for a decision" in gate_row.note
-    enough, _ = of_differences(*[-0.3] * 30, ties=100, metric="rmse")
+    enough, _ = compare_with_differences(*[-0.3] * 30, ties=100, metric="rmse")
     assert enough.gate("rmse <= 0").passed
 
 
@@ -181,7 +184,7 @@ def test_equal_models_are_undecided_by_every_gate(metric: str, test: str) -> Non
         assert comparison.gate(gate).verdict == UNDECIDED
 
 
-def test_a_ratio_to_a_baseline_near_0_has_no_upper_end() -> None:
+def test_ratio_to_a_baseline_near_0_has_no_upper_end() -> None:
     generator = np.random.default_rng(2)
     old = np.where(np.arange(60) < 3, 0.02, 0.0)
     comparison = compared(generator.random(60), old)
@@ -206,7 +209,7 @@ def test_relative_differences_need_a_positive_baseline() -> None:
     assert "can be below 0" in stats.compare([0.5, -0.2], [0.4, 0.1]).relative_interval.note
 
 
-def test_seeds_and_relative_gates_agree() -> None:
+def test_plain_and_relative_gates_agree_over_seeds() -> None:
     generator = np.random.default_rng(3)
     old = generator.random(60)
     for shift in np.linspace(-0.05, 0.05, 9):
@@ -242,7 +245,9 @@ def test_seeds_of_a_single_user_have_neither_interval() -> None:
 
 
 @pytest.mark.parametrize(("value", "other_value"), [(0.5, 0.25), (1.0, 1.0), (0.5, 0.0)])
-def test_a_single_user_shows_both_values(value: float, other_value: float) -> None:
+def test_row_of_a_single_user_has_both_values_but_shows_no_difference(
+    value: float, other_value: float
+) -> None:
     comparison = compared(np.array([value]), np.array([other_value]))
     (row,) = comparison.rows
     assert (row.mean, row.mean_other, row.n) == (value, other_value, 1)
@@ -252,7 +257,7 @@ def test_a_single_user_shows_both_values(value: float, other_value: float) -> No
     assert comparison.gate("rr >= 0").verdict == UNDECIDED
 
 
-def test_note_if_only_the_adjustment_hides_a_difference() -> None:
+def test_row_has_a_note_if_only_the_adjustment_hides_a_difference() -> None:
     generator = np.random.default_rng(5)
     old, noise = 0.3 + 0.4 * generator.random(60), generator.normal(size=60)
     t = 2.4  # p is about 0.02
@@ -270,7 +275,7 @@ def test_note_if_only_the_adjustment_hides_a_difference() -> None:
     assert "adjustment" not in " ".join(single_row.notes)
 
 
-def test_a_new_test_only_needs_an_entry_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_test_needs_only_an_entry_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """Declaring a test adds its name, sentence and hypothesis everywhere."""
     monkeypatch.setitem(TESTS, "yuen", TESTS["t"])  # monkeypatch removes it again
 

@@ -1,4 +1,4 @@
-"""Groups of different users are compared by Welch's test, also by ratios and in clusters."""
+"""Groups of different users are compared by Welch's test, also with weights and clusters."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def compared(first: np.ndarray, second: np.ndarray, **options: object) -> rm.Com
 
 
 def printed_text(result: object) -> str:
-    """Return the printed comparison without line breaks."""
+    """Return a printed result without line breaks."""
     return " ".join(str(result).split())
 
 
-def test_a_row_has_the_numbers_of_welchs_test() -> None:
+def test_row_has_the_numbers_of_welchs_test() -> None:
     row = compared(ONE, TWO).row("rr", "new")
     expected = scipy.stats.ttest_ind(ONE, TWO, equal_var=False)
     assert row.p_value == pytest.approx(expected.pvalue, rel=1e-10)
@@ -58,8 +58,8 @@ def test_groups_need_no_ids() -> None:
     assert comparison.users.n == 210
 
 
-def test_a_ratio_of_sums_has_the_error_of_the_delta_method() -> None:
-    """Var(Σ wx / Σ w) = (Var(wx) - 2 r Cov(wx, w) + r² Var(w)) / (n · mean(w)²)."""
+def test_ratio_of_sums_has_the_error_of_the_delta_method() -> None:
+    """The variance of r = Σ wx / Σ w is (Var(wx) - 2 r Cov(wx, w) + r² Var(w)) / (n · mean(w)²)."""
     weights = RANDOM.integers(1, 9, 120), RANDOM.integers(1, 9, 90)
     squares, ratios = [], []
     for x, w in zip((ONE, TWO), weights, strict=True):
@@ -87,7 +87,7 @@ def test_the_rule_average_weights_the_means() -> None:
     assert not any("weigh" in note for note in row.notes)
 
 
-def test_clusters_are_the_units_of_both_groups() -> None:
+def test_welchs_test_treats_clusters_as_units_of_both_groups() -> None:
     clusters = np.arange(120) // 3, 1_000 + np.arange(90) // 3
     sums = [x.reshape(-1, 3).mean(axis=1) for x in (ONE, TWO)]
     expected = scipy.stats.ttest_ind(*sums, equal_var=False)
@@ -134,7 +134,7 @@ def test_verdict_interval_p_and_gates_agree(seed: int, n: int, m: int, levels: i
     assert mirrored.p_value == pytest.approx(row.p_value, nan_ok=True)
 
 
-def test_equivalence_is_two_one_sided_tests() -> None:
+def test_equivalence_consists_of_two_one_sided_welch_tests() -> None:
     row = compared(ONE, TWO, margin=0.2).row("rr", "new")
     lower = scipy.stats.ttest_ind(ONE + 0.2, TWO, equal_var=False, alternative="greater").pvalue
     upper = scipy.stats.ttest_ind(ONE - 0.2, TWO, equal_var=False, alternative="less").pvalue
@@ -197,13 +197,13 @@ def test_error_about_different_users_suggests_unpaired_comparisons() -> None:
         rm.compare(results, paired=False, metrics="coverage@5")
 
 
-def test_other_rules_are_still_refused() -> None:
+def test_groups_under_different_rules_are_refused() -> None:
     other_group = group(TWO, 500, protocol=rm.Protocol(undefined=0.0))
     with pytest.raises(rm.InputError, match="under different rules: undefined"):
         rm.compare({"new": group(ONE), "old": other_group}, paired=False)
 
 
-def test_segments_compare_groups_and_single_users_are_not_compared() -> None:
+def test_segments_are_compared_but_single_users_are_not() -> None:
     comparison = compared(ONE, TWO)
     sides = dict.fromkeys([*range(60), *range(10_000, 10_045)], "first")
     sides |= dict.fromkeys([*range(60, 120), *range(10_045, 10_090)], "second")
@@ -222,8 +222,8 @@ def test_few_users_with_another_value_decide_no_gate() -> None:
     assert "too few to exclude a rare large loss" in printed_text(comparison.full())
 
 
-def test_errors_over_rows_have_independent_variances() -> None:
-    """Each group's rows are resampled independently, so the variances of the groups add up."""
+def test_variances_of_errors_over_rows_add_up() -> None:
+    """The rows of each group are resampled independently, so the variances of both add up."""
     rows = [
         {
             "user_id": np.repeat(np.arange(first, first + 40), 5),
@@ -270,7 +270,7 @@ def test_the_command_line_compares_groups(tmp_path: Path) -> None:
     assert "new beats old" in (tmp_path / "page.md").read_text("utf-8")
 
 
-def test_a_group_of_one_user_is_not_tested() -> None:
+def test_group_of_one_user_is_not_tested() -> None:
     row = compared(ONE[:1], TWO, ratio="1:90").row("rr", "new")
     assert np.isnan(row.p_value)
     assert row.verdict == ""

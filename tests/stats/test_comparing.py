@@ -1,4 +1,4 @@
-"""Tests of the randomisation test and of other tests of two models on the same users."""
+"""Paired tests, their intervals and effect sizes agree with enumeration, SciPy and definitions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UNIT = (0.0, 1.0)
 
 
 def enumerated(differences: Float64) -> float:
-    """Return the share of sign assignments with a sum at least as far from 0 as observed."""
+    """Return the share of sign assignments whose sum is at least as far from 0 as observed."""
     sums = np.zeros(1)
     for difference in differences[differences != 0]:
         sums = np.concatenate([sums - difference, sums + difference])
@@ -112,7 +112,7 @@ def test_p_of_equal_differences_is_binomial_far_into_the_tail() -> None:
     assert result.method == "binomial"
     assert expected < 1e-150
     assert result.p_value == pytest.approx(expected, rel=1e-9)
-    # Two more differences, of two units each, need a convolution: they add -4, 0 or 4 to the sum.
+    # Two more differences, each of two units, need a convolution: they add -4, 0 or 4 to the sum.
     nearly = randomisation(np.append(differences, [0.2, -0.2]))
     assert nearly.method == "convolution"
     assert nearly.p_value == pytest.approx(
@@ -120,7 +120,8 @@ def test_p_of_equal_differences_is_binomial_far_into_the_tail() -> None:
     )
 
 
-@pytest.mark.filterwarnings("ignore:overflow encountered in scalar power")  # SciPy with NumPy 1
+# SciPy gives this warning with NumPy 1.
+@pytest.mark.filterwarnings("ignore:overflow encountered in scalar power")
 def test_p_of_thousands_of_users_agrees_with_resampling() -> None:
     """p is within 3 standard errors of SciPy's p from 1,000 drawn sign assignments."""
     first, second = models(5_000, gain=0.008)
@@ -170,7 +171,7 @@ def test_interval_excludes_0_if_p_equals_the_level() -> None:
 
 
 @given(st.integers(0, 10_000), st.integers(30, 80), st.floats(0, 0.3))
-def test_the_interval_contains_0_exactly_when_p_is_above_5_percent(
+def test_interval_contains_0_exactly_when_p_is_above_5_percent(
     seed: int, n: int, gain: float
 ) -> None:
     first, second = models(n, seed, gain=gain, share=0.9)
@@ -181,7 +182,7 @@ def test_the_interval_contains_0_exactly_when_p_is_above_5_percent(
 
 
 @given(st.integers(0, 10_000), st.integers(0, 60))
-def test_order_of_users_and_models_only_changes_signs(seed: int, n: int) -> None:
+def test_user_order_changes_nothing_and_model_order_only_signs(seed: int, n: int) -> None:
     first, second = models(n, seed, gain=0.1)
     first[: n // 10] = np.nan
     result = compare(first, second, bounds=UNIT)
@@ -260,19 +261,19 @@ def test_the_sign_test_is_binomial() -> None:
 
 
 @pytest.mark.parametrize("test", ["wilcoxon", "sign"])
-def test_tests_of_other_hypotheses_warn_above_some_thousand_users(test) -> None:
+def test_wilcoxon_and_sign_tests_add_a_note_above_3000_users(test) -> None:
     result = compare(*models(3_001), test=test)
     assert "errs more often" in result.test.note
     assert compare(*models(3_000), test=test).test.note == ""
 
 
 @pytest.mark.parametrize(("n_differ", "method"), [(29, "gaffke"), (30, "randomisation")])
-def test_interval_of_the_test_if_30_users_differ(n_differ: int, method: str) -> None:
+def test_gaffkes_interval_is_used_below_30_differing_users(n_differ: int, method: str) -> None:
     differences = np.append(np.linspace(0.1, 0.9, n_differ), np.zeros(70))
     assert compare(differences, np.zeros(n_differ + 70), bounds=UNIT).interval.method == method
 
 
-def test_gaffkes_interval_if_fewer_than_30_users_differ() -> None:
+def test_few_differing_users_have_gaffkes_interval_or_a_note() -> None:
     first, second = models(500, share=0.01)
     result = compare(first, second, bounds=UNIT)
     assert result.test.n_differ < FEW_DIFFER
@@ -324,7 +325,7 @@ def test_ratio_with_a_divisor_from_one_user_has_no_upper_end() -> None:
     assert "the baseline cannot be told from 0" in result.note
 
 
-def test_effects_by_definition() -> None:
+def test_effect_sizes_follow_their_definitions() -> None:
     first, second = models(150, gain=0.1)
     differences = first - second
     result = compare(first, second)
@@ -418,9 +419,7 @@ def test_p_is_exact_if_few_of_many_users_differ() -> None:
 @pytest.mark.parametrize("test", TESTS)
 @pytest.mark.parametrize("n_levels", [2, 7, 60])
 @pytest.mark.parametrize("missing", [0.0, 0.1])
-def test_columns_with_few_levels_give_the_same_results(
-    test: str, n_levels: int, missing: float
-) -> None:
+def test_coded_columns_give_the_same_results(test: str, n_levels: int, missing: float) -> None:
     generator = np.random.default_rng(n_levels)
     first, second = generator.integers(0, n_levels, (2, 12_000)) / (n_levels - 1)
     second = np.where(generator.random(12_000) < 0.9, first, second)
@@ -458,7 +457,7 @@ def test_users_with_a_value_from_one_model_only_are_counted() -> None:
 
 
 @pytest.mark.parametrize("test", ["randomisation", "t", "wilcoxon", "sign"])
-def test_comparison_without_users_has_notes(test) -> None:
+def test_comparisons_without_users_or_differences_have_notes(test) -> None:
     without_users = compare([np.nan, 1.0], [1.0, np.nan], test=test, bounds=UNIT)
     assert without_users.n == 0
     assert np.isnan(without_users.test.p_value)
@@ -480,10 +479,9 @@ def test_comparison_without_users_has_notes(test) -> None:
     assert equal_values.standardised == 0.0
 
 
-def test_constant_differences() -> None:
+def test_constant_differences_have_an_exact_bound_or_a_note() -> None:
     result = compare(np.full(40, 0.75), np.full(40, 0.5), bounds=UNIT)
-    # Like the interval, p comes from Gaffke's bound: another user with -1 could outweigh 40 with
-    # 0.25.
+    # Like the interval, p comes from Gaffke's bound: the difference of one more user could be -1.
     assert result.test.p_value == pytest.approx(2 * 1.25**-40)
     assert result.interval.low < 0.25 < result.interval.high
     assert "exact bound" in result.interval.note
@@ -541,7 +539,7 @@ def test_invalid_values_are_rejected() -> None:
         compare([0.0], [1.0], confidence=1)
 
 
-def test_most_changed_users() -> None:
+def test_most_changed_returns_the_largest_losses_and_gains() -> None:
     differences = np.array([0.1, -0.5, np.nan, 0.0, -0.1, 0.7, -0.5, 0.2])
     harmed, helped = most_changed(differences, 2)
     assert harmed.tolist() == [1, 6]
@@ -555,7 +553,7 @@ def test_most_changed_users() -> None:
 
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("rounding", [0.0, 5e-13, -5e-13])
-def test_differences_in_one_direction_have_one_sign_assignment(sign: int, rounding: float) -> None:
+def test_p_of_differences_in_one_direction_is_2_to_the_minus_n(sign: int, rounding: float) -> None:
     """Only one of the 2^30 sign assignments gives this sum, since differences of 0 have no sign."""
     sizes, counts = np.array([0.0, 1.0, 2.0, 4.0]), np.array([7.0, 10.0, 10.0, 10.0])
     result = quantile_of(sizes, counts, sign * 70.0 * (1 + rounding))
@@ -569,8 +567,8 @@ def test_p_is_at_most_1_despite_rounding() -> None:
 
 
 @pytest.mark.parametrize("total", [1.0, 3.0, 5.0, 7.0])
-def test_the_probability_of_a_sum_of_multiples(total: float) -> None:
-    """Compare with the 16 possible sums of ±1 ±1 ±2 ±3."""
+def test_probability_of_a_sum_of_multiples_matches_enumeration(total: float) -> None:
+    """The reference is the share of the 16 sums ±1 ±1 ±2 ±3 that are at least `total`."""
     sums = np.array(
         [
             sum(signed_sizes)
@@ -592,16 +590,18 @@ def test_the_probability_of_a_sum_of_multiples(total: float) -> None:
         ([1e-5, 2e-5, 1.0], None),
         ([3 + 9e-8, 151 + 45e-7, 200.0], None),  # the middle value is too far from a multiple
         ([1.0, math.pi], None),
-        ([0.1 + 1e-11, 0.3, 0.7 - 1e-11], [1, 3, 7]),  # multiples up to rounding
+        ([0.1 + 1e-11, 0.3, 0.7 - 1e-11], [1, 3, 7]),  # multiples of 0.1 up to rounding
         ([0.1 + 1e-7, 0.3, 0.7], None),
     ],
 )
-def test_the_common_unit_of_differences(sizes: list[float], multiples: list[int] | None) -> None:
+def test_common_unit_is_found_unless_it_is_too_small(
+    sizes: list[float], multiples: list[int] | None
+) -> None:
     common_multiples = multiples_of_unit(np.array(sizes))
     assert (None if common_multiples is None else common_multiples.tolist()) == multiples
 
 
-def test_an_interval_contains_0_exactly_when_the_test_does_not_reject() -> None:
+def test_consistent_moves_the_end_that_contradicts_p() -> None:
     def moved(low: float, high: float, p: float) -> Interval:
         return consistent(Interval(low, high, "randomisation", 0.95, 9), p)
 
@@ -622,6 +622,8 @@ def test_an_interval_contains_0_exactly_when_the_test_does_not_reject() -> None:
         (64, 100, "saddlepoint"),
     ],
 )
-def test_few_sizes_with_a_small_common_unit_have_an_exact_p(n: int, gap: int, method: str) -> None:
+def test_p_is_exact_only_for_few_and_small_multiples_of_a_unit(
+    n: int, gap: int, method: str
+) -> None:
     result = randomisation((gap * np.arange(n) + 1) * np.resize([1, 1, -1], n))
     assert (result.method, result.n_differ) == (method, n)

@@ -80,12 +80,12 @@ def test_few_differing_users_cannot_be_significant_among_many_comparisons() -> N
     assert adjust([result.smallest_p] * 40).min() == pytest.approx(0.0195, rel=1e-2)
 
 
-# The reference is scipy.stats.nct, without simulation.
+# The reference values are computed with scipy.stats.nct, without simulation.
 @pytest.mark.parametrize(
     ("n", "effect"), [(5, 1.0), (20, 0.5), (200, 0.1), (1_500, 0.06), (30, 1.2)]
 )
 @pytest.mark.parametrize("alpha", [0.05, 0.001])
-def test_power_follows_the_noncentral_t(n: int, effect: float, alpha: float) -> None:
+def test_power_follows_the_noncentral_t_distribution(n: int, effect: float, alpha: float) -> None:
     critical = scipy.stats.t.ppf(1 - alpha / 2, n - 1)
     noncentral = scipy.stats.nct(n - 1, effect * np.sqrt(n))
     expected = noncentral.sf(critical) + noncentral.cdf(-critical)
@@ -113,7 +113,7 @@ def test_power_is_continuous_at_the_normal_approximation() -> None:
     assert power_of(31 / np.sqrt(2), 1.0, 2) == pytest.approx(0.98499, abs=0.01)
 
 
-def test_numbers_of_users_and_differences_needed() -> None:
+def test_users_needed_and_smallest_difference_invert_the_power() -> None:
     n = users_needed(0.02, 0.3)
     assert n is not None
     assert power_of(0.02, 0.3, n) >= 0.8 > power_of(0.02, 0.3, n - 1)
@@ -151,11 +151,11 @@ def test_power_matches_simulated_rejections() -> None:
 @pytest.mark.parametrize(("n", "differ"), [(50, 0.4), (100, 0.16), (200, 0.16), (1_000, 0.05)])
 @pytest.mark.parametrize("effect", [1.0, 2.0, 3.0])
 def test_power_of_hits_matches_the_exact_test(n: int, differ: float, effect: float) -> None:
-    """Compute the power exactly, from binomial numbers of differing users and of better users."""
+    """The exact power follows from two binomial counts: users who differ, and those better off."""
     difference = effect * np.sqrt(differ / (n + effect**2))
     up = (1 + difference / differ) / 2
     n_differ = np.arange(n + 1)
-    # The test rejects if the number of better users, or of worse users, is at most `most`.
+    # The test rejects if at most `most_better` users are better off, or at most as many worse off.
     most_better = scipy.stats.binom.ppf(0.025, n_differ, 0.5)
     most_better -= 2 * scipy.stats.binom.cdf(most_better, n_differ, 0.5) > 0.05
     rejected = scipy.stats.binom.cdf(most_better, n_differ, up) + scipy.stats.binom.sf(
@@ -168,7 +168,7 @@ def test_power_of_hits_matches_the_exact_test(n: int, differ: float, effect: flo
     assert power_of(difference, deviation, n, unit=1.0) == pytest.approx(exact, abs=0.04)
 
 
-def test_the_unit_of_differences() -> None:
+def test_unit_is_the_most_common_size_or_the_common_unit() -> None:
     assert unit_of([0.0, 1.0, -1.0, np.nan]) == 1.0
     assert unit_of([0.4, -0.2, 0.6000000000000001]) == pytest.approx(0.2)
     assert unit_of([0.5] * 30 + [-0.123]) == 0.5
@@ -183,7 +183,7 @@ def test_the_unit_of_differences() -> None:
     assert power(hits, 0.2).power < power(hits, 0.2, unit=0.0).power - 0.02
 
 
-def test_the_plan_of_a_comparison() -> None:
+def test_power_plan_follows_from_the_differences() -> None:
     differences = np.random.default_rng(1).normal(0.01, 0.2, 500)
     plan = power(differences, 0.02)
     assert plan.deviation == pytest.approx(differences.std(ddof=1))
@@ -254,7 +254,7 @@ def test_equivalence_keeps_clusters_together(test) -> None:
 
 
 @pytest.mark.parametrize("test", ["randomisation", "t"])
-def test_a_p_equal_to_the_level_is_significant(test) -> None:
+def test_p_equal_to_alpha_shows_equivalence(test) -> None:
     differences = np.random.default_rng(2).normal(0.001, 0.05, 60)
     p = equivalence(differences, 0.02, test=test).p_value
     assert 0 < p < 0.5
@@ -272,9 +272,8 @@ def test_equivalence_over_runs_counts_their_variance() -> None:
     assert result.equivalent == (inside.low > -0.05 and inside.high < 0.05)
     assert tuple(result.interval) == tuple(inside)
     assert result.p_value > equivalence((better_runs - worse_runs).mean(axis=1), 0.05).p_value
-    far_above_margin = over_runs(
-        better_runs + 0.3 - 0.05, worse_runs
-    )  # mean above the margin, so p is near 1
+    # The mean is far above the margin, so p is near 1.
+    far_above_margin = over_runs(better_runs + 0.3 - 0.05, worse_runs)
     p = equivalence_over_runs(better_runs + 0.3, worse_runs, 0.05).p_value
     assert p == pytest.approx(1 - far_above_margin.p_value / 2)
     tight = max(abs(end) for end in inside)
@@ -282,7 +281,7 @@ def test_equivalence_over_runs_counts_their_variance() -> None:
     assert equivalence_over_runs(better_runs, worse_runs, 0.05, alpha=result.p_value).equivalent
 
 
-def test_equivalence_if_few_users_differ() -> None:
+def test_equivalence_of_few_differing_users_uses_gaffkes_interval() -> None:
     differences = np.zeros(400)
     differences[:4] = 0.1
     result = equivalence(differences, 0.02, bounds=(0, 1))
@@ -329,7 +328,9 @@ def test_tukeys_test_of_two_models_equals_the_randomisation_test() -> None:
     assert result.p_values[0, 1] == pytest.approx(expected, rel=0.05)
 
 
-def test_tukey_without_resampling_agrees_with_resampling(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tukeys_test_without_resampling_agrees_with_resampling(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     values = np.random.default_rng(4).random((150, 4)) + np.array([0.08, 0.05, 0.0, 0.0])
     values[:20] = 0.5  # users who do not differ
     computed = tukey(values)
@@ -344,7 +345,9 @@ def test_tukey_without_resampling_agrees_with_resampling(monkeypatch: pytest.Mon
     )
 
 
-def test_orders_of_users_are_drawn_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drawing_orders_in_parts_does_not_change_the_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     values = np.random.default_rng(4).random((12, 3))
     expected = tukey(values, n_resamples=500)
     monkeypatch.setattr("recometer.stats.several.AT_ONCE", 7 * values.size)
@@ -360,7 +363,7 @@ def test_p_of_n_drawn_orders_is_at_least_1_in_n_plus_1() -> None:
         np.testing.assert_array_equal(p_values[~np.eye(3, dtype=bool)], 1 / (n_resamples + 1))
 
 
-def test_tukey_of_few_users() -> None:
+def test_tukeys_test_of_two_users_has_no_small_p() -> None:
     values = np.array([[0.1, 0.3, 0.2], [0.0, 0.5, 0.5], [np.nan, 1.0, 1.0]])
     result = tukey(values, n_resamples=2_000)
     assert result.n == 2
@@ -389,7 +392,7 @@ def test_tukeys_test_ignores_the_unit_and_rounding_errors(n: int, unit: float) -
     assert scaled.critical_difference == unit * expected.critical_difference
 
 
-def test_ranks_follow_from_adjusted_pairs() -> None:
+def test_ranks_follow_from_adjusted_p_values_of_pairs() -> None:
     p = np.ones((4, 4))
     p[0, 3] = p[3, 0] = p[1, 3] = p[3, 1] = 0.01
     p[0, 2] = p[2, 0] = 0.04
@@ -410,8 +413,8 @@ def test_ranks_follow_from_adjusted_pairs() -> None:
         rank_intervals([0.1, 0.2], p)
 
 
-def test_a_pilot_gives_a_range_of_users_needed() -> None:
-    """About 95 of 100 pilots give a range that contains the number of users that is needed.
+def test_pilot_gives_a_range_of_users_needed() -> None:
+    """About 95 of 100 pilots give a range that contains the number of users needed.
 
     Each pilot has 100 users, and the models differ for about a fifth of them.
     """
@@ -434,7 +437,7 @@ def test_a_pilot_gives_a_range_of_users_needed() -> None:
         lambda d: d.normal(0.05, 0.2, 20).clip(-1, 1),
     ],
 )
-def test_equivalence_uses_the_method_of_the_row(make) -> None:
+def test_equivalence_uses_the_same_method_as_the_comparison(make) -> None:
     differences = np.asarray(make(np.random.default_rng(8)))
     zeros = np.zeros(len(differences))
     row = compare(np.maximum(differences, 0), np.maximum(-differences, zeros), bounds=(0, 1))

@@ -35,6 +35,6 @@ def test_no_module_hides_a_function():
     assert modules.isdisjoint(stats.__all__)
 
 
-def test_other_names_do_not_exist():
+def test_unknown_names_raise_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'intervall'"):
         stats.intervall  # noqa: B018

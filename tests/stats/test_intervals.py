@@ -32,7 +32,7 @@ def test_students_interval_matches_scipy(
 
 
 @pytest.mark.parametrize("values", [[], [0.5], [np.nan, np.nan], [np.nan, 1.0]])
-def test_no_interval_for_fewer_than_two_values(values: list[float]) -> None:
+def test_fewer_than_two_values_have_no_students_interval(values: list[float]) -> None:
     assert np.isnan(tuple(interval(np.array(values, float), "t"))).all()
 
 
@@ -62,7 +62,7 @@ def test_resampled_interval_is_centred_on_the_observed_value() -> None:
     assert np.isnan(one_cluster["mean"]).all()
 
 
-def test_coverage_of_students_interval() -> None:
+def test_students_interval_covers_the_mean_as_often_as_it_claims() -> None:
     generator = np.random.default_rng(3)
     samples = [generator.exponential(size=60) for _ in range(300)]
     intervals_of_samples = [interval(sample, "t", confidence=0.9) for sample in samples]
@@ -70,7 +70,7 @@ def test_coverage_of_students_interval() -> None:
     assert 0.82 < covered < 0.96
 
 
-def test_a_value_of_all_users_is_resampled_if_there_are_two_users() -> None:
+def test_resampling_needs_two_users() -> None:
     def mean(times: NDArray[np.int64]) -> dict[str, float]:
         return {"mean": float(times @ np.arange(len(times)) / times.sum())}
 
@@ -83,7 +83,7 @@ def test_a_value_of_all_users_is_resampled_if_there_are_two_users() -> None:
         assert np.isnan(resampled(mean, {"mean": 0.0}, n_users)["mean"]).all()
 
 
-def test_few_clusters_of_different_sizes_have_gaffkes_bound() -> None:
+def test_few_clusters_of_different_sizes_get_gaffkes_bound() -> None:
     """Gaffke's bound adds a cluster with the largest size, 6, and a sum of 0 or 6."""
     sizes = np.array([1, 2, 6, 3, 1, 2, 4, 1])
     clusters = np.repeat(np.arange(8), sizes)
@@ -103,8 +103,8 @@ def test_few_clusters_of_different_sizes_have_gaffkes_bound() -> None:
 
 
 @pytest.mark.parametrize("n", [10, 20])
-def test_means_of_few_unequal_clusters_are_covered(n: int) -> None:
-    """Users in a cluster are correlated. BCa would only cover 90% of the means of 300 samples."""
+def test_intervals_cover_means_of_few_unequal_clusters(n: int) -> None:
+    """Users in a cluster are correlated, and BCa would cover the mean in only 90 % of samples."""
     generator, covered = np.random.default_rng(n), 0
     for _ in range(300):
         clusters = np.repeat(np.arange(n), generator.geometric(0.2, n))

@@ -37,10 +37,10 @@ SKEWED = [0.0, 0.0, 0.1, 0.02, 0.05, 0.9]
     ("values", "confidence"),
     [*((SKEWED, share) for share in (0.02, 0.1, 0.3, 0.9)), ([0.0] * 12 + [0.02, 0.05], 0.2)],
 )
-def test_gaffkes_interval_is_a_quantile_of_random_weights(
+def test_gaffkes_ends_are_quantiles_of_randomly_weighted_means(
     values: list[float], confidence: float
 ) -> None:
-    """Draw the weights from a Dirichlet distribution."""
+    """The random weights are drawn from a Dirichlet distribution."""
     draws = np.random.default_rng(0).dirichlet(np.ones(len(values) + 1), 50_000)
     result = interval(values, "gaffke", bounds=UNIT, confidence=confidence)
     for end, bound, level in (
@@ -65,7 +65,7 @@ def test_bca_moves_the_levels_by_a_sixth_of_the_skewness() -> None:
 
 
 @pytest.mark.parametrize("unit", [1e-3, 1e3])
-def test_gaffkes_interval_in_other_units(unit: float) -> None:
+def test_gaffkes_interval_scales_with_the_unit(unit: float) -> None:
     values = np.array([*SKEWED, 0.0004, 0.9996])  # close to the ends of the range
     result = interval(values, "gaffke", bounds=UNIT, confidence=0.3)
     moved = interval(values * unit, "gaffke", bounds=(0, unit), confidence=0.3)
@@ -82,7 +82,7 @@ def test_masked_values_are_missing() -> None:
     assert power(masked).n == tukey(np.ma.column_stack([masked, masked])).n == 3
 
 
-def test_two_users_are_enough() -> None:
+def test_two_users_are_enough_for_power_and_students_test() -> None:
     assert 0 < power([0.1, 0.3]).power < 1
     assert np.isfinite(compare([0.1, 0.3], [0.0, 0.0]).standardised)
     result = paired_t([0.1, 0.3])
@@ -96,7 +96,7 @@ def test_one_user_does_not_show_equivalence() -> None:
     assert not equivalence([0.1, 0.1], 0.1, test="t").equivalent
 
 
-def test_a_margin_of_runs_is_above_0() -> None:
+def test_equivalence_over_runs_refuses_a_margin_of_0() -> None:
     with pytest.raises(InputError, match="margin=0 must be above 0"):
         equivalence_over_runs([[0.1, 0.2], [0.3, 0.1]], [[0.1, 0.1], [0.2, 0.1]], 0)
 
@@ -107,16 +107,18 @@ def test_all_rows_may_be_one_cluster() -> None:
     assert result.difference == pytest.approx(0.15)
 
 
-def test_the_same_ratio_of_all_users_has_no_width() -> None:
+def test_relative_interval_has_no_width_if_all_ratios_are_equal() -> None:
     second = np.linspace(0.1, 0.25, 8)
     result = compare(2 * second, second)
     assert (result.relative, *result.relative_interval) == (1.0, 1.0, 1.0)
-    result = compare([0.2, 0.5], [0.1, 0.25])  # two users have p >= 1/2
+    result = compare([0.2, 0.5], [0.1, 0.25])  # with two users, p is at least 1/2
     assert (result.relative, *result.relative_interval) == (1.0, -1.0, np.inf)
 
 
 @pytest.mark.parametrize(("n", "alpha", "centre"), [(3, 1e-4, 31.0), (10, 1e-9, 35.0)])
-def test_power_of_few_users_with_large_differences(n: int, alpha: float, centre: float) -> None:
+def test_power_of_few_users_with_large_effects_matches_scipy(
+    n: int, alpha: float, centre: float
+) -> None:
     """A normal distribution approximates the noncentral t for effects as large as these."""
     power = power_of(centre / np.sqrt(n), 1.0, n, alpha=alpha)
     expected = scipy.stats.nct.sf(scipy.stats.t.isf(alpha / 2, n - 1), n - 1, centre)
@@ -176,7 +178,7 @@ def test_p_is_1_if_the_mean_is_nearly_0() -> None:
 
 @pytest.mark.parametrize("margin", [0.0055, 0.006, 0.008, 0.02])
 def test_the_interval_at_level_p_ends_at_the_margin(margin: float) -> None:
-    """With few differing users, p comes from Gaffke's intervals: the one at level p ends there."""
+    """With few differing users, p is the level at which Gaffke's interval ends at the margin."""
     differences = np.zeros(400)
     differences[:4] = [1.0, -0.5, 0.75, 0.1]
     result = equivalence(differences, margin, bounds=UNIT)
@@ -213,7 +215,7 @@ def test_the_variance_between_folds_follows_dersimonian_and_laird() -> None:
     assert result.share_of_runs == pytest.approx(between / (between + within))
 
 
-def test_runs_without_variance() -> None:
+def test_runs_without_variance_have_a_p_of_0_or_1() -> None:
     assert over_runs([[0.0, 0.0], [0.0, 0.0]]).p_value == 1
     result = over_runs([[1.0, 1.0], [1.0, 1.0]])
     assert (result.p_value, result.share_of_runs) == (0, 0)
@@ -225,11 +227,11 @@ def test_five_users_are_named_by_default() -> None:
 
 
 @pytest.mark.parametrize("direction", [-1, 1])
-def test_cells_of_several_values_are_not_exact(direction: int) -> None:
+def test_cells_with_several_values_are_not_exact(direction: int) -> None:
     assert not group(np.linspace(0, 1, 5_000)[::direction] ** 2).exact
 
 
-def test_groups_without_users() -> None:
+def test_groups_without_users_are_empty_and_exact() -> None:
     no_values = np.zeros(0)
     for empty_group in (group(no_values), group(no_values, no_values)):
         assert np.all(empty_group.sizes == 1.0)
@@ -243,11 +245,11 @@ def test_groups_without_users() -> None:
         assert empty_group.exact
 
 
-def test_one_run_has_no_mean_squares() -> None:
+def test_mean_squares_of_a_single_run_are_0() -> None:
     assert run_moments([[0.1], [0.3]]).squares == ((0.0, 0.0),)
 
 
-def test_rounding_near_the_ends_of_a_range() -> None:
+def test_rounding_errors_near_the_ends_of_a_range_are_ignored() -> None:
     result = interval([-1 + 1e-12, 1.0, -1.0, 1 - 1e-12], bounds=(-1, 1))
     assert result.method == "clopper-pearson"
     assert interval([1 + 1e-10, 0.0, -1 - 1e-10], "gaffke", bounds=(-1, 1)).high <= 1
@@ -255,7 +257,7 @@ def test_rounding_near_the_ends_of_a_range() -> None:
 
 
 @pytest.mark.parametrize("alpha", [0, 0.5])
-def test_levels_of_equivalence_end_at_0_and_a_half(alpha: float) -> None:
+def test_equivalence_refuses_levels_of_0_and_one_half(alpha: float) -> None:
     with pytest.raises(InputError, match=r"must be above 0 and below 0\.5"):
         equivalence(GRADES, 1.0, alpha=alpha)
 
@@ -269,7 +271,7 @@ def test_many_equal_values_are_one_group(largest: float) -> None:
 
 
 def test_p_agrees_only_with_the_interval_of_the_same_test() -> None:
-    """The exact p is 1/16, so its interval contains 0; those of approximate tests exclude 0."""
+    """p is 1/16 for all tests, but only the randomisation test's interval must then contain 0."""
     differences = [0.75, 0.0, 0.75, 0.5, 1.0, 0.25]
     lows = {
         test: compare(differences, np.zeros(6), test=test).interval.low
@@ -279,7 +281,7 @@ def test_p_agrees_only_with_the_interval_of_the_same_test() -> None:
     assert lows["sign"] == lows["wilcoxon"] > 0.1
 
 
-def test_the_unit_of_tiny_differences() -> None:
+def test_unit_of_tiny_differences_is_found() -> None:
     assert unit_of(np.array([2, 4, 6, 10]) * 1e-14) == pytest.approx(2e-14, abs=0)
 
 
@@ -288,7 +290,7 @@ def test_clusters_of_different_sizes_have_no_unit() -> None:
     assert unit_of(group([1.0, 2.0, 3.0], [1.0, 2.0, 2.0])) == 0.0
 
 
-def test_a_relative_difference_of_runs_needs_a_mean_above_0() -> None:
+def test_relative_difference_of_runs_needs_a_mean_above_0() -> None:
     result = over_values([0.5, 0.6], [0.2, 0.3], 0.01, 100, relative=True)
     assert result.mean == pytest.approx(1.2)
     assert np.isfinite([*result.interval]).all()
@@ -302,7 +304,7 @@ def test_students_test_reports_missing_users() -> None:
     assert [note.split(";")[0] for note in notes] == expected
 
 
-def test_orders_are_drawn_with_seed_0() -> None:
+def test_tukeys_test_draws_orders_with_seed_0_by_default() -> None:
     values = np.random.default_rng(6).random((20, 3))
     np.testing.assert_array_equal(tukey(values).p_values, tukey(values, seed=0).p_values)
     assert (tukey(values).p_values != tukey(values, seed=1).p_values).any()
@@ -311,6 +313,6 @@ def test_orders_are_drawn_with_seed_0() -> None:
 @pytest.mark.parametrize(
     "method", ["binomial", "convolution", "enumeration", "saddlepoint", "normal"]
 )
-def test_which_tests_are_exact(method: str) -> None:
+def test_saddlepoint_and_normal_methods_are_not_exact(method: str) -> None:
     exact = TestResult(0.5, "randomisation", method, 9, 9, 0.1).exact
     assert exact == (method not in ("saddlepoint", "normal"))

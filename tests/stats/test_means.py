@@ -1,4 +1,4 @@
-"""Tests of intervals by Gaffke, by Clopper and Pearson, by the bootstrap, and by Student's t."""
+"""Intervals of means (Gaffke's, Clopper and Pearson's, the bootstrap's, Student's) are correct."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_gaffkes_ends_are_quantiles_of_dirichlet_means(n: int) -> None:
 
 
 @pytest.mark.parametrize("confidence", [1e-6, 0.05, 0.2, 0.5, 0.999, 1 - 1e-9])
-def test_gaffkes_ends_at_any_confidence(confidence: float) -> None:
+def test_gaffkes_ends_have_the_right_tails_at_any_confidence(confidence: float) -> None:
     values = np.random.default_rng(1).random(6)
     low, high = interval(values, bounds=UNIT, confidence=confidence)
     above = 1 - share_below(np.append(values, 1.0), high)
@@ -77,7 +77,7 @@ def test_zeros_and_ones_have_clopper_and_pearsons_interval(k: int, n: int) -> No
     np.testing.assert_allclose(tuple(result), expected, rtol=1e-9, atol=1e-15)
 
 
-def test_the_approximation_is_close_where_the_exact_form_is_known() -> None:
+def test_approximation_is_close_where_the_exact_form_is_known() -> None:
     """Changing a 0 to 1e-6 makes the method approximate, but hardly changes the interval."""
     values = np.repeat([0.0, 1.0], [997, 3])
     exact = interval(values, bounds=UNIT)
@@ -102,7 +102,7 @@ def test_constants_have_the_exact_bound_of_the_rule_of_three() -> None:
     st.floats(-5, 5),
     st.randoms(use_true_random=False),
 )
-def test_gaffke_moves_with_the_values(
+def test_gaffkes_interval_moves_with_the_values(
     values: list[float], scale: float, shift: float, random
 ) -> None:
     """The interval scales and shifts with the values, and does not depend on their order."""
@@ -196,8 +196,7 @@ def test_grouping_into_cells_changes_little(
         assert grouped.exact == (kind_of_values != "continuous")
         if kind_of_values == "few kinds":
             np.testing.assert_array_equal(grouped.values, np.unique(scaled_values))
-        # Grouping users into cells loses little variance, even compared with that of the inner
-        # users.
+        # Cells lose little variance, even compared with the variance without the farthest users.
         inner = (
             np.clip(scaled_values, *np.sort(scaled_values)[[FAR_USERS, -1 - FAR_USERS]])
             - grouped.estimate
@@ -230,7 +229,7 @@ def test_clusters_are_kept_together() -> None:
     assert "clusters differ in size" in uneven.note
 
 
-def test_users_without_a_value_are_not_in_their_clusters() -> None:
+def test_users_without_a_value_do_not_count_in_clusters() -> None:
     values, clusters = sparse(60), np.arange(60) // 4
     has_value = np.arange(60) % 7 > 0
     with_missing = np.where(has_value, values, np.nan)
@@ -242,7 +241,7 @@ def test_users_without_a_value_are_not_in_their_clusters() -> None:
 
 @pytest.mark.parametrize("kind", ["auto", "gaffke", "t", "bca", "percentile"])
 @pytest.mark.parametrize("values", [[], [np.nan, np.nan]])
-def test_an_interval_without_users_has_a_reason(kind, values: list[float]) -> None:
+def test_interval_without_users_has_a_note(kind, values: list[float]) -> None:
     result = interval(values, kind, bounds=UNIT)
     assert np.isnan([result.low, result.high]).all()
     assert result.note == "No user has a value." or "No user has a value; " in result.note
@@ -258,23 +257,23 @@ def test_one_user_has_an_interval_only_by_gaffke(kind) -> None:
 
 
 @pytest.mark.parametrize("kind", ["auto", "t", "bca", "percentile"])
-def test_a_width_of_0_is_explained(kind) -> None:
+def test_interval_without_width_has_a_note(kind) -> None:
     result = interval([0.1, 0.1, 0.1], kind)
     assert (result.low, result.high) == pytest.approx((0.1, 0.1))
     assert "All 3 values are 0.1" in result.note
 
 
 @pytest.mark.parametrize("bounds", [None, (-np.inf, 1.0), (0.0, np.inf), (1.0, 1.0), (1.0, 0.0)])
-def test_the_default_without_a_range_is_the_bootstrap(bounds) -> None:
+def test_default_interval_without_a_range_is_the_bootstraps(bounds) -> None:
     result = interval([0.1, 0.4, 1.0], bounds=bounds)
     assert result.method == "bca"
     assert "has no known range" in result.note
-    # The interval of values outside of such bounds is the same as without bounds.
+    # Such bounds do not change the interval, even if values are outside of them.
     assert tuple(interval([-0.4, 0.5, 1.4], bounds=bounds)) == tuple(interval([-0.4, 0.5, 1.4]))
 
 
 @pytest.mark.parametrize("kind", ["bca", "percentile"])
-def test_no_resample_is_farther_than_the_farthest_user(kind) -> None:
+def test_bootstrap_intervals_stay_within_the_values(kind) -> None:
     assert tuple(interval([0.0, 0.2, 0.3, 1.0], kind, confidence=1 - 1e-9)) == (0, 1)
     shares, weights = np.array([0.1, 0.2, 0.3, 0.9]), [1.0, 2.0, 3.0, 1.0]
     result = interval(shares, kind, weights=weights, confidence=1 - 1e-9)
@@ -290,7 +289,7 @@ def test_resampled_means_of_symmetric_values_are_normal(kind, confidence: float)
     assert (low, high) == pytest.approx((-half, half), rel=0.01)
 
 
-def test_the_middle_of_resampled_means_of_skewed_values_is_below_their_mean() -> None:
+def test_median_of_resampled_means_of_skewed_values_is_below_their_mean() -> None:
     low, high = interval([0.0] * 19 + [1.0], "percentile", confidence=0.01)
     assert 0.03 < low < high < 0.05
     # The median is κ3 / 6 = 0.154 standard deviations below the mean of 0.05, and this end is only
@@ -306,7 +305,7 @@ def test_interval_scales_with_the_unit_of_the_values(kind) -> None:
         assert tuple(interval(unit * values, kind)) == pytest.approx(tuple(unit * ends), rel=1e-9)
 
 
-def test_the_skewness_of_a_sum() -> None:
+def test_skewness_of_a_sum_follows_from_squares_and_cubes() -> None:
     """For three 0s and a 1, the cubes of the residuals add up to 3/8, the squares to 3/4."""
     assert group([0.0, 0.0, 1.0, 0.0]).skewness == pytest.approx((3 / 8) / (3 / 4) ** 1.5)
     assert group([0.5, 0.5, 0.5]).skewness == 0
@@ -389,8 +388,8 @@ def test_invalid_arguments_are_rejected() -> None:
         interval([0.0, 1.0], clusters=[1])
 
 
-def test_an_end_without_bound_is_explained() -> None:
-    """An interval has no upper end if all weights are 0 in many resamples, and a note says so."""
+def test_users_with_weight_0_are_left_out() -> None:
+    """Only the two users whose weights are above 0 count."""
     weights = np.zeros(60)
     weights[:2] = 1.0
     values = np.zeros(60)
@@ -410,7 +409,7 @@ def test_values_with_overflowing_cubes_are_rejected():
 
 
 @pytest.mark.parametrize("unit", [1e-150, 1e-74, 1e74])
-def test_the_unit_of_values_does_not_matter(unit):
+def test_extreme_units_do_not_change_intervals(unit):
     values = np.array([0.1, 0.2, 0.2, 0.9])
     for kind in ("t", "percentile", "bca"):
         expected = np.array(interval(values, kind)[:2])
@@ -425,7 +424,7 @@ def test_an_interval_is_a_pair_of_ends() -> None:
         result[2]
 
 
-def test_notes_of_gaffkes_interval_on_constant_values() -> None:
+def test_gaffkes_interval_has_a_note_only_for_constant_values() -> None:
     for values, note in (
         ([0.3], "The only value is 0.3"),
         ([0.3, 0.3], "All 2 values are 0.3"),
@@ -437,8 +436,8 @@ def test_notes_of_gaffkes_interval_on_constant_values() -> None:
 
 
 @pytest.mark.parametrize("tail", [2**-20, 2**-40, 2**-53])
-def test_gaffkes_ends_far_in_the_tails(tail: float) -> None:
-    """For c above the largest value, the probability of exceeding c is Π (1 - c) / (1 - x)."""
+def test_gaffkes_ends_are_accurate_far_in_the_tails(tail: float) -> None:
+    """A weighted mean of all values x and 1 exceeds c > x with the chance Π (1 - c) / (1 - x)."""
     low, high = interval([0.4, 0.6], "gaffke", bounds=UNIT, confidence=1 - 2 * tail)
     assert 1 - high == pytest.approx(math.sqrt(tail * 0.4 * 0.6), rel=0.05)
     assert low == pytest.approx(1 - high)
@@ -457,7 +456,7 @@ def test_rounding_tolerance_scales_with_the_range() -> None:
             interval(values * (1 + 1e-8), "gaffke", bounds=(0, width))
 
 
-def test_the_standard_error_of_a_ratio_follows_cochran() -> None:
+def test_standard_error_of_a_ratio_matches_cochrans_formula() -> None:
     x, y = np.array([1.0, 2.0, 2.5, 0.5]), np.array([2.0, 3.0, 5.0, 1.0])
     residuals = x - x.sum() / y.sum() * y
     expected = np.sqrt(4 / 3 * residuals @ residuals) / y.sum()

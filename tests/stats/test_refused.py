@@ -54,7 +54,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
 
 
 @pytest.mark.parametrize(("call", "message"), REFUSED, ids=[message for _, message in REFUSED])
-def test_arguments_that_do_not_match_are_rejected(call: Callable[[], object], message: str) -> None:
+def test_invalid_arguments_are_rejected(call: Callable[[], object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         call()
 
@@ -65,32 +65,32 @@ def test_bounds_must_be_a_pair(bounds: object) -> None:
         interval(VALUES, bounds=bounds)  # type: ignore[arg-type]
 
 
-def test_a_difference_to_plan_for_is_a_number() -> None:
+def test_planned_difference_must_be_a_number() -> None:
     with pytest.raises(InputTypeError, match=r"difference='0\.1' must be a number"):
         power(VALUES, "0.1")  # type: ignore[arg-type]
 
 
-def test_options_are_true_or_false() -> None:
+def test_higher_is_better_must_be_true_or_false() -> None:
     with pytest.raises(InputTypeError, match="higher_is_better='no' must be True or False"):
         rank_intervals([0.1], [[1.0]], higher_is_better="no")  # type: ignore[arg-type]
 
 
-def test_no_rows_have_no_clusters() -> None:
+def test_clusters_without_common_users_have_no_difference() -> None:
     result = compare([np.nan, 0.5], [0.5, np.nan], clusters=["a", "b"])
     assert (result.n, result.n_only_model, result.n_only_other) == (0, 1, 1)
     assert math.isnan(result.difference)
 
 
-def test_values_that_are_too_skewed_for_bca() -> None:
+def test_values_too_skewed_for_bca_have_no_interval() -> None:
     """A single 1 gives z0 = a = κ3/6 = 0.166, and 1 - a (z0 + z) is positive up to z = 5.86."""
     values = np.zeros(1000)
     values[0] = 1.0
-    # Two-sided levels of 1e-8 and 1e-9 have z = 5.73 and 6.11.
+    # The two-sided levels 1e-8 and 1e-9 correspond to z = 5.73 and z = 6.11.
     assert interval(values, "bca", confidence=1 - 1e-8).note == ""
     result = interval(values, "bca", confidence=1 - 1e-9)
     assert math.isnan(result.high)
     assert result.note == "The 1,000 values are too skewed for a BCa interval."
 
 
-def test_an_interval_with_almost_no_coverage_is_the_mean() -> None:
+def test_interval_with_almost_no_coverage_is_the_mean() -> None:
     assert tuple(interval([0.0, 0.25, 0.5], "percentile", confidence=1e-17)) == (0.25, 0.25)

@@ -1,4 +1,4 @@
-"""Intervals include the variance between runs."""
+"""Intervals over several runs or folds include the variance between them."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def test_tiny_values_of_runs_have_an_interval_without_width() -> None:
     assert "the interval has no width" in result.note + result.interval.note
 
 
-def test_two_users_are_enough() -> None:
+def test_two_users_are_enough_for_an_interval_over_runs() -> None:
     result = over_runs([[0.1, 0.2, 0.3], [0.5, 0.5, 0.8]])
     assert np.isfinite([result.mean, *result.interval]).all()
 
 
-def test_components_of_variance_by_the_analysis_of_variance() -> None:
+def test_variance_components_match_the_simulated_ones() -> None:
     values = crossed(400, 40, 1)
     result = over_runs(values)
     assert result.mean == pytest.approx(values.mean())
@@ -64,7 +64,7 @@ def test_runs_that_differ_only_by_noise_add_no_variance() -> None:
 
 
 @pytest.mark.parametrize("compared", [False, True])
-def test_intervals_over_users_and_runs_cover(compared: bool) -> None:
+def test_intervals_over_users_and_runs_cover_the_mean(compared: bool) -> None:
     """The coverage in 300 experiments is near 95 %, with a standard error of 1.3 %.
 
     Intervals over users alone cover the mean far too rarely.
@@ -82,9 +82,9 @@ def test_intervals_over_users_and_runs_cover(compared: bool) -> None:
             )
         result: Runs = over_runs(first, second if compared else None)
         difference = first.mean(axis=1) - (second.mean(axis=1) if compared else 0.0)
-        truth = 0.0 if compared else 0.5
-        covered.append(truth in result.interval)
-        of_users.append(truth in interval(difference, "t"))
+        true_mean = 0.0 if compared else 0.5
+        covered.append(true_mean in result.interval)
+        of_users.append(true_mean in interval(difference, "t"))
     assert 0.92 <= np.mean(covered) <= 0.985
     assert np.mean(of_users) < np.mean(covered)
 
@@ -108,7 +108,7 @@ def test_a_difference_over_runs_pairs_users() -> None:
     assert over_runs(first, second) == over_runs(first[5:], second[5:])
 
 
-def test_folds_with_different_users() -> None:
+def test_intervals_over_folds_include_the_variance_between_folds() -> None:
     generator = np.random.default_rng(6)
     means = 0.5 + np.array([-0.2, -0.1, 0.0, 0.1, 0.2])
     folds = [generator.normal(mean, 0.1, 400) for mean in means]
@@ -123,10 +123,10 @@ def test_folds_with_different_users() -> None:
     error = scipy.stats.t.ppf(0.975, 4) * 0.1 / np.sqrt(2_000)
     assert similar.interval.width >= 2 * error * 0.95
     assert over_folds([[0.5, 0.5], [0.5, 0.5]]).interval.width == 0
-    # The first fold has no variance over users. The variance between folds is the variance of their
-    # means, less the mean variance that users explain.
+    # The first fold has no variance over users. The variance between folds is the variance of the
+    # three means minus the average variance that a mean has because of its users.
     distant_folds = over_folds([[0.5, 0.5], [0.1, 0.3], [0.9, 0.7]])
-    within = (0 + 0.01 + 0.01) / 3  # 0.02 / 2 users each
+    within = (0 + 0.01 + 0.01) / 3  # two folds have the variance 0.02 over 2 users
     assert distant_folds.deviation_runs[0] == pytest.approx(
         np.sqrt(np.var([0.5, 0.2, 0.8], ddof=1) - within)
     )
@@ -146,7 +146,7 @@ def test_folds_with_different_users() -> None:
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.02, 0.1])
-def test_folds_have_the_interval_of_hartung_and_knapp(spread: float) -> None:
+def test_intervals_over_folds_match_hartung_and_knapps_formula(spread: float) -> None:
     generator = np.random.default_rng(1)
     floors = 0
     for _ in range(20):
@@ -174,7 +174,7 @@ def test_folds_have_the_interval_of_hartung_and_knapp(spread: float) -> None:
         half = scipy.stats.t.ppf(0.975, 3) * math.sqrt(max(variance, least))
         result = over_folds(folds).interval
         np.testing.assert_allclose(tuple(result), (mean - half, mean + half), rtol=1e-9)
-    assert floors or not spread  # some drawn folds hit the minimum variance
+    assert floors or not spread  # for some of the drawn folds, the minimum variance is used
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.05, -0.3])
@@ -236,7 +236,7 @@ def test_intervals_of_runs_match_a_direct_computation(
     assert ours == pytest.approx(expected, rel=1e-9)
 
 
-def test_values_of_runs_have_the_variance_of_means_of_users() -> None:
+def test_single_values_of_runs_give_the_same_variance_as_user_values() -> None:
     generator = np.random.default_rng(8)
     users = generator.normal(0, 0.1, (300, 1))
     first, second = (
@@ -259,8 +259,8 @@ def test_values_of_runs_have_the_variance_of_means_of_users() -> None:
     assert result.share_of_runs == pytest.approx(expected.share_of_runs)
     ratio = over_values(*means, error / 0.4, 300, relative=True)
     assert ratio.mean == pytest.approx(means[0].mean() / means[1].mean() - 1)
-    # The expected interval linearises the ratio of independent means. Satterthwaite's formula gives
-    # the degrees of freedom.
+    # The expected interval linearises the ratio of two independent means, with the degrees of
+    # freedom by Satterthwaite's formula.
     first_means, second_means = np.array([0.5, 0.6, 0.8]), np.array([2.0, 2.5])
     parts = [
         (first_means.var(ddof=1) / second_means.mean() ** 2 / 3, 2),
@@ -315,7 +315,7 @@ def test_invalid_arguments_of_runs_are_rejected() -> None:
 
 
 @pytest.mark.parametrize(("second", "error"), [([0.0, 0.0], 0.01), ([0.5, 0.4], np.nan)])
-def test_values_of_runs_without_a_spread_or_a_ratio_have_no_interval(
+def test_single_values_without_an_error_or_a_ratio_have_no_interval(
     second: list[float], error: float
 ) -> None:
     result = over_values([0.1, 0.2], second, error, 50, relative=True)

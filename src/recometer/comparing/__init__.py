@@ -1,1 +1,1 @@
-"""The parts of `compare`: models, pairs of models, standings, gates and tables."""
+"""The building blocks of `compare`: models, pairs of models, standings, gates and tables."""

@@ -28,7 +28,7 @@ INPUTS = {
 }
 RULES = [name for name, declared in Protocol.declared.items() if declared.step is not None]
 MAY_DIFFER = (*INPUTS, "protocol", "users", *RULES)
-"""What `allow` may name."""
+"""The names that `allow` accepts."""
 
 
 def read_allow(allow: str | Iterable[str]) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ def read_allow(allow: str | Iterable[str]) -> tuple[str, ...]:
 def check_alike(
     models: Sequence[Model], users: Users, allow: tuple[str, ...], *, paired: bool = True
 ) -> list[str]:
-    """Raise InputError for differences that `allow` does not name; return notes for readers."""
+    """Raise InputError for differences that `allow` does not name; return notes on the others."""
     refused: dict[str, str] = {}
     allowed: dict[str, str] = {}
     first, *others = (
@@ -104,7 +104,7 @@ def _differences(one: Run, two: Run, users: Users, paired: bool) -> Iterator[tup
     inputs = False
     for name, what in INPUTS.items():
         found_in = fingerprints(result, name), fingerprints(other, name)
-        if not paired:  # different users have rows of their own, but of the same kinds
+        if not paired:  # data of different users may differ, but not their kinds
             found_in = bool(found_in[0]), bool(found_in[1])  # type: ignore[assignment]
         if found_in[0] != found_in[1]:
             inputs = True

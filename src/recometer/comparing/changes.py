@@ -1,4 +1,4 @@
-"""Users, and groups of users, who gain or lose between two models."""
+"""Find the users, and groups of users, who gain or lose if one model replaces another."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class UserChange:
     Attributes
     ----------
     user
-        The id, or the position.
+        The user's id, or the user's position if there are no ids.
     value, value_other
         The user's values with the model and with the other model.
     difference
-        The first minus the second.
+        `value` minus `value_other`.
     """
 
     user: Any
@@ -43,13 +43,14 @@ class UserChange:
 
 @dataclasses.dataclass(frozen=True)
 class Changes(Printed):
-    """The users that a model harms and helps most, compared with another one.
+    """The users that a model harms and helps most, compared with another model.
 
     Attributes
     ----------
     metric, model, other
+        The metric and the two models.
     harmed, helped : tuple of UserChange
-        The users, the most changed first.
+        The users, with the largest change first.
     """
 
     metric: str
@@ -80,22 +81,23 @@ class Changes(Printed):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Segment(stats.Difference):
-    """How two models differ in a group of users, with the name of the `group`."""
+    """The difference between two models in a group of users, with the name of the `group`."""
 
     group: str
 
 
 @dataclasses.dataclass(frozen=True)
 class SegmentChanges(Printed):
-    """How two models differ in groups of users.
+    """The differences between two models in groups of users.
 
     Attributes
     ----------
     metric, model, other
+        The metric and the two models.
     rows : tuple of Segment
-        The groups, the most harmed first.
+        The groups, with the most harmed group first.
     confidence
-        Confidence of each interval. The intervals are not adjusted for their number.
+        The confidence of each interval. The intervals are not adjusted for their number.
     """
 
     metric: str
@@ -144,7 +146,7 @@ def changes(pair: UserPair, n: int) -> Changes:
 
 
 def segments(pair: UserPair, groups: Any, n_quantiles: int = 4) -> SegmentChanges:
-    """Return how two models differ in each group of users; see `Comparison.by`."""
+    """Return the differences between two models in groups of users; see `Comparison.by`."""
     one, two, users = pair.one, pair.two, pair.one.users
     models = [two.model] if pair.options.paired else [two.model, one.model]
     if isinstance(groups, str) and groups in PROFILES:
@@ -163,7 +165,7 @@ def segments(pair: UserPair, groups: Any, n_quantiles: int = 4) -> SegmentChange
 
 
 def profile(name: str, models: Sequence[Model], users: Users) -> Float64 | None:
-    """Return each user's activity or popularity in train, or None if there is no train."""
+    """Return each user's activity or popularity in the training data; None without such data."""
     merged: Float64 | None = None
     for model in models:
         columns = [getattr(run, name) for run in model.runs]

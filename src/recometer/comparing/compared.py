@@ -1,4 +1,4 @@
-"""The result of a comparison: its rows and tables, and methods that answer questions."""
+"""The result of a comparison: its rows, its tables, and methods that answer questions about it."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     import polars
 
 Found = TypeVar("Found")
-MOST_PAIRS = 6  # with more pairs, only `full` shows how many users gain and lose
-MOST_NAMED = 2  # maximum number of models named for a metric that is not shown in full
+MOST_PAIRS = 6  # maximum number of pairs for which `tables` shows how many users gain and lose
+MOST_NAMED = 2  # maximum number of models that the line of a metric names
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -71,22 +71,23 @@ class Compared(Printed):
 
     @property
     def confidence(self) -> float:
-        """Return the coverage of intervals."""
+        """Return the confidence level of the intervals."""
         return self.options.confidence
 
     def standings_of(self, metric: str) -> tuple[Standing, ...]:
-        """Return the leaderboard of one metric, best first; see `standings`."""
+        """Return the part of `standings` for one metric, best first."""
         name = self.known(metric)
         return tuple(one for one in self.standings if one.metric == name)
 
     def row(self, metric: str, model: str, other: str | None = None) -> PairRow:
-        """Return the comparison of a pair on a metric.
+        """Return the comparison of a pair of models on a metric.
 
         Parameters
         ----------
         metric, model
+            The names of the metric and of the first model.
         other
-            The other model. None means the baseline, or the only other model.
+            The name of the other model. None means the baseline, or the only other model.
 
         Raises
         ------
@@ -106,9 +107,10 @@ class Compared(Printed):
         )
 
     def per_user(self, metric: str) -> polars.DataFrame:
-        """Return a Polars frame with the column ``user``, and a column of values per model.
+        """Return a Polars frame with the column ``user`` and a column of values for each model.
 
-        Models may have values for different users; `standings_of` has means over the same users.
+        Models may have values for different users, while the means in `standings_of` are over the
+        users with a value from all models.
         """
         import polars as pl
 
@@ -152,7 +154,7 @@ class Compared(Printed):
         *,
         quantiles: int = 4,
     ) -> SegmentChanges:
-        """Return how two models differ in each group of users, the most harmed first.
+        """Return the difference between two models in each group of users, most harmed first.
 
         Parameters
         ----------
@@ -175,11 +177,12 @@ class Compared(Printed):
         wanted: float = POWER_WANTED,
         alpha: float | None = None,
     ) -> Power:
-        """Return how many users it takes to detect a difference, and how small one can be detected.
+        """Return how many users a difference needs to be detected, and the smallest detectable one.
 
-        Before there is a second model, `recometer.stats.power` takes the values of an evaluation
-        times √2: the differences of two models with independent values vary that much. In practice,
-        the values of two models for the same users are correlated, so fewer users are needed.
+        Before there is a second model, pass √2 times the values of an evaluation to
+        `recometer.stats.power`: the differences of two models with independent values vary that
+        much. In practice, the values of two models for the same users are correlated, so fewer
+        users are needed.
 
         Parameters
         ----------
@@ -192,15 +195,15 @@ class Compared(Printed):
         wanted
             The power to achieve.
         alpha
-            Level of significance, two-sided. None takes 1 - confidence. To plan for m comparisons,
-            pass that divided by m.
+            The significance level, two-sided. None takes 1 - confidence. To plan for m comparisons,
+            pass (1 - confidence) / m.
 
         Returns
         -------
         recometer.stats.Power
-            Has `users_needed`, its range from `fewest_users` to `most_users` (because the spread of
-            the differences is only estimated), `power` at the present number of users, and
-            `smallest_difference`; ``print`` puts these into a sentence.
+            The plan, with `users_needed`, its range from `fewest_users` to `most_users` (because
+            the spread of the differences is only estimated), `power` at the present number of
+            users, and `smallest_difference`. ``print`` puts these numbers into a sentence.
 
         Raises
         ------
@@ -234,7 +237,7 @@ class Compared(Printed):
         return dataclasses.replace(planned, note=f"{planned.note} {by_bound}".lstrip())
 
     def known(self, metric: str) -> str:
-        """Return the name of a compared metric, given in any spelling."""
+        """Return the name of a compared metric from any of its spellings."""
         return known_metric(metric, self.metrics, self.models[0].first)
 
     def model(self, name: str) -> Model:
@@ -245,7 +248,7 @@ class Compared(Printed):
         return self.models[names.index(name)]
 
     def higher_is_better(self, metric: str) -> bool:
-        """Return the direction of a metric."""
+        """Return whether higher values of a metric are better."""
         return self.models[0].first.known_metric(metric).definition.higher_is_better
 
     def _pair(self, metric: str, model: str, other: str | None) -> UserPair:
@@ -281,7 +284,7 @@ class Compared(Printed):
         return self.primary if self.chosen else self.metrics[:1]
 
     def full(self) -> Shown:
-        """Return all pairs on all metrics, for printing and all formats."""
+        """Return the comparison with all pairs on all metrics in its tables, in every format."""
         return dataclasses.replace(self, in_full=True)
 
     def table(self) -> Table:
@@ -319,9 +322,9 @@ class Compared(Printed):
         return [*boards, *users, differences, Table(columns, lines, notes)]
 
     def said(self, metrics: Sequence[str]) -> list[str]:
-        """Return the notes on the comparison if some metrics are shown in full.
+        """Return the notes below tables that show these metrics in full.
 
-        The methods of p-values and intervals are only added if all metrics are shown.
+        The methods of p-values and intervals are only added if all metrics are shown in full.
         """
         rows, every = self._rows(metrics), len(metrics) == len(self.metrics)
         tested = [row for row in self.rows if row.test.method != "none"]
@@ -353,7 +356,7 @@ class Compared(Printed):
         return Table(columns, rows, head=head)
 
     def _line(self, metric: str) -> str:
-        """Return the outcome on a metric that is not shown in full."""
+        """Return the outcome in a line, for a metric that is not shown in full."""
         rows = [row for row in self.rows if row.metric == metric]
         verdicts: dict[str, list[str]] = {}
         for row in rows:
@@ -371,16 +374,17 @@ class Compared(Printed):
 
 
 def _models_named(names: Sequence[str]) -> str:
-    """Return a few names, or the number of many."""
+    """Return the names if they are few, otherwise their number."""
     return ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names):,} models"
 
 
 def leaderboard(
     standings: Sequence[Standing], metrics: Sequence[str], *, width: int | None
 ) -> list[Table]:
-    """Return a row per model and a column per metric, best first by the first metric.
+    """Return the leaderboard, with a row per model and a column per metric.
 
-    There are several tables if a single one would be wider than `width`.
+    The first metric determines the order, best first. There are several tables if a single one
+    would be wider than `width`.
     """
     order = [row.model for row in standings if row.metric == metrics[0]]
     of = {(row.model, row.metric): row for row in standings}
@@ -402,7 +406,7 @@ def leaderboard(
 
 
 def known_metric(metric: str, metrics: Sequence[str], result: EvaluationRecord) -> str:
-    """Return the name of a metric, given in any spelling, which must be one of `metrics`."""
+    """Return the name of one of `metrics` from any of its spellings."""
     return _found(name_of, metric, metrics, result)
 
 

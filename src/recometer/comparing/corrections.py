@@ -18,7 +18,7 @@ from recometer.stats.planning import smallest_difference
 
 Correction = several.Correction | Literal["tukey"]
 KNOWN: tuple[str, ...] = (*get_args(several.Correction), "tukey")
-POWER_WANTED = 0.8
+POWER_WANTED = 0.8  # the power at which the smallest detectable difference is reported
 WITHHELD = "Only the adjustment of p for the number of comparisons withholds a difference."
 
 
@@ -29,7 +29,7 @@ def check_correction(
     primary: Sequence[str],
     together: Container[str],
 ) -> None:
-    """Refuse a correction that does not exist, or that these models and metrics do not allow.
+    """Refuse a correction that does not exist, or that is impossible for these models and metrics.
 
     `together` are the metrics that have one value for all users.
     """
@@ -61,7 +61,7 @@ def check_correction(
 
 
 def tukey_by(metric: str, models: Sequence[Model], users: Users, options: Options) -> Tukey:
-    """Return Tukey's test of all models, on the users with a value from every model."""
+    """Return the result of Tukey's test of all models, on the users with a value from each."""
     return stats.tukey(
         np.column_stack([users.values(model, metric) for model in models]),
         alpha=options.alpha,
@@ -80,8 +80,8 @@ def adjusted(
 ) -> list[PairRow]:
     """Adjust p over the comparisons on primary metrics, and add the power at the adjusted level.
 
-    Only comparisons among `models` count. If the correction is Tukey's, `tests` has the test of
-    each primary metric.
+    Only comparisons among `models` count. If the correction is Tukey's, `tests` has the result of
+    Tukey's test for each primary metric.
     """
     names = {model.name for model in models}
     own = np.array([row.metric in primary and {row.model, row.other} <= names for row in rows])
@@ -115,7 +115,7 @@ def adjusted(
 
 
 def on_tukey(tests: Mapping[str, Tukey], options: Options) -> list[str]:
-    """Say which differences of means are significant by Tukey's test."""
+    """Return a note for each metric on the differences that are significant by Tukey's test."""
     return [
         f"Tukey's test of {metric} ({one.method}): on the {one.n:,} users with a value from all "
         f"models, a difference of {one.critical_difference:.4f} between means is significant at "

@@ -31,19 +31,21 @@ RULE = "passed if the whole interval meets the bound, failed if none of it does,
 WRITTEN = re.compile(
     r"\s*(\S.*?)\s*(>=|<=)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(%?)\s*"
 )
-EQUAL = 1e-6  # differences this close to the bound, in half-widths of the interval, count as equal
+EQUAL = 1e-6  # a difference equals the bound if it is this close, in half-widths of the interval
 
 
 @dataclasses.dataclass(frozen=True)
 class Gate:
-    """A bound for a difference to the baseline: ``"ndcg@10 >= -5%"``, ``"rmse <= 0.01"``.
+    """A bound on the difference from the baseline: ``"ndcg@10 >= -5%"``, ``"rmse <= 0.01"``.
 
     Attributes
     ----------
     metric
+        The name of the metric.
     bound
-        The bound for the difference, or if `relative`, for the relative difference (0.05 is 5 %).
+        The bound on the difference, or on the relative difference (where 0.05 is 5 %).
     relative
+        Whether the relative difference is bounded.
     higher_is_better
         Whether the difference must be at least the bound. Otherwise it must be at most the bound.
     """
@@ -59,7 +61,7 @@ class Gate:
         return f"{self.metric} {sign} {bound}"
 
     def decide(self, interval: Interval) -> Verdict:
-        """Return whether a difference with this interval meets the bound; not decided by NaN."""
+        """Return the verdict on a difference with this interval; ``"undecided"`` if it is NaN."""
         low, high, bound = interval.low, interval.high, self.bound
         if not self.higher_is_better:
             low, high, bound = -high, -low, -bound
@@ -73,10 +75,11 @@ class GateRow:
     Attributes
     ----------
     gate, model
+        The gate and the name of the model.
     verdict
         ``"passed"``, ``"failed"`` or ``"undecided"``.
     found, low, high
-        The difference with its interval. Both are relative if the gate is.
+        The difference from the baseline, with its interval. Both are relative if the gate is.
     method
         How the interval was computed.
     n
@@ -85,7 +88,7 @@ class GateRow:
         How many users would decide an undecided gate in the best and the worst case (see
         `users_needed`). None if that is unknown.
     note
-        A remark that readers should know, or an empty text.
+        A remark for the reader, or an empty string.
     """
 
     gate: Gate
@@ -101,7 +104,7 @@ class GateRow:
     note: str = ""
 
     def sentences(self) -> list[str]:
-        """Return sentences on the verdict."""
+        """Return the verdict as a sentence, followed by the note."""
         size, ends = (
             _shown(self.gate.relative, *of) for of in ((self.found,), (self.low, self.high))
         )
@@ -117,13 +120,17 @@ class GateReport(Printed):
     Attributes
     ----------
     rows : tuple of GateRow
+        A verdict for each gate and model.
     baseline
+        The name of the baseline.
     confidence
+        The confidence of the intervals.
     undecided : "pass", "fail" or None
-        Whether undecided gates count as passed or failed in `passed` and `failed`. With None, they
-        count as neither.
+        Whether undecided gates count as passed or failed in `passed` and in JUnit XML. With None,
+        they count as neither.
     said : tuple of str
-        Sentences that every verdict must mention, about users that some models do not know.
+        Sentences that belong to every verdict: users that some models do not know, and groups that
+        do not have their planned sizes.
     """
 
     rows: tuple[GateRow, ...]
@@ -141,15 +148,15 @@ class GateReport(Printed):
 
     @property
     def passed(self) -> bool:
-        """Return whether every model passes every gate; undecided gates count as `undecided`."""
+        """Return whether every model passes every gate, with undecided gates counted as set."""
         return self.counted(self.verdict) == "passed"
 
     def counted(self, verdict: Verdict) -> Verdict:
-        """Return the verdict that a pipeline acts on, with `undecided` applied."""
+        """Return what a verdict counts as for a pipeline, with `undecided` applied."""
         return COUNTED[self.undecided] if verdict == "undecided" else verdict
 
     def summary(self) -> str:
-        """Return a sentence with the verdict on all gates, and how many passed and failed."""
+        """Return a sentence with the overall verdict and the number of gates with each verdict."""
         counts = collections.Counter(row.verdict for row in self.rows)
         numbers = ", ".join(f"{count:,} {verdict}" for verdict, count in counts.most_common())
         return visible(f"Gates against {self.baseline}: {self.verdict} ({numbers}).")
@@ -197,7 +204,7 @@ class GateReport(Printed):
 
 
 def _shown(relative: bool, *values: float) -> str:
-    """Return differences in the unit of the bound, or an empty text if they are unknown."""
+    """Return differences in the unit of the bound, or an empty string if they are unknown."""
     form = "{:+.2%}" if relative else "{:+.4f}"
     if any(map(math.isnan, values)):
         return ""
@@ -205,7 +212,7 @@ def _shown(relative: bool, *values: float) -> str:
 
 
 def read_gate(text: str, comparison: Compared) -> Gate:
-    """Read a gate from text, for a comparison that has its metric."""
+    """Read a gate from text; the comparison must have its metric."""
     if not isinstance(text, str):
         raise InputTypeError(
             f"A gate is a text, found {brief(text)}. Hint: 'ndcg@10 >= -5%', or a list of such."
@@ -267,7 +274,7 @@ def check_gates(
 def _check(comparison: Compared, gate: Gate, row: PairRow) -> GateRow:
     difference = row.relative if gate.relative else row.difference
     interval = row.relative_interval if gate.relative else row.interval
-    # If too few users differ, the gate is undecided.
+    # The gate is undecided if too few users differ.
     verdict: Verdict = gate.decide(interval) if row.decides_gates else "undecided"
     fewest, most, remark = None, None, ""
     if verdict == "undecided":
@@ -315,11 +322,12 @@ def _needed(
 def users_needed(n: int, size: float, interval: Interval, bound: float) -> tuple[int, int] | None:
     """Return the fewest and the most users that may decide a gate that n users do not decide.
 
-    Let d be the distance from the difference to the bound, and a the distance from the difference
-    to the end of the interval beyond the bound. With m users, a shrinks to a √(n / m). If the
-    difference does not change, m = n (a / d)² users decide the gate. With other users, the
-    difference may be up to a √(n / m) closer to the bound, in which case m = n (2 a / d)² users
-    decide it. Both numbers are rounded up to two digits. None if the difference equals the bound.
+    Let `size` be the difference that the n users show, d the distance from this difference to the
+    bound, and a the distance from it to the end of the interval beyond the bound. With m users, a
+    shrinks to a √(n / m). If the difference does not change, m = n (a / d)² users decide the gate.
+    Other users may show a difference that is up to a √(n / m) closer to the bound, in which case
+    m = n (2 a / d)² users decide it. Both numbers are rounded up to two significant digits. None if
+    the difference equals the bound.
     """
     distance = abs(size - bound)
     arm = size - interval.low if size > bound else interval.high - size
@@ -330,13 +338,13 @@ def users_needed(n: int, size: float, interval: Interval, bound: float) -> tuple
 
 
 def _rounded_up(m: float) -> int:
-    """Round up to two digits, since more would suggest a false precision."""
+    """Round up to two significant digits, since more would suggest a false precision."""
     unit: int = 10 ** max(len(str(int(m))) - 2, 0)
     return math.ceil(m / unit - 1e-6) * unit  # allow for rounding errors
 
 
 def junit(report: GateReport, path: str | os.PathLike[str] | None = None) -> str:
-    """Return a test suite per model with a test case per gate; also write it to a path.
+    """Return JUnit XML with a suite per model and a case per gate, and write it to a path if given.
 
     The message of a failure has the difference and its interval. An undecided gate is a skipped
     test, unless `Comparison.gate` was called with ``undecided="pass"`` or ``"fail"``.

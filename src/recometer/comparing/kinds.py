@@ -1,4 +1,4 @@
-"""Models on a metric, and pairs of such models, which compute all parts of a comparison.
+"""Models on a single metric, and pairs of such models, which compute all parts of a comparison.
 
 If a metric has a value for each user, a model is a `Paired`, and a pair of models is a `UserPair`,
 `SeedPair` or `FoldPair`. If it has one value for all users, a model is a
@@ -64,7 +64,7 @@ class Options:
 
     @property
     def alpha(self) -> float:
-        """Return the level of significance."""
+        """Return the significance level."""
         return 1 - self.confidence
 
     def margin_of(self, metric: str) -> float | None:
@@ -73,10 +73,11 @@ class Options:
 
 
 class Board(NamedTuple):
-    """The basis of the leaderboard of a metric, for the users with a value from all models.
+    """The numbers behind the leaderboard of a metric, over the users with a value from all models.
 
-    `means` and `n` (the number of these users) include random orders, after the ranked models.
-    `intervals` and `p_values`, unadjusted and [n_ranked, n_ranked] with 1 on the diagonal, do not.
+    `means` and `n` (the number of these users, for each model) include random orders, after the
+    ranked models. `intervals` and `p_values` do not. The p-values are unadjusted, with the shape
+    [n_ranked, n_ranked] and 1 on the diagonal.
     """
 
     means: Float64
@@ -93,15 +94,15 @@ class Board(NamedTuple):
         confidence: float,
         adjusted: Float64 | None = None,
     ) -> list[Standing]:
-        """Rank the models of these names on a metric, best first.
+        """Rank the models with these names on a metric, best first.
 
-        The p-values of all pairs are adjusted by Holm's method, unless they are passed, and
-        determine the ranks (`recometer.stats.rank_intervals`). A random order has a mean but no
-        rank, because other models do not compete with it.
+        Adjusted p-values of all pairs determine the ranks (`recometer.stats.rank_intervals`).
+        Unless they are passed as `adjusted`, they are adjusted by Holm's method. A random order has
+        a mean but no rank, because other models do not compete with it.
         """
         n_ranked, higher = len(self.p_values), higher_is_better
         if adjusted is None:
-            # Each pair counts once: adjust the p above the diagonal.
+            # Each pair counts once, so only the p-values above the diagonal are adjusted.
             adjusted = np.where(np.tri(n_ranked, dtype=bool), np.nan, self.p_values)
             adjusted = stats.adjust(adjusted, "holm")
             adjusted = np.fmax(adjusted, adjusted.T)
@@ -145,7 +146,7 @@ class Resolved:
 
 
 def p_of_pairs(models: Sequence[Any], rows: Sequence[PairRow], enough: float = 0.0) -> Float64:
-    """Return the p of all pairs, from `rows` or else from the pair: float64 [n_models, n_models].
+    """Return the p of each pair, from `rows` or else from a new test: float64 [n_models, n_models].
 
     See `UserPair.p` for `enough`.
     """
@@ -162,15 +163,15 @@ def p_of_pairs(models: Sequence[Any], rows: Sequence[PairRow], enough: float = 0
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Paired(Resolved):
-    """A model on a metric with a value for each user, as a mean over runs.
+    """A model on a metric with a value for each user, which is the user's mean over runs.
 
     Attributes
     ----------
     bounds, remark
-        The lowest and the highest value that a user can have with any of the models, or why these
-        are unknown.
+        The lowest and the highest value that a user can have with any of the models. If they are
+        unknown, `remark` may say why.
     weights : float64 [n_users] or None
-        The users' weights in the mean, unless all are equal or users are paired.
+        The users' weights in the mean; None if all are equal, or if users are paired.
     """
 
     column: Column
@@ -202,7 +203,7 @@ class Paired(Resolved):
         return in_units(self.column, self.weights, self.options.clusters)
 
     def mean(self) -> float:
-        """Return the mean of the values; if users are paired, there must be no NaN."""
+        """Return the mean of the values; if users are paired, no value may be NaN."""
         if not self.options.paired:
             return self.units.estimate
         values = self.column.values
@@ -233,8 +234,8 @@ class Paired(Resolved):
     def board(ranked: Sequence[Paired], chance: Sequence[Paired], rows: Sequence[PairRow]) -> Board:
         """Return means, intervals and p, over the users with a value from all ranked models.
 
-        Different users are those of each model. `rows` has the pairs compared so far. Pairs with
-        the same users are not tested again.
+        If users are not paired, each mean is over the users of its own model. `rows` has the pairs
+        compared so far; a pair is not tested again if it was compared on the same users.
         """
         options, common = ranked[0].options, None
         if options.paired and not all(one.column.complete for one in ranked):
@@ -260,7 +261,7 @@ class UserPair:
 
     one: Paired
     two: Paired
-    averages: ClassVar[set[str]] = {"users", "usual"}  # the rules `average` that it supports
+    averages: ClassVar[set[str]] = {"users", "usual"}  # supported values of the rule `average`
     on_power: ClassVar[str] = ""
 
     @property
@@ -299,7 +300,7 @@ class UserPair:
         return decisive_test(pairs, bounds, options.test).p_value
 
     def equivalence(self, margin: float) -> Equivalence:
-        """Return the two one-sided tests."""
+        """Return the result of the two one-sided tests."""
         options = self.options
         return stats.equivalence(
             self.values,
@@ -315,7 +316,7 @@ class UserPair:
         return row
 
     def power(self, difference: float | None, wanted: float, alpha: float | None) -> Power:
-        """Return what these users can show; see `Comparison.power`."""
+        """Return the power of a comparison on these users; see `Comparison.power`."""
         options = self.options
         planned = self.planned(difference, wanted, options.alpha if alpha is None else alpha)
         clusters = "" if options.clusters is None else "Numbers of users are numbers of clusters."
@@ -370,7 +371,7 @@ class UserPair:
 
 
 class SeedPair(UserPair):
-    """Two models, at least one with several seeds. Users and seeds are both samples."""
+    """Two models, at least one of them with several seeds; users and seeds are both samples."""
 
     on_power = "The variance between seeds is left out: more users do not change it."
 
@@ -380,7 +381,7 @@ class SeedPair(UserPair):
         return stats.over_runs(self.one.table, self.two.table, confidence=confidence).p_value
 
     def equivalence(self, margin: float) -> Equivalence:
-        """Return the two one-sided tests over users and seeds."""
+        """Return the result of the two one-sided tests over users and seeds."""
         tables = self.one.table, self.two.table
         return equivalence_over_runs(*tables, margin, alpha=self.options.alpha)
 
@@ -437,7 +438,7 @@ class FoldPair(UserPair):
     """Two models that were evaluated in folds."""
 
     def over_runs(self, row: PairRow) -> PairRow:
-        """Return the row with the variance between folds, if both models have as many folds."""
+        """Return the row with the variance between folds, if the models have equally many folds."""
         folds = [each.model.first.folds for each in (self.one, self.two)]  # type: ignore[attr-defined]
         if len(folds[0]) != len(folds[1]):
             return row
@@ -461,7 +462,8 @@ def resolve(
 ) -> list[Paired]:
     """Return the models on a metric with a value for each user.
 
-    `code` encodes columns by their levels, which saves time if each is compared several times.
+    `code` encodes the columns by their levels, which saves time if a column is compared several
+    times.
     """
 
     def read(model: Model, ticker: Ticker) -> Paired:
@@ -484,7 +486,7 @@ def _bounds_of(
 ) -> tuple[Bounds, str]:
     """Return the lowest and the highest value that a user can have with any of the models.
 
-    If a value is outside the range, the range is unknown, and the note says so.
+    If a value is outside the range, the range counts as unknown, and the remark says so.
     """
     each = [run.bounds(metric) for model in models if model.has(metric) for run in model.runs]
     low, high = min(low for low, _ in each), max(high for _, high in each)
@@ -500,7 +502,7 @@ def _bounds_of(
 def _bound_of_p(differences: Float64, largest: float) -> float:
     """Return an upper bound of p, from Hoeffding's inequality for sums with random signs.
 
-    P(|Σ ±d| ≥ |Σ d|) ≤ 2 exp(-(Σ d)² / 2 Σ d²) takes a hundredth of the time of the test. The
+    P(|Σ ±d| ≥ |Σ d|) ≤ 2 exp(-(Σ d)² / (2 Σ d²)) takes a hundredth of the time of the test. The
     bound is 1 unless Σ d² shows that enough users differ for the test to decide. `largest` is the
     largest possible difference.
     """

@@ -1,4 +1,4 @@
-"""Users and items that some models do not know, and the means without these users."""
+"""Count the users and items that some models do not know, and compute means without these users."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from recometer.arrays import Bool, Float64
 from recometer.comparing.models import Model, Users
 from recometer.errors import python_or_command, rule_text
 
-FEW = 0.02  # share of users or relevant rows that may be unknown to all models
-MOST = 4  # maximum number of metrics named in a sentence
+FEW = 0.02  # up to this share, users unknown to all models and unknown rows are not mentioned
+MOST = 4  # maximum number of metrics that a sentence names
 
 
 def _hint() -> str:
@@ -33,10 +33,12 @@ class KnownMeans:
     Attributes
     ----------
     metric
+        The name of the metric.
     n, n_known
-        The numbers of these users, counting only users with a value from all models.
+        The number of users with a value from all models, and how many of them all models know.
     means, known
-        Both means by model, best first; NaN if there are no users.
+        The mean over all these users, and over those known to all models, by model and best first;
+        NaN if there are no users.
     reversed
         Whether two models change places if only the users known to all models count.
     """
@@ -66,12 +68,12 @@ class KnownUsers:
     n_known
         The number of users known to all models.
     n_rows
-        The number of relevant rows of test.
+        The number of relevant rows in the test data.
     unknown_rows : mapping of str to int
-        For each model, how many of these rows have an item that it does not know. Empty if there
-        are few, or equally many for all models.
+        For each model, how many of these rows have an item that it does not know. Empty if these
+        rows are few, or equally many for all models.
     by_metric : tuple of KnownMeans
-        For each metric with a value per user.
+        The means on each metric with a value per user.
     """
 
     n: int
@@ -87,7 +89,7 @@ class KnownUsers:
         return tuple(one for one in self.by_metric if one.reversed)
 
     def sentences(self, metrics: Iterable[str]) -> list[str]:
-        """Say how many users each model does not know, and the means without these users."""
+        """Return how many users each model does not know, and the means without these users."""
         sentences = []
         if self.unknown:
             sentences.append(f"{_shares(self.unknown, self.n, 'users')}.")
@@ -102,7 +104,7 @@ class KnownUsers:
         return sentences
 
     def warning(self) -> str:
-        """Return a warning if models change places without these users, otherwise an empty text."""
+        """Return a warning, or an empty string if no models change places without these users."""
         first = next(iter(self.reversed), None)
         if first is None:
             return ""
@@ -126,9 +128,8 @@ class KnownUsers:
 def known_users(models: Sequence[Model], users: Users, metrics: Sequence[str]) -> KnownUsers | None:
     """Return how many users and items some models do not know.
 
-    None if all models know all users who count, or lack the same few users. A random order counts
-    as knowing the users that its model knows. Users count if all models have a value for them on
-    one of the metrics.
+    None if all models know all users who count, or if they lack the same few users. Random orders
+    are left out. A user counts if all models have a value for the user on one of the metrics.
     """
     models = [model for model in models if not model.by_chance]
     names, first = [model.name for model in models], models[0].first
@@ -162,7 +163,7 @@ def known_users(models: Sequence[Model], users: Users, metrics: Sequence[str]) -
 def _means(
     metric: str, names: Sequence[str], table: Float64, by_all: Bool, higher: bool
 ) -> KnownMeans:
-    """Return the means over all rows of a table, and over users known to all models."""
+    """Return the means over all rows of a table, and over the rows of users known to all models."""
     means, known = _mean(table), _mean(table[by_all])
     turned = any(
         (means[one] - means[two]) * (known[one] - known[two]) < 0
@@ -183,7 +184,7 @@ def _mean(table: Float64) -> Float64:
 
 
 def _shares(unknown: Mapping[str, int], n: int, what: str) -> str:
-    """Say how many of n are unknown to which models, largest number first."""
+    """Return how many of n users or rows are unknown to which models, largest number first."""
     by_count: dict[int, list[str]] = {}
     for name, count in unknown.items():
         by_count.setdefault(count, []).append(name)

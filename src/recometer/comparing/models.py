@@ -1,4 +1,4 @@
-"""The models to compare, each with one or several evaluations, and their common users."""
+"""The models to compare, each with one or several evaluations, and all of their users."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _hint() -> str:
 
 
 def on_unpaired() -> str:
-    """Return the way to compare different users."""
+    """Return a sentence that says how to compare groups of different users."""
     option = python_or_command("paired=False", "--unpaired")
     return f"Groups of different users, as in an A/B test, are compared with {option}."
 
@@ -48,8 +48,9 @@ class Model:
     Attributes
     ----------
     name
+        The name of the model in tables and messages.
     runs
-        The evaluation, or those of several seeds, on the same users.
+        The evaluation, or the evaluations of several seeds on the same users.
     by_chance
         Whether it is a random order of another model's candidates.
     """
@@ -65,20 +66,20 @@ class Model:
 
     @property
     def n_seeds(self) -> int:
-        """Return the number of evaluations of each user."""
+        """Return the number of evaluations, one for each seed."""
         return len(self.runs)
 
     def has(self, metric: str) -> bool:
-        """Return whether it has values for a metric. Random orders lack some metrics."""
+        """Return whether the model has values for a metric; random orders lack some metrics."""
         return metric in self.first.reasons
 
     def label(self, run: int) -> str:
-        """Return the name of a run in messages."""
+        """Return the name of a run for messages."""
         return self.name if len(self.runs) == 1 else f"{self.name} (run {run + 1})"
 
 
 def read_models(given: Any) -> list[Model]:
-    """Read models from a mapping or a sequence of evaluations, paths, or lists of either."""
+    """Read models from a mapping or a sequence of evaluations, of paths, or of lists of either."""
     if hasattr(given, "results") and isinstance(given.results, Mapping):  # a leaderboard
         given = given.results
     entries = named(given, "Models are compared by their evaluations", _hint())
@@ -89,9 +90,9 @@ def read_models(given: Any) -> list[Model]:
 
 
 def named(given: object, what: str, hint: str) -> dict[str, Any]:
-    """Return the entries of a mapping or a sequence by the names of models.
+    """Return the entries of a mapping or a sequence, keyed by the names of models.
 
-    The message for anything else begins with `what`.
+    For any other object, an error is raised whose message begins with `what`.
     """
     if isinstance(given, Mapping):
         entries = [(str(name), entry) for name, entry in given.items()]
@@ -114,7 +115,7 @@ def check_baseline(baseline: object, models: Sequence[Model]) -> str | None:
     if baseline is None:
         return None
     names = [model.name for model in models]
-    if not isinstance(baseline, str | int | np.integer):  # the types of names of models
+    if not isinstance(baseline, str | int | np.integer):  # the possible types of model names
         raise InputTypeError(
             f"baseline is the name of a model, found {brief(baseline)}. {did_you_mean('', names)}"
         )
@@ -127,7 +128,7 @@ def check_baseline(baseline: object, models: Sequence[Model]) -> str | None:
 
 
 def by_chance(models: Sequence[Model]) -> Model:
-    """Return a random order of the first model's candidates as a model."""
+    """Return a model that stands for a random order of the first model's candidates."""
     name, run = models[0].name, models[0].first
     if any(model.name == "chance" for model in models):
         raise InputError(
@@ -213,17 +214,17 @@ def _check_kinds(user_ids: Sequence[Array], labels: Sequence[str]) -> None:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Users:
-    """All users of some models, each once.
+    """All users of several models, without repeats.
 
     Attributes
     ----------
     ids : [n] or None
-        None if users are positions.
+        The users' ids; None if users are positions.
     n
         The number of users.
     places : mapping of str to tuple of (int64 [n_users] or None)
-        For each model and run, the positions of its users among all users. None if it has all
-        users in this order.
+        For each model, the positions of the users of each run among all users. None if a run has
+        all users in this order.
     """
 
     ids: Array | None
@@ -232,7 +233,10 @@ class Users:
 
     @classmethod
     def of(cls, models: Sequence[Model], *, paired: bool = True) -> Users:
-        """Find the users of some models; unless paired, positions are users of one model only."""
+        """Find the users of several models.
+
+        If users are not paired and have no ids, no two models share a user.
+        """
         runs = [(model.label(at), run) for model in models for at, run in enumerate(model.runs)]
         label, first = runs[0]
         if not paired and any(run.user_ids is None for _, run in runs):
@@ -295,9 +299,9 @@ class Users:
         metric: str,
         read: Callable[[EvaluationRecord, str], Float64] = EvaluationRecord.counted_values,
     ) -> list[Float64]:
-        """Return the values that count in a metric's mean, for each seed: float64 [n].
+        """Return the values that count in a metric's mean, float64 [n] for each seed.
 
-        All are NaN for a random order without the metric. `read` may read another column.
+        All are NaN for a random order without the metric. `read` may read another column instead.
         """
         if model.by_chance and not model.has(metric):
             return [np.full(self.n, np.nan)]
@@ -309,7 +313,7 @@ class Users:
         return mean_of_runs(self.runs(model, metric))
 
     def known(self, model: Model) -> Bool:
-        """Return which users every run of a model knows: bool [n].
+        """Return which users are known to every run of a model: bool [n].
 
         Users who were not evaluated count as known, as do all users of a run without flags.
         """
@@ -321,7 +325,7 @@ class Users:
         return known
 
     def show(self, position: int) -> str:
-        """Return the id of a user as a person would type it."""
+        """Return the id of a user for messages, as a person would type it."""
         return str(position) if self.ids is None else ids.show(self.ids, position)
 
     def id(self, position: int) -> Any:

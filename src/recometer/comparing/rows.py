@@ -1,4 +1,4 @@
-"""Rows of comparisons, for pairs of models and for the leaderboard, and their columns."""
+"""The rows of a comparison, for pairs of models and for the leaderboard, and their columns."""
 
 from __future__ import annotations
 
@@ -9,50 +9,52 @@ from recometer.rendering import Column
 from recometer.rendering.formats import number
 from recometer.stats import Difference, Equivalence, Interval, Runs
 
-SMALLEST_P = 1e-300  # lower p-values are shown as a bound
-NO_DIFFERENCE = "no difference shown"  # nor that the models are equivalent
+SMALLEST_P = 1e-300  # p-values below this number are shown as "<1e-300"
+NO_DIFFERENCE = "no difference shown"  # the models are not shown to be equivalent either
 SIGNS = (
     "* is the best mean of a metric. ≈ marks one that is not shown to differ from it.",
     "The possible ranks follow each mean.",
 )
-"""The signs of `standing_text`."""
+"""The explanation of the signs in `standing_text`."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PairRow(Difference):
     """Two models on one metric, compared over the users with a value from both.
 
-    It has the attributes of `recometer.stats.Difference`, and those below. If lower values of the
-    metric are better, `n_better`, `n_worse` and `probability_better` count them as such. If `few`
-    is true, gates are undecided, unless the interval is Gaffke's.
+    It has the attributes of `recometer.stats.Difference` and those below. If lower values of the
+    metric are better, `n_better`, `n_worse` and `probability_better` count lower values as better.
+    If `few` is true, gates are undecided, unless the interval is Gaffke's.
 
     Attributes
     ----------
     metric, model, other
         The metric and the models. Differences are those of `model` minus `other`.
     higher_is_better
-        Direction of the metric.
+        Whether higher values of the metric are better.
     for_all_users
         Whether the metric has one value for all users instead of a value per user.
     primary
-        Whether p-values are adjusted over this comparison, among others. These are the comparisons
-        on primary metrics, except for those with chance, unless that is the baseline.
+        Whether this is one of the comparisons over which p-values are adjusted. These are all
+        comparisons on primary metrics; comparisons with chance are among them only if chance is the
+        baseline.
     adjusted_p
-        p adjusted over these comparisons; NaN for other comparisons.
+        p adjusted over the primary comparisons; NaN for other comparisons.
     smallest_adjusted_p
-        The lower bound of `adjusted_p` for any values of the users who differ.
+        The lower bound of `adjusted_p`, whatever the values of the users who differ.
     smallest_difference
-        The true difference that this test set shows with a power of 80 %, at the level for this
-        number of comparisons. If it is above `largest_difference`, the test set cannot show any
-        difference with this power.
+        The smallest true difference that this test set shows with a power of 80 %, at the level for
+        this number of comparisons. If it is above `largest_difference`, the test set cannot show
+        any difference with this power.
     largest_difference
         The largest possible difference of two values; infinite if the metric has no range.
     equivalence
-        The outcome of two one-sided tests, if there is a margin.
+        The result of the two one-sided tests; None without a margin.
     runs
-        For several seeds or folds, the variance between them and the variance between users.
+        For several seeds or folds, the mean difference with the variance between them and between
+        users; otherwise None.
     notes
-        A remark that readers should know, or an empty text.
+        Remarks on this comparison.
     """
 
     metric: str
@@ -83,8 +85,8 @@ class PairRow(Difference):
     def decides_gates(self) -> bool:
         """Return whether the interval can decide gates.
 
-        Either enough users differ, or the interval is Gaffke's, which allows for users who are not
-        in the sample but needs a metric with a range.
+        It can if enough users differ, or if it is Gaffke's, which allows for users who are not in
+        the sample but needs a metric with a range.
         """
         return not self.few or self.interval.method in ("gaffke", "clopper-pearson")
 
@@ -100,7 +102,7 @@ class PairRow(Difference):
 
     @property
     def verdict(self) -> str:
-        """Return ``"better"``, ``"worse"``, ``"equivalent"``, `NO_DIFFERENCE` or an empty text.
+        """Return ``"better"``, ``"worse"``, ``"equivalent"``, `NO_DIFFERENCE` or an empty string.
 
         A difference is shown if the interval excludes 0, and p (adjusted for primary metrics) is at
         most 1 - confidence.
@@ -115,13 +117,14 @@ class PairRow(Difference):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Standing:
-    """A model on one metric, among all models.
+    """The place of a model on the leaderboard of one metric.
 
     Attributes
     ----------
     metric, model
+        The names of the metric and of the model.
     mean, interval
-        The mean over the users with a value from all models.
+        The mean over the users with a value from all models, with its interval.
     n
         The number of these users.
     leads
@@ -129,8 +132,8 @@ class Standing:
     best
         Whether the model is the best, or not significantly different from the best.
     rank_low, rank_high
-        Interval of its rank. The intervals of all models hold at once. 0 stands for a random order
-        (``chance=True``), which is not ranked.
+        The interval of the model's rank. The intervals of all models hold at once. Both are 0 for a
+        random order (``chance=True``), which is not ranked.
     """
 
     metric: str
@@ -170,17 +173,17 @@ def p_text(p: float) -> str:
 
 
 def signed(value: float) -> str:
-    """Return a difference with its sign."""
+    """Return a difference as text, with its sign; an empty string for NaN."""
     return "" if math.isnan(value) else number(value, "+")
 
 
 def percent(value: float) -> str:
-    """Return a relative difference."""
+    """Return a relative difference as text, in percent; an empty string for NaN."""
     return "" if math.isnan(value) else f"{value:+.1%}"
 
 
 def standing_text(standing: Standing) -> str:
-    """Return a mean, its sign and its rank: ``"0.1234* 1-2"``; see `SIGNS`."""
+    """Return a mean with its sign and its rank: ``"0.1234* 1-2"``; see `SIGNS`."""
     if math.isnan(standing.mean):
         return "undefined"
     if not standing.rank:
@@ -201,7 +204,7 @@ def interval_column(confidence: float) -> Column:
 def difference_columns(confidence: float, *, margin: bool, adjusted: bool = False) -> list[Column]:
     """Return the columns of differences between models.
 
-    If all rows have an adjusted p, the unadjusted p is left out first when space is short.
+    If all rows have an adjusted p, the unadjusted p may be left out when space is short.
     """
     shown = [
         *PAIR,
@@ -217,12 +220,12 @@ def difference_columns(confidence: float, *, margin: bool, adjusted: bool = Fals
 
 
 def plain_mean(value: float) -> str:
-    """Return a mean."""
+    """Return a mean as text; "undefined" for NaN."""
     return "undefined" if math.isnan(value) else number(value)
 
 
 def user_columns(confidence: float, *, paired: bool = True) -> list[Column]:
-    """Return the columns of relative differences and, if users are paired, of how they differ."""
+    """Return the columns of relative differences, and of users who gain and lose if paired."""
 
     def ends(low: float, high: float) -> str:
         if math.isnan(low):
@@ -255,5 +258,5 @@ PAIR = (Column("metric"), Column("model"), Column("compared with", ("other",)))
 
 
 def pair_name(model: str, other: str) -> str:
-    """Return the name of the difference of two models."""
+    """Return the name of the difference between two models."""
     return f"{model} minus {other}"

@@ -1,4 +1,4 @@
-"""Compare models on metrics that have one value for all users, such as coverage."""
+"""Compare models on metrics with one value for all users, such as coverage."""
 
 from __future__ import annotations
 
@@ -45,10 +45,11 @@ class WholeValues:
     Attributes
     ----------
     error, ratio_error
-        Standard errors between users, of the difference and of the ratio of the mean values.
+        The standard errors over users: of the difference between the mean values, and of their
+        ratio.
     interactions
         For each model, the variance between its runs that comes from the users, because other users
-        would change the runs differently.
+        would change the values of the runs by different amounts.
     """
 
     first: Float64
@@ -64,7 +65,8 @@ class WholeValues:
 class Whole(Resolved):
     """A model on a metric with one value for all users.
 
-    `names` are all metrics that are resampled together, and `known` caches their values by pair.
+    `names` are all metrics that are resampled together, and `known` caches their values for each
+    pair of models.
     """
 
     known: dict[tuple[str, str], Mapping[str, WholeValues]]
@@ -76,9 +78,9 @@ class Whole(Resolved):
 
     @staticmethod
     def board(ranked: Sequence[Whole], chance: Sequence[Whole], rows: Sequence[PairRow]) -> Board:
-        """Return means and p of all pairs; `rows` has the pairs compared so far.
+        """Return the means of all models and the p of all pairs.
 
-        Random orders have no value for such a metric.
+        `rows` has the pairs compared so far. Random orders have no value for such a metric.
         """
         of = {one.model.name: one for one in ranked}
         rows = [row for row in rows if {row.model, row.other} <= of.keys()]
@@ -114,10 +116,10 @@ class WholePair:
         If all evaluations still have their lists, the same users are drawn with replacement for
         both models and all of their seeds. The interval and the test use the standard deviation of
         the resampled differences (`recometer.stats.intervals.resampled`). For saved evaluations,
-        only the interval of each value is known, and the standard error of the difference is at
-        most the sum of both standard errors. The variance between seeds is added to the variance
-        between users (`recometer.stats.runs.over_values`). For folds, only the differences are
-        known.
+        only the interval of each value is known; the standard error of the difference is at most
+        the sum of both standard errors, and this sum is used. The variance between seeds is added
+        to the variance between users (`recometer.stats.runs.over_values`). For folds, the test and
+        the interval use the difference in each fold.
         """
         one, two = self.one, self.two
         pair, confidence = (one.model, two.model), one.options.confidence
@@ -131,7 +133,7 @@ class WholePair:
         return _compare_values(one.metric, pair, one.known[key][one.metric], confidence)
 
     def _values(self, pair: Pair, runs: Sequence[EvaluationRecord]) -> Mapping[str, WholeValues]:
-        """Return the values and their variances, from the data that the runs still have."""
+        """Return the values and their standard errors, from the data that the runs still have."""
         names, options = self.one.names, self.one.options
         if options.paired and all(run.read_together(self.one.metric) is not None for run in runs):
             return _resampled_values(names, pair, self.one.users, options)
@@ -160,7 +162,7 @@ def resolve_whole(
 def _resampled_values(
     metrics: Sequence[str], pair: Pair, users: Users, options: Options
 ) -> dict[str, WholeValues]:
-    """Return the values of runs that still have their lists, resampling the same users for all."""
+    """Return the values of runs that still have their lists, with the same resamples for all."""
     runs = [run for model in pair for run in model.runs]
     data, both = _common(metrics[0], pair, users)
     n, confidence, clusters = len(both), options.confidence, None
@@ -173,7 +175,7 @@ def _resampled_values(
     ]
 
     def numbers(weights: Int64 | None) -> dict[str, float]:
-        """Return the value of each run, both means, their difference and their ratio, by name."""
+        """Return each run's value, both means, their difference and their ratio, keyed by name."""
         of_runs = [of_run(weights) for of_run in computed]
         by_metric: dict[str, float] = {}
         for name in metrics:
@@ -228,7 +230,7 @@ def _saved_values(metric: str, pair: Pair, options: Options) -> WholeValues:
 
 
 def _known(run: EvaluationRecord, metric: str) -> tuple[float, float]:
-    """Return a value and the longer arm of its interval, since the shorter one may be cut off."""
+    """Return a value and the longer arm of its interval, since the shorter arm may be cut off."""
     value, (low, high) = run.together[metric], run.interval(metric)
     return value, max(high - value, value - low)
 
@@ -243,7 +245,8 @@ def _error(half: float, confidence: float) -> float:
 def _interaction(errors: Sequence[float], of_mean: float) -> float:
     """Return the variance between runs that is due to the drawn users.
 
-    A single run has the variance u + v, and the mean of R runs has u + v / R. This returns v.
+    `errors` are the standard errors of the runs, and `of_mean` is that of their mean. A single run
+    has the variance u + v, and the mean of R runs has u + v / R. This function returns v.
     """
     r = len(errors)
     if r < 2:
@@ -252,7 +255,7 @@ def _interaction(errors: Sequence[float], of_mean: float) -> float:
 
 
 def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], Int64]:
-    """Return each run's data for the users in all runs, in the same order, and the users."""
+    """Return each run's data for the users in all runs, in the same order, and these users."""
     own: list[tuple[EvaluationRecord, Int64]] = []
     for model in pair:
         for run, place in zip(model.runs, users.places[model.name], strict=True):
@@ -295,7 +298,7 @@ def _of_folds(
 
 
 def _compare_values(metric: str, pair: Pair, values: WholeValues, confidence: float) -> PairRow:
-    """Compare two models by their values and the variance between users."""
+    """Compare two models by their values and the standard error over users."""
     from scipy.special import ndtr, ndtri
 
     if max(len(model.runs) for model in pair) > 1:

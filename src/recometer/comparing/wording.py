@@ -1,4 +1,4 @@
-"""The notes below the tables of a comparison."""
+"""Write the notes below the tables of a comparison."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def on_methods(rows: Sequence[PairRow], options: Options) -> list[str]:
 def on_correction(
     rows: Sequence[PairRow], primary: Sequence[str], chosen: bool, correction: Correction
 ) -> list[str]:
-    """Say over which comparisons p is adjusted."""
+    """Say how p is adjusted, and over which comparisons."""
     metrics = list(dict.fromkeys(row.metric for row in rows))
     tested = [row for row in rows if row.primary and row.test.method != "none"]
     n_pairs = len({(row.model, row.other) for row in rows if row.primary})
@@ -78,7 +78,7 @@ def on_correction(
 
 
 def on_sessions(users: Users, options: Options) -> list[str]:
-    """Say that users have sessions, and what tests and intervals are based on."""
+    """Say whether tests and intervals treat sessions or users as independent, if there are any."""
     if not are_pairs(users.ids):
         return []
     over = "every session is treated as independent"
@@ -126,7 +126,7 @@ def on_runs(rows: Sequence[PairRow]) -> list[str]:
 
 
 def on_power(rows: Sequence[PairRow], options: Options) -> list[str]:
-    """Say which difference each metric can show, with a line per metric."""
+    """Say which difference the users can show on each metric, with a line per metric."""
     notes = []
     for metric in dict.fromkeys(row.metric for row in rows):
         pairs = [row for row in rows if row.metric == metric and row.smallest_difference > 0]
@@ -163,7 +163,7 @@ def _on_power_of(metric: str, rows: Sequence[PairRow], users: str, options: Opti
 
 
 def _could_not_be_significant(row: PairRow, options: Options) -> bool:
-    """Return whether too few users differ for p to fall below the level."""
+    """Return whether so few users differ that p cannot reach the significance level."""
     differ = row.primary and row.test.n_differ > 0
     return differ and row.smallest_adjusted_p > options.alpha
 
@@ -190,7 +190,7 @@ def on_smallest_p(rows: Sequence[PairRow], n_tests: int, options: Options) -> li
 
 
 def on_rows(rows: Sequence[PairRow]) -> list[str]:
-    """Return each note of the rows once, with the names of its rows.
+    """Return each note of the rows once, preceded by the names of the rows that have it.
 
     Notes that differ only in a number at their beginning are merged: "4 to 27 users differ".
     """
@@ -213,7 +213,7 @@ def on_rows(rows: Sequence[PairRow]) -> list[str]:
 def on_standings(n_users: Iterable[int], options: Options, correction: Correction) -> list[str]:
     """Say what the signs and ranks of the leaderboard are based on.
 
-    `n_users` has the numbers of users of the metrics with a value per user.
+    `n_users` has the number of users for each metric with a value per user.
     """
     counts = sorted(set(n_users))
     users = f"{' or '.join(f'{n:,}' for n in counts)} user{'s' if counts != [1] else ''}"
@@ -267,7 +267,7 @@ def _where(some: Sequence[PairRow], rows: Sequence[PairRow]) -> str:
 def _by(
     rows: Sequence[PairRow], way: Callable[[PairRow], str], all_rows: Sequence[PairRow]
 ) -> list[str]:
-    """Return each method, followed by its rows if there are several methods."""
+    """Return each method that `way` names, followed by its rows if there are several methods."""
     ways: dict[str, list[PairRow]] = {}
     for row in rows:
         if way(row):
@@ -278,7 +278,7 @@ def _by(
 
 
 def _shortened(names: Sequence[str], shown: int = MOST) -> str:
-    """Return all names if they are few, otherwise the first ones."""
+    """Return all names if they are few, otherwise the first names and the number of the others."""
     if len(names) <= MOST:
         return "; ".join(names)
     return f"{'; '.join(names[:shown])}; and {len(names) - shown} more"

@@ -1,11 +1,11 @@
-"""Statistics of means over users: intervals, paired tests, effects, from arrays to numbers.
+"""Statistics of means over users: intervals, paired tests and effect sizes, computed from arrays.
 
-Means of users' values are sums of independent terms. The distributions that a bootstrap or a
-randomisation test samples can therefore be computed without resampling or a seed, even far into the
-tails.
+The mean of the users' values is a sum of independent terms. The distributions that a bootstrap or a
+randomisation test samples can therefore be computed without resampling and without a seed, even far
+into the tails.
 
 `interval` computes the confidence interval of a mean, and `compare` compares two models user by
-user; the modules contain the parts.
+user. The modules contain the building blocks.
 """
 
 import importlib
@@ -55,8 +55,8 @@ __all__ = [
     "wilcoxon",
 ]
 
-# Names are imported when they are first used, because an evaluation only needs a few. A module with
-# the name of a function would hide it.
+# Names are imported on first use, because an evaluation needs only a few of them. No module may be
+# named like a function, because it would hide the function.
 MODULES = {
     "comparing": "Difference Equivalence compare equivalence most_changed",
     "ends": "Interval",
@@ -73,6 +73,6 @@ LAZY = dict(sorted((name, module) for module, names in MODULES.items() for name 
 def __getattr__(name: str) -> Any:
     if name in LAZY:
         found = getattr(importlib.import_module(f"recometer.stats.{LAZY[name]}"), name)
-        globals()[name] = found  # so that Python does not ask again
+        globals()[name] = found  # so that Python does not call __getattr__ for this name again
         return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

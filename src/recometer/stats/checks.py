@@ -1,4 +1,4 @@
-"""Checks of the arguments of statistical functions."""
+"""Check the arguments of statistical functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Bounds = tuple[float, float]
 
 
 def check_alpha(alpha: float) -> None:
-    """Raise InputError unless a level of significance is between 0 and 1."""
+    """Raise InputError unless the significance level is between 0 and 1."""
     if not isinstance(alpha, numbers.Real) or not 0 < alpha < 1:
         raise InputError(f"alpha={brief(alpha)} must be above 0 and below 1. Hint: 0.05 is usual.")
 
@@ -22,7 +22,7 @@ def check_number(name: str, given: object) -> None:
         raise InputTypeError(f"{argument_text(name, given)} must be a number.")
     try:
         finite = math.isfinite(given)
-    except OverflowError:  # a whole number beyond 1.8e308
+    except OverflowError:  # an integer above 1.8e308
         finite = False
     if not finite:
         raise InputError(f"{argument_text(name, given)} must be a finite number, at most 1.8e308.")
@@ -37,7 +37,7 @@ def check_whole(name: str, given: object, least: int, most: int | None = None) -
 
 
 def check_bounds(bounds: Bounds) -> Bounds:
-    """Return the lowest and the highest possible value; infinite bounds mean unknown."""
+    """Return the lowest and the highest possible value as floats; an unknown bound is infinite."""
     try:
         low, high = map(float, bounds)
     except (TypeError, ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""Compare two models on the same users: difference, interval, test, effects, equivalence."""
+"""Compare two models on the same users: difference, interval, test, effect size, equivalence."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from recometer.stats.tests import TESTS, Test, TestResult, documented, smallest_
 def most_changed(
     differences: npt.ArrayLike, n: int = 5
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return which users lose most and which gain most.
+    """Return the positions of the users who lose most, and of those who gain most.
 
     Parameters
     ----------
@@ -55,9 +55,9 @@ def most_changed(
 
     Returns
     -------
-    int64 [at most n] of each
-        Positions of the users below 0, lowest first, and of those above 0, highest first. Users
-        with equal differences keep their order.
+    two arrays of int64 [at most n]
+        Positions of the users whose difference is below 0, lowest first, and of those whose
+        difference is above 0, highest first. Users with equal differences keep their order.
     """
     check_whole("n", n, 0)
     checked = column(differences, "differences")
@@ -71,20 +71,21 @@ def most_changed(
     return positions[0], positions[1]
 
 
-# If fewer users differ and most are equal, the interval by inversion covers the true difference too
-# rarely: the sample may lack the few users who lose much (docs/statistics.md).
+# If fewer than FEW_DIFFER users differ, and at most the share SPARSE of all users, the interval by
+# inversion covers the true difference too rarely: the sample may lack the few users who lose much
+# (docs/statistics.md).
 FEW_DIFFER, SPARSE = 30, 0.5
-LEAST_LEVEL = 1e-12  # below this level, intervals cannot be computed
-FEW_USERS = 50  # too few to show whether the differences are symmetric
+LEAST_LEVEL = 1e-12  # the lowest significance level at which intervals are computed
+FEW_USERS = 50  # up to this number, users cannot show whether their differences are symmetric
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Difference:
-    """Two models on the users with a value from both.
+    """The difference between two models on the users with a value from both.
 
-    The standardised mean is d_z of Cohen, "Statistical Power Analysis for the Behavioral Sciences",
-    1988, section 2.3.5; for the probability of being better off, see Grissom & Kim, "Effect Sizes
-    for Research", 2005, chapter 5.
+    `standardised` is called d_z in Cohen, "Statistical Power Analysis for the Behavioral Sciences",
+    1988, section 2.3.5. For `probability_better`, see Grissom & Kim, "Effect Sizes for Research",
+    2005, chapter 5.
 
     Attributes
     ----------
@@ -96,32 +97,32 @@ class Difference:
     mean, mean_other
         The means of the first and of the second model over the users compared.
     difference, interval
-        First minus second, with its interval.
+        The mean of the first model minus that of the second, with its interval.
     relative, relative_interval
-        Ratio of the means minus 1, with its interval. It contains all θ for which a mean of 0 of
-        first - (1 + θ) second is not excluded by the method of `interval`
-        (`recometer.stats.means`). NaN if the second mean is not above 0, or values can be
+        The ratio of the means minus 1, with its interval. The interval contains all θ for which the
+        method of `interval` does not exclude that the mean of first - (1 + θ) · second is 0
+        (`recometer.stats.means`). NaN if the second mean is not above 0, or if values can be
         negative.
     test
-        p-value of the null hypothesis that the models do not differ. If `interval` is Gaffke's,
-        p is the smallest level whose interval excludes 0, and the test is called ``"gaffke"``.
+        The test of the null hypothesis that the models do not differ. If `interval` is Gaffke's, p
+        is the smallest level at which the interval excludes 0, and the test is called ``"gaffke"``.
     n_better, n_equal, n_worse
         The numbers of users whose difference is above, at and below 0.
     standardised
-        Mean of the differences divided by their standard deviation (Cohen's d of paired values);
-        0 if no user differs, and infinite if all differ by the same amount.
+        The mean of the differences divided by their standard deviation (Cohen's d of paired
+        values); 0 if no user differs, and infinite if all differ by the same amount.
     probability_better
         The probability that a random user's difference is above 0; a tie counts half.
     unit
-        The unit that divides the differences of all users (or clusters), if it makes
-        the randomisation test coarser; otherwise 0.
+        The common unit of the differences of users (or clusters), which makes the p of the
+        randomisation test change in steps; 0 if there is no such unit, and for other tests.
     deviation
-        Standard deviation of the users' differences.
+        The standard deviation of the users' differences.
     error
-        Standard error of the difference, over users or clusters.
+        The standard error of the difference, over users or clusters.
     few
-        Whether fewer than 30 users (or clusters) differ and most are equal: too few to exclude
-        that a few users lose much. Only Gaffke's interval takes that into account.
+        Whether fewer than 30 users (or clusters) differ, and at most half of all: too few to
+        exclude that a few users lose much. Only Gaffke's interval takes that into account.
     """
 
     n: int
@@ -155,7 +156,7 @@ class Difference:
         return self.interval.high
 
     def for_lower_values(self) -> Difference:
-        """Return the difference with better and worse exchanged, if lower values are better."""
+        """Return the difference with better and worse swapped, since lower values are better."""
         return dataclasses.replace(
             self,
             n_better=self.n_worse,
@@ -166,7 +167,7 @@ class Difference:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pairs:
-    """The values of two models, and perhaps the cluster of each user."""
+    """The values of two models for each user, with the users' clusters if there are any."""
 
     one: Column
     two: Column
@@ -179,7 +180,7 @@ class Pairs:
         second: npt.ArrayLike | Column,
         clusters: npt.ArrayLike | None = None,
     ) -> Pairs:
-        """Read the values, with the parameters of `compare`."""
+        """Read the users' values and clusters, with the parameters of `compare`."""
         x, y = Column.of(first, "first"), Column.of(second, "second")
         if len(x.values) != len(y.values):
             raise InputError(
@@ -197,7 +198,10 @@ class Pairs:
 
     @cached_property
     def levels(self) -> tuple[Float64, Float64, Float64] | None:
-        """Return the distinct pairs of values, and their counts; None if there are too many."""
+        """Return the distinct pairs of values with their counts.
+
+        None if there are clusters, or if a column has no levels.
+        """
         pairs = None if self.clusters is not None else crossed(self.one, self.two)
         if pairs is None:
             return None
@@ -212,7 +216,7 @@ class Pairs:
 
     @cached_property
     def sums(self) -> tuple[Float64, Float64]:
-        """Return the values of users with both values, or their sums over clusters."""
+        """Return both models' values for the users with both, or their sums over clusters."""
         x, y = self.one.values[self.both], self.two.values[self.both]
         if self.clusters is None:
             return x, y
@@ -220,17 +224,17 @@ class Pairs:
 
     @cached_property
     def sizes(self) -> Float64:
-        """Return the number of rows of each cluster."""
+        """Return the number of rows in each cluster."""
         return by_cluster(np.ones(len(self.labels)), self.labels)
 
     @cached_property
     def largest(self) -> float:
-        """Return the number of rows of the largest cluster; 1 without clusters."""
+        """Return the number of rows in the largest cluster; 1 without clusters."""
         return 1.0 if self.clusters is None else float(self.sizes.max(initial=1.0))
 
     @cached_property
     def differences(self) -> Grouped:
-        """Return the differences of the rows."""
+        """Return the differences of single rows, grouped by equal values."""
         if self.levels is not None:
             x, y, times = self.levels
             return group_checked(x - y, None, times)
@@ -238,7 +242,7 @@ class Pairs:
 
     @cached_property
     def values(self) -> Float64:
-        """Return the differences of the users with both values, or of the sums of clusters."""
+        """Return the differences of the users with both values, or those of the cluster sums."""
         return self.sums[0] - self.sums[1]
 
     @cached_property
@@ -248,7 +252,7 @@ class Pairs:
 
     @cached_property
     def units(self) -> Grouped:
-        """Return the differences of the units that are drawn: users, or clusters with sizes."""
+        """Return the differences of the sampled units: users, or clusters with their sizes."""
         if self.clusters is None or not len(self.sizes):
             return self.differences
         # Clusters of equal size have a plain mean, for which Gaffke's interval is possible.
@@ -261,7 +265,7 @@ class Pairs:
 
     @cached_property
     def means(self) -> tuple[float, float]:
-        """Return the means of both models, over the users with both values."""
+        """Return the means of both models over the users with both values."""
         n = self.differences.n
         if not n:
             return np.nan, np.nan
@@ -273,7 +277,10 @@ class Pairs:
 
     @cached_property
     def ratios(self) -> Grouped | None:
-        """Return the values of both models; None if the mean of the second is not above 0."""
+        """Return the first model's values, with the second model's values as sizes.
+
+        None if the mean of the second model is not above 0.
+        """
         if self.levels is not None:
             x, y, times = self.levels
             return group_checked(x, y, times) if y @ times > 0 else None
@@ -290,32 +297,32 @@ def compare(
     confidence: float = 0.95,
     clusters: npt.ArrayLike | None = None,
 ) -> Difference:
-    """Compare two models, paired by user.
+    """Compare two models on the same users.
 
-    The interval is that of the test (by inversion for randomisation). If the range is known, and
-    either fewer than 30 users differ while at least half are equal or all differ by the same
-    amount, it is Gaffke's, from which p then follows as well.
+    The interval belongs to the test; for the randomisation test, it is found by inversion. Gaffke's
+    interval is used instead if the range is known and either all users differ by the same amount,
+    or fewer than 30 users differ and at least half do not. p then follows from Gaffke's interval.
 
     Parameters
     ----------
     first, second : [n_users]
-        The users' values of one metric, in the same order of users; NaN means no value.
+        The users' values of one metric, with the users in the same order; NaN means no value.
     bounds
-        The lowest and the highest possible value of a user of a single model. None if unknown.
+        The lowest and the highest value that a user can have with a single model. None if unknown.
     test
         {tests}
     confidence
-        Coverage, in (0, 1).
+        The confidence level, in (0, 1).
     clusters : [n_users] or None
-        Rows with equal entries (several rows of a user, sessions, folds) belong together. Whole
-        clusters change sign, and the interval is over whole clusters.
+        Rows with equal entries (several rows of a user, sessions, folds) form a cluster. The test
+        flips the signs of whole clusters, and the interval treats them as independent.
 
     Raises
     ------
     InputError
-        If values are not numbers, are infinite, or have different lengths.
+        If values are not numbers or are infinite, or if lengths differ.
     UnknownNameError
-        If there is no such test.
+        If the test does not exist.
 
     Examples
     --------
@@ -377,14 +384,14 @@ documented(compare)
 
 
 def paired_test(test: Test, pairs: Pairs) -> TestResult:
-    """Return the outcome of a test, which must exist."""
+    """Return the result of one of the `TESTS` for the pairs."""
     entry = TESTS[test]
     reads = {"means": "units", "sums": "of_sums", "values": "values"}
     return entry.result(getattr(pairs, reads[entry.reads]))
 
 
 def decisive_test(pairs: Pairs, bounds: Bounds | None, test: Test) -> TestResult:
-    """Return the result of `paired_test`, or of Gaffke's bound if that decides."""
+    """Return the result of `paired_test`, or that of Gaffke's bound if the bound decides."""
     if not TESTS[test].of_mean:
         return paired_test(test, pairs)
     units, sums = pairs.units, pairs.of_sums
@@ -410,9 +417,10 @@ def check_test(test: str) -> None:
 def inverted(differences: Grouped, confidence: float) -> Interval:
     """Return all δ for which the randomisation test of the differences minus δ does not reject.
 
-    The test is always approximated by the saddlepoint, even if `randomisation` is exact, because
-    differences minus δ rarely have just a few sizes. See `consistent`. With sizes, δ times the size
-    is subtracted. If the test cannot reject any δ for so few users, the ends are infinite.
+    The test is always computed by saddlepoint approximation, even if `randomisation` is exact,
+    because differences minus δ rarely have only a few distinct sizes. `consistent` removes
+    contradictions to an exact p. For clusters with sizes, δ times the size is subtracted. If there
+    are so few users that the test cannot reject any δ, the ends are infinite.
     """
     n = differences.n
     if not n:
@@ -453,7 +461,7 @@ def consistent(interval: Interval, p_value: float) -> Interval:
 
 
 def _distance(differences: Grouped, level: float, sign: float) -> float:
-    """Return the distance from the estimate to the end below (-1) or above it (+1)."""
+    """Return the distance from the estimate to the lower end (sign -1) or the upper end (+1)."""
     from scipy.special import ndtri
 
     counts, sizes = differences.counts, differences.sizes
@@ -477,8 +485,8 @@ def difference_interval(
 ) -> Interval:
     """Return the interval of a mean difference; see `compare`.
 
-    The interval that belongs to `test` excludes 0 exactly when the test rejects. `bounds` are those
-    of a single model, and `largest` is the number of users of the largest cluster.
+    The interval that belongs to `test` excludes 0 exactly when the test rejects. `bounds` is the
+    range of a single model's values, and `largest` is the number of users in the largest cluster.
     """
     spread = _spread(bounds)
     if _rests_on_gaffke(differences, test, spread):
@@ -499,7 +507,7 @@ def difference_interval(
 
 
 def _spread(bounds: Bounds | None) -> Bounds | None:
-    """Return the range of differences between values with these bounds."""
+    """Return the range of the differences between two values within these bounds."""
     return None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
 
 
@@ -514,7 +522,10 @@ def _by_t(test: TestResult) -> bool:
 
 
 def _rests_on_gaffke(differences: Grouped, test: TestResult, spread: Bounds | None) -> bool:
-    """Return whether Gaffke's bound decides: few users differ, or all do by the same amount."""
+    """Return whether Gaffke's bound decides.
+
+    It does if the range is known, and either few users differ or all differ by the same amount.
+    """
     few = _few(test) and not _by_t(test)
     return (few or differences.constant) and within(differences, spread)
 
@@ -522,7 +533,7 @@ def _rests_on_gaffke(differences: Grouped, test: TestResult, spread: Bounds | No
 def _gaffke(
     differences: Grouped, spread: Bounds | None, confidence: float, largest: float
 ) -> Interval:
-    """Return Gaffke's interval; for clusters by `ratio_ends`."""
+    """Return Gaffke's interval; `ratio_ends` computes it for clusters of different sizes."""
     if isinstance(differences.sizes, float):
         assert spread is not None
         return gaffke(differences, spread, confidence)
@@ -532,13 +543,13 @@ def _gaffke(
 
 
 def _points(spread: Bounds | None, largest: float) -> tuple[Bounds, Bounds]:
-    """Return the sums and sizes of the two most extreme clusters, for `ratio_ends`."""
+    """Return the sums and sizes of the two most extreme possible clusters, for `ratio_ends`."""
     assert spread is not None
     return (largest * spread[0], largest), (largest * spread[1], largest)
 
 
 def _on_few(test: TestResult, method: str, differences: Grouped, spread: Bounds | None) -> str:
-    """Return a note if there are few users, or few of them differ."""
+    """Return a note if there are few users or few of them differ, otherwise an empty string."""
     one_size = isinstance(differences.sizes, float)
     n, what = test.n_differ, "cluster" if not one_size else "user"
     if not n:
@@ -561,25 +572,25 @@ def _on_few(test: TestResult, method: str, differences: Grouped, spread: Bounds 
 
 @dataclasses.dataclass(frozen=True)
 class Equivalence:
-    """Whether a mean difference lies within margins.
+    """The result of a test of whether a mean difference lies within the margins.
 
     Attributes
     ----------
     p_value
-        p-value of the null hypothesis that the models are not equivalent. NaN if it is undefined,
-        and `note` says why.
+        The p-value of the null hypothesis that the models are not equivalent. It is NaN if it is
+        undefined, in which case `note` says why.
     equivalent
-        Whether this hypothesis is rejected.
+        Whether this null hypothesis is rejected.
     margin
         The smallest difference that would matter.
     interval
-        Interval of the mean difference, with the confidence 1 - 2 · alpha. It is within the margins
-        if the models are equivalent.
+        The interval of the mean difference, with the confidence 1 - 2 · alpha. It is within the
+        margins if the models are equivalent.
     method
-        ``"randomisation"``, ``"t"``, ``"gaffke"`` if few users differ, or ``"random effects"``
-        for several runs.
+        How p was computed: ``"randomisation"``, ``"t"``, ``"gaffke"`` if few users differ,
+        ``"random effects"`` for several runs, or ``"welch"`` for groups of different users.
     note
-        A remark that readers should know, or an empty text.
+        A remark for the reader, or an empty string.
     """
 
     p_value: float
@@ -601,10 +612,11 @@ def equivalence(
 ) -> Equivalence:
     """Test whether a mean difference lies between -margin and +margin.
 
-    The two one-sided tests have the null hypotheses that the mean is at most -margin, and that it
-    is at least margin; the larger p counts. Schuirmann, Journal of Pharmacokinetics and
-    Biopharmaceutics 15, 1987. If fewer than 30 users differ and the range is known, p is the
-    smallest level at which Gaffke's interval is within the margins.
+    There are two one-sided tests: the null hypothesis of one is that the mean is at most -margin,
+    and that of the other is that it is at least margin. The larger p counts. If the range is known
+    and fewer than 30 users differ, and at most half of all, p is instead the smallest level at
+    which Gaffke's interval is within the margins. Schuirmann, Journal of Pharmacokinetics and
+    Biopharmaceutics 15, 1987.
 
     Parameters
     ----------
@@ -617,14 +629,15 @@ def equivalence(
     test
         ``"randomisation"`` or ``"t"``.
     bounds
-        The lowest and the highest possible value of a user of a single model.
+        The lowest and the highest value that a user can have with a single model.
     clusters : [n_users] or None
-        Users with equal entries belong together, so whole clusters change sign.
+        Users with equal entries form a cluster; the test flips the signs of whole clusters.
 
     Raises
     ------
     InputError
-        If the margin is not above 0, alpha is out of range, or clusters have another length.
+        If the margin is not above 0, if alpha is out of range, or if `clusters` differs in length
+        from the differences.
     """
     check_margin(margin, alpha)
     if test not in ("randomisation", "t"):
@@ -662,7 +675,7 @@ def equivalence(
 def equivalence_over_runs(
     first: npt.ArrayLike, second: npt.ArrayLike, margin: float, *, alpha: float = 0.05
 ) -> Equivalence:
-    """Test equivalence if both users and runs are samples; see `over_runs` and `equivalence`."""
+    """Test equivalence with users and runs as samples; see `over_runs` and `equivalence`."""
     check_margin(margin, alpha)
     moments = run_moments(first, second)
     whole = over_runs_of(moments, confidence=1 - 2 * alpha)
@@ -691,7 +704,7 @@ def one_sided(p: float, mean: float) -> float:
 
 
 def _least_level(interval: Callable[[float], Interval], margin: float) -> float:
-    """Return the least alpha, up to 1/2, at which the interval is within the margins."""
+    """Return the smallest alpha, up to 1/2, at which the interval is within the margins."""
     from scipy.special import ndtr
 
     def farthest(quantile: float) -> float:

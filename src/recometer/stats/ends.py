@@ -1,4 +1,4 @@
-"""The interval of a number, and how it was computed."""
+"""Confidence intervals, and the printed names of the methods that compute them."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ METHODS = {
     "randomisation": "by inversion of the randomisation test",
     "random effects": "with the variance between users and between runs",
 }
-"""What people read of the methods of intervals."""
+"""The printed name of each interval method."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Interval:
-    """A confidence interval: ``low, high = interval``, or ``interval[0]`` and ``interval[1]``.
+    """A confidence interval, which unpacks into its ends: ``low, high = interval``.
 
     Attributes
     ----------
     low, high
         The ends; NaN if there is no interval, and `note` says why.
     method
-        How it was computed: a key of `METHODS`, or ``"none"``.
+        How the interval was computed: a key of `METHODS`, or ``"none"``.
     confidence
-        The share of such intervals that should cover the true value.
+        The share of such intervals that is meant to cover the true value.
     n
-        The number of values (users, or clusters of rows) that it is based on.
+        The number of values (users, or clusters of rows) on which the interval is based.
     note
-        A remark that readers should know, or an empty text.
+        A remark for the reader, or an empty string.
     """
 
     low: float
@@ -68,7 +68,7 @@ class Interval:
 
     @classmethod
     def unknown(cls, confidence: float, n: int, note: str) -> Interval:
-        """Return an interval without ends, with the reason."""
+        """Return an interval whose ends are unknown, with the reason as its note."""
         return cls(np.nan, np.nan, "none", confidence, n, note)
 
     def within(self, bounds: tuple[float, float] | None) -> Interval:

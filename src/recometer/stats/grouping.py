@@ -13,41 +13,41 @@ from recometer.errors import InputError, InputTypeError
 from recometer.remembered import cached_property
 from recometer.tasks import check_wanted
 
-LARGEST = 1e75  # cubes of larger values may overflow when they are added up
-SORTED_UP_TO = 2_048  # number of values up to which sorting is faster than cells
-N_CELLS = (2_048, 65_536)
-LOST_VARIANCE = 1e-6  # share of the variance that cells may lose, half of it through their width
-FAR_USERS = 1_000  # users on each side whose share of the variance does not count
-SAME = 1e-12  # of the largest value; smaller differences are rounding errors
-LOOKED_AT = 10_000  # number of values to inspect for the levels of a column
-LEVEL_CELLS = 2**12  # to look up the level of a value
-MOST_LEVELS = 64  # maximum per column, so that two columns have few pairs of levels
-BLOCK = 2**15  # users whose temporary arrays fit into the caches of a processor
+LARGEST = 1e75  # sums of the cubes of larger values may overflow
+SORTED_UP_TO = 2_048  # up to this number of values, sorting is faster than grouping into cells
+N_CELLS = (2_048, 65_536)  # numbers of cells that are tried one after the other
+LOST_VARIANCE = 1e-6  # the share of the variance that may be lost by grouping into cells
+FAR_USERS = 1_000  # the number of users on each side that `_without_far_users` moves inwards
+SAME = 1e-12  # differences below this share of the largest value are rounding errors
+LOOKED_AT = 10_000  # the number of values at the start of a column that determine its levels
+LEVEL_CELLS = 2**12  # the number of cells for looking up the level of a value
+MOST_LEVELS = 64  # maximum number of levels of a column, so that two columns have few pairs
+BLOCK = 2**15  # number of users per block, so that temporary arrays fit into processor caches
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Grouped:
-    """The grouped values of users.
+    """The values of users, in groups of equal or nearly equal values.
 
-    The statistic is ``sum(x) / sum(y)``: a mean where every size y is 1, a ratio of means
-    otherwise.
+    Each user has a value x and a size y. The statistic is ``sum(x) / sum(y)``: the mean of x if
+    every y is 1, and otherwise a ratio of means.
 
     Attributes
     ----------
     values : float64 [n_groups]
-        x of each group; increasing where sizes are 1.
+        The x of each group; in increasing order if all sizes are 1.
     counts : float64 [n_groups]
-        How many users are in the group.
+        The number of users in each group.
     sizes : float64 [n_groups], or 1.0
-        y of each group.
+        The y of each group.
     n
-        Number of users.
+        The number of users.
     estimate
-        The statistic; NaN without a user.
+        The statistic; NaN if there are no users.
     n_above, n_below
-        Number of users with x above and below 0. With sizes, both are always 0.
+        The numbers of users with x above and below 0. With sizes, both are always 0.
     sum_of_squares
-        Sum of the squared residuals x - estimate · y of single users, not of groups.
+        The sum of the squared residuals x - estimate · y of single users, not of groups.
     exact
         Whether all users of a group have the same value except for rounding. Otherwise, a group is
         a narrow cell represented by the mean of its users, and all cells together lose less than a
@@ -71,11 +71,11 @@ class Grouped:
 
     @cached_property
     def skewness(self) -> float:
-        """Return the standardised third cumulant of the sum of residuals; 0 for constants."""
+        """Return the standardised third cumulant of the sum of residuals; 0 if all are 0."""
         largest = np.abs(self.residuals).max(initial=0.0)
         if not largest:
             return 0.0
-        z = self.residuals / largest  # scale them so that powers do not underflow
+        z = self.residuals / largest  # scaled so that powers do not underflow
         return float((self.counts @ z**3) / (self.counts @ z**2) ** 1.5)
 
     @property
@@ -86,12 +86,12 @@ class Grouped:
 
     @property
     def deviation(self) -> float:
-        """Return the standard deviation of the residuals; NaN below two users."""
+        """Return the standard deviation of the residuals; NaN for fewer than two users."""
         return float(np.sqrt(self.sum_of_squares / (self.n - 1))) if self.n > 1 else np.nan
 
     @property
     def standard_error(self) -> float:
-        """Return the standard error of the statistic; NaN below two users.
+        """Return the standard error of the statistic; NaN for fewer than two users.
 
         It is √(n / (n - 1) · Σ residual²) / Σ y. Cochran, Sampling Techniques, 1977, section 6.3.
         """
@@ -102,7 +102,7 @@ class Grouped:
 
 
 def _numbers(values: npt.ArrayLike, name: str, expected: str) -> Float64:
-    """Return values as numbers, with NaN in place of masked ones."""
+    """Return values as an array of numbers, with NaN in place of masked values."""
     try:
         if isinstance(values, np.ma.MaskedArray):
             values = np.ma.filled(values.astype(np.float64), np.nan)
@@ -112,7 +112,7 @@ def _numbers(values: npt.ArrayLike, name: str, expected: str) -> Float64:
 
 
 def matrix(values: npt.ArrayLike, name: str) -> Float64:
-    """Return values as rows and columns of numbers; raise InputError if they are not."""
+    """Return values as a two-dimensional array; raise InputError for anything else."""
     rows = _numbers(values, name, "rows of numbers")
     if rows.ndim != 2:
         raise InputError(f"{name} must be rows of numbers, but has the shape {rows.shape}.")
@@ -120,7 +120,7 @@ def matrix(values: npt.ArrayLike, name: str) -> Float64:
 
 
 def column(values: npt.ArrayLike, name: str = "values") -> Float64:
-    """Return finite values as one column of numbers, with NaN for masked ones."""
+    """Return values as a one-dimensional array of finite numbers, with NaN for masked values."""
     numbers = _numbers(values, name, "numbers, a value for each user")
     if numbers.ndim != 1:
         raise InputError(
@@ -158,7 +158,7 @@ def labels_of(clusters: npt.ArrayLike, n: int) -> npt.NDArray[np.generic]:
 
 
 def by_cluster(values: npt.ArrayLike, clusters: npt.ArrayLike) -> Float64:
-    """Return the sum of each cluster's rows, with clusters in sorted order; no value is NaN."""
+    """Return the sum of each cluster's rows, with sorted clusters; no value may be NaN."""
     x = np.asarray(values, np.float64)
     labels = labels_of(clusters, len(x))
     try:
@@ -172,20 +172,21 @@ def by_cluster(values: npt.ArrayLike, clusters: npt.ArrayLike) -> Float64:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Column:
-    """The checked values of users, and their codes if many users have few levels.
+    """The checked values of users, with codes if many users share few distinct values (levels).
 
     Attributes
     ----------
     values : float64 [n_users]
-        NaN if the user has no value.
+        The value of each user; NaN if there is none.
     complete
         Whether no value is NaN.
     least, most
         The lowest and the highest value; infinite if there are no values.
     levels : float64 [n_levels] or None
-        The distinct values, ascending and NaN last. None if there are many, or few users.
+        The distinct values in ascending order, with NaN last. None if there are many distinct
+        values, or few users.
     codes : uint8 [n_users] or None
-        The level of each user.
+        The index of each user's value in `levels`.
     """
 
     values: Float64
@@ -197,7 +198,7 @@ class Column:
 
     @classmethod
     def of(cls, values: npt.ArrayLike | Column, name: str = "values") -> Column:
-        """Read the values of users, as `column` does."""
+        """Check the values of users with `column`."""
         if isinstance(values, Column):
             return values
         x = column(values, name)
@@ -210,7 +211,10 @@ class Column:
         return len(self.values) if self.complete else int(np.count_nonzero(~np.isnan(self.values)))
 
     def coded(self) -> Column:
-        """Return the column with its levels, which saves time if it is compared several times."""
+        """Return the column with levels and codes, or unchanged if it cannot have them.
+
+        Levels and codes save time if the column is compared several times.
+        """
         x = self.values
         if len(x) <= LOOKED_AT:
             return self
@@ -232,10 +236,10 @@ class Column:
         return dataclasses.replace(self, levels=levels, codes=codes)
 
     def _cells(self, levels: Float64) -> tuple[float, npt.NDArray[np.uint8]] | None:
-        """Return a scale to cells of equal width, and the code of the level in each cell.
+        """Return the scale that maps values to cells, and the code of the level in each cell.
 
-        Looking up a code is five times as fast as searching the levels. None if two levels share a
-        cell, or a value is NaN or outside the levels.
+        All cells have the same width. Looking up a code is five times as fast as searching the
+        levels. None if two levels share a cell, or if a value is NaN or outside the levels.
         """
         if not self.complete or (self.least, self.most) != (levels[0], levels[-1]):
             return None
@@ -249,7 +253,7 @@ class Column:
 
 
 def crossed(first: Column, second: Column) -> tuple[Float64, Float64, Float64] | None:
-    """Return the distinct pairs of levels, and their counts, or None if there are no levels."""
+    """Return the distinct pairs of levels and their counts; None if a column has no levels."""
     if first.levels is None or second.levels is None:
         return None
     assert first.codes is not None
@@ -277,9 +281,9 @@ def grouped(values: npt.ArrayLike | Grouped) -> Grouped:
 
 
 def group(values: npt.ArrayLike, sizes: npt.ArrayLike | None = None) -> Grouped:
-    """Group the values x of users, and their sizes y, whose sum is above 0; None stands for ones.
+    """Group the values x of users, and their sizes y.
 
-    NaN in either leaves a user out.
+    If `sizes` is None, all sizes are 1. Their sum must be above 0. NaN in either leaves a user out.
     """
     x = column(values)
     y = None if sizes is None else column(sizes, "sizes")
@@ -326,7 +330,7 @@ def _sum(values: Float64, times: Float64 | None) -> float:
 
 
 def _sorted(x: Float64, times: Float64, n: int, estimate: float) -> Grouped:
-    """Group n values by sorting. x lacks n - Σ times of them, which are 0."""
+    """Group n values by sorting; `x` omits n - Σ times of them, which are all 0."""
     values, at = np.unique(x, return_inverse=True)
     counts: Float64 = np.bincount(at, times, len(values)).astype(np.float64)
     zeros = n - int(times.sum())
@@ -354,11 +358,11 @@ class _Users:
             self.least = min(self.least, float(e.min()))
             self.most = max(self.most, float(e.max()))
             self.sum_of_squares += _sum(np.square(e, out=e), self._times(block))
-        # Without sizes, the largest |x|.
+        # If there are no sizes, this is the largest |x|.
         self.largest = max(abs(self.least + estimate), abs(self.most + estimate))
 
     def ungrouped(self) -> Grouped:
-        """Return each user as a group."""
+        """Return a group for each user."""
         counts = np.ones(len(self.x)) if self.times is None else self.times
         if self.y is not None:
             return self._grouped(self.x, counts, self.y, exact=True)
@@ -366,7 +370,7 @@ class _Users:
         return self._grouped(self.x[order], counts[order], 1.0, exact=True)
 
     def in_cells(self, n_cells: int) -> Grouped | None:
-        """Group into cells of the same width; None if that would lose too much variance."""
+        """Group users into cells of equal width; None if that would lose too much variance."""
         one_each = self._one_value_each(n_cells)
         length = n_cells + 2
         all_counts, sums, sizes = (np.zeros(length) for _ in range(3))
@@ -388,7 +392,7 @@ class _Users:
         return group if hidden <= LOST_VARIANCE * _without_far_users(group) else None
 
     def _one_value_each(self, n_cells: int) -> Float64 | None:
-        """Return the one value in each cell, up to rounding; None if a cell has several."""
+        """Return the only value in each cell, up to rounding; None if a cell has several values."""
         if self.y is not None:
             return None
         # For most metrics, the first users already have several values in a cell.
@@ -437,7 +441,10 @@ class _Users:
         return e
 
     def _cells(self, block: slice, n_cells: int) -> npt.NDArray[np.intp]:
-        """Return the cell of each user, up to n_cells; rounding below the least is cut off."""
+        """Return the cell of each user, from 0 to `n_cells`.
+
+        A residual that rounding moves below the lowest goes into cell 0.
+        """
         e = self._residuals(block, self.least)
         spread = self.most - self.least
         e *= n_cells / spread if spread > 1e-290 else 0.0

@@ -1,4 +1,4 @@
-"""Intervals of statistics other than means, from resampled users."""
+"""Compute intervals of statistics other than means by resampling users."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from recometer.arrays import Int64
 
 Interval = tuple[float, float]
 
-N_FOR_DEVIATION = 200  # resamples: enough for a standard deviation
+N_FOR_DEVIATION = 200  # number of resamples that is enough to estimate a standard deviation
 UNKNOWN = (float("nan"), float("nan"))
 
 
@@ -23,17 +23,17 @@ def resampled(
     n_resamples: int = N_FOR_DEVIATION,
     clusters: Int64 | None = None,
 ) -> dict[str, Interval]:
-    """Return intervals of statistics, from their values in resamples of users.
+    """Return intervals of statistics, computed from their values in resamples of users.
 
     The interval is value ± z((1 + confidence) / 2) · s, with s the standard deviation of the
     statistic over resamples of the users. (Quantiles of the resamples would be biased: a resample
-    has fewer different users, and thus fewer different items in lists.) Efron & Tibshirani, "An
+    has fewer distinct users, and thus fewer distinct items in their lists.) Efron & Tibshirani, "An
     Introduction to the Bootstrap", 1993, chapters 6 and 12.
 
-    `statistic` takes how often each user counts, int64 [n_users], and returns the statistics by
-    name; `values` are those of the users themselves. Users with equal `clusters`, numbered from 0,
-    are drawn together. Ends are NaN for fewer than two users; resamples without a value do not
-    count.
+    `statistic` is called with the number of times that each user is drawn, int64 [n_users], and
+    returns the statistics by name; `values` has the statistics of the original users. Users with
+    equal `clusters`, numbered from 0, are drawn together. The ends are NaN for fewer than two users
+    or clusters. A statistic that is NaN in a resample is left out there.
     """
     from scipy.special import ndtri
 
@@ -47,7 +47,7 @@ def resampled(
         counts = np.bincount(generator.integers(n_units, size=n_units), minlength=n_units)
         numbers = statistic(counts[each])
         rows.append([numbers[name] for name in values])
-    # Leave out resamples without a value; infinite values have no deviation.
+    # NaN is left out, and a statistic that is infinite in a resample has no standard deviation.
     drawn = np.array(rows)
     missing = np.isnan(drawn)
     n = np.count_nonzero(~missing, axis=0)

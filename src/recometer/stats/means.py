@@ -1,4 +1,4 @@
-"""Intervals of means, and of relative differences of means: Gaffke's, t, and the bootstrap's."""
+"""Intervals of means and of relative differences: Gaffke's, Student's t, and the bootstrap's."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ from recometer.stats.saddlepoint import (
     quantile_of,
 )
 
-# The bootstrap interval covers too rarely with fewer clusters of different sizes, counted as the
-# equivalent number of clusters of one size (docs/statistics.md).
+# If clusters of different sizes are equivalent to fewer clusters of equal size than this, the
+# bootstrap interval covers the mean too rarely (docs/statistics.md).
 FEW_CLUSTERS = 50
-ROUNDING = 1e-9  # of the range: values this far beyond an end count as the end
-LEAST = -10.0  # quantiles below it count as -∞
-SMALLEST = 1e-300
-# The searches for a saddlepoint of exponential and of resampled terms.
+ROUNDING = 1e-9  # values beyond the range by at most this share of its width count as its end
+LEAST = -10.0  # normal quantiles below this number are raised to it, since they may be -∞
+SMALLEST = 1e-300  # replaces sums that underflow to 0, so that they have a logarithm
+# Precision and maximum number of steps of two searches for a saddlepoint: `_chance` (exponential
+# terms) and `_resample_chance` (resampled terms).
 PRECISION, STEPS = 1e-13, 100
 TILT_PRECISION, TILT_STEPS = 1e-10, 200
 
@@ -64,35 +65,37 @@ def interval(
     values : [n_users], or from `group`
         NaN leaves a user out.
     kind
-        ``"gaffke"``, ``"t"``, ``"percentile"`` or ``"bca"``. ``"auto"`` takes Gaffke's if the
-        range is known and all values are within it, and otherwise ``"bca"``; the note of the
+        ``"gaffke"``, ``"t"``, ``"percentile"`` or ``"bca"``. ``"auto"`` chooses ``"gaffke"`` if
+        the range is known and all values are within it, and otherwise ``"bca"``; the note of the
         interval says why.
-        For clusters of different sizes, it takes Gaffke's bound over their sums if they are
-        equivalent to fewer than 50 clusters of one size, (Σ size)² / Σ size², otherwise ``"bca"``.
+        Clusters of different sizes are equivalent to (Σ size)² / Σ size² clusters of equal size. If
+        this number is below 50, ``"auto"`` chooses Gaffke's bound over the cluster sums, and
+        otherwise ``"bca"``.
     bounds
         The lowest and the highest possible value of a user; infinite or None if unknown. Only
         Student's interval may exceed them.
     confidence
-        Coverage, in (0, 1).
+        The confidence level, in (0, 1).
     weights : [n_users] or None
         Weights of a weighted mean, at least 0. A weighted mean is a ratio of means, for which there
         is no Gaffke interval.
     clusters : [n_users] or None
-        Rows with equal numbers are not independent, for example sessions of a user, or folds. The
-        interval is over whole clusters; the mean is still over rows.
+        Rows with equal entries, for example sessions of a user, or folds, form a cluster and are
+        not independent. The interval treats whole clusters as independent; the mean is still over
+        rows.
 
     Returns
     -------
     Interval
-        It names the method that was used, and has a `note`.
+        The interval, with the method that was used and a note.
 
     Raises
     ------
     InputError
-        If values are not numbers or are infinite, lengths differ, or ``"gaffke"`` has no range or a
-        value outside of it.
+        If values are not numbers or are infinite, if lengths differ, or if ``"gaffke"`` is chosen
+        without a range, or with a value outside the range.
     UnknownNameError
-        If there is no such kind.
+        If the kind does not exist.
 
     Examples
     --------
@@ -114,7 +117,7 @@ def interval(
         return gaffke(units, bounds or (-np.inf, np.inf), confidence)
     if kind in ("auto", "gaffke"):
         if weights is None and not plain and units.n and bounds is not None:
-            # (Σ size)² / Σ size²: as many clusters of one size are equivalent.
+            # The clusters are equivalent to (Σ size)² / Σ size² clusters of equal size.
             sizes, counts = np.asarray(units.sizes), units.counts
             alike = float(np.sum(counts * sizes) ** 2 / np.sum(counts * sizes**2))
             if alike < FEW_CLUSTERS and within(units, bounds):
@@ -133,9 +136,10 @@ def in_units(
     weights: npt.ArrayLike | None,
     clusters: npt.ArrayLike | None,
 ) -> Grouped:
-    """Return weighted values, or their sums over clusters; see `interval`.
+    """Group weighted values, or their sums over clusters; see `interval`.
 
-    Sizes are 1 if all weights, or all clusters, are equal: the mean is then a plain one.
+    Weights, or their sums over clusters, become the sizes. If all of them are equal, the sizes are
+    1, and the mean is a plain mean.
     """
     if isinstance(values, Grouped):
         return values
@@ -177,7 +181,7 @@ def student(values: Grouped, confidence: float) -> Interval:
 
 
 def _without_width(values: Grouped, method: str, name: str, confidence: float) -> Interval | None:
-    """Return the interval of fewer than two values, or of equal values; None for others."""
+    """Return the interval of fewer than two values, or of equal values; otherwise None."""
     n = values.n
     if n < 2:
         users = "One user has a value" if n else "No user has a value"
@@ -192,14 +196,14 @@ def _without_width(values: Grouped, method: str, name: str, confidence: float) -
 
 
 def within(values: Grouped, bounds: Bounds | None) -> bool:
-    """Return whether the range is finite and the values, or sums of clusters, are within it."""
+    """Return whether the range is finite and the values, or the cluster sums, are within it."""
     if bounds is None or not -LARGEST < bounds[0] < bounds[1] < LARGEST:
         return False
     return beyond(values, bounds) is None
 
 
 def _of_few_clusters(values: Grouped, bounds: Bounds, confidence: float, alike: float) -> Interval:
-    """Return Gaffke's bound over the sums of clusters, plus a cluster of the largest size."""
+    """Return Gaffke's interval over the cluster sums, with another cluster of the largest size."""
     low, high = bounds
     largest = float(np.max(values.sizes))
     ends = ratio_ends(values, (largest * low, largest), (largest * high, largest), confidence)
@@ -211,7 +215,7 @@ def _of_few_clusters(values: Grouped, bounds: Bounds, confidence: float, alike: 
 
 
 def _why_not_gaffke(values: Grouped, bounds: Bounds | None, *, weighted: bool) -> str:
-    """Return why Gaffke's interval cannot be used, or an empty text."""
+    """Return why Gaffke's interval cannot be used, or an empty string."""
     instead = "so the interval is the bootstrap's (BCa), not Gaffke's."
     if not isinstance(values.sizes, float):
         why = "mean is weighted" if weighted else "clusters differ in size"
@@ -229,11 +233,11 @@ def percentile(values: Grouped, confidence: float) -> Interval:
     """Return the percentile bootstrap's interval of a mean or a ratio of means.
 
     If users are drawn with replacement, the statistic of a resample is at most θ exactly when the
-    mean of z = x - θ·y is at most 0. The saddlepoint approximation, with K(t) = n log(mean of
-    exp(t·z)) and K'(t) = 0, gives the probability of this without resampling. (It is assumed that
-    the sum of a resample's sizes is positive.) Efron & Tibshirani, "An Introduction to the
-    Bootstrap", 1993, chapter 13; Davison & Hinkley, "Saddlepoint approximations in resampling
-    methods", Biometrika 75, 1988.
+    resample's mean of z = x - θ·y is at most 0. (This assumes that the resample's sum of sizes is
+    positive.) The saddlepoint approximation gives the probability of this without resampling. It
+    uses K(t) = n log(mean of exp(t·z) over all n users), and the t for which K'(t) = 0. Efron &
+    Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13; Davison & Hinkley,
+    "Saddlepoint approximations in resampling methods", Biometrika 75, 1988.
     """
     from scipy.special import ndtri
 
@@ -244,10 +248,10 @@ def percentile(values: Grouped, confidence: float) -> Interval:
 def bca(values: Grouped, confidence: float) -> Interval:
     """Return the bias-corrected and accelerated bootstrap interval (BCa); see `percentile`.
 
-    z0 = Φ⁻¹(P(statistic of a resample ≤ statistic)) and a = Σ e³ / (6 (Σ e²)^1.5), with e the
-    residuals x - estimate · y, move the levels to Φ(z0 + (z0 ± z) / (1 - a (z0 ± z))). Efron,
-    "Better bootstrap confidence intervals", Journal of the American Statistical Association 82,
-    1987.
+    Let z = Φ⁻¹((1 + confidence) / 2), z0 = Φ⁻¹(P(statistic of a resample ≤ statistic)) and
+    a = Σ e³ / (6 (Σ e²)^1.5), with the residuals e = x - estimate · y. The ends are the quantiles
+    of the resampled statistic at the levels Φ(z0 + (z0 ± z) / (1 - a (z0 ± z))). Efron, "Better
+    bootstrap confidence intervals", Journal of the American Statistical Association 82, 1987.
     """
     from scipy.special import ndtri
 
@@ -269,7 +273,7 @@ def bca(values: Grouped, confidence: float) -> Interval:
 def _of_resamples(
     values: Grouped, low: float, high: float, method: str, confidence: float
 ) -> Interval:
-    """Return the quantiles of the statistic of a resample at two normal quantiles."""
+    """Return the interval between the Φ(low) and the Φ(high) quantile of a resample's statistic."""
     without_width = _without_width(values, method, "a bootstrap interval", confidence)
     if without_width is not None:
         return without_width
@@ -281,14 +285,14 @@ def _of_resamples(
 
 
 def _resample_quantile(values: Grouped, quantile: float) -> float:
-    """Return the value that a resample does not exceed with probability Φ(quantile)."""
+    """Return the value that a resample's statistic does not exceed with probability Φ(quantile)."""
     estimate = values.estimate
     middle = normal_quantile_at_mean(values.skewness)
     sign = float(np.sign(quantile - middle))
     if not sign:
         return estimate
     scale = float(np.sqrt(values.sum_of_squares) / np.sum(values.counts * values.sizes))
-    t = 0.0  # the result of the last search
+    t = 0.0  # the saddlepoint of the last call, at which the next search starts
 
     def quantile_at(distance: float) -> float:
         nonlocal t
@@ -304,12 +308,13 @@ def _resample_quantile(values: Grouped, quantile: float) -> float:
 
 
 def _resample_chance(values: Grouped, distance: float, start: float) -> tuple[float, float]:
-    """Return the saddlepoint, and r, where Φ(r) is the probability of at most estimate + distance.
+    """Return the saddlepoint t, and r with Φ(r) = P(statistic ≤ estimate + distance).
 
-    At the saddlepoint t, the positive and the negative terms count · z · exp(t·z) add up to equal
-    totals. Newton's method is applied to the logarithm of their ratio, which is nearly
-    linear in t: it is the sum of a convex and a concave function, which both increase. If a step
-    overshoots the root, the next step is therefore shorter, so the method always converges.
+    The statistic is that of a resample. At the saddlepoint, the positive and the negative terms
+    count · z · exp(t·z) add up to 0. Newton's method is applied to the logarithm of the ratio of
+    their totals, which is nearly linear in t: it is the sum of a convex and a concave function,
+    which both increase. If a step overshoots the root, the next step is therefore shorter, so the
+    method always converges.
     """
     z, n = values.residuals - distance * values.sizes, values.n
     least, most = float(z.min()), float(z.max())
@@ -337,7 +342,7 @@ Point = tuple[float, float]
 
 
 def beyond(values: Grouped, bounds: Bounds) -> float | None:
-    """Return a value, or a sum of a cluster, outside the bounds; None if there is none."""
+    """Return a value, or a cluster sum, that lies outside the bounds; None if there is none."""
     (low, high), x, sizes = bounds, values.values, values.sizes
     allowed = ROUNDING * (high - low) if np.isfinite(high - low) else 0.0
     outside = x[(x < (low - allowed) * sizes) | (x > (high + allowed) * sizes)]
@@ -345,19 +350,21 @@ def beyond(values: Grouped, bounds: Bounds) -> float | None:
 
 
 def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float) -> Interval:
-    """Return Gaffke's interval of a mean; the values have no sizes, and the bounds are finite.
+    """Return Gaffke's interval of a plain mean, without sizes, for finite bounds.
 
     Let y be the n values and the upper bound of the range, and W a draw from the Dirichlet
-    distribution with n + 1 ones. The upper end is the (1 + confidence) / 2 quantile of Σ W·y; the
-    lower end follows by reflection. If there are two different values and one of them is the bound,
-    Σ W·y has a beta distribution: for 0 and 1 this gives the interval of Clopper & Pearson, and for
+    distribution whose n + 1 parameters are all 1. The upper end is the (1 + confidence) / 2
+    quantile of Σ W·y; the lower end follows by reflection. If y has two distinct values, Σ W·y has
+    a scaled beta distribution: for 0 and 1 this gives the interval of Clopper & Pearson, and for
     constant values the exact bound behind the rule of three. Otherwise the saddlepoint
-    approximation is used, since Σ W·y ≤ c is equivalent to Σ E·(y - c) ≤ 0 with E exponential.
+    approximation is used, since Σ W·y ≤ c is as likely as Σ E·(y - c) ≤ 0 with independent
+    exponential E.
 
-    That it covers the mean often enough is a conjecture without proof or counterexample.
-    Gaffke, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a
-    nonnegative variable", Mathematical Methods of Statistics 14, 2005; Learned-Miller & Thomas, "A
-    new confidence interval for the mean of a bounded random variable", 2019.
+    It is only conjectured that the interval covers the mean often enough: there is no proof, but no
+    counterexample is known. Gaffke, "Three test statistics for a nonparametric one-sided hypothesis
+    on the mean of a nonnegative variable", Mathematical Methods of Statistics 14, 2005;
+    Learned-Miller & Thomas, "A new confidence interval for the mean of a bounded random variable",
+    2019.
     """
     low, high = bounds
     if not -np.inf < low < high < np.inf:
@@ -393,9 +400,10 @@ def ratio_ends(values: Grouped, low: Point, high: Point, confidence: float) -> t
     """Return the ends of Gaffke's interval of a ratio of means, Σ x / Σ y.
 
     One more user (x, y) is added: `low` for the lower end and `high` for the upper end, the least
-    and the most favourable values that a user can have. With E exponential, a ratio r is excluded
-    from below if P(Σ E·(x - r·y) ≤ 0), which increases with r, is at most (1 - confidence) / 2. If
-    y is 1 for all users, this is the interval of `gaffke`.
+    and the most favourable values that a user can have. With independent exponential E, a ratio r
+    is too low if P(Σ E·(x - r·y) ≤ 0), which increases with r, is at most (1 - confidence) / 2, and
+    too high if it is at least (1 + confidence) / 2. If y is 1 for all users, this is the interval
+    of `gaffke`.
     """
     from scipy.special import ndtri
 
@@ -407,7 +415,7 @@ def ratio_ends(values: Grouped, low: Point, high: Point, confidence: float) -> t
             return max(sign * quantile_at(values, point, estimate + sign * distance), LEAST)
 
         nearest = quantile(0.0)
-        if nearest >= target:  # the estimate itself: all users are at the end of the range
+        if nearest >= target:  # all users are at the end of the range, so the estimate is the end
             ends.append(estimate)
             continue
         start = values.standard_error if values.n > 1 else 0.0
@@ -423,16 +431,18 @@ def ratio_ends(values: Grouped, low: Point, high: Point, confidence: float) -> t
 def quantile_at(values: Grouped, point: Point, ratio: float) -> float:
     """Return r with Φ(r) = P(Σ E·(x - ratio·y) ≤ 0) for the users and one more; see `ratio_ends`.
 
-    It is far below 0 if the ratio is excluded from below, and far above 0 if excluded from above.
+    It is far below 0 if the ratio is too low, and far above 0 if the ratio is too high.
     """
     z = np.append(values.values - ratio * values.sizes, point[0] - ratio * point[1])
     return _chance(z, np.append(values.counts, 1.0))
 
 
 def _chance(z: Float64, counts: Float64) -> float:
-    """Return r with Φ(r) = P(Σ E·z ≤ 0), E exponential. It is exact for two sizes other than 0.
+    """Return r with Φ(r) = P(Σ E·z ≤ 0), where the E are independent and exponential.
 
-    The approximation uses K(t) = -Σ log(1 - t·z), K'(t) = 0, w = ±√(-2 K) and u = t √K''(t).
+    It is exact if all negative z are equal and all positive z are equal. Otherwise it is a
+    saddlepoint approximation with K(t) = -Σ log(1 - t·z), K'(t) = 0, w = ±√(-2 K(t)) and
+    u = t √K''(t); see `normal_quantile_of`.
     """
     from scipy.special import betainc, ndtri
 
@@ -475,7 +485,7 @@ def _kinds(values: Grouped, low: float, high: float) -> tuple[Float64, Float64]:
 
 
 def _upper_end(y: Float64, counts: Float64, bound: float, level: float) -> float:
-    """Return the quantile of Σ W·y, where y is ascending."""
+    """Return the `level` quantile of Σ W·y, for ascending y and the bound; see `gaffke`."""
     if y[-1] != bound:
         y, counts = np.append(y, bound), np.append(counts, 1.0)
     else:
@@ -491,12 +501,12 @@ def _upper_end(y: Float64, counts: Float64, bound: float, level: float) -> float
 
 
 def _quantile(y: Float64, counts: Float64, level: float) -> float:
-    """Return a quantile of Σ W·y, by saddlepoint approximation.
+    """Return the `level` quantile c of Σ W·y by saddlepoint approximation; see `gaffke`.
 
     Let z = y - c and K(t) = -Σ log(1 - t·z). Given s = t / (1 + t·c), K'(t) = 0 has the solution
     c = Σ y / (1 - s·y) ÷ Σ 1 / (1 - s·y), so that one search for s, from 0 to 1 / max(y), finds
     the quantile. With max(y) = 1 and r = s / (1 - s), 1 - s·y equals (1 - s) (1 + r·(1 - y)), which
-    avoids differences of nearly equal numbers. The search is for v = log(1 + r).
+    avoids differences of nearly equal numbers. The variable of the search is v = log(1 + r).
     """
     from scipy.special import ndtri
 
@@ -508,7 +518,7 @@ def _quantile(y: Float64, counts: Float64, level: float) -> float:
     target, at_middle = float(ndtri(level)), normal_quantile_at_mean(skewness)
     if target == at_middle:
         return middle
-    most = float(y.max() if target > at_middle else y.min())  # reflect everything below the middle
+    most = float(y.max() if target > at_middle else y.min())  # reflected below the middle
     sign, distance = math.copysign(1.0, most), abs(target - at_middle)
     below = 1 - y / most
 
@@ -536,15 +546,15 @@ def relative_interval(
     bounds: tuple[float, float] | None = None,
     largest: float = 1.0,
 ) -> Interval:
-    """Return all θ from -1 on for which a mean of 0 is not excluded for x - (1 + θ)·y.
+    """Return the interval of all θ ≥ -1 for which the mean of x - (1 + θ)·y may be 0.
 
     The method is that of `difference`, the interval of the mean of x - y: the inversion of the
     randomisation test, Gaffke's bound, or Student's t (Fieller, "Some problems in interval
-    estimation", Journal of the Royal Statistical Society B 16, 1954). If the mean of y may be 0,
-    there is no upper end. If the set has gaps, its hull is returned. Each end has the same sign as
-    the corresponding end of the difference, because x - y is positive exactly if θ is. `ratios` has
-    x (at least 0) as values and y as sizes; for clusters, the sums of both, and `largest` is the
-    number of users of the largest cluster.
+    estimation", Journal of the Royal Statistical Society B 16, 1954). If it is not excluded that
+    the mean of y is 0, there is no upper end. If the set has gaps, its hull is returned. Each end
+    has the same sign as the corresponding end of the difference, because the mean of x - y has the
+    sign of θ. `ratios` has x (at least 0) as values and y as sizes, or their sums over clusters.
+    `largest` is the number of users in the largest cluster.
     """
     method, confidence = difference.method, difference.confidence
     if method == "none":
@@ -562,7 +572,7 @@ def relative_interval(
 
 
 def relative_over_runs(ratios: Grouped, runs: RunMoments, difference: Interval) -> Interval:
-    """Return all θ from -1 on for which `over_runs` of x - (1 + θ)·y does not exclude 0.
+    """Return all θ ≥ -1 for which the interval of `over_runs` for x - (1 + θ)·y contains 0.
 
     `ratios` has each user's means over runs, as in `relative_interval`.
     """
@@ -640,10 +650,10 @@ def hull(
 ) -> tuple[float, float]:
     """Return the least and the largest ratio whose quantile is between -target and target.
 
-    `quantile_at` is about 0 at the estimate, and above 0 below it. `start` guesses the distance
-    from the estimate to the ends; 0 if they equal the estimate. `alone` has the quantiles of x
-    alone and of y alone: if that of x is below the target, the lower end is 0; if that of y is,
-    there is no upper end.
+    `quantile_at` takes a ratio; it returns about 0 for the estimate, and more for lower ratios.
+    `start` is a guess of the distance from the estimate to the ends; 0 if they equal the estimate.
+    `alone` has the quantiles for x alone and for y alone: if the first is below the target, the
+    lower end is 0, and if the second is below it, there is no upper end.
     """
     ends = []
     for sign, own in zip((-1.0, 1.0), alone, strict=True):
@@ -662,7 +672,7 @@ def hull(
 
 
 def on_side_of(relative: Interval, difference: Interval) -> Interval:
-    """Return a relative interval, with the same signs of its ends as those of the difference."""
+    """Return a relative interval whose ends have the same signs as those of the difference."""
     ends = []
     for end, like in zip(relative, difference, strict=True):
         nearest = float(np.nextafter(0.0, like))
@@ -674,7 +684,7 @@ def on_side_of(relative: Interval, difference: Interval) -> Interval:
 def _by_flips(ratios: Grouped, confidence: float) -> tuple[float, float]:
     """Return the ends of the interval of a ratio, by inverting the randomisation test.
 
-    The interval has all ratios for which the test does not reject a mean of 0 of x - ratio · y.
+    It contains all ratios for which the test does not reject that the mean of x - ratio · y is 0.
     """
     from scipy.special import ndtri
 
@@ -692,8 +702,9 @@ def _by_flips(ratios: Grouped, confidence: float) -> tuple[float, float]:
 def _fieller(ratios: Grouped, confidence: float) -> tuple[float, float]:
     """Return the ends of the interval of a ratio, by inverting Student's t test of x - ratio · y.
 
-    Let e be the residuals x - estimate · y, which add up to 0. A ratio at the distance d from the
-    estimate is kept if d² ȳ² ≤ t² / n · (s²(e) - 2 d s(e, y) + d² s²(y)).
+    Let e be the residuals x - estimate · y, which add up to 0, and t the critical value of the
+    test. The interval contains estimate + d if d² ȳ² ≤ t² / n · (s²(e) - 2 d s(e, y) + d² s²(y)),
+    where ȳ is the mean of y, s² is a variance and s(e, y) is a covariance.
     """
     from scipy.special import stdtrit
 
@@ -705,7 +716,7 @@ def _fieller(ratios: Grouped, confidence: float) -> tuple[float, float]:
     of_e = share * ratios.sum_of_squares
     both = share * float(np.sum(counts * ratios.residuals * (y - mean)))
     a = mean**2 - share * float(np.sum(counts * (y - mean) ** 2))
-    # A distance d is kept if a d² + 2 both d - of_e is at most 0.
+    # The interval contains estimate + d if a d² + 2 both d - of_e is at most 0.
     root = float(np.sqrt(max(0.0, both**2 + a * of_e)))
     first = -ratios.estimate
     nothing_excluded = a * first**2 + 2 * both * first <= of_e

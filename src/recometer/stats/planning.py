@@ -16,10 +16,10 @@ from recometer.stats.checks import check_alpha, check_number
 from recometer.stats.grouping import Grouped, grouped
 from recometer.stats.saddlepoint import ROUNDING, increasing_root, multiples_of_unit, of_each_size
 
-MOSTLY = 0.9  # a size of difference is the unit if this share of the differing users has it
-MANY_USERS = 2_000  # Student's t is treated as normal above this number
-MOST_USERS = 10**12
-NORMAL_975 = 1.959964  # quantile
+MOSTLY = 0.9  # a size is the unit if at least this share of the differences other than 0 has it
+MANY_USERS = 2_000  # above this number of users, Student's t is treated as normal
+MOST_USERS = 10**12  # `users_needed` does not look for larger numbers
+NORMAL_975 = 1.959964  # the 97.5 % quantile of the standard normal distribution
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,24 +31,23 @@ class Power:
     n
         The number of users compared.
     deviation
-        Standard deviation of the users' differences.
+        The standard deviation of the users' differences.
     difference
         The mean difference to detect.
     power
-        The probability that the comparison is significant if this is the true difference.
+        The probability that the comparison is significant if `difference` is the true difference.
     users_needed
         The number of users for the wanted power, if they vary as much as those compared. None if it
         is unknown, or if no number is enough.
     fewest_users, most_users
-        The same at both ends of the 95 % interval of the deviation, which is only a rough estimate
-        if few users differ.
+        The number of users for the wanted power at either end of the 95 % interval of the
+        deviation. This interval is only a rough estimate if few users differ.
     smallest_difference
-        The true difference that is significant with the wanted power, at the present number of
-        users.
+        The smallest true difference that is significant with the wanted power, for `n` users.
     wanted, alpha
-        The wanted power, and the level of significance (two-sided).
+        The wanted power, and the significance level (two-sided).
     note
-        A remark that readers should know, or an empty text.
+        A remark for the reader, or an empty string.
     """
 
     n: int
@@ -92,31 +91,32 @@ def power(
     """Return the power of a paired comparison, from the variation of the observed differences.
 
     The power is that of the paired t test. The power of the randomisation test is close to it:
-    within 5 points from 50 users on if at least 30 differ, even for skewed differences, and within
-    7 points if a dozen differ (`benchmarks/stats.py`). If differences are multiples of a unit, as
-    for hit, their sums move in steps, and the exact test rejects less often, by up to 20 points if
-    few users differ. This is taken into account.
+    within 5 percentage points for at least 50 users if at least 30 differ, even for skewed
+    differences, and within 7 if a dozen differ (`benchmarks/stats.py`). If differences are
+    multiples of a unit, as for hit, their sums move in steps, and the exact test rejects less
+    often, by up to 20 percentage points if few users differ. This is taken into account.
 
-    The number of users needed grows with the variance of the differences, which a pilot of few
-    users only estimates roughly. Its range follows from the interval (95 %) of that variance:
-    s² exp(±z √((k - (n - 3) / n) / (n - 1))), with k the kurtosis. Bonett, "Approximate confidence
-    interval for standard deviation of nonnormal distributions", Computational Statistics & Data
-    Analysis 50, 2006.
+    The number of users needed grows with the variance of the differences, but the variance s² of
+    only a few users is a rough estimate. The range of this number follows from the 95 % interval of
+    the variance, s² exp(±1.96 √((k - (n - 3) / n) / (n - 1))), with the kurtosis k of the
+    differences. Bonett, "Approximate confidence interval for standard deviation of nonnormal
+    distributions", Computational Statistics & Data Analysis 50, 2006.
 
     Parameters
     ----------
     differences : [n_users], or from `group`
-        NaN leaves a user out. For clusters of users, numbers of users are numbers of clusters.
+        NaN leaves a user out. For clusters, all numbers of users are numbers of clusters.
     difference
         The mean difference to detect. None takes the observed difference. (Its power says no more
         than the p-value.)
     wanted
         The power to achieve, in (alpha, 1).
     alpha
-        Level of significance, two-sided. For m comparisons and Bonferroni's correction: alpha / m.
+        The significance level, two-sided. For m comparisons with Bonferroni's correction, pass
+        alpha / m.
     unit
-        The unit that divides all differences, or 0 for tests other than randomisation. None takes
-        the result of `unit_of`.
+        The common unit of all differences, or 0 for tests other than randomisation. None takes the
+        result of `unit_of`.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def power(
 
 
 def _deviation_interval(values: Grouped, deviation: float) -> tuple[float, float]:
-    """Return the interval (95 %) of a standard deviation, from the kurtosis of the values."""
+    """Return the 95 % interval of a standard deviation, from the kurtosis of the values."""
     n, residuals = values.n, values.residuals / np.abs(values.residuals).max()
     squares = float(values.counts @ residuals**2)
     kurtosis = n * float(values.counts @ residuals**4) / squares**2
@@ -170,7 +170,7 @@ def _deviation_interval(values: Grouped, deviation: float) -> tuple[float, float
 
 
 def unit_of(differences: npt.ArrayLike | Grouped) -> float:
-    """Return the size of nearly all differences, or else their common unit, or else 0.
+    """Return the size that nearly all differences have, or else their common unit, or else 0.
 
     Differences of 0 and NaN do not count.
     """
@@ -193,10 +193,10 @@ def power_of(
 ) -> float:
     """Return the probability that a two-sided paired t test of n users is significant.
 
-    It is 1 - F(t) + F(-t), with F the noncentral t distribution of n - 1 degrees of freedom and
-    noncentrality √n · difference / deviation, and t the critical value. Cohen, "Statistical Power
-    Analysis for the Behavioral Sciences", 1988, chapter 2. `deviation` is the standard deviation of
-    the users' differences, above 0.
+    It is 1 - F(t) + F(-t), where t is the critical value and F the distribution function of the
+    noncentral t distribution with n - 1 degrees of freedom and noncentrality
+    √n · difference / deviation. Cohen, "Statistical Power Analysis for the Behavioral Sciences",
+    1988, chapter 2. `deviation` is the standard deviation of the users' differences, above 0.
 
     For multiples of a unit, the exact randomisation test rejects less often: sums with random signs
     move in steps of two units, and p includes the whole observed step. The usual continuity
@@ -227,7 +227,7 @@ def users_needed(
     alpha: float = 0.05,
     unit: float = 0.0,
 ) -> int | None:
-    """Return the smallest number of users that gives the power, or None above a trillion."""
+    """Return the smallest number of users with the wanted power, or None above a trillion."""
 
     def power_with(n: int) -> float:
         return power_of(difference, deviation, n, alpha=alpha, unit=unit)
@@ -239,7 +239,10 @@ def users_needed(
 def smallest_difference(
     deviation: float, n: int, *, wanted: float = 0.8, alpha: float = 0.05, unit: float = 0.0
 ) -> float:
-    """Return the true difference that is significant with the wanted power; NaN below two users."""
+    """Return the smallest true difference that is significant with the wanted power.
+
+    NaN for fewer than two users.
+    """
     if n < 2:
         return np.nan
     from scipy.special import ndtri

@@ -23,29 +23,30 @@ ONE_SEED = (
 
 @dataclasses.dataclass(frozen=True)
 class Runs:
-    """A mean over users and runs.
+    """A mean over users and runs, or the difference of two such means.
 
     Attributes
     ----------
     mean
-        Mean over all users and runs; for a comparison, of first minus second.
+        The mean over all users and runs; for a comparison, the first mean minus the second.
     interval
         The interval, assuming that users and runs are both drawn from larger populations.
     p_value
-        p-value of a mean of 0, from the same t distribution; useful for comparisons.
+        The p-value of the null hypothesis that the mean is 0, from the same t distribution; useful
+        for comparisons.
     n_users, n_runs
         The number of users with a value in every run, and the number of runs (for a comparison, a
         number per model).
     deviation_users
-        Standard deviation of the users' means over runs.
+        The standard deviation of the users' means over runs.
     deviation_runs
-        Standard deviation between runs, without the variance due to users; for a comparison, one
-        per model. NaN for a single run.
+        The standard deviation between runs, without the variance due to users. A comparison has one
+        for each model. NaN for a single run.
     share_of_runs
         The share of the variance of the mean that is due to runs. If it is large, more seeds help,
         but more users do not.
     note
-        A remark that readers should know, or an empty text.
+        A remark for the reader, or an empty string.
     """
 
     mean: float
@@ -60,7 +61,7 @@ class Runs:
 
 
 class Moments(NamedTuple):
-    """Values of users: their number, mean and variance (with n - 1)."""
+    """The number of users, and the mean and variance of their values (divided by n - 1)."""
 
     n: int
     mean: float
@@ -71,8 +72,8 @@ class Moments(NamedTuple):
 class RunMoments:
     """The sums over users that `over_runs` needs.
 
-    `users` are the users' means over runs, or their differences between two models; `squares` has
-    MS(runs) and MS(rest) of each model, 0 for one run.
+    `users` describes the users' means over runs, or their differences between two models. `squares`
+    has MS(runs) and MS(rest) of each model (see `over_runs`), which are 0 for a single run.
     """
 
     users: Moments
@@ -83,9 +84,10 @@ class RunMoments:
 def over_runs(
     first: npt.ArrayLike, second: npt.ArrayLike | None = None, *, confidence: float = 0.95
 ) -> Runs:
-    """Return the mean of a model over seeds, or the difference of two, with both variances.
+    """Return the mean of a model over users and seeds, or the difference of two models.
 
-    With crossed random effects, a value is mean + user + run + rest. Let s² be the variance of the
+    The interval includes both the variance between users and the variance between runs. With
+    crossed random effects, a value is mean + user + run + rest. Let s² be the variance of the
     users' means over runs, and MS the mean squares from the analysis of variance. The variance of
     the mean over n users and R runs is s² / n + (MS(runs) - MS(rest)) / (n R), where a negative
     second term counts as 0. For a difference, s² is the variance of the users' differences, and
@@ -96,21 +98,21 @@ def over_runs(
     Parameters
     ----------
     first, second : [n_users, n_runs]
-        A column per run, and a row per user, with the same users in both. Users with a NaN are left
-        out.
+        A table with a row per user and a column per run, with the same users in both tables. Users
+        with a NaN are left out.
     confidence
-        Coverage, in (0, 1).
+        The confidence level, in (0, 1).
 
     Raises
     ------
     InputError
-        If the argument is not a table, or the tables have different users.
+        If an argument is not a table, or if the tables have different numbers of users.
     """
     return over_runs_of(run_moments(first, second), confidence=confidence)
 
 
 def run_moments(first: npt.ArrayLike, second: npt.ArrayLike | None = None) -> RunMoments:
-    """Return the sums over users and runs that `over_runs` needs, with the same parameters."""
+    """Return the sums that `over_runs` needs, from the same parameters."""
     tables = [_table(one) for one in ((first,) if second is None else (first, second))]
     if len({len(table) for table in tables}) > 1:
         raise InputError(
@@ -171,11 +173,12 @@ def over_values(
 ) -> Runs:
     """Return the difference of two models whose runs have a single value for all users.
 
-    The variance of the difference is the variance between users (`error` squared) plus
+    The variance of the difference is the variance due to the n users (`error` squared) plus
     (s² - i) / R for each model with R runs. Here s² is the variance of the runs' values, and i the
     part of it that comes from the users (`interactions`); negative terms count as 0. Degrees of
-    freedom are those of `over_runs`. With `relative`, it is the linearised ratio of the means
-    minus 1, with the error of that ratio; NaN if the second mean is not above 0.
+    freedom follow Satterthwaite, as in `over_runs`. With `relative`, the result is the ratio of the
+    means minus 1, with a linearised variance, and `error` is the error of that ratio; NaN if the
+    second mean is not above 0.
     """
     check_confidence(confidence)
     tables = column(first, "first"), column(second, "second")
@@ -204,9 +207,10 @@ def over_values(
 def over_folds(folds: Sequence[npt.ArrayLike], *, confidence: float = 0.95) -> Runs:
     """Return the mean over folds with different users, with the variance between folds.
 
-    With nested random effects, the mean of a fold has the variance v = s² / n; in addition, folds
-    differ by the variance τ² of DerSimonian & Laird. The overall mean has weights 1 / (v + τ²). Its
-    standard error is that of Hartung & Knapp, and at least that of the weights, with n_folds - 1
+    With nested random effects, the mean of a fold with n users has the variance v = s² / n, where
+    s² is the variance of their values; in addition, folds differ by the variance τ² of DerSimonian
+    & Laird. The overall mean weights each fold by 1 / (v + τ²). Its standard error is that of
+    Hartung & Knapp, but at least the one that follows from the weights; there are n_folds - 1
     degrees of freedom. DerSimonian & Laird, Controlled Clinical Trials 7, 1986; Hartung & Knapp,
     Statistics in Medicine 20, 2001. Models of different folds are trained on overlapping data, and
     no interval over the folds shows the error that they share.
@@ -214,9 +218,10 @@ def over_folds(folds: Sequence[npt.ArrayLike], *, confidence: float = 0.95) -> R
     Parameters
     ----------
     folds
-        Values, or differences of two models, of each fold's users; NaN leaves a user out.
+        For each fold, the values of its users, or their differences between two models; NaN leaves
+        a user out.
     confidence
-        Coverage, in (0, 1).
+        The confidence level, in (0, 1).
 
     Raises
     ------
@@ -266,7 +271,7 @@ def _table(values: npt.ArrayLike) -> Float64:
 
 
 def _mean_squares(table: Float64) -> tuple[float, float]:
-    """Return the mean squares of runs and rest; 0 for a single run."""
+    """Return the mean squares of runs and of the rest; both are 0 for a single run."""
     n, r = table.shape
     if r < 2:
         return 0.0, 0.0
@@ -283,8 +288,9 @@ def _summed(
     deviations: tuple[float, ...],
     confidence: float,
 ) -> Runs:
-    """Return the mean and its interval from parts of the variance with their degrees of freedom.
+    """Return the mean and its interval from the parts of its variance.
 
+    Each part has its own degrees of freedom; the first part is the variance due to users.
     `of_users` has the mean, the standard deviation between users, and the number of users.
     """
     (mean, spread, n), note = of_users, ONE_SEED if 1 in n_runs else ""

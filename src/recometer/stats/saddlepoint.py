@@ -1,4 +1,4 @@
-"""Tails of sums of independent terms, exact or by saddlepoint, and a root search."""
+"""Tail probabilities of sums of independent terms, exact or by saddlepoint, and a root search."""
 
 from __future__ import annotations
 
@@ -10,35 +10,37 @@ import numpy as np
 from recometer.arrays import Float64, Int64
 from recometer.tasks import check_wanted
 
-NEAR_THE_MEAN = 1e-4
-PRECISION = 1e-9  # allowed error of the function's value
-STEPS = 200
-FAR = 1e18  # the search ends at this multiple of the guess
-MOST_MULTIPLES = 10_000
-MOST_SIZES = 64
-SAME = 1e-9  # of the largest size: allowed error of a multiple of a unit
-MOST_WORK = 2**21  # terms of the characteristic function
-TILT_PRECISION = 1e-11  # of a tilt
-DEVIATIONS = 40.0  # the width of the window, in deviations of the tilted sum
-ROUNDING = 1e-12  # of the sum of the sizes: sums this close count as equal
+NEAR_THE_MEAN = 1e-4  # for smaller |w|, `normal_quantile_at_mean` replaces log(u / w) / w
+PRECISION = 1e-9  # `increasing_root` stops when the function is this close to its target
+STEPS = 200  # maximum number of steps of `increasing_root`
+FAR = 1e18  # `increasing_root` gives up beyond this multiple of the first guess
+MOST_MULTIPLES = 10_000  # maximum ratio of the largest size to the common unit
+MOST_SIZES = 64  # maximum number of distinct sizes for which a common unit is sought
+SAME = 1e-9  # sizes may differ from multiples of the unit by this share of the largest size
+MOST_WORK = 2**21  # maximum number of terms of the characteristic function
+TILT_PRECISION = 1e-11  # `Tilted.to` stops when t increases by at most this share
+DEVIATIONS = 40.0  # width of the window of sums, in standard deviations of the tilted sum
+ROUNDING = 1e-12  # numbers count as equal if they differ by this share of the largest one
 
 
 def normal_quantile_of(w: float, u: float, skewness: float = 0.0) -> float:
-    """Return r for which the tail is Φ(r), by Barndorff-Nielsen's saddlepoint formula.
+    """Return r for which Φ(r) is a tail probability, by Barndorff-Nielsen's saddlepoint formula.
 
-    It is r = w + log(u / w) / w, with w the signed root of twice the exponent at the saddlepoint t,
-    and u = t · √K''(t); close to the mean, see `normal_quantile_at_mean`. Barndorff-Nielsen,
-    "Approximate interval probabilities", Journal of the Royal Statistical Society B 52, 1990; Reid,
-    "Saddlepoint methods and statistical inference", Statistical Science 3, 1988.
+    It is r = w + log(u / w) / w. Let t be the saddlepoint and K the cumulant generating function.
+    Then w is the signed root of twice the exponent at t, and u = t · √K''(t). Close to the mean,
+    the second term is `normal_quantile_at_mean`. Barndorff-Nielsen, "Approximate interval
+    probabilities", Journal of the Royal Statistical Society B 52, 1990; Reid, "Saddlepoint methods
+    and statistical inference", Statistical Science 3, 1988.
     """
     ratio = u / w if abs(w) > NEAR_THE_MEAN else 0.0
     return w + (float(np.log(ratio)) / w if ratio > 0 else normal_quantile_at_mean(skewness))
 
 
 def normal_quantile_at_mean(skewness: float) -> float:
-    """Return `normal_quantile_of` at the mean, where w and u are 0, from the Edgeworth expansion.
+    """Return the r of `normal_quantile_of` at the mean, where w and u are 0.
 
-    There, Φ(r) = 1/2 + κ3 / (6 √(2π)), and hence r = κ3 / 6.
+    By the Edgeworth expansion, Φ(r) is 1/2 + κ3 / (6 √(2π)) with the skewness κ3, and so r is
+    about κ3 / 6.
     """
     return skewness / 6
 
@@ -77,10 +79,9 @@ def increasing_root(
 
 
 class Tilted(NamedTuple):
-    """Random signs with odds e^(2·t·size) of a plus, for which the sum has a given mean.
+    """Random signs for which Σ ±size has a given mean: the odds of a plus are e^(2·t·size).
 
-    `exponent` is the cost of the tilt, t·mean - K(t) with K(t) = Σ log cosh(t·size); `variance` is
-    K''(t).
+    `exponent` is t·mean - K(t), with K(t) = Σ log cosh(t·size), and `variance` is K''(t).
     """
 
     t: float
@@ -89,10 +90,10 @@ class Tilted(NamedTuple):
 
     @classmethod
     def to(cls, mean: float, sizes: Float64 | Int64, times: Float64) -> Tilted:
-        """Return the signs whose sum has this mean, which is between 0 and the sum of all sizes.
+        """Return the signs for which Σ ±size has this mean, between 0 and the sum of all sizes.
 
-        This uses Newton's method. K' is concave for t above 0, so its tangents reach the mean
-        before K' does, and no step goes beyond the root.
+        This solves K'(t) = mean by Newton's method. K' is concave for t above 0, so its tangents
+        reach the mean before K' does, and no step goes beyond the root.
         """
         t = mean / float(times @ sizes**2)
         while True:
@@ -141,7 +142,7 @@ def multiples_of_unit(sizes: Float64) -> Int64 | None:
         if unit * MOST_MULTIPLES < sizes[-1]:
             return None
     multiples = np.rint(sizes / unit)
-    # Dividing by the last size reduces rounding errors most.
+    # Computing the unit from the largest size has the smallest rounding error.
     unit = float(sizes[-1] / multiples[-1])
     if (np.abs(sizes - multiples * unit) > off).any():
         return None
@@ -151,9 +152,9 @@ def multiples_of_unit(sizes: Float64) -> Int64 | None:
 def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None:
     """Return the probability that Σ ±multiple is at least `total`, by convolution.
 
-    The signs are tilted so that their mean sum is `total`. Even a far tail is then a sum of
-    probabilities that are not small, and a single Fourier transform gives all of them. `total` is a
-    sum that can occur, above 0. None if that would take too much work.
+    The signs are tilted so that the mean of the sum is `total`. Even a far tail is then a sum of
+    probabilities that are not small, and a single Fourier transform gives all of them. `total` must
+    be a possible sum above 0. Returns None if the convolution would take too much work.
     """
     most = float(multiples @ times)
     total = most - 2 * round((most - total) / 2)  # all sums have the same parity as the largest one
@@ -162,7 +163,7 @@ def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None
         return float(2.0**-n)
 
     tilted = Tilted.to(total, multiples, times)
-    t, deviation = tilted.t, np.sqrt(tilted.variance) / 2  # of the sizes with a plus
+    t, deviation = tilted.t, np.sqrt(tilted.variance) / 2  # of the sum of sizes with a plus
     window = DEVIATIONS * (deviation + float(multiples[-1])) + 64
     length = int(min(most + 1, window))
     if length * len(multiples) > MOST_WORK:
@@ -194,7 +195,7 @@ def quantile_of(sizes: Float64, counts: Float64, total: float) -> float:
     """
     sign, total = float(np.sign(total)), abs(total)
     if total >= float(counts @ sizes) * (1 - ROUNDING):
-        # All differ in one direction, so only this assignment of signs counts: 2^-n.
+        # Only the assignment with equal signs reaches this sum, so the probability is 2^-n.
         from scipy.special import ndtri_exp
 
         return -sign * float(ndtri_exp(-float(counts[sizes > 0].sum()) * np.log(2)))
@@ -204,7 +205,7 @@ def quantile_of(sizes: Float64, counts: Float64, total: float) -> float:
 
 
 def of_each_size(sizes: Float64, times: Float64) -> tuple[Float64, Float64]:
-    """Merge ascending sizes that only differ by rounding, and add up their counts."""
+    """Sort sizes, merge those that differ only by rounding, and add up their counts."""
     order = np.argsort(sizes, kind="stable")
     sizes, times = sizes[order], times[order]
     starts = np.flatnonzero(np.diff(sizes, prepend=-np.inf) > ROUNDING * sizes[-1])

@@ -18,20 +18,21 @@ from recometer.stats.saddlepoint import increasing_root
 
 Correction = Literal["holm", "benjamini-hochberg", "bonferroni", "none"]
 
-RESAMPLED_UP_TO = 100  # users who differ
-N_RESAMPLES = 10_000
-AT_ONCE = 2**21  # number of values to shuffle at a time
+RESAMPLED_UP_TO = 100  # `tukey` draws orders if at most this many users differ
+N_RESAMPLES = 10_000  # the default number of orders that `tukey` draws
+AT_ONCE = 2**21  # the number of values to shuffle at a time
 
 
 def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Float64:
     """Return p-values adjusted for the number of comparisons.
 
-    For p(1) ≤ ... ≤ p(m), Holm's p-values are max over j ≤ i of (m - j + 1) p(j), and Bonferroni's
-    are m p(i). Both limit the probability of any error among all comparisons. Those of Benjamini
-    and Hochberg are min over j ≥ i of m p(j) / j, and limit the expected share of errors among the
-    significant comparisons.
-    Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
-    Statistics 6, 1979; Benjamini & Hochberg, Journal of the Royal Statistical Society B 57, 1995.
+    Let p(1) ≤ ... ≤ p(m). Holm's method adjusts p(i) to the maximum of (m - j + 1) p(j) over all
+    j ≤ i, and Bonferroni's to m p(i). Both limit the probability of at least one wrong rejection
+    among all comparisons. Benjamini and Hochberg's method adjusts p(i) to the minimum of m p(j) / j
+    over all j ≥ i, and limits the expected share of wrong rejections among the significant
+    comparisons. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian
+    Journal of Statistics 6, 1979; Benjamini & Hochberg, Journal of the Royal Statistical Society B
+    57, 1995.
 
     If you adjust the smallest possible p-values of tests (`TestResult.smallest_p`), you get lower
     bounds of the adjusted p-values.
@@ -46,14 +47,14 @@ def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Float64:
     Returns
     -------
     float64 [...]
-        At most 1.
+        The adjusted p-values, at most 1.
 
     Raises
     ------
     InputError
         If a p-value is below 0 or above 1.
     UnknownNameError
-        If there is no such correction.
+        If the correction does not exist.
 
     Examples
     --------
@@ -98,11 +99,11 @@ class Tukey:
     Attributes
     ----------
     p_values : float64 [n_models, n_models]
-        p-value of each pair, adjusted for all pairs; 1 on the diagonal.
+        The p-value of each pair, adjusted for all pairs; 1 on the diagonal.
     critical_difference
-        The difference of two means that is significant at the level alpha.
+        The smallest difference of two means that is significant at the level alpha.
     method
-        ``"resampled"`` or ``"studentised range"``.
+        How p was computed: ``"resampled"`` or ``"studentised range"``.
     n
         The number of users with a value for every model.
     """
@@ -129,17 +130,17 @@ def tukey(
     analysis of systems-based information retrieval experiments", ACM Transactions on Information
     Systems 30, 2012. If more than 100 users differ, no orders are drawn, because the means are then
     nearly normal with equal covariances. Their range is the studentised range with infinitely many
-    degrees of freedom times √(Σ s²) / n, with s² the variance (n_models - 1 in its denominator) of
-    a user's values.
+    degrees of freedom times √(Σ s²) / n. Here n is the number of users, and s² is the variance of a
+    user's values, with the divisor n_models - 1.
 
     Parameters
     ----------
     values : [n_users, n_models]
         Users with a NaN are left out.
     alpha
-        Level of significance of the critical difference.
+        The significance level of the critical difference.
     clusters : [n_users] or None
-        Rows with equal entries belong together, so the values of whole clusters change places.
+        Rows with equal entries form a cluster; the values of whole clusters change places.
     seed, n_resamples
         Seed and number of the random orders, if any are drawn.
 
@@ -197,8 +198,8 @@ def _ranges(values: Float64, seed: int, n_resamples: int) -> Float64:
 def normal_range_tail(distances: npt.ArrayLike, n: int) -> Float64:
     """Return the probability that the range of n standard normal numbers is at least each distance.
 
-    This is the tail of the studentised range with infinitely many degrees of freedom:
-    n ∫ φ(x) (Φ(x)^(n-1) - (Φ(x) - Φ(x - q))^(n-1)) dx. Its relative error is small even
+    For a distance q, this is the tail of the studentised range with infinitely many degrees of
+    freedom: n ∫ φ(x) (Φ(x)^(n-1) - (Φ(x) - Φ(x - q))^(n-1)) dx. Its relative error is small even
     far into the tail.
     """
     from scipy.special import ndtr
@@ -216,7 +217,7 @@ def normal_range_tail(distances: npt.ArrayLike, n: int) -> Float64:
 
 
 def normal_range_quantile(alpha: float, n: int) -> float:
-    """Return the distance whose `normal_range_tail` is alpha."""
+    """Return the distance that has the `normal_range_tail` alpha."""
 
     def rarity(distance: float) -> float:
         return -float(np.log(normal_range_tail(distance, n)))
@@ -233,7 +234,7 @@ class Ranking:
     Attributes
     ----------
     low, high : int64 [n_models]
-        Interval of each model's rank, counted from 1. All intervals hold at once.
+        The interval of each model's rank, counted from 1. All intervals hold at once.
     best : bool [n_models]
         Models that are not significantly different from the best model.
     """
@@ -250,7 +251,7 @@ def rank_intervals(
     alpha: float = 0.05,
     higher_is_better: bool = True,
 ) -> Ranking:
-    """Return intervals of the models' ranks, and the models not shown to differ from the best.
+    """Return intervals of the models' ranks, and the models that may be as good as the best.
 
     A model ranks below every model that is significantly better, and above every model that is
     significantly worse. If p-values are adjusted over all pairs (by Holm or Tukey), all intervals
@@ -265,9 +266,9 @@ def rank_intervals(
     p_values : [n_models, n_models]
         Adjusted p-values, symmetric. NaN counts as not significant.
     alpha
-        Level of significance of all pairs together.
+        The significance level of all pairs together.
     higher_is_better
-        Direction of the metric.
+        Whether higher values of the metric are better.
 
     Raises
     ------

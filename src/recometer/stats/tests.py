@@ -1,7 +1,8 @@
 """Paired tests: their functions, and a table of all tests.
 
-A test is a function with the decorator `paired`, which declares everything else about it. The
-values of ``test=`` and of the command line, printed sentences and documentation follow from that.
+A test is a function with the decorator `paired`, which declares everything else about it. The names
+that ``test=`` and the command line accept, the printed sentences and the documentation are derived
+from these declarations.
 """
 
 from __future__ import annotations
@@ -27,13 +28,15 @@ from recometer.stats.saddlepoint import (
 )
 
 Test = str
-"""A name of `TESTS`."""
+"""A name in `TESTS`."""
 
-MANY_USERS = 3_000
-EXACT_WILCOXON_UP_TO = 50
-SAME = 1e-12  # of the largest size: smaller differences between sizes are rounding errors
-ENUMERATED_UP_TO = 30  # users who differ: two halves of 2^15 sums each
-DOMINATING, MOST_DOMINATING = 0.04, 6  # share of the sum of squares; most sizes to enumerate
+MANY_USERS = 3_000  # above this number, `wilcoxon` and `sign` add a note
+EXACT_WILCOXON_UP_TO = 50  # maximum number of differing users for which Wilcoxon's p is exact
+SAME = 1e-12  # sizes that differ by less than this share of the largest size count as equal
+ENUMERATED_UP_TO = 30  # maximum number of differing users, for two halves with 2^15 sums each
+# A size dominates if its square is above this share of the sum of squares. The signs of dominating
+# sizes are enumerated if there are at most this many.
+DOMINATING, MOST_DOMINATING = 0.04, 6
 
 MEAN = "the mean difference is 0"
 OTHERS = {
@@ -53,8 +56,8 @@ class TestResult:
     Attributes
     ----------
     p_value
-        The two-sided p-value. NaN if there is none, and `note` says why. 0 if it is below the
-        smallest floating-point number, about 1e-308.
+        The two-sided p-value. It is NaN if there is none, in which case `note` says why, and 0 if
+        it is below the smallest floating-point number, about 1e-308.
     test
         A name in `TESTS`, or in `OTHERS` if p comes from the interval.
     method
@@ -62,14 +65,14 @@ class TestResult:
         exact), ``"saddlepoint"``, ``"student"``, ``"normal"``, ``"gaffke"``, or
         ``"none"``.
     n
-        Number of users (or clusters of rows) compared.
+        The number of users (or clusters of rows) compared.
     n_differ
-        How many of them differ.
+        The number of those that differ.
     smallest_p
-        The lower bound of p for this number of users who differ, whatever their values; 0 if there
-        is no such bound.
+        The lower bound of p if this number of users differs, whatever their values; 0 if there is
+        no such bound.
     note
-        A remark that readers should know, or an empty text.
+        A remark for the reader, or an empty string.
     """
 
     __test__ = False  # pytest must not collect this class, despite its name
@@ -89,9 +92,9 @@ class TestResult:
 
 
 class Found(NamedTuple):
-    """The return value of the function of a test: the two-sided p, its method, and a remark.
+    """What the function of a test returns: the two-sided p, its method, and a remark.
 
-    p is NaN if there is none, and `note` says why; for `method`, see `TestResult`.
+    If there is no p, it is NaN, and `note` says why. For `method`, see `TestResult`.
     """
 
     p: float
@@ -117,9 +120,9 @@ class PairedTest:
         A function that returns the lower bound of p for the number of users who differ. A lower p
         is raised to it.
     reads
-        The argument of the function. ``"values"`` are the differences of users or the sums of
-        clusters, float64 [n]; ``"sums"`` are the same, grouped; ``"means"`` are users or clusters,
-        grouped, with their sizes.
+        What the function takes: ``"values"`` are the differences of users, or their sums over
+        clusters, float64 [n]; ``"sums"`` are the same numbers as `Grouped`; ``"means"`` are users,
+        or clusters with their sizes, as `Grouped`.
     needs
         The number of users that the test needs, 1 or 2.
     interval
@@ -140,11 +143,11 @@ class PairedTest:
 
     @property
     def of_mean(self) -> bool:
-        """Whether p is about the mean, as the interval is."""
+        """Whether p is about the mean, like the interval."""
         return self.hypothesis == MEAN
 
     def result(self, differences: npt.ArrayLike | Grouped) -> TestResult:
-        """Return the outcome for the differences of users; NaN leaves a user out."""
+        """Return the result for the differences of users; NaN leaves a user out."""
         values: Any
         if self.reads == "values":
             values = column(differences, "differences")  # type: ignore[arg-type]
@@ -171,13 +174,13 @@ class PairedTest:
 
 
 TESTS: dict[Test, PairedTest] = {}
-"""All tests, by their names."""
+"""All tests by name."""
 
 
 def paired(
     name: str, sentence: str, hypothesis: str, **more: Any
 ) -> Callable[[Callable[..., Found]], Callable[[npt.ArrayLike | Grouped], TestResult]]:
-    """Register a function as a test; the parameters are attributes of `PairedTest`."""
+    """Return a decorator that registers a test; the parameters are attributes of `PairedTest`."""
 
     def made(
         function: Callable[..., Found],
@@ -201,7 +204,10 @@ def documented(function: Callable[..., Any]) -> None:
 
 
 def smallest_p(n_differ: int) -> float:
-    """Return the least two-sided p if n users (at least 1) differ, all in one direction."""
+    """Return the smallest possible two-sided p for this number of differing users, at least 1.
+
+    p is smallest if all of them differ in the same direction.
+    """
     return float(2.0 ** (1 - n_differ))
 
 
@@ -213,7 +219,7 @@ def smallest_p(n_differ: int) -> float:
     reads="sums",
 )
 def randomisation(differences: Grouped) -> Found:
-    """Return the two-sided paired randomisation test of a mean difference of 0.
+    """Return the result of the two-sided paired randomisation test of a mean difference of 0.
 
     Under the null hypothesis, the two models are exchangeable for each user, so each difference
     could just as well have the other sign. p is the share of all assignments of signs whose sum is
@@ -224,13 +230,13 @@ def randomisation(differences: Grouped) -> Found:
     if all differences have the same size, from a convolution if they are multiples of a unit, and
     from enumeration if up to 30 differ from 0. Otherwise, p is a saddlepoint approximation, which
     is within 3 % of enumeration for most differences. If 5 to 10 large differences outweigh the
-    others, the sum has a distribution with several peaks, and p can be off by a factor of 0.5 to
-    3.2, because the signs of at most 6 large differences are enumerated.
+    others, the distribution of the sum has several peaks. Only up to 6 large differences have their
+    signs enumerated, so p may then be 0.5 to 3.2 times its exact value.
 
     Parameters
     ----------
     differences : [n_users], or from `group`
-        A difference for each user, or for each cluster of rows its sum; NaN leaves a user out.
+        A difference for each user, or a sum of differences for each cluster; NaN leaves a user out.
 
     Examples
     --------
@@ -259,7 +265,7 @@ def randomisation(differences: Grouped) -> Found:
     alike="student",
 )
 def paired_t(differences: Grouped) -> Found:
-    """Return Student's paired t test of a mean difference of 0, two-sided.
+    """Return the result of Student's two-sided paired t test of a mean difference of 0.
 
     The statistic is the same as in `scipy.stats.ttest_rel`, which accepts neither counts of equal
     values nor clusters with sizes.
@@ -289,12 +295,13 @@ def paired_t(differences: Grouped) -> Found:
     smallest_p=smallest_p,
 )
 def wilcoxon(differences: Float64) -> Found:
-    """Return Wilcoxon's signed-rank test, two-sided; users who do not differ are left out.
+    """Return the result of Wilcoxon's two-sided signed-rank test.
 
-    It agrees with `scipy.stats.wilcoxon`. p is exact for up to 50 users who differ, without ties
-    among the sizes; otherwise it is the normal approximation corrected for ties. Wilcoxon,
-    "Individual comparisons by ranking methods", Biometrics Bulletin 1, 1945. For the correction,
-    see Pratt & Gibbons, "Concepts of Nonparametric Theory", 1981, chapter 3.
+    Users who do not differ are left out. The result agrees with `scipy.stats.wilcoxon`. p is exact
+    if up to 50 users differ and no two differences have the same size; otherwise it is the normal
+    approximation corrected for ties. Wilcoxon, "Individual comparisons by ranking methods",
+    Biometrics Bulletin 1, 1945. For the correction, see Pratt & Gibbons, "Concepts of Nonparametric
+    Theory", 1981, chapter 3.
 
     Parameters
     ----------
@@ -327,9 +334,10 @@ def wilcoxon(differences: Float64) -> Found:
     reads="sums",
 )
 def sign(differences: Grouped) -> Found:
-    """Return the two-sided sign test, of whether as many users are better off as worse off.
+    """Return the result of the two-sided sign test.
 
-    Users who do not differ are left out. The test is exact.
+    The null hypothesis is that as many users are better off as worse off. Users who do not differ
+    are left out. The test is exact.
 
     Parameters
     ----------
@@ -366,8 +374,8 @@ def _one_sided(sizes: Float64, times: Float64, total: float, *, exact: bool) -> 
 def _by_saddlepoint(sizes: Float64, times: Float64, total: float) -> float:
     """Return the probability that Σ ±size is at least `total`.
 
-    The signs of a few sizes that dominate the sum are enumerated, because they give its
-    distribution several peaks, which a saddlepoint approximation would miss.
+    If a few sizes dominate the sum, their signs are enumerated, because they give its distribution
+    several peaks, which a saddlepoint approximation would miss.
     """
     from scipy.special import ndtr
 
@@ -401,7 +409,7 @@ def _by_size(values: Float64, counts: Float64) -> tuple[Float64, Float64]:
 
 
 def _many(n: int, name: str) -> str:
-    """Return a note if there are very many users, otherwise an empty text."""
+    """Return a note if there are very many users, otherwise an empty string."""
     if n <= MANY_USERS:
         return ""
     return (

@@ -68,7 +68,7 @@ def compare_groups(
     bounds
         The lowest and the highest possible value of a user. None if unknown.
     confidence
-        Coverage, in (0, 1).
+        The confidence level, in (0, 1).
 
     Raises
     ------
