@@ -163,6 +163,12 @@ Form = Annotated[
         autocompletion=one_of(lambda: FORMATS),
     ),
 ]
+ReportPath = Annotated[
+    Path | None,
+    output_option(
+        "--report", metavar="FILE", help="Also write a report to this file: .html or .md."
+    ),
+]
 PerUser = Annotated[bool, output_option("--per-user", help="Also print the values of every user.")]
 By = Annotated[
     str | None,

@@ -64,12 +64,6 @@ Metrics = Annotated[
         f"{DEFAULT_METRICS}; with --report {REPORT_METRICS}",
     ),
 ]
-ReportOption = Annotated[
-    Path | None,
-    options.output_option(
-        "--report", metavar="FILE", help="Also write a report to this file: .html or .md."
-    ),
-]
 SHARE = 0.25  # of each user's interactions, which are held out for the test
 
 
@@ -82,7 +76,7 @@ def demo(
     metric: Metrics = None,
     seed: options.Seed = 0,
     form: options.Form = "table",
-    report: ReportOption = None,
+    report: options.ReportPath = None,
     threads: options.Threads = None,
 ) -> None:
     """Evaluate simple models on real data, and print a leaderboard.

@@ -12,11 +12,11 @@ from recometer.cli import _options as options
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._models import files_of_model, split_name
 from recometer.cli._results import check_page
-from recometer.cli.compare import Junit, UndecidedAs, check_gates, conclude, gate_option, gates_of
+from recometer.cli.compare import Gate, Junit, UndecidedAs, check_gates, conclude, gates_of
 from recometer.data.files import column_names
 from recometer.logs import Impressions
 from recometer.logs.impressions import Slates
-from recometer.logs.sums import ESTIMATORS
+from recometer.logs.sums import TERMS
 
 Log = Annotated[
     str,
@@ -37,9 +37,6 @@ Policy = Annotated[
     ),
     Reads(files_of_model),
 ]
-Propensity = Annotated[
-    str, options.column_option(help="Column of the probability that this item was shown.")
-]
 SlatesAre = Annotated[
     str | None,
     options.rule_option(
@@ -53,7 +50,7 @@ Estimators = Annotated[
     list[str] | None,
     options.rule_option(
         metavar="NAMES",
-        help=f"Estimators, the primary one first: {', '.join(ESTIMATORS)}. May be repeated.",
+        help=f"Estimators, the primary one first: {', '.join(TERMS)}. May be repeated.",
         show_default="all that the data permit",
     ),
 ]
@@ -61,25 +58,8 @@ Clip = Annotated[
     float | None, options.rule_option(metavar="W", help="Largest weight of clipped_ips.")
 ]
 Costs = Annotated[bool, options.rule_option("--costs", help="Rewards are costs: lower is better.")]
-Confidence = Annotated[
-    float, options.rule_option(metavar="SHARE", help="Coverage of the intervals.")
-]
 MinEffective = Annotated[
     float, options.rule_option(metavar="N", help="Refuse policies with fewer effective users.")
-]
-ReportPath = Annotated[
-    Path | None,
-    options.output_option(
-        "--report", metavar="FILE", help="Also write a report to this file: .html or .md."
-    ),
-]
-Gate = Annotated[
-    list[str] | None,
-    gate_option(
-        metavar="GATE",
-        help="Bound for the difference to the baseline: 'snips >= -1%', 'dr >= 0'. May be "
-        "repeated.",
-    ),
 ]
 
 
@@ -90,7 +70,9 @@ class Columns:
     user: Annotated[str, options.column_option(help="Column of users.")] = "user_id"
     item: Annotated[str, options.column_option(help="Column of items.")] = "item_id"
     reward: Annotated[str, options.column_option(help="Column of rewards or costs.")] = "reward"
-    propensity: Propensity = "propensity"
+    propensity: Annotated[
+        str, options.column_option(help="Column of the probability that this item was shown.")
+    ] = "propensity"
     position: Annotated[
         str | None, options.column_option(help="Column of positions in slates.")
     ] = None
@@ -108,19 +90,18 @@ def logs(
     clip: Clip = None,
     costs: Costs = False,
     min_effective: MinEffective = 50,
-    confidence: Confidence = 0.95,
     baseline: options.ComparedWith = None,
     gate: Gate = None,
     undecided: UndecidedAs = None,
     junit: Junit = None,
-    report: ReportPath = None,
+    report: options.ReportPath = None,
     form: options.Form = "table",
 ) -> None:
     """Estimate from a log with propensities how good other policies would have been.
 
     The first table says whether the log can answer: effective users, largest weights, and the mean
-    weight, which should be 1. The policy that wrote the log is called logged. With --gate, the
-    command fails if a policy is worse than the baseline by more than the bound.
+    weight, which should be 1. The policy that wrote the log is called logged. With --gate
+    'snips >= -1%', the command fails if a policy is worse than the baseline by more than that.
     """
     check_gates(gate, baseline, undecided, junit, files)
     if report is not None:
@@ -144,7 +125,6 @@ def logs(
         clip=clip,
         maximise=not costs,
         min_effective=min_effective,
-        confidence=confidence,
     )
     compared = values.compare(baseline=baseline)
     gates = gates_of(compared, gate, undecided)

@@ -14,9 +14,9 @@ from recometer.arrays import Float64
 from recometer.data.catalogue import NamedColumns
 from recometer.data.columns import check_column
 from recometer.data.ids import encode, show
-from recometer.errors import InputError, InputTypeError, UnknownNameError, argument_text
-from recometer.logs.policies import LOGGED, LogColumns, Policy, probabilities, read_policy
-from recometer.logs.sums import ESTIMATORS, LARGEST, UserSums
+from recometer.errors import InputError, InputTypeError, UnknownNameError, argument_text, brief
+from recometer.logs.policies import LOGGED, Log, Policy, numbers, probabilities, read_policy
+from recometer.logs.sums import LARGEST, PREDICTING, TERMS, UserSums
 from recometer.logs.values import PolicyValues, known
 from recometer.stats.checks import check_number
 from recometer.tasks import on_all_threads
@@ -50,8 +50,8 @@ class Impressions:
 
     Attributes
     ----------
-    n, n_users, n_slates : int
-        The numbers of impressions, users and slates (an impression of its own without slates).
+    n, n_users : int
+        The numbers of impressions and users.
 
     Raises
     ------
@@ -65,12 +65,17 @@ class Impressions:
 
     Examples
     --------
-    >>> import recometer as rm
-    >>> rm.Impressions(
-    ...     {"user": [1, 1, 2], "item": [7, 8, 7], "click": [0, 1, 0], "shown": [0.5, 0.25, 0.5]},
+    >>> import numpy as np, recometer as rm
+    >>> users = np.arange(400) // 2
+    >>> log = rm.Impressions(
+    ...     {"user": users, "item": users % 2, "click": users % 2, "shown": [0.5] * 400},
     ...     user="user", item="item", reward="click", propensity="shown",
     ... )
-    Impressions(3 impressions, 2 users, mean reward 0.3333)
+    >>> log
+    Impressions(400 impressions, 200 users, mean reward 0.5000)
+    >>> values = log.evaluate({"new": np.where(users % 2, 0.8, 0.2)}, estimators="snips")
+    >>> round(values["new", "snips"].value, 3)
+    0.8
     """
 
     def __init__(
@@ -96,28 +101,27 @@ class Impressions:
                 "The log must be a data frame, a dict of columns or the path of a file, found "
                 f"{type(frame).__name__}. Hint: a row for each impression."
             )
-        options = {"user": user, "item": item, "reward": reward, "propensity": propensity}
-        for option, name in (options | ({"slate": slate} if slate is not None else {})).items():
+        columns = {"user": user, "item": item, "reward": reward, "propensity": propensity}
+        for option, name in columns.items():
             check_column(option, name, table.names)
         self._users, self.user_ids = encode(table.ids(user), f"user ids (column {user!r})")
         self.n, self.n_users = len(self._users), len(self.user_ids)
         if not self.n:
             raise InputError("The log has no rows. Hint: there must be a row for each impression.")
-        self._columns = LogColumns(table, self.n, item)
-        self.reward = self._columns.numbers(reward, "rewards")
-        what = f"propensity of column {propensity!r}"
-        self.propensity = self._columns.numbers(propensity, "propensities")
-        probabilities(self.propensity, what, above_0=True)
-        self.n_slates, self._cells = self.n, self._users
+        self.reward = numbers(table, reward, "rewards", self.n)
+        self.propensity = numbers(table, propensity, "propensities", self.n)
+        probabilities(self.propensity, f"propensity of column {propensity!r}", above_0=True)
+        self._log, self._cells = Log(table, item, self.propensity), self._users
         self._positions = np.zeros(1)  # the sums of a position lie behind each other in the cells
         self._slates_of_users: Float64 | None = None
         if slate is not None and position is not None:
             self._read_slates(slate, position)
 
     def __repr__(self) -> str:
-        slates = "" if self._slates_of_users is None else f"{self.n_slates:,} slates, "
+        slates = self._slates_of_users
         return (
-            f"Impressions({self.n:,} impressions, {slates}{self.n_users:,} users, "
+            f"Impressions({self.n:,} impressions, "
+            f"{'' if slates is None else f'{slates.sum():,.0f} slates, '}{self.n_users:,} users, "
             f"mean reward {self.reward.mean():.4f})"
         )
 
@@ -192,18 +196,6 @@ class Impressions:
         Horvitz & Thompson 1952 (IPS); Swaminathan & Joachims 2015 (self-normalised); Ionides 2008
         (clipping); Dudík, Langford & Li 2011 (doubly robust); Li et al. 2018 (independent slates);
         McInerney et al. 2020 (cascade).
-
-        Examples
-        --------
-        >>> import numpy as np, recometer as rm
-        >>> users = np.arange(400) // 2
-        >>> log = rm.Impressions(
-        ...     {"user": users, "item": users % 2, "click": users % 2, "shown": [0.5] * 400},
-        ...     user="user", item="item", reward="click", propensity="shown",
-        ... )
-        >>> values = log.evaluate({"new": np.where(users % 2, 0.8, 0.2)}, estimators="snips")
-        >>> round(values["new", "snips"].value, 3), round(values["logged", "snips"].value, 3)
-        (0.8, 0.5)
         """
         sums = self.sums(policies, estimators=estimators, slates=slates, clip=clip)
         return sums.values(
@@ -232,43 +224,45 @@ class Impressions:
                 f"policies must be a dict from name to policy, found {type(policies).__name__}. "
                 'Hint: {"new": "column of its probabilities"}.'
             )
-        if not policies or not all(isinstance(name, str) for name in policies):
-            raise InputError('There must be policies with names. Hint: {"new": ...}.')
-        if LOGGED in policies:
+        if not policies or LOGGED in policies or not all(isinstance(p, str) for p in policies):
             raise InputError(
-                f"A policy cannot be called {LOGGED!r}, the name of the policy that wrote the log. "
-                "Hint: another name."
+                f"Policies need names other than {LOGGED!r}, the policy that wrote the log, found "
+                f'{brief(list(policies))}. Hint: {{"new": ...}}.'
             )
-        has_slates = self._slates_of_users is not None
-        check_slates(slates, has_slates)
+        has_slates, cascade = self._slates_of_users is not None, slates == "cascade"
+        if has_slates and slates not in get_args(Slates):
+            raise UnknownNameError(
+                f"The log has slates, so {argument_text('slates')} must be 'independent' "
+                "(propensities are of an item at its position) or 'cascade' (of an item and all "
+                f"items above it), found {brief(slates)}. Hint: a product of marginal propensities "
+                "is not the probability of a slate, whose items depend on each other."
+            )
+        if slates is not None and not has_slates:
+            raise InputError(
+                f"{argument_text('slates', slates)} has no effect. Hint: {argument_text('slate')} "
+                "names the column of slates."
+            )
         read = {
-            name: read_policy(self._columns, self.propensity, name, given)
-            for name, given in policies.items()
+            name: read_policy(self._log, name, policy, cascade=cascade)
+            for name, policy in policies.items()
         }
-        if slates == "cascade":
+        if cascade:
             self._check_cumulative(self.propensity, "propensities")
             for name, policy in read.items():
-                if policy.from_candidates:
-                    raise InputError(
-                        f"{name}: candidates have the probability of an item at a position, but a "
-                        "cascade needs that of the item and all items above it. Hint: a frame with "
-                        "target_probability, a row for each impression."
-                    )
                 self._check_cumulative(policy.probability, f"target probabilities of {name}")
         names = estimators_of(estimators, read, clip, has_slates)
-        given_clip = None if clip is None else float(clip)
-        each = on_all_threads(
-            lambda one: self._sums_of_policy(*one, names, given_clip), [*read.items()]
-        )
+        clip = None if clip is None else float(clip)
+        each = on_all_threads(lambda one: self._sums_of_policy(*one, names, clip), [*read.items()])
+        sums, squares, largest = zip(*each, strict=True)
         return UserSums(
             user_ids=self.user_ids,
             positions=self._positions,
-            sums=functools.reduce(operator.or_, (sums for sums, _, _ in each), self._sums_of_log()),
-            squares={name: squares for name, (_, squares, _) in zip(read, each, strict=True)},
-            largest={name: largest for name, (_, _, largest) in zip(read, each, strict=True)},
+            sums=functools.reduce(operator.or_, sums, self._sums_of_log()),
+            squares=dict(zip(read, squares, strict=True)),
+            largest=dict(zip(read, largest, strict=True)),
             reward_ends=(float(self.reward.min()), float(self.reward.max())),
             estimators=names,
-            clip=given_clip,
+            clip=clip,
             has_slates=has_slates,
         )
 
@@ -277,8 +271,7 @@ class Impressions:
         rows: Float64 = counts.astype(np.float64).reshape(-1, self.n_users)
         units = rows
         if self._slates_of_users is not None:
-            units = np.zeros_like(rows)
-            units[0] = self._slates_of_users
+            units = np.pad(self._slates_of_users[np.newaxis], ((0, len(rows) - 1), (0, 0)))
         reward = self._of_users(self.reward)
         return {(LOGGED, "rows"): rows, (LOGGED, "units"): units, (LOGGED, "reward"): reward}
 
@@ -287,9 +280,9 @@ class Impressions:
     ) -> tuple[Sums, float, tuple[float, ...]]:
         """Return the sums that the estimators need, and the squares and largest of the weights."""
         weight = policy.probability / self.propensity
-        terms = {ESTIMATORS[one].term for one in estimators}
+        terms = {TERMS[estimator] for estimator in estimators}
         of = {term: self._of_users(term(policy, weight, self.reward, clip)) for term in terms}
-        sums = {(name, one): of[ESTIMATORS[one].term] for one in estimators}
+        sums = {(name, estimator): of[TERMS[estimator]] for estimator in estimators}
         sums[name, "weight"] = self._of_users(weight)
         if policy.unsupported is not None:
             sums[name, "unsupported"] = self._of_users(policy.unsupported)
@@ -305,12 +298,12 @@ class Impressions:
         return sums.reshape(-1, self.n_users)
 
     def _read_slates(self, slate: str, position: str) -> None:
-        codes, ids = encode(self._columns.columns.ids(slate), f"slates (column {slate!r})")
+        check_column("slate", slate, self._log.table.names)
+        codes, ids = encode(self._log.table.ids(slate), f"slates (column {slate!r})")
         slates, distinct = encode(self._users * len(ids) + codes, "slates")
-        self.n_slates = len(distinct)
         of_users = np.bincount(distinct // len(ids), minlength=self.n_users)
         self._slates_of_users = of_users.astype(np.float64)
-        values = self._columns.numbers(position, "positions")
+        values = numbers(self._log.table, position, "positions", self.n)
         self._positions, places = np.unique(values, return_inverse=True)
         self._cells = places * self.n_users + self._users
         self._order = np.argsort(slates * len(self._positions) + places, kind="stable")
@@ -339,29 +332,6 @@ class Impressions:
             )
 
 
-def check_slates(slates: object, has_slates: bool) -> None:
-    """Raise unless `slates` is passed for a log with slates, and only for such a log."""
-    known = get_args(Slates)
-    if slates is not None and slates not in known:
-        raise UnknownNameError(
-            f"{argument_text('slates', slates)} must be independent or cascade. Hint: a product "
-            "of marginal propensities is not the probability of a slate, whose items depend on "
-            "each other; independent takes marginal propensities one by one."
-        )
-    if has_slates and slates is None:
-        raise InputError(
-            "The log has slates, and its propensities may be marginal or cumulative. Hint: state "
-            f"{argument_text('slates', 'independent')} (the probability of an item at its "
-            f"position) or {argument_text('slates', 'cascade')} (that of an item and all items "
-            "above it)."
-        )
-    if slates is not None and not has_slates:
-        raise InputError(
-            f"{argument_text('slates', slates)} has no effect. Hint: {argument_text('slate')} "
-            "names the column of slates."
-        )
-
-
 def estimators_of(
     asked: str | Sequence[str] | None,
     policies: Mapping[str, Policy],
@@ -377,20 +347,18 @@ def estimators_of(
             )
     without = [name for name, policy in policies.items() if policy.predicted is None]
     if asked is None:
-        predicted = not without and not has_slates
-        return tuple(
-            name
-            for name, estimator in ESTIMATORS.items()
-            if (predicted or not estimator.predicts) and (clip or name != "clipped_ips")
-        )
+        left_out = [] if clip else ["clipped_ips"]
+        if without or has_slates:
+            left_out += PREDICTING
+        return tuple(name for name in TERMS if name not in left_out)
     names = asked.replace(",", " ").split() if isinstance(asked, str) else asked
     if not names:
-        raise InputError(f"There are no estimators. Hint: {', '.join(ESTIMATORS)}.")
+        raise InputError(f"There are no estimators. Hint: {', '.join(TERMS)}.")
     for name in names:
-        known("There is no estimator", name, ESTIMATORS)
-        if ESTIMATORS[name].predicts and has_slates:
+        known("There is no estimator", name, TERMS)
+        if name in PREDICTING and has_slates:
             raise InputError(f"{name} is not for slates. Hint: snips or ips.")
-        if ESTIMATORS[name].predicts and without:
+        if name in PREDICTING and without:
             raise InputError(
                 f"{name} needs predicted_reward and policy_value, which {without[0]!r} does not "
                 "have. Hint: pass a frame with both, or a table of candidates with "

@@ -24,9 +24,8 @@ def content(values: Any, title: str | None = None, gates: GateReport | None = No
     standings = [_standings(values, name, rows) for name in values.estimators]
     first, second, *_ = (place.model for place in standings[0].places)
     other = values.baseline if values.baseline not in (None, first) else second
-    chart = means(standings, values.confidence)
     chart = dataclasses.replace(
-        chart,
+        means(standings, values.confidence),
         section="leaderboard",
         title="Values and intervals",
         text=f"Point: reward per {values.unit}; line: its {values.confidence:.0%} interval. Filled "

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,47 +22,24 @@ TARGET, PREDICTED, VALUE = "target_probability", "predicted_reward", "policy_val
 CANDIDATES = ("impression", "item", TARGET, PREDICTED, "logging_probability")
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Policy:
-    """A policy on the impressions of a log.
+class Policy(NamedTuple):
+    """A policy on the impressions of a log: float64 [n] each, or None if it is not known."""
 
-    Attributes
-    ----------
-    probability : float64 [n]
-        The probability of the logged item.
-    predicted, value : float64 [n] or None
-        The predicted reward of the logged item, and the expected prediction under the policy.
-    unsupported : float64 [n] or None
-        The probability of items that the logged policy never shows there; None if not all of its
-        probabilities are known.
-    from_candidates
-        Whether the probabilities come from a table of candidates.
-    """
-
-    probability: Float64
-    predicted: Float64 | None = None
-    value: Float64 | None = None
-    unsupported: Float64 | None = None
-    from_candidates: bool = False
+    probability: Float64  # of the logged item
+    predicted: Float64 | None = None  # the reward of the logged item
+    value: Float64 | None = None  # the expected prediction under the policy
+    unsupported: Float64 | None = None  # of items that the logged policy never shows there
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class LogColumns:
-    """The columns of a log by name, its number of rows, and the name of the column of items."""
+class Log(NamedTuple):
+    """The columns of a log, the name of the column of items, and the propensities."""
 
-    columns: NamedColumns
-    n: int
+    table: NamedColumns
     item: str
-
-    def numbers(self, column: Any, what: str) -> Float64:
-        """Return finite numbers, one for each row; a text names their column in the log."""
-        if not isinstance(column, str):
-            return finite(all_numbers(column, what), what, self.n)
-        check_column("column", column, self.columns.names)
-        return finite(self.columns.numbers(column, what), f"{what} (column {column!r})", self.n)
+    propensity: Float64
 
 
-def read_policy(log: LogColumns, propensity: Float64, name: str, given: Any) -> Policy:
+def read_policy(log: Log, name: str, given: Any, *, cascade: bool) -> Policy:
     """Read a policy in any form that `Impressions.evaluate` takes."""
     if isinstance(given, str | list) or is_column(given) or is_array(given):
         given = {TARGET: given}
@@ -82,55 +58,57 @@ def read_policy(log: LogColumns, propensity: Float64, name: str, given: Any) -> 
                 f"{did_you_mean(column, known)}"
             )
     check_column("column", TARGET, table.names)
+    if long and cascade:
+        raise InputError(
+            f"{name}: candidates have the probability of an item at a position, but a cascade "
+            f"needs that of the item and all items above it. Hint: a frame with {TARGET}, a row "
+            "for each impression."
+        )
     if long:
-        return _from_candidates(log, propensity, name, table)
+        return _from_candidates(log, name, table)
     if (PREDICTED in table.names) != (VALUE in table.names):
         raise ColumnError(
             f"The policy {name!r} has only one of {PREDICTED} and {VALUE}. Hint: direct and doubly "
             "robust estimates need both; a table of candidates gives both."
         )
-    columns = {}
-    for column in table.names:
-        what = f"{column} of {name}"
-        if isinstance(given, Mapping):  # its values may name columns of the log
-            columns[column] = log.numbers(given[column], what)
-        else:
-            columns[column] = finite(table.numbers(column, what), what, log.n)
-    probability = probabilities(columns[TARGET], f"{TARGET} of {name}")
-    return Policy(probability, columns.get(PREDICTED), columns.get(VALUE))
+    n = len(log.propensity)
+    columns = {
+        column: numbers(log.table, given[column], f"{column} of {name}", n)
+        if isinstance(given, Mapping)  # its values may name columns of the log
+        else numbers(table, column, f"{column} of {name}", n)
+        for column in table.names
+    }
+    probabilities(columns[TARGET], f"{TARGET} of {name}")
+    return Policy(columns[TARGET], columns.get(PREDICTED), columns.get(VALUE))
 
 
-def probabilities(values: Float64, what: str, *, above_0: bool = False) -> Float64:
-    """Return values from 0 (or above 0) to 1."""
+def probabilities(values: Float64, what: str, *, above_0: bool = False) -> None:
+    """Raise InputError unless values are from 0 (or above 0) to 1."""
     least, most = values.min(initial=1), values.max(initial=0)
     if most <= 1 and (least > 0 or (least == 0 and not above_0)):
-        return values
+        return
     row, value = first_of((values < 0) | (values > 1) | (above_0 & (values == 0)), values)
     if value == 0:
         hint = (
             "An item that was shown had a probability above 0, so that this one was rounded or "
             "belongs to another item; there is no estimate with it."
         )
-    elif value < 0:
-        hint = "Logarithms of probabilities are converted with exp."
-    elif most <= 100:
+    elif value > 0 and most <= 100:
         hint = "Percentages are divided by 100."
     else:
-        hint = "Scores, counts and inverse weights are not probabilities."
+        hint = "Scores, counts, logarithms and inverse weights are not probabilities."
     raise InputError(
         f"The {what} in row {row} (counted from 0) is {value:g}; it must be "
         f"{'above 0 and at most 1' if above_0 else 'from 0 to 1'}. Hint: {hint}"
     )
 
 
-def _from_candidates(
-    log: LogColumns, propensity: Float64, name: str, table: NamedColumns
-) -> Policy:
+def _from_candidates(log: Log, name: str, table: NamedColumns) -> Policy:
     """Return a policy from the probabilities (and predictions) of all candidates."""
     check_column("column", "item", table.names)
-    n, of = log.n, f"of the candidates of {name}"
-    rows = table.numbers("impression", f"impressions {of}")
-    rows = finite(rows, f"impressions {of}", len(rows))
+    n, of = len(log.propensity), f"of the candidates of {name}"
+    offered = as_ids(table.ids("item"), f"items {of}")
+    rows = numbers(table, "impression", f"impressions {of}", len(offered))
     wrong = (rows < 0) | (rows >= n) | (rows % 1 != 0)
     if wrong.any():
         raise InputError(
@@ -138,8 +116,7 @@ def _from_candidates(
             f"log has rows 0 to {n - 1:,}. Hint: impression must be the number of a row of the log."
         )
     impression = rows.astype(np.int64)
-    logged = as_ids(log.columns.ids(log.item), f"item ids (column {log.item!r})")
-    offered = as_ids(table.ids("item"), f"items {of}")
+    logged = as_ids(log.table.ids(log.item), f"item ids (column {log.item!r})")
     if kind(logged) != kind(offered):
         raise InputError(
             f"The items of the log are of type {kind(logged)}, those of the candidates of {name} "
@@ -162,7 +139,7 @@ def _from_candidates(
 
     def column(what: str, *, sums_to_1: bool = True) -> tuple[Float64, Float64]:
         """Return a column, and its values for the logged items."""
-        values = finite(table.numbers(what, f"{what} {of}"), f"{what} {of}", len(rows))
+        values = numbers(table, what, f"{what} {of}", len(rows))
         if sums_to_1:
             probabilities(values, f"{what} {of}")
             sums = ragged.sums_of(impression, values, n)
@@ -184,20 +161,26 @@ def _from_candidates(
         value = ragged.sums_of(impression, target * predictions, n)
     if "logging_probability" in table.names:
         logging, own = column("logging_probability")
-        off = np.abs(own - propensity) > SUM_OF_PROBABILITIES * np.maximum(own, 1e-3)
+        off = np.abs(own - log.propensity) > SUM_OF_PROBABILITIES * np.maximum(own, 1e-3)
         if off.any():
             row, of_row = first_of(off, own)
             raise InputError(
                 f"The candidates of {name} give the logged item of row {row} the "
                 f"logging_probability {of_row:g}, but its propensity in the log is "
-                f"{propensity[row]:g}. Hint: they must be equal."
+                f"{log.propensity[row]:g}. Hint: they must be equal."
             )
         unsupported = ragged.sums_of(impression, np.where(logging > 0, 0.0, target), n)
-    return Policy(probability, predicted, value, unsupported, from_candidates=True)
+    return Policy(probability, predicted, value, unsupported)
 
 
-def finite(values: Float64, what: str, n: int) -> Float64:
-    """Return n finite numbers."""
+def numbers(table: NamedColumns, column: Any, what: str, n: int) -> Float64:
+    """Return a column of n finite numbers; a text names it in the table."""
+    if isinstance(column, str):
+        check_column("column", column, table.names)
+        values = table.numbers(column, what)
+        what += f" (column {column!r})"
+    else:
+        values = all_numbers(column, what)
     if values.shape != (n,):
         raise InputError(
             f"The {what} must have a value for each of the {n:,} rows, found the shape "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,59 +23,34 @@ from recometer.tasks import on_all_threads
 LARGEST = 3  # the number of largest weights to keep
 
 
-class Estimator(NamedTuple):
-    """An estimator: the sum of a term over all impressions, divided by their number.
-
-    `term` gets the policy, the weights, the rewards and the largest weight. The self-normalised
-    estimator divides by the sum of the weights instead.
-    """
-
-    term: Callable[[Any, Float64, Float64, Any], Float64]
-    predicts: bool = False  # whether it needs predicted rewards
-
-
 def _weighted(_: Policy, weight: Float64, reward: Float64, __: object) -> Float64:
     return weight * reward
 
 
-ESTIMATORS = {  # the most robust first
-    "dr": Estimator(lambda policy, w, r, _: w * (r - policy.predicted) + policy.value, True),
-    "snips": Estimator(_weighted),
-    "clipped_ips": Estimator(lambda _, w, r, clip: np.minimum(w, clip) * r),
-    "ips": Estimator(_weighted),
-    "direct": Estimator(lambda policy, *_: policy.value, True),
+# Each estimate is the mean of its term over impressions, given the policy, the weights, the rewards
+# and the largest weight; snips divides by the sum of the weights. The most robust come first.
+TERMS: dict[str, Callable[[Any, Float64, Float64, Any], Float64]] = {
+    "dr": lambda policy, w, r, _: w * (r - policy.predicted) + policy.value,
+    "snips": _weighted,
+    "clipped_ips": lambda _, w, r, clip: np.minimum(w, clip) * r,
+    "ips": _weighted,
+    "direct": lambda policy, *_: policy.value,
 }
+PREDICTING = ("dr", "direct")  # estimators that need predicted rewards
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class UserSums:
-    """What a block of impressions adds to all estimates: sums of each user. They add up with +.
-
-    Attributes
-    ----------
-    user_ids : array [n_users]
-    positions : float64 [n_positions]
-        The positions in slates; a single 0 without slates.
-    sums : dict of float64 [n_positions, n_users]
-        By policy and term: ``"weight"``, the terms of `estimators`, and ``"unsupported"``
-        probabilities. The policy ``"logged"`` has the numbers of ``"rows"`` and ``"units"``
-        (slates, or rows without slates) and the ``"reward"``.
-    squares : dict of float
-        The sum of the squared weights of each policy.
-    largest : dict of tuple of float
-        The largest weights of each policy, decreasing.
-    reward_ends : (float, float)
-        The lowest and the highest reward.
-    estimators : tuple of str
-    clip : float or None
-    has_slates : bool
-    """
+    """What a block of impressions adds to all estimates: sums of each user. They add up with +."""
 
     user_ids: Array
-    positions: Float64
+    positions: Float64  # in slates; a single 0 without slates
+    # float64 [n_positions, n_users] by policy and term: "weight", the terms of `estimators`, and
+    # "unsupported" probabilities. The policy "logged" has the numbers of "rows" and "units"
+    # (slates, or rows without slates) and the "reward".
     sums: dict[tuple[str, str], Float64]
-    squares: dict[str, float]
-    largest: dict[str, tuple[float, ...]]
+    squares: dict[str, float]  # the sum of the squared weights of each policy
+    largest: dict[str, tuple[float, ...]]  # the largest weights of each policy, decreasing
     reward_ends: tuple[float, float]
     estimators: tuple[str, ...]
     clip: float | None
@@ -101,26 +76,23 @@ class UserSums:
                     f"The blocks must have the same {what}, found {mine} and {theirs}. Hint: pass "
                     "the same arguments for each block."
                 )
-        blocks, n = (self, other), len(self.user_ids)
+        blocks = (self, other)
         both = np.concatenate([as_ids(block.user_ids, "users") for block in blocks])
         codes, ids = encode(both, "users")
         positions = np.union1d(self.positions, other.positions)
-
-        def added(key: tuple[str, str]) -> Float64:
-            total = np.zeros((len(positions), len(ids)))
-            for block, users in zip(blocks, (codes[:n], codes[n:]), strict=True):
-                total[np.searchsorted(positions, block.positions)[:, None], users] += block.sums[
-                    key
-                ]
-            return total
-
+        # The unsupported probability may be known for only one block.
+        shared = [key for key in self.sums if key in other.sums]
+        sums = {key: np.zeros((len(positions), len(ids))) for key in shared}
+        for block, users in zip(blocks, np.split(codes, [len(self.user_ids)]), strict=True):
+            cells = np.ix_(np.searchsorted(positions, block.positions), users)
+            for key, total in sums.items():
+                total[cells] += block.sums[key]
         lows, highs = zip(self.reward_ends, other.reward_ends, strict=True)
         return dataclasses.replace(
             self,
             user_ids=ids,
             positions=positions,
-            # The unsupported probability may be known for only one block.
-            sums={key: added(key) for key in self.sums if key in other.sums},
+            sums=sums,
             squares={name: of + other.squares[name] for name, of in self.squares.items()},
             largest={
                 name: tuple(sorted((*of, *other.largest[name]), reverse=True)[:LARGEST])
@@ -205,21 +177,14 @@ class UserSums:
     def _weights(self, name: str, confidence: float) -> Weights:
         weight, rows = self._of_user(name, "weight"), self._of_user(LOGGED, "rows")
         total, n = float(weight.sum()), float(rows.sum())
-
-        def effective(squares: float) -> float:
-            return total**2 / squares if squares > 0 else 0.0
-
-        return Weights(
-            policy=name,
-            effective_users=effective(float(weight @ weight)),
-            effective_impressions=effective(self.squares[name]),
-            largest=self.largest[name],
-            mean=total / n,
-            interval=student(group(_linear(weight, rows)), confidence),
-            unsupported=float(self.sums[name, "unsupported"].sum()) / n
-            if (name, "unsupported") in self.sums
-            else np.nan,
+        of_users, of_rows = (
+            total**2 / squares if squares > 0 else 0.0
+            for squares in (float(weight @ weight), self.squares[name])
         )
+        unsupported = self.sums.get((name, "unsupported"), np.array(np.nan)).sum() / n
+        interval = student(group(_linear(weight, rows)), confidence)
+        largest = self.largest[name]
+        return Weights(name, of_users, of_rows, largest, total / n, interval, float(unsupported))
 
     def _clipped_ends(self, reward_range: tuple[float, float]) -> tuple[float, float]:
         """Return the lowest and highest value of clipped weight x reward."""
@@ -229,14 +194,12 @@ class UserSums:
                 "slates. Hint: clip= and no slates, or leave reward_range out."
             )
         low, high = check_bounds(reward_range)
-        if not low <= self.reward_ends[0] <= self.reward_ends[1] <= high:
+        if not -np.inf < low <= self.reward_ends[0] <= self.reward_ends[1] <= high < np.inf:
             raise InputError(
-                f"The rewards reach from {self.reward_ends[0]:g} to {self.reward_ends[1]:g}, "
-                f"outside of reward_range={brief(reward_range)}. Hint: it must be the range of all "
-                "possible rewards."
+                f"The rewards reach from {self.reward_ends[0]:g} to {self.reward_ends[1]:g}, but "
+                f"reward_range={brief(reward_range)}. Hint: the lowest and the highest possible "
+                "reward, two finite numbers."
             )
-        if not np.isfinite([low, high]).all():
-            raise InputError("reward_range must be two finite numbers. Hint: (0, 1) for clicks.")
         return min(0.0, self.clip * low), max(0.0, self.clip * high)
 
 

@@ -17,7 +17,6 @@ from recometer.errors import UnknownNameError, brief, did_you_mean
 from recometer.logs.policies import LOGGED
 from recometer.rendering import Column, Printed, Table
 from recometer.stats import Interval
-from recometer.stats.several import Correction
 from recometer.tasks import on_all_threads
 
 if TYPE_CHECKING:
@@ -58,16 +57,6 @@ class Weights:
     interval: Interval
     unsupported: float
 
-    @property
-    def expected(self) -> float:
-        """Return what the mean weight should be."""
-        return 1.0 if np.isnan(self.unsupported) else 1.0 - self.unsupported
-
-    @property
-    def as_expected(self) -> bool:
-        """Return whether the interval of the mean weight contains what it should be."""
-        return self.expected in self.interval
-
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
@@ -95,7 +84,7 @@ class Estimate:
 class PolicyValues(Printed):
     """The values of policies, estimated from a log of another one.
 
-    ``values["new", "snips"]`` is an `Estimate`, and ``values["new"]`` is the one of the first
+    ``values["new", "snips"]`` is an `Estimate`, and ``values["new"]`` is that of the first
     estimator. ``"logged"`` is the mean reward of the log itself. `compare` adds differences.
 
     Attributes
@@ -109,15 +98,14 @@ class PolicyValues(Printed):
     unit
         What a value is per: ``"impression"`` or ``"slate"``.
     maximise, confidence, clip
-        As given.
+        The arguments of `Impressions.evaluate`.
     negative
         Whether any reward is negative, in which case there are no relative differences.
     rows : tuple of PairRow
-        The differences, if the policies are compared. The metric of a row is an estimator, and its
-        models are policies. Relative intervals are Fieller's; only p of the first estimator is
-        adjusted.
-    baseline, correction
-        The arguments of `compare`.
+        The differences, after `compare`: `metric` is the estimator, `model` and `other` are the
+        policies. Relative intervals are Fieller's.
+    baseline
+        The argument of `compare`.
     """
 
     estimates: dict[tuple[str, str], Estimate]
@@ -132,7 +120,6 @@ class PolicyValues(Printed):
     negative: bool
     rows: tuple[PairRow, ...] = ()
     baseline: str | None = None
-    correction: str = ""
     # A comparison of models also has these, which gates read.
     models: ClassVar = ()
     known_users: ClassVar = None
@@ -157,26 +144,22 @@ class PolicyValues(Printed):
         """Return the name of an estimator that has values; refuse any other."""
         return known("There are no values by the estimator", estimator, self.estimators)
 
-    def compare(
-        self, *, baseline: str | None = None, correction: Correction = "holm"
-    ) -> PolicyValues:
+    def compare(self, *, baseline: str | None = None) -> PolicyValues:
         """Return the values with the differences of all pairs of policies, over the same users.
 
         The difference of two estimates is the mean of the differences of the users' linearised
-        values; its interval is Student's, and p that of the paired t test. p is adjusted over the
-        comparisons on the first estimator.
+        values; its interval is Student's, and p that of the paired t test. Over the comparisons on
+        the first estimator, p is adjusted by Holm's method.
 
         Parameters
         ----------
         baseline
             Compare with this policy only, for instance ``"logged"``. None compares all pairs.
-        correction
-            As for `recometer.stats.adjust`.
 
         Raises
         ------
         UnknownNameError
-            If there is no such policy or correction.
+            If there is no such policy.
         """
         pairs = [(one, other) for other, one in itertools.combinations(self.policies, 2)]
         if baseline is not None:
@@ -185,11 +168,11 @@ class PolicyValues(Printed):
         asked = [(name, *pair) for name in self.estimators for pair in pairs]
         rows = on_all_threads(lambda one: self.row(*one), asked)
         first = [row for row in rows if row.primary]
-        adjusted = stats.adjust([row.p_value for row in first], correction).tolist()
+        adjusted = stats.adjust([row.p_value for row in first], "holm").tolist()
         rows[: len(first)] = [
             dataclasses.replace(row, adjusted_p=p) for row, p in zip(first, adjusted, strict=True)
         ]
-        return dataclasses.replace(self, rows=tuple(rows), baseline=baseline, correction=correction)
+        return dataclasses.replace(self, rows=tuple(rows), baseline=baseline)
 
     def row(self, estimator: str, policy: str, other: str) -> PairRow:
         """Return the difference of two policies, without an adjusted p."""
@@ -264,7 +247,7 @@ class PolicyValues(Printed):
         ]
         n = sum(row.primary for row in self.rows)
         note = (
-            f"p is adjusted ({self.correction}) over the {n:,} comparisons on "
+            f"p is adjusted (holm) over the {n:,} comparisons on "
             f"{self.estimators[0]}; intervals are not adjusted."
         )
         return Table(columns, self.rows, [note])
@@ -279,13 +262,16 @@ class PolicyValues(Printed):
 
     def remarks(self) -> list[str]:
         """Return sentences on mean weights that are not what they should be."""
-        return [
-            f"The mean weight of {name} should be {of.expected:.4g}, but its interval is "
-            f"{_to(*of.interval)}: the propensities do not belong to this log, or the policy "
-            "shows items that the log never does."
-            for name, of in self.weights.items()
-            if not of.as_expected
-        ]
+        remarks = []
+        for name, of in self.weights.items():
+            expected = 1.0 if np.isnan(of.unsupported) else 1.0 - of.unsupported
+            if expected not in of.interval:
+                remarks.append(
+                    f"The mean weight of {name} should be {expected:.4g}, but its interval is "
+                    f"{_to(*of.interval)}: the propensities do not belong to this log, or the "
+                    "policy shows items that the log never does."
+                )
+        return remarks
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values (for JSON)."""
