@@ -111,7 +111,7 @@ def test_values_of_slates_equal_those_of_open_bandit_pipeline() -> None:
         (rm.Impressions(upward[order], **SLATES), cumulative[order], "cascade"),
     ):
         values = log.evaluate({"new": policy}, slates=kind, min_effective=1)  # type: ignore[arg-type]
-        assert values.unit == "slate"
+        assert values.to_dict()["unit"] == "slate"
         for name, value in PUBLISHED[kind].items():
             assert values["new", name].value == pytest.approx(value, abs=1e-12), (kind, name)
 

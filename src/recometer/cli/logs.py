@@ -16,7 +16,7 @@ from recometer.cli.compare import Gate, Junit, UndecidedAs, check_gates, conclud
 from recometer.data.files import column_names
 from recometer.logs import Impressions
 from recometer.logs.impressions import Slates
-from recometer.logs.sums import TERMS
+from recometer.logs.values import TERMS
 
 Log = Annotated[
     str,

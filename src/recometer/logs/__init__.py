@@ -1,7 +1,6 @@
 """Logged impressions: how good another policy would have been, from a log with propensities."""
 
 from recometer.logs.impressions import Impressions
-from recometer.logs.sums import UserSums
-from recometer.logs.values import PolicyValues
+from recometer.logs.values import PolicyValues, UserSums
 
 __all__ = ["Impressions", "PolicyValues", "UserSums"]

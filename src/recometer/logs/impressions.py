@@ -16,8 +16,7 @@ from recometer.data.columns import check_column
 from recometer.data.ids import encode, show
 from recometer.errors import InputError, InputTypeError, UnknownNameError, argument_text, brief
 from recometer.logs.policies import LOGGED, Log, Policy, numbers, probabilities, read_policy
-from recometer.logs.sums import LARGEST, PREDICTING, TERMS, UserSums
-from recometer.logs.values import PolicyValues, known
+from recometer.logs.values import LARGEST, PREDICTING, TERMS, PolicyValues, UserSums, known
 from recometer.stats.checks import check_number
 from recometer.tasks import on_all_threads
 
@@ -263,7 +262,7 @@ class Impressions:
             reward_ends=(float(self.reward.min()), float(self.reward.max())),
             estimators=names,
             clip=clip,
-            has_slates=has_slates,
+            unit="slate" if has_slates else "impression",
         )
 
     def _sums_of_log(self) -> Sums:

@@ -28,9 +28,9 @@ def content(values: Any, title: str | None = None, gates: GateReport | None = No
         means(standings, values.confidence),
         section="leaderboard",
         title="Values and intervals",
-        text=f"Point: reward per {values.unit}; line: its {values.confidence:.0%} interval. Filled "
-        f"points are the best policy and those without a shown difference from it. {LOGGED} is the "
-        "policy that wrote the log.",
+        text=f"Point: reward per {values.sums.unit}; line: its {values.confidence:.0%} interval. "
+        "Filled points are the best policy and those without a shown difference from it. "
+        f"{LOGGED} is the policy that wrote the log.",
         labels=("Estimator",),
     )
     table, weights = values.values_table(), values.weights_table()
@@ -68,7 +68,7 @@ def _standings(values: Any, estimator: str, pairs: tuple[PairRow, ...]) -> Stand
             at = names.index(row.model), names.index(row.other)
             p_values[at] = p_values[at[::-1]] = row.p_value
     of = [values[name, estimator] for name in names]
-    intervals, n = [one.interval for one in of], [values.n_users] * len(of)
+    intervals, n = [one.interval for one in of], [values.sums.n_users] * len(of)
     board = Board(np.array([one.value for one in of]), p_values, intervals, n)
     places = board.standings(
         estimator, names, higher_is_better=higher, confidence=values.confidence
@@ -80,13 +80,13 @@ def _headline(values: Any, standings: Standings, other: str, gates: GateReport |
     winner, estimator = standings.places[0].model, standings.metric
     row = values.row(estimator, winner, other)
     tied = [place.model for place in standings.places[1:] if place.best]
-    size = size_of(row, f"per {values.unit} by {estimator}")
+    size = size_of(row, f"per {values.sums.unit} by {estimator}")
     said = values.remarks()
     if winner in values.weights:
         of = values.weights[winner]
         said.append(
-            f"{winner} has {of.effective_users:,.0f} effective users of {values.n_users:,}; its "
-            f"largest weight is {of.largest[0]:.3g}."
+            f"{winner} has {of.effective_users:,.0f} effective users of {values.sums.n_users:,}; "
+            f"its largest weight is {of.largest[0]:.3g}."
         )
     if gates is not None:
         said.append(gates.summary())
