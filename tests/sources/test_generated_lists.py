@@ -334,7 +334,7 @@ def test_blocks_of_users_give_the_values_of_all_answers(rows, n_in_first_block):
         ({"ann": "Alien"}, rm.Catalogue(["a", "b"]), "has no titles"),
         ({"ann": "Alien"}, 10, "has no titles"),
         ({"ann": "Alien"}, rm.Catalogue({"title": ["Alien"]}, item=False), "are positions"),
-        ({"ann": "Alien"}, rm.Catalogue({"item": [1], "title": [None]}), "are missing"),
+        ({"ann": "Alien"}, rm.Catalogue({"item": [1], "title": [None]}), "has no titles"),
         ({}, CATALOGUE, "There is no answer"),
         ({"ann": "Alien, Heat, Up, Brazil"}, CATALOGUE, "several titles in one line"),
         (pl.DataFrame({"user": [1, 1], "answer": ["Alien", "Up"]}), CATALOGUE, "several answers"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -540,22 +541,17 @@ def checks_of(source: Source) -> dict[str, Callable[[Answers], Finding]]:
     return {name: every[name] for name in (*names[:at], *OF_GENERATED, *names[at + 1 :])}
 
 
-def _invalid(answers: Answers) -> tuple[Lists, pl.DataFrame]:
-    """Return generated lists, and their invalid places."""
-    assert isinstance(answers.source, Lists)
-    assert answers.source.invalid is not None
-    return answers.source, answers.source.invalid
-
-
 def _invalid_places(answers: Answers, kind: str) -> Finding:
-    (lists, invalid), (what, meaning, clear) = _invalid(answers), OF_PLACES[kind]
+    lists, (what, meaning, clear) = cast(Lists, answers.source), OF_PLACES[kind]
+    invalid = cast("pl.DataFrame", lists.invalid)
     texts = invalid.filter(invalid["kind"] == kind)["text"]
     examples = tuple(texts.unique(maintain_order=True).head(EXAMPLES))
     return counted(len(texts), lists.n_entries, examples, what, "warning", meaning, clear)
 
 
 def _answers_without_list(answers: Answers) -> Finding:
-    lists, invalid = _invalid(answers)
+    lists = cast(Lists, answers.source)
+    invalid = cast("pl.DataFrame", lists.invalid)
     found = invalid.filter(invalid["place"].is_null())
     kinds = ", ".join(f"{n:,} {kind}" for kind, n in found["kind"].value_counts(sort=True).rows())
     return counted(
@@ -570,8 +566,6 @@ def _answers_without_list(answers: Answers) -> Finding:
 
 
 OF_GENERATED: dict[str, Callable[[Answers], Finding]] = {
-    "places_unknown": lambda answers: _invalid_places(answers, "unknown"),
-    "places_shared": lambda answers: _invalid_places(answers, "shared"),
-    "places_repeated": lambda answers: _invalid_places(answers, "repeated"),
+    **{f"places_{kind}": partial(_invalid_places, kind=kind) for kind in OF_PLACES},
     "answers_without_list": _answers_without_list,
 }

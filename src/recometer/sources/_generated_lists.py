@@ -7,7 +7,7 @@ import json
 import os
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,16 +39,13 @@ SEVERAL = r"[,;]\s.*[,;]\s"  # perhaps several titles in a line
 APOSTROPHES = "['`\u2018\u2019\u02bc]"
 
 
-class Answers(NamedTuple):
-    """Lists read from answers; see `recometer.Lists.from_text`."""
-
-    table: ListTable
-    invalid: pl.DataFrame
-    columns: Mapping[str, Any]  # the columns that were read; empty for a dict
+KINDS_OF_PLACES = np.array(["", "unknown", "shared", "repeated"], object)
 
 
-def read_answers(answers: Any, catalogue: object, *, user: object, answer: object) -> Answers:
-    """Read answers; see `recometer.Lists.from_text`."""
+def read_answers(
+    answers: Any, catalogue: object, *, user: object, answer: object
+) -> tuple[ListTable, pl.DataFrame, Mapping[str, Any]]:
+    """Return lists, their invalid places, and the columns; see `recometer.Lists.from_text`."""
     import polars as pl
 
     user_ids, texts, columns = _columns(answers, user, answer)
@@ -72,11 +69,19 @@ def read_answers(answers: Any, catalogue: object, *, user: object, answer: objec
     table = ListTable(indptr, items, len(every), None, user_ids, every, generated=True)
     first = pl.Series(ragged.pairs(owner, items, len(every))).is_first_distinct().to_numpy()
     kinds = np.select([~first, shared[codes], found[codes] < 0], [3, 2, 1])
-    of_answers = {**unread, "one line": several}
-    return Answers(table, _invalid(table, entries, kinds, of_answers, texts), columns)
 
-
-KINDS_OF_PLACES = np.array(["", "unknown", "shared", "repeated"], object)
+    wrong, users = np.flatnonzero(kinds), pl.Series(ids.as_column(user_ids))
+    places_of = {
+        "user": users[owner[wrong]],
+        "place": wrong - indptr[owner[wrong]] + 1,
+        "kind": pl.Series(KINDS_OF_PLACES[kinds[wrong]], dtype=pl.String),
+        "text": entries[wrong],
+    }
+    invalid = [pl.DataFrame(places_of)]
+    for kind, at in (*unread.items(), ("one line", several)):
+        whole = pl.DataFrame({"user": users[at], "text": texts[at]})
+        invalid.append(whole.with_columns(pl.lit(kind).alias("kind")))
+    return table, pl.concat(invalid, how="diagonal"), columns
 
 
 def normalised(texts: Iterable[str]) -> pl.Series:
@@ -99,7 +104,9 @@ def _titles_of(catalogue: object) -> tuple[Array, list[str]]:
     """Return the ids of the items, and their titles; an empty string is no title."""
     if not isinstance(catalogue, Catalogue):
         catalogue = Catalogue(catalogue)
-    if catalogue.titles is None:
+    titles = [] if catalogue.titles is None else catalogue.titles.tolist()
+    titles = ["" if title is None or title != title else str(title) for title in titles]
+    if not any(titles):
         raise InputError(
             "The catalogue has no titles, by which items are found in answers. Hint: "
             "rm.Catalogue(frame, title='the column of titles'); if the answers are lists of item "
@@ -110,11 +117,6 @@ def _titles_of(catalogue: object) -> tuple[Array, list[str]]:
             "The items of the catalogue are positions, but items that a model invents have none. "
             "Hint: rm.Catalogue(frame, item='the column of ids')."
         )
-    titles = [
-        "" if title is None or title != title else str(title) for title in catalogue.titles.tolist()
-    ]
-    if not any(titles):
-        raise InputError("All titles of the catalogue are missing.")
     return catalogue.item_ids, titles
 
 
@@ -124,21 +126,21 @@ def _columns(
     """Return the ids of the users, their answers, and the columns of both."""
     import polars as pl
 
-    found: Mapping[str, Any] = {}
     users: Any
-    column: Any
+    texts: Any
+    columns: Mapping[str, Any] = {}
     if isinstance(answers, Mapping):
         refuse_columns(answers)
         if user is not None or answer is not None:
             raise InputError("user= and answer= name columns. Hint: leave them out for a dict.")
-        users, column = list(answers), list(answers.values())
+        users, texts = list(answers), list(answers.values())
     elif isinstance(answers, str | os.PathLike) or frames.is_frame(answers):
         in_file = isinstance(answers, str | os.PathLike)
         table = files.read_columns(answers) if in_file else frames.twice_readable(answers)
         names, fetch = frames.open_frame(table)
         required = ("user", "answer")
-        found = choose_columns(names, {"user": user, "answer": answer}, required=required)
-        users, column = fetch([str(found[name]) for name in required])
+        columns = choose_columns(names, {"user": user, "answer": answer}, required=required)
+        users, texts = fetch([str(columns[name]) for name in required])
         if in_file and str(answers).lower().endswith(tuple(files.SEPARATORS)):
             users = integers(users)
     else:
@@ -154,11 +156,11 @@ def _columns(
     if len(distinct) < len(user_ids):
         twice = ids.show(distinct, int(np.bincount(codes).argmax()))
         raise InputError(f"The user {twice} has several answers. Hint: a row per user.")
-    if isinstance(column, pl.Series) and column.dtype == pl.String:
-        return user_ids, column.fill_null(""), found
-    rows = column.to_list() if hasattr(column, "to_list") else list(column)
-    texts = [_text(row, user_ids, place) for place, row in enumerate(rows)]
-    return user_ids, pl.Series(texts, dtype=pl.String), found
+    if isinstance(texts, pl.Series) and texts.dtype == pl.String:
+        return user_ids, texts.fill_null(""), columns
+    rows = texts.to_list() if hasattr(texts, "to_list") else list(texts)
+    read = [_text(row, user_ids, place) for place, row in enumerate(rows)]
+    return user_ids, pl.Series(read, dtype=pl.String), columns
 
 
 def _text(row: Any, user_ids: Array, place: int) -> str:
@@ -191,9 +193,8 @@ def _entries(texts: pl.Series) -> tuple[Int64, pl.Series, dict[str, Int64]]:
         answer: _titles_in(text) for answer, text in table.filter(is_json & ~is_plain).iter_rows()
     }
     unreadable = [answer for answer, titles in read.items() if titles is None]
-    rows = [(answer, titles) for answer, titles in read.items() if titles]
-    schema: dict[str, Any] = {"answer": pl.Int64, "text": pl.List(pl.String)}
-    others = pl.DataFrame(rows, schema, orient="row").explode("text")
+    rows = [(answer, title) for answer, titles in read.items() for title in titles or []]
+    others = pl.DataFrame(rows, plain.schema, orient="row")
     lines = table.filter(~is_json).with_columns(pl.col("text").str.split("\n")).explode("text")
     lines = lines.with_columns(pl.col("text").str.strip_chars()).filter(pl.col("text") != "")
     numbered, lines = _marked(lines, NUMBER, FIRST)
@@ -201,9 +202,8 @@ def _entries(texts: pl.Series) -> tuple[Int64, pl.Series, dict[str, Int64]]:
     lines = lines.filter(~pl.col("text").str.contains(RULE))
     begins = pl.col("answer") != pl.col("answer").shift(fill_value=-1)
     lines = lines.filter(~(begins & pl.col("text").str.ends_with(":")))  # an introduction
-    parts = [part for part in (plain, others, numbered, bulleted, lines) if len(part)]
-    entries = pl.concat(parts or [lines])
-    if len(parts) > 1:
+    entries = pl.concat([plain, others, numbered, bulleted, lines])
+    if not entries["answer"].is_sorted():
         entries = entries.sort("answer", maintain_order=True)
     owner = entries["answer"].to_numpy()
     without = np.bincount(owner, minlength=len(texts)) == 0
@@ -248,9 +248,7 @@ def _titles_in(text: str) -> list[str] | None:
     if isinstance(found, dict):
         values = list(found.values())
         nested = [value for value in values if isinstance(value, list)]
-        if len(nested) != 1 and any(isinstance(value, list | dict) for value in values):
-            return None
-        found = nested[0] if nested else values
+        found = nested[0] if len(nested) == 1 else values
     titles = [_title(entry) for entry in found]
     return None if None in titles else titles  # type: ignore[return-value]
 
@@ -327,33 +325,3 @@ def _ids_of_titles(titles: Array, item_ids: Array) -> Array:
     digests = (hashlib.blake2b(title.encode(), digest_size=8).digest() for title in titles)
     found = [lowest - 1 - (int.from_bytes(digest, "big") >> 2) for digest in digests]
     return np.array(found, np.int64)
-
-
-def _invalid(
-    table: ListTable,
-    entries: pl.Series,
-    kinds: Int64,
-    of_answers: Mapping[str, Int64],
-    texts: pl.Series,
-) -> pl.DataFrame:
-    """Return a row for each invalid place, and for each answer that has no list."""
-    import polars as pl
-
-    wrong = np.flatnonzero(kinds)
-    owner = ragged.users_of(table.indptr)[wrong]
-    assert table.user_ids is not None
-    users = pl.Series(ids.as_column(table.user_ids))
-    rows = [
-        pl.DataFrame(
-            {
-                "user": users[owner],
-                "place": wrong - table.indptr[owner] + 1,
-                "kind": pl.Series(KINDS_OF_PLACES[kinds[wrong]], dtype=pl.String),
-                "text": entries[wrong],
-            }
-        )
-    ]
-    for kind, answers in of_answers.items():
-        more = pl.DataFrame({"user": users[answers], "text": texts[answers]})
-        rows.append(more.with_columns(pl.lit(kind).alias("kind")))
-    return pl.concat(rows, how="diagonal")  # without a place

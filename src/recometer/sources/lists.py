@@ -275,9 +275,9 @@ class Lists(Source):
         >>> lists.invalid.rows()
         [('bob', 2, 'unknown', 'Alien 9'), ('bob', 3, 'repeated', 'Up')]
         """
-        found = read_answers(answers, catalogue, user=user, answer=answer)
-        lists = cls.of_table(found.table, read_depth(depth))
-        lists.invalid, lists.columns = found.invalid, found.columns
+        table, invalid, columns = read_answers(answers, catalogue, user=user, answer=answer)
+        lists = cls.of_table(table, read_depth(depth))
+        lists.invalid, lists.columns = invalid, columns
         return lists
 
     @classmethod
