@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, get_args
 
 import typer
 
@@ -106,20 +106,20 @@ def logs(
     check_gates(gate, baseline, undecided, junit, files)
     if report is not None:
         check_page(report, "--report", files)
-    named: dict[str, Any] = {}
-    known = column_names(log)
+    policies: dict[str, str | Path] = {}
+    columns_of_log = column_names(log)
     for text in policy:
         name, source = split_name(text, "--policy")
-        if not name or name in named:
+        if not name or name in policies:
             fault = "has no name" if not name else "has the name of another policy"
             raise typer.BadParameter(
                 f"{text!r} {fault}. Hint: --policy new=COLUMN.", param_hint="--policy"
             )
         # A path has a dot; the name of a column may have one too.
-        is_column = source in known or "." not in source
-        named[name] = source if is_column else Path(source)
+        is_column = source in columns_of_log or "." not in source
+        policies[name] = source if is_column else Path(source)
     values = Impressions(log, **dataclasses.asdict(columns)).evaluate(
-        named,
+        policies,
         estimators=" ".join(estimators) if estimators else None,
         slates=slates,  # type: ignore[arg-type]
         clip=clip,

@@ -214,7 +214,7 @@ class Impressions:
     ) -> UserSums:
         """Return the sums of each user, from which all estimates follow.
 
-        Sums of several blocks of a log add up: ``(one + other).values()`` is what `evaluate`
+        Sums of several blocks of a log add up: ``(first + second).values()`` is what `evaluate`
         returns for the whole log. Users may be in several blocks, but a slate must be in only one.
         The parameters are those of `evaluate`.
         """
@@ -251,7 +251,9 @@ class Impressions:
                 self._check_cumulative(policy.probability, f"target probabilities of {name}")
         names = estimators_of(estimators, read, clip, has_slates)
         clip = None if clip is None else float(clip)
-        each = on_all_threads(lambda one: self._sums_of_policy(*one, names, clip), [*read.items()])
+        each = on_all_threads(
+            lambda item: self._sums_of_policy(*item, names, clip), [*read.items()]
+        )
         sums, squares, largest = zip(*each, strict=True)
         return UserSums(
             user_ids=self.user_ids,
@@ -267,12 +269,11 @@ class Impressions:
 
     def _sums_of_log(self) -> Sums:
         counts = np.bincount(self._cells, minlength=len(self._positions) * self.n_users)
-        rows: Float64 = counts.astype(np.float64).reshape(-1, self.n_users)
-        units = rows
+        rows = units = counts.astype(np.float64).reshape(-1, self.n_users)
         if self._slates_of_users is not None:
             units = np.pad(self._slates_of_users[np.newaxis], ((0, len(rows) - 1), (0, 0)))
-        reward = self._of_users(self.reward)
-        return {(LOGGED, "rows"): rows, (LOGGED, "units"): units, (LOGGED, "reward"): reward}
+        sums = {"rows": rows, "units": units, "reward": self._of_users(self.reward)}
+        return {(LOGGED, what): values for what, values in sums.items()}
 
     def _sums_of_policy(
         self, name: str, policy: Policy, estimators: Sequence[str], clip: float | None
@@ -332,7 +333,7 @@ class Impressions:
 
 
 def estimators_of(
-    asked: str | Sequence[str] | None,
+    estimators: str | Sequence[str] | None,
     policies: Mapping[str, Policy],
     clip: float | None,
     has_slates: bool,
@@ -345,12 +346,12 @@ def estimators_of(
                 f"{argument_text('clip', clip)} must be above 0. Hint: it is the largest weight."
             )
     without = [name for name, policy in policies.items() if policy.predicted is None]
-    if asked is None:
+    if estimators is None:
         left_out = [] if clip else ["clipped_ips"]
         if without or has_slates:
             left_out += PREDICTING
         return tuple(name for name in TERMS if name not in left_out)
-    names = asked.replace(",", " ").split() if isinstance(asked, str) else asked
+    names = estimators.replace(",", " ").split() if isinstance(estimators, str) else estimators
     if not names:
         raise InputError(f"There are no estimators. Hint: {', '.join(TERMS)}.")
     for name in names:

@@ -18,7 +18,7 @@ from recometer.report.sections import means
 from recometer.version import __version__
 
 
-def content(values: Any, title: str | None = None, gates: GateReport | None = None) -> ReportModel:
+def content(values: Any, gates: GateReport | None = None) -> ReportModel:
     """Return the content of the report of `PolicyValues`, whose module imports this one."""
     rows = values.compare().rows  # all pairs
     standings = [_standings(values, name, rows) for name in values.estimators]
@@ -38,7 +38,7 @@ def content(values: Any, title: str | None = None, gates: GateReport | None = No
     if gates is not None:
         shown.append(_facts("Gates", gates.table()))
     return ReportModel(
-        title=title or "How good would other policies have been?",
+        title="How good would other policies have been?",
         subtitle=f"{' '.join(weights.head)}. {' '.join(table.notes)}",
         models=tuple(place.model for place in standings[0].places),
         metrics=tuple(values.estimators),
@@ -63,13 +63,12 @@ def _standings(values: Any, estimator: str, pairs: tuple[PairRow, ...]) -> Stand
     """Rank all policies on an estimator, best first."""
     names, higher = values.policies, values.maximise
     p_values = np.ones((len(names), len(names)))
-    for row in pairs:
-        if row.metric == estimator:
-            at = names.index(row.model), names.index(row.other)
-            p_values[at] = p_values[at[::-1]] = row.p_value
-    of = [values[name, estimator] for name in names]
-    intervals, n = [one.interval for one in of], [values.sums.n_users] * len(of)
-    board = Board(np.array([one.value for one in of]), p_values, intervals, n)
+    of_pairs = [row.p_value for row in pairs if row.metric == estimator]
+    p_values[np.triu_indices(len(names), 1)] = of_pairs  # the board reads no others
+    estimates = [values[name, estimator] for name in names]
+    points = np.array([estimate.value for estimate in estimates])
+    intervals = [estimate.interval for estimate in estimates]
+    board = Board(points, p_values, intervals, [values.sums.n_users] * len(names))
     places = board.standings(
         estimator, names, higher_is_better=higher, confidence=values.confidence
     )

@@ -39,23 +39,23 @@ class Log(NamedTuple):
     propensity: Float64
 
 
-def read_policy(log: Log, name: str, given: Any, *, cascade: bool) -> Policy:
+def read_policy(log: Log, name: str, policy: Any, *, cascade: bool) -> Policy:
     """Read a policy in any form that `Impressions.evaluate` takes."""
-    if isinstance(given, str | list) or is_column(given) or is_array(given):
-        given = {TARGET: given}
-    table = NamedColumns.of(given)
+    if isinstance(policy, str | list) or is_column(policy) or is_array(policy):
+        policy = {TARGET: policy}
+    table = NamedColumns.of(policy)
     if table is None:
         raise InputTypeError(
-            f"The policy {name!r} is of type {type(given).__name__}. Hint: the name of a column, "
+            f"The policy {name!r} is of type {type(policy).__name__}. Hint: the name of a column, "
             f"an array of probabilities, or a frame with {TARGET}."
         )
     long = "impression" in table.names
-    known = CANDIDATES if long else (TARGET, PREDICTED, VALUE, "impression")
+    meaningful = CANDIDATES if long else (TARGET, PREDICTED, VALUE, "impression")
     for column in table.names:
-        if column not in known:
+        if column not in meaningful:
             raise ColumnError(
                 f"The policy {name!r} has a column {column!r}, which has no meaning. "
-                f"{did_you_mean(column, known)}"
+                f"{did_you_mean(column, meaningful)}"
             )
     check_column("column", TARGET, table.names)
     if long and cascade:
@@ -73,8 +73,8 @@ def read_policy(log: Log, name: str, given: Any, *, cascade: bool) -> Policy:
         )
     n = len(log.propensity)
     columns = {
-        column: numbers(log.table, given[column], f"{column} of {name}", n)
-        if isinstance(given, Mapping)  # its values may name columns of the log
+        column: numbers(log.table, policy[column], f"{column} of {name}", n)
+        if isinstance(policy, Mapping)  # its values may name columns of the log
         else numbers(table, column, f"{column} of {name}", n)
         for column in table.names
     }
@@ -124,18 +124,14 @@ def _from_candidates(log: Log, name: str, table: NamedColumns) -> Policy:
         )
     codes, ids = encode(np.concatenate([logged, offered]), "item ids")
     keys = ragged.pairs(impression, codes[n:], len(ids))
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    twice = np.flatnonzero(ordered[1:] == ordered[:-1])
-    if len(twice):
-        at = order[twice[0]]
+    _, first = np.unique(keys, return_index=True)
+    if len(first) < len(keys):
+        row = np.setdiff1d(np.arange(len(keys)), first)[0]
         raise InputError(
-            f"The candidates of {name} have the item {show(ids, codes[n + at])} twice in "
-            f"impression {impression[at]}. Hint: each item must be in one row of an impression."
+            f"The candidates of {name} have the item {show(ids, codes[n + row])} twice in "
+            f"impression {impression[row]}. Hint: each item must be in one row of an impression."
         )
-    wanted = ragged.pairs(np.arange(n), codes[:n], len(ids))
-    there = ragged.among(wanted, ordered)
-    places = order[np.searchsorted(ordered, wanted[there])]
+    is_logged = codes[n:] == codes[impression]
 
     def column(what: str, *, sums_to_1: bool = True) -> tuple[Float64, Float64]:
         """Return a column, and its values for the logged items."""
@@ -151,7 +147,7 @@ def _from_candidates(log: Log, name: str, table: NamedColumns) -> Policy:
                     "need a softmax."
                 )
         of_logged = np.zeros(n)
-        of_logged[there] = values[places]
+        of_logged[impression[is_logged]] = values[is_logged]
         return values, of_logged
 
     target, probability = column(TARGET)

@@ -206,7 +206,8 @@ class UserSums:
                 interval = student(group(per_user), confidence)
             return Estimate(*key, float(per_user.mean()), interval, per_user)
 
-        keys = [(name, one) for one in self.estimators for name in (LOGGED, *self.policies)]
+        policies = [LOGGED, *self.policies]
+        keys = [(policy, estimator) for estimator in self.estimators for policy in policies]
         return PolicyValues(
             sums=self,
             estimates=dict(zip(keys, on_all_threads(estimate, keys), strict=True)),
@@ -339,12 +340,12 @@ class PolicyValues(Printed):
         UnknownNameError
             If there is no such policy.
         """
-        pairs = [(one, other) for other, one in itertools.combinations(self.policies, 2)]
+        pairs = [(policy, other) for other, policy in itertools.combinations(self.policies, 2)]
         if baseline is not None:
             known("There is no policy", baseline, self.policies)
-            pairs = [(one, baseline) for one in self.policies if one != baseline]
-        asked = [(name, *pair) for name in self.estimators for pair in pairs]
-        rows = on_all_threads(lambda one: self.row(*one), asked)
+            pairs = [(policy, baseline) for policy in self.policies if policy != baseline]
+        combinations = [(name, *pair) for name in self.estimators for pair in pairs]
+        rows = on_all_threads(lambda combination: self.row(*combination), combinations)
         first = [row for row in rows if row.primary]
         adjusted = stats.adjust([row.p_value for row in first], "holm").tolist()
         rows[: len(first)] = [
@@ -354,14 +355,14 @@ class PolicyValues(Printed):
 
     def row(self, estimator: str, policy: str, other: str) -> PairRow:
         """Return the difference of two policies, without an adjusted p."""
-        found = stats.compare(
+        difference = stats.compare(
             *(self.estimates[name, estimator].per_user for name in (policy, other)),
             bounds=None if self.sums.reward_ends[0] < 0 else (0.0, np.inf),
             test="t",
             confidence=self.confidence,
         )
         return PairRow(
-            **{name: getattr(found, name) for name in OF_PAIRS},
+            **{name: getattr(difference, name) for name in OF_PAIRS},
             metric=estimator,
             model=policy,
             other=other,
@@ -459,7 +460,7 @@ class PolicyValues(Printed):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values (for JSON)."""
         table = self.values_table()
-        found = {
+        content = {
             "weights": self.weights_table().records(),
             "values": table.records(),
             "impressions": self.sums.total("rows"),
@@ -469,7 +470,7 @@ class PolicyValues(Printed):
             "confidence": self.confidence,
             "notes": [*self.remarks(), *table.notes],
         }
-        return {**found, "comparison": super().to_dict()} if self.rows else found
+        return {**content, "comparison": super().to_dict()} if self.rows else content
 
     def higher_is_better(self, _: str) -> bool:
         """Return whether a higher value is better."""
@@ -483,26 +484,25 @@ class PolicyValues(Printed):
         """
         from recometer.comparing.gates import check_gates
 
-        found = check_gates(cast("Any", self), gates, undecided)
-        return dataclasses.replace(found, said=tuple(self.remarks()))
+        report = check_gates(cast("Any", self), gates, undecided)
+        return dataclasses.replace(report, said=tuple(self.remarks()))
 
     def report(
         self,
         path: str | os.PathLike[str] | None = None,
         *,
-        title: str | None = None,
         gates: GateReport | None = None,
     ) -> Report:
         """Make a report: whether the log can answer, values, differences, and what `gate` returned.
 
-        Values that are not compared yet are compared with the log. The path, the title and errors
-        are those of `recometer.Comparison.report`.
+        Values that are not compared yet are compared with the log. The path and errors are those of
+        `recometer.Comparison.report`.
         """
         from recometer.logs.page import content
         from recometer.report.result import made
 
         compared = self if self.rows else self.compare(baseline=LOGGED)
-        return made(lambda: content(compared, title, gates), path)
+        return made(lambda: content(compared, gates), path)
 
 
 def known(lacking: str, name: str, names: Collection[str]) -> str:
