@@ -257,8 +257,7 @@ def compare(
         adds two one-sided tests of equivalence.
     allow
         What may differ between the evaluations: ``"test"``, ``"train"``, ``"candidates"``,
-        ``"exclude"``, ``"protocol"``, or a rule of the protocol. For groups of different users,
-        ``"users"`` allows users to be in several groups; they then count in each.
+        ``"exclude"``, ``"protocol"``, or a rule of the protocol.
     cluster
         The cluster of each user, in the same forms as groups in `Evaluation.by`. Use it if users
         are not independent of each other, such as sessions of one person: tests and intervals then
@@ -354,7 +353,7 @@ def compare(
         progress=None if progress is None else flag("progress", progress),
         paired=paired,
     )
-    sizes = None if paired else _sample_ratio(users, options, ratio, "users" in allowed)
+    sizes = None if paired else _sample_ratio(users, options, ratio)
     rows, standings = _compare_all(read, baseline, compared, users, options, correction)
     _check_users(rows)
     tests = {
@@ -479,23 +478,27 @@ def _of_users(
     return left, [f"Left out: {names}; {why}."] if left_out else []
 
 
-def _sample_ratio(users: Users, options: Options, ratio: str | None, shared: bool) -> SampleRatio:
-    """Check the sizes of the groups, and that they share no users, or clusters, unless allowed."""
-    groups = users.in_groups(options.clusters)
-    units, counts = np.unique(np.concatenate([*groups.values()]), return_counts=True)
-    n = int(np.count_nonzero(counts > 1))
-    if n and not shared:
-        example = ""
-        what = "users are" if options.clusters is None else "clusters of users are"
+def _sample_ratio(users: Users, options: Options, ratio: str | None) -> SampleRatio:
+    """Check the sizes of the groups, and that they share no users, or clusters."""
+    units = np.arange(users.n) if options.clusters is None else options.clusters
+    groups = {
+        name: np.unique(units if place is None else units[place])
+        for name, (place,) in users.places.items()
+    }
+    sizes = stats.sample_ratio({name: len(own) for name, own in groups.items()}, ratio)
+    every, counts = np.unique(np.concatenate([*groups.values()]), return_counts=True)
+    shared = every[counts > 1]
+    if len(shared):
+        what, example = "clusters of users", ""
         if options.clusters is None:
-            example = f", for instance {users.show(int(units[np.argmax(counts > 1)]))}"
+            what, example = "users", f", for instance {users.show(int(shared[0]))}"
         way = python_or_command("paired=True", "leave out --unpaired, which")
         raise InputError(
-            f"{n:,} {what} in several groups{example}, so that the groups are not independent. "
-            f"Hint: {way} compares models on the same users; or, if few users changed groups, "
-            f"{argument_text('allow', 'users')} counts them in each."
+            f"{len(shared):,} {what} are in several groups{example}, so that the groups are not "
+            f"independent. Hint: {way} compares models on the same users; if few users changed "
+            "groups, evaluate each group without them."
         )
-    return stats.sample_ratio({name: len(own) for name, own in groups.items()}, ratio)
+    return sizes
 
 
 def _clusters(cluster: object, users: Users, models: Sequence[Model]) -> Array | None:

@@ -164,11 +164,10 @@ def test_sizes_are_tested_against_the_planned_ratio() -> None:
     assert json.loads(mismatched.to_json())["sample_ratio"]["counts"] == {"new": 120, "old": 90}
 
 
-def test_users_in_both_groups_are_refused_unless_allowed() -> None:
+def test_users_in_both_groups_are_refused() -> None:
     models = {"new": group(ONE), "old": group(TWO, 119)}
     with pytest.raises(rm.InputError, match="1 users are in several groups, for instance 119"):
         rm.compare(models, paired=False)
-    assert rm.compare(models, paired=False, allow="users").row("rr", "new", "old").n == 210
     with pytest.raises(rm.InputError, match="clusters of users are in several groups"):
         compared(ONE, TWO, cluster=np.arange(210) % 7)
 

@@ -27,7 +27,7 @@ INPUTS = {
     "exclude": "excluded items",
 }
 RULES = [name for name, declared in Protocol.declared.items() if declared.step is not None]
-MAY_DIFFER = (*INPUTS, "protocol", "users", *RULES)
+MAY_DIFFER = (*INPUTS, "protocol", *RULES)
 """The names that `allow` accepts."""
 
 
@@ -79,11 +79,7 @@ def check_alike(
         )
     notes = [f"Allowed: {reason}" for reason in allowed.values()]
     unused = [
-        n
-        for n in allow
-        if n not in allowed
-        and (paired or n != "users")
-        and not (n == "protocol" and {*RULES} & {*allowed})
+        n for n in allow if n not in allowed and not (n == "protocol" and {*RULES} & {*allowed})
     ]
     if unused:
         notes.append(f"allow names {', '.join(unused)}, in which the models do not differ.")

@@ -274,14 +274,6 @@ class Users:
         }
         return cls(distinct, len(distinct), places)
 
-    def in_groups(self, clusters: Array | None) -> dict[str, Array]:
-        """Return the users of each model, or their clusters, by model."""
-        units = np.arange(self.n) if clusters is None else clusters
-        return {
-            name: np.unique(np.concatenate([units if at is None else units[at] for at in places]))
-            for name, places in self.places.items()
-        }
-
     def spread(self, model: Model, columns: Iterable[Array], missing: float) -> list[Array]:
         """Return a column per run for all users, with `missing` for users without a value."""
         spread = []

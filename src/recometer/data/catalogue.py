@@ -171,16 +171,11 @@ class Catalogue:
 
         Parameters
         ----------
-        item_groups
-            The group of each item: a dict from item to group, a data frame or the path of a table
-            with a column of items and one of groups, an array if items are positions, or a
-            `Catalogue` whose categories are the groups. None means that the item has no group.
+        item_groups, column, item
+            As in `Evaluation.by_items`.
         catalogue
             The catalogue that gets these categories, or anything that `Catalogue` takes. Without
             it, there may be items that `item_groups` lacks.
-        column, item
-            The columns of groups and of items in a table. By default, the only column other than
-            that of the items, and the column of items with a common name.
 
         Raises
         ------
