@@ -240,13 +240,11 @@ class Users:
         runs = [(model.label(at), run) for model in models for at, run in enumerate(model.runs)]
         label, first = runs[0]
         if not paired and any(run.user_ids is None for _, run in runs):
-            begin, own = 0, {}
-            for model in models:
-                ends = begin + np.cumsum([run.n_users for run in model.runs])
-                starts = [begin, *ends[:-1]]
-                own[model.name] = tuple(map(np.arange, starts, ends))
-                begin = int(ends[-1])
-            return cls(None, begin, own)
+            ends = np.cumsum([0, *(run.n_users for _, run in runs)])
+            own = map(np.arange, ends, ends[1:])  # one run of each model
+            return cls(
+                None, int(ends[-1]), {m.name: (at,) for m, at in zip(models, own, strict=True)}
+            )
         for other, run in runs:
             if (run.user_ids is None) != (first.user_ids is None):
                 raise InputError(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from recometer.arrays import Bool, Float64, Int64
@@ -40,9 +38,8 @@ def unknown_items(data: ListData, cutoffs: Int64) -> Float64:
     Jiang, Wang, Ma, Clarke, Wang, Wu & Zhang 2025, Beyond utility: evaluating LLM as recommender
     ("hallucinations").
     """
-    places = _places(data.lists, cutoffs, data.lists.repeats == KEPT_REPEAT)
-    unknown = _among_listed(~needed(data.in_catalogue), data.lists, places)
-    return ratio(unknown, places.filled)
+    listed, filled, _ = _places(data.lists, cutoffs, data.lists.repeats == KEPT_REPEAT)
+    return ratio(_among_listed(~needed(data.in_catalogue), data.lists, listed), filled)
 
 
 @list_metric(
@@ -64,8 +61,8 @@ def repeated_items(data: ListData, cutoffs: Int64) -> Float64:
     ----------
     Jiang, Wang, Ma, Clarke, Wang, Wu & Zhang 2025, Beyond utility: evaluating LLM as recommender.
     """
-    places = _places(data.lists, cutoffs, data.lists.repeats > 0)
-    return ratio(places.repeated, places.filled)
+    _, filled, repeated = _places(data.lists, cutoffs, data.lists.repeats > 0)
+    return ratio(repeated, filled)
 
 
 @list_metric(
@@ -87,27 +84,22 @@ def valid(data: ListData, cutoffs: Int64) -> Float64:
     ----------
     Jiang, Wang, Ma, Clarke, Wang, Wu & Zhang 2025, Beyond utility: evaluating LLM as recommender.
     """
-    places = _places(data.lists, cutoffs, data.lists.repeats > 0)
-    return _among_listed(needed(data.in_catalogue), data.lists, places) / cutoffs
+    listed, _, _ = _places(data.lists, cutoffs, data.lists.repeats > 0)
+    return _among_listed(needed(data.in_catalogue), data.lists, listed) / cutoffs
 
 
-class Places(NamedTuple):
-    """The first k places of lists with their repeats: [n_users, n_cutoffs]."""
+def _places(lists: TopLists, cutoffs: Int64, repeats: Bool) -> tuple[Int64, Float64, Float64]:
+    """Return how many of the first k places list an item for the first time, exist, and repeat.
 
-    listed: Int64  # number of places that have an item for the first time
-    filled: Float64  # number of places before the list ends
-    repeated: Float64  # number of places that repeat an item
-
-
-def _places(lists: TopLists, cutoffs: Int64, repeats: Bool) -> Places:
-    """Count places; `repeats` are the repeats that count as places."""
+    `repeats` are the repeats that count as places.
+    """
     repeated = sums_within(repeats, cutoffs)
     listed = np.minimum(lists.lengths[:, np.newaxis], cutoffs - repeated.astype(np.int64))
-    return Places(listed, listed + repeated, repeated)
+    return listed, listed + repeated, repeated
 
 
-def _among_listed(items: Bool, lists: TopLists, places: Places) -> Float64:
-    """Count the listed items that are in a mask of items."""
+def _among_listed(items: Bool, lists: TopLists, listed: Int64) -> Float64:
+    """Count the first listed items that are in a mask of items."""
     running = np.zeros((len(lists.items), lists.depth + 1))
     np.cumsum(of_listed(items, lists.items), axis=1, out=running[:, 1:])
-    return np.take_along_axis(running, places.listed, axis=1)
+    return np.take_along_axis(running, listed, axis=1)
