@@ -590,7 +590,7 @@ def relative_over_runs(ratios: Grouped, runs: RunMoments, difference: Interval) 
         )
     )
 
-    def tested(share: float, ratio: float) -> tuple[float, float]:
+    def t_test(share: float, ratio: float) -> tuple[float, float]:
         rest = share * estimate - ratio  # share · x - ratio · y is share · residual + rest · y
         variance = share**2 * of_residuals + 2 * share * rest * both + rest**2 * of_y
         squares = tuple(
@@ -601,23 +601,23 @@ def relative_over_runs(ratios: Grouped, runs: RunMoments, difference: Interval) 
         of = over_runs_of(RunMoments(users, runs.n_runs, squares), confidence=confidence)
         return of.mean, of.interval.width / 2
 
-    return relative_by_t(tested, estimate, mean, difference)
+    return relative_by_t(t_test, estimate, mean, difference)
 
 
 def relative_by_t(
-    tested: Callable[[float, float], tuple[float, float]],
+    t_test: Callable[[float, float], tuple[float, float]],
     estimate: float,
     mean: float,
     difference: Interval,
 ) -> Interval:
     """Return all θ from -1 on for which a t interval of x - (1 + θ)·y contains 0.
 
-    `tested` returns the mean of share · x - ratio · y, and half the width of its interval. `mean`
+    `t_test` returns the mean of share · x - ratio · y, and half the width of its interval. `mean`
     is that of y, and `estimate` the ratio of both means.
     """
 
     def distance_at(share: float, ratio: float) -> float:
-        centre, half = tested(share, ratio)
+        centre, half = t_test(share, ratio)
         return centre / half if half > 0 else float(np.copysign(np.inf, centre))
 
     ends = hull(

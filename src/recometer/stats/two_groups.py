@@ -108,11 +108,10 @@ def compare_groups(
     lowest = -np.inf if bounds is None else bounds[0]
     if n and not np.isfinite(lowest):
         lowest = min(float(each.values.min(initial=np.inf)) for each in (one, two))
-    relative, why = np.nan, NEGATIVE if lowest < 0 else note
-    if lowest >= 0 and not two.estimate > 0:
-        why = NOT_ABOVE_0
-    elif lowest >= 0:
-        relative = one.estimate / two.estimate - 1
+    if lowest < 0 or not two.estimate > 0:
+        relative, why = np.nan, NEGATIVE if lowest < 0 else NOT_ABOVE_0
+    else:
+        relative, why = one.estimate / two.estimate - 1, note
     relative_interval = Interval.unknown(confidence, n, why)
     if np.isfinite(relative) and error > 0:
         relative_interval = relative_by_t(
