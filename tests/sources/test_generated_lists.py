@@ -71,6 +71,7 @@ def kinds(answers, catalogue=CATALOGUE):
         '[{"title": "Heat (1995)", "year": 1995}, {"title": "Alien"}, {"Title": "12 Angry Men"}]',
         '{"user": 3, "recommendations": ["Heat (1995)", "Alien", "12 Angry Men"]}',
         '{"1": "Heat (1995)", "2": "Alien", "3": "12 Angry Men"}',
+        '{"1": {"title": "Heat (1995)"}, "2": {"title": "Alien"}, "3": "12 Angry Men"}',
         '```json\n["Heat (1995)", "Alien", "12 Angry Men"]\n```',
         'Here:\n```\n["Heat (1995)", "Alien", "12 Angry Men"]\n```\nDone.',
         'Sure! Here it is:\n["Heat (1995)", "Alien", "12 Angry Men"]',
