@@ -215,7 +215,7 @@ def test_mlflow_retriever_is_skipped_unless_metrics_are_named(mlflow, store):
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"targets": None}, InputError, "targets= names its column"),
+        ({"targets": None}, InputError, "targets= names their column"),
         ({"predictions": None}, InputError, "neither a model nor a prediction"),
         ({"config": {"user": "nobody"}}, ColumnError, "nobody"),
         ({"config": {"metrcs": "rr"}}, rm.UnknownNameError, "metrcs"),
