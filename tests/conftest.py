@@ -34,24 +34,24 @@ HERE = pathlib.Path(__file__).parent
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Skip the folders live and rivals, unless the marker of the same name is requested.
+    """Skip the folders live and rivals if the marker of the same name is deselected.
 
-    Without this hook, pytest would import their modules and collect their tests, only to deselect
-    them.
+    Without this hook, pytest would import the modules and collect the tests of these folders, only
+    to deselect them.
     """
     folder = collection_path.parent == HERE and collection_path.name in ("live", "rivals")
     left_out = f"not {collection_path.name}" in (config.option.markexpr or "")
     return True if folder and left_out else None
 
 
-# pytest keeps nearly all objects that it creates during collection, so garbage is rare.
+# Collection creates hardly any garbage, since pytest keeps nearly all objects that it creates.
 gc.disable()
 
 
 def pytest_collection_finish():
     """Exclude the thousands of collected tests from later garbage collections."""
     gc.freeze()
-    # Tests make few reference cycles and memory is plentiful, so collect rarely.
+    # Collect rarely, since tests make few reference cycles and memory is plentiful.
     gc.set_threshold(50_000, 20, 20)
     gc.enable()
 

@@ -1,4 +1,4 @@
-"""Every bad input raises the expected error. The cases are in tests/bad_input.toml."""
+"""Tests that bad input, listed in tests/bad_input.toml, raises the expected errors."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ TABLE = tomllib.loads(
 PYTHON, COMMANDS = TABLE["python"], TABLE["commands"]
 CALLED = (rm.evaluate, rm.compare, rm.audit, rm.split, rm.Lists, rm.Pairs, rm.Interactions.of)
 ARGUMENTS = {name for call in CALLED for name in inspect.signature(call).parameters}
-# Matches Python arguments such as k=, but not values of options: "--rule seen=excluded", "user=5".
+# Matches Python arguments such as k=, but not option values such as "--rule seen=kept" or "user=5".
 IN_PYTHON = re.compile(rf"\brm\.|(?<!--rule )\b({'|'.join(ARGUMENTS)})=(?!\d)")
 OPTION = re.compile(r"(?<!\w)--[a-z]")
 # Every message states what input is expected or how to fix the problem.
-WAY_OUT = re.compile(r"Hint|must|expected|needs?\b|cannot|takes|[Tt]here (is|are)|has no|no(ne)? ")
+ADVICE = re.compile(r"Hint|must|expected|needs?\b|cannot|takes|[Tt]here (is|are)|has no|no(ne)? ")
 
 
 @pytest.fixture(scope="module")
@@ -47,13 +47,13 @@ def names(tmp_path_factory):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Run the test in an empty folder."""
+    """Work in an empty folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def fault_in_error(call, expected, text, names):
-    """Return what is wrong with the error that a call raises, or an empty string."""
+    """Return a description of the fault in a call's error, or an empty string."""
     try:
         value = eval(call, names)
     except rm.RecometerError as error:
@@ -62,7 +62,7 @@ def fault_in_error(call, expected, text, names):
             return f"names an option: {message}"
         if type(error).__name__ != expected:
             return f"is a {type(error).__name__}: {message}"
-        if text not in message or not WAY_OUT.search(message):
+        if text not in message or not ADVICE.search(message):
             return f"says: {message}"
         return ""
     except Exception as error:
@@ -72,7 +72,7 @@ def fault_in_error(call, expected, text, names):
 
 @pytest.mark.filterwarnings("ignore::recometer.DataWarning")
 @pytest.mark.parametrize("section", PYTHON)
-def test_calls(section, names, folder):
+def test_calls_raise_the_expected_errors(section, names, folder):
     faults = {}
     for number, (call, expected, text) in enumerate(PYTHON[section]["cases"]):
         names["folder"] = folder / str(number)
@@ -83,7 +83,7 @@ def test_calls(section, names, folder):
     assert faults == {}
 
 
-def test_commands(folder):
+def test_commands_print_the_expected_errors(folder):
     exec(COMMANDS["setup"], {"folder": folder})
     before = sorted(folder.rglob("*"))
     failed = {}
@@ -110,7 +110,7 @@ def test_no_partial_output_remains(names, folder):
     assert [path for path in folder.rglob("*") if path.is_file()] == []
 
 
-def test_every_public_name_is_in_the_table():
+def test_table_contains_every_public_name():
     calls = "\n".join(case[0] for section in PYTHON.values() for case in section["cases"])
     calls += TABLE["setup"]
     made_by_others = {
@@ -125,7 +125,7 @@ def test_every_public_name_is_in_the_table():
 
 
 def test_expected_messages_are_long_enough():
-    """A very short fragment would also match other errors."""
+    """Check that no fragment of a message is so short that it would match other errors."""
     cases = [case for section in PYTHON.values() for case in section["cases"]]
     assert len(cases) >= 300
     assert [case for case in cases if len(case[-1]) < 12] == []

@@ -1,4 +1,4 @@
-"""The speed ratios in COMPARE.md, docs/dropins.md and the guides match the benchmark results."""
+"""Tests that speed ratios in COMPARE.md, docs/dropins.md and guides match the benchmarks."""
 
 import json
 import re
@@ -11,21 +11,21 @@ ROW = re.compile(r"^\| .+ \| ([\d.]+) \| `python .+` \| (\w+\.json): (.+) \|$", 
 ROWS = ROW.findall((ROOT / "COMPARE.md").read_text(encoding="utf-8"))
 
 DROPINS = (ROOT / "docs" / "dropins.md").read_text(encoding="utf-8")
-# Rows of the form: | library version | call | users | time there | time here | ratio |
+# Matches rows like: | library version | call | users | its time | our time | ratio |
 CALL = re.compile(
     r"^\| [^|]+ [\d.]+ \| ([^|]+) \| [\d,]+ \| [^|]+ \| [^|]+ \| ([\d.]+) \|$", re.MULTILINE
 )
 GUIDES = sorted((ROOT / "docs").glob("from_*.md"))
-NUMBER = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.]*\d)(?! m?s\b)")  # not in versions or times
+NUMBER = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.]*\d)(?! m?s\b)")  # skips versions and times
 
 
 def ratio_of(results, name):
-    """Return a ratio by its name in COMPARE.md: that of a call, two timings or a measure."""
+    """Return the ratio of a call, of two timings or of a measure, as named in COMPARE.md."""
     if "libraries" in results:
         library, call = name.split(": ", 1)
         return results["libraries"][library]["calls"][call]["ratio"]
     part, _, pair = name.partition(": ")
-    if part in results:  # holds times in seconds
+    if part in results:  # the part contains times in seconds
         theirs, ours = pair.split(" / ")
         return results[part][theirs] / results[part][ours]
     parts = results["cases"].values() if "cases" in results else [results]
@@ -37,12 +37,12 @@ def ratio_of(results, name):
 
 
 def round_like(value, printed):
-    """Round a value to as many digits as the printed number has."""
+    """Round a value to the number of significant digits of a printed number."""
     return float(f"{value:.{len(printed.replace('.', '').lstrip('0'))}g}")
 
 
 def all_ratios():
-    """Return the ratios in all results files; those of splits are in benchmarks/README.md."""
+    """Return the ratios in all results files and, for splits, in benchmarks/README.md."""
     ratios = []
     for path in (ROOT / "benchmarks" / "results").glob("*.json"):
         results = json.loads(path.read_text(encoding="utf-8"))
@@ -55,17 +55,17 @@ def all_ratios():
     return ratios
 
 
-def test_rows_are_read():
+def test_page_has_rows_of_ratios():
     assert len(ROWS) >= 15
 
 
 @pytest.mark.parametrize(("ratio", "file", "name"), ROWS)
-def test_ratios(ratio, file, name):
+def test_ratios_match_the_results(ratio, file, name):
     results = json.loads((ROOT / "benchmarks" / "results" / file).read_text(encoding="utf-8"))
     assert round_like(ratio_of(results, name), ratio) == float(ratio)
 
 
-def test_ratios_of_drop_ins():
+def test_ratios_of_drop_ins_match_the_results():
     results = json.loads((ROOT / "benchmarks/results/dropins.json").read_text(encoding="utf-8"))
     calls = [call for library in results["libraries"].values() for call in library["calls"].items()]
     rows = CALL.findall(DROPINS)
@@ -80,12 +80,12 @@ def test_ratios_of_drop_ins():
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
-def test_ratios_of_guides(guide):
+def test_ratios_of_guides_match_the_results(guide):
     parts = guide.read_text(encoding="utf-8").split("\n## Speed\n")
     assert len(parts) == 2 or guide.stem == "from_r", "A guide says how fast it is."
     printed = NUMBER.findall(parts[-1]) if len(parts) == 2 else []
     ratios = all_ratios()
     for number in printed:
-        either = {round_like(value, number) for value in ratios}
-        either |= {round_like(1 / value, number) for value in ratios if value}
-        assert float(number) in either, f"{number} is in no file of results."
+        accepted = {round_like(value, number) for value in ratios}
+        accepted |= {round_like(1 / value, number) for value in ratios if value}
+        assert float(number) in accepted, f"{number} is in no file of results."

@@ -1,4 +1,4 @@
-"""The code in the documentation prints the output that the pages show."""
+"""Tests that code in the documentation prints the output shown, and that pages are complete."""
 
 import doctest
 import importlib.util
@@ -26,8 +26,8 @@ MODULES = {
 
 
 @pytest.fixture(autouse=True)
-def _no_metric_stays():
-    """After each page, remove the metrics that its code added to the registry."""
+def _remove_added_metrics():
+    """Remove the metrics that the code of a page has added to the registry."""
     before = dict(METRICS)
     yield
     for name in METRICS.keys() - before.keys():
@@ -35,9 +35,9 @@ def _no_metric_stays():
 
 
 @pytest.mark.filterwarnings("ignore::recometer.DataWarning")  # pages may show warnings
-@pytest.mark.filterwarnings("ignore:OpenBLAS is configured:RuntimeWarning")  # from implicit
+@pytest.mark.filterwarnings("ignore:OpenBLAS is configured:RuntimeWarning")  # raised by implicit
 @pytest.mark.parametrize("page", sorted(PAGES))
-def test_pages(page, tmp_path, monkeypatch):
+def test_code_on_pages_prints_the_output_shown(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     failures, tried = doctest.testfile(str(ROOT / page), module_relative=False)
     assert tried
@@ -45,14 +45,14 @@ def test_pages(page, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", sorted(MODULES))
-def test_docstrings(name):
+def test_code_in_docstrings_prints_the_output_shown(name):
     failures, tried = doctest.testmod(importlib.import_module(name.removesuffix(".__init__")))
     assert tried
     assert failures == 0
 
 
-def test_code_that_is_not_run_is_valid_python_with_known_names():
-    """Code that needs a model or another library is compiled, but not run."""
+def test_code_that_is_not_run_compiles_and_uses_known_names():
+    """Compile the code that cannot run because it needs a model or another library."""
     for path in (ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")):
         text = path.read_text(encoding="utf-8")
         for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
@@ -75,7 +75,7 @@ def test_generated_pages_are_up_to_date(script):
     assert page.read_text(encoding="utf-8") == module.page(), f"Hint: python docs/{script.name}"
 
 
-def road_module():
+def load_draw_road():
     spec = importlib.util.spec_from_file_location("draw_road", ROOT / "docs" / "draw_road.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -83,7 +83,7 @@ def road_module():
 
 
 def test_architecture_picture_is_up_to_date():
-    drawing = road_module()
+    drawing = load_draw_road()
     picture = (ROOT / "docs" / "road.svg").read_text(encoding="utf-8")
     assert picture == drawing.picture(), "Hint: python docs/draw_road.py"
     paths = {path for box in drawing.BOXES.values() for path in box.paths}
@@ -94,8 +94,8 @@ def test_architecture_page_names_the_contents_of_the_package():
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`.*?`) \|", text, re.MULTILINE)
     named_paths = {path.rstrip("/") for row in rows for path in re.findall(r"`(.*?)`", row)}
-    here = {path.name for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
-    assert here - named_paths == {"__init__.py", "__main__.py", "__pycache__"} & here
+    contents = {path.name for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert contents - named_paths == {"__init__.py", "__main__.py", "__pycache__"} & contents
     assert {path for path in named_paths if not (PACKAGE / path).exists()} == {"cpp"}
 
 

@@ -1,4 +1,4 @@
-"""`exposure` reports each item group's share of the lists, the catalogue and the relevant items."""
+"""Tests of `exposure`: item groups' shares of lists, the catalogue and relevant items."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def column(frame, name):
 
 @pytest.mark.parametrize("discount", DISCOUNTS)
 @pytest.mark.parametrize("k", [1, 2, 5])
-def test_shares(discount, k):
+def test_shares_agree_with_a_direct_computation(discount, k):
     result = rm.exposure(rm.Lists(LISTS), GROUPS, TEST, k=k, discount=discount, patience=0.5)
     exposed = {"big": 0.0, "small": 0.0}
     n_listed = {"big": 0, "small": 0}
@@ -53,7 +53,7 @@ def test_item_in_several_groups_counts_for_each():
     assert result["catalogue"].to_list() == [0.3, 0.5, 0.2]
 
 
-def test_exposure_of_an_evaluation():
+def test_exposure_of_an_evaluation_equals_that_of_its_source():
     source = rm.Lists(LISTS)
     result = rm.evaluate(source, TEST, metrics="coverage@3", catalogue=5)
     assert rm.exposure(result, GROUPS, TEST, k=3).equals(rm.exposure(source, GROUPS, TEST, k=3))
@@ -65,7 +65,7 @@ def test_exposure_of_an_evaluation():
         rm.exposure(result, GROUPS, {"ann": ["b"]}, k=3)
 
 
-def test_train_items_and_relevant_items():
+def test_train_items_are_not_listed_and_relevant_from_applies():
     scores = rm.Scores(np.array([[3.0, 2.0, 1.0]]))
     test = np.array([[0.0, 1.0, 2.0]])
     train = np.array([[1.0, 0.0, 0.0]])
@@ -86,13 +86,13 @@ def test_train_items_and_relevant_items():
         ({"test": None}, "There is no test"),
     ],
 )
-def test_mismatched_groups_and_lists(changes, message):
+def test_invalid_arguments_are_refused(changes, message):
     arguments = {"item_groups": GROUPS, "test": TEST} | changes
     with pytest.raises(rm.InputError, match=message):
         rm.exposure(rm.Lists(LISTS), **arguments)
 
 
-def test_invalid_groups():
+def test_invalid_types_and_rules_are_refused():
     with pytest.raises(rm.InputTypeError, match="item_groups is of type int"):
         rm.exposure(rm.Lists(LISTS), 3, TEST)
     with pytest.raises(rm.UnknownNameError, match="tie"):

@@ -1,4 +1,4 @@
-"""`fairness` agrees with a second implementation of its formulas in this file."""
+"""Tests that compare `fairness` with a second implementation of its formulas."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def ideal_attention_of(relevant, items, k, d):
 
 
 def expected_exposure(draws, items, k, d):
-    """Return expected exposure (EE-D, EE-R and EE-L), computed over single items."""
+    """Return the disparity, relevance and loss of expected exposure (EE-D, EE-R and EE-L).
+
+    `items` returns the candidates of a user.
+    """
     rows_of_users = []
     all_items = {
         *ITEMS,
@@ -58,7 +61,7 @@ def expected_exposure(draws, items, k, d):
 
 
 def group_fairness(lists, target, k, d):
-    """Return the exposure ratio and difference of two groups, and their rank fairness."""
+    """Return the exposure ratio, the exposure difference and the rank fairness of two groups."""
     total = np.zeros(2)
     similarities = []
     for attention_of_user in attention(lists, k, d).values():
@@ -83,7 +86,7 @@ def group_fairness(lists, target, k, d):
 
 @pytest.mark.parametrize("discount", DISCOUNTS)
 @pytest.mark.parametrize("k", [1, 2, 5])
-def test_single_lists(discount, k):
+def test_fairness_of_one_list_per_user_agrees_with_the_formulas(discount, k):
     d = DISCOUNTS[discount]
     targets = {"relevant": [0.75, 0.25], "catalogue": [0.4, 0.6]}
     for target, shares in targets.items():
@@ -101,7 +104,7 @@ def test_single_lists(discount, k):
 
 
 @pytest.mark.parametrize("k", [1, 3])
-def test_lists_of_a_randomised_model(k):
+def test_fairness_of_a_randomised_model_agrees_with_the_formulas(k):
     d = DISCOUNTS["log"]
     sources = [rm.Lists(LISTS), rm.Lists(OTHER)]
     result = rm.fairness(sources, GROUPS, TEST, k=k)
@@ -141,9 +144,9 @@ def test_invented_items_are_not_candidates(k):
         for lists in (invented, OTHER)
     ]
     sources = [rm.Lists(lists) for lists in (invented, OTHER)]
-    for of_groups, lists in ((GROUPS, results), (groups, sources)):
+    for form_of_groups, lists in ((GROUPS, results), (groups, sources)):
         for expected, source in zip(expected_values, (lists[0], lists), strict=True):
-            result = rm.fairness(source, of_groups, TEST, k=k)
+            result = rm.fairness(source, form_of_groups, TEST, k=k)
             assert (result.disparity, result.relevance, result.loss) == pytest.approx(expected)
 
 
@@ -164,8 +167,8 @@ def test_ideal_randomised_model_has_no_loss():
 def test_evaluation_and_its_source_give_the_same_fairness():
     source = rm.Lists(LISTS)
     result = rm.evaluate(source, TEST, metrics="coverage@3", catalogue=5)
-    of_source = rm.fairness(source, GROUPS, TEST, k=3)
-    assert rm.fairness(result, GROUPS, TEST, k=3) == of_source
+    fairness_of_source = rm.fairness(source, GROUPS, TEST, k=3)
+    assert rm.fairness(result, GROUPS, TEST, k=3) == fairness_of_source
 
 
 def test_users_without_relevant_items_do_not_affect_expected_exposure():
@@ -209,7 +212,7 @@ def test_groups_of_an_item_share_its_attention():
         ({"k": 0}, "k=0 must be a whole number"),
     ],
 )
-def test_mismatched_arguments(changes, message):
+def test_invalid_arguments_are_refused(changes, message):
     arguments = {"lists": rm.Lists(LISTS), "item_groups": GROUPS, "test": TEST} | changes
     with pytest.raises(rm.InputError, match=message):
         rm.fairness(**arguments)

@@ -1,4 +1,4 @@
-"""`import recometer` loads few modules, and the package exports the documented names."""
+"""Tests that importing recometer loads few modules, and of the names that it exports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RUN = ("recometer.__main__", "recometer.check")
 
 
 def loaded_by(code: str) -> set[str]:
-    """Return the modules that a piece of code loads, beyond those that Python loads at startup."""
+    """Return the modules that a piece of code loads in addition to those loaded at startup."""
     code = f"before = set(sys.modules); {code}; print(*(set(sys.modules) - before))"
     command = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -80,7 +80,7 @@ def test_submodules_need_no_separate_import() -> None:
         recometer.evaluat  # noqa: B018
 
 
-def test_recometer_check_cannot_be_imported_in_place_of_the_function() -> None:
+def test_importing_recometer_check_does_not_replace_the_function() -> None:
     code = """
 import importlib, pkgutil, sys
 import recometer as rm
@@ -103,7 +103,7 @@ print(function is rm.check is check, "recometer.check" in sys.modules)
     assert (found_all_modules, last) == ("True", "True False")
 
 
-def test_laws_report_missing_hypothesis() -> None:
+def test_importing_testing_reports_missing_hypothesis() -> None:
     code = """
 sys.modules["hypothesis"] = None
 try:

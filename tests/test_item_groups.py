@@ -1,4 +1,4 @@
-"""Metrics can be restricted to groups of items, as in ``recall@10[new]`` or with `by_items`."""
+"""Tests of metrics restricted to groups of items (``recall@10[new]``, `by_items`)."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ def source_of(kind, scores):
     ties=st.sampled_from(TIES),
     seen=st.sampled_from(["removed", "kept"]),
 )
-def test_a_group_has_the_values_of_a_test_with_only_its_items(seed, kind, name, cutoff, ties, seen):
+def test_values_of_a_group_equal_those_on_its_items_alone(seed, kind, name, cutoff, ties, seen):
     rng = np.random.default_rng(seed)
     scores = rng.integers(0, 6, (N_USERS, N_ITEMS)).astype(float)
     test = rng.integers(0, 4, (N_USERS, N_ITEMS)) * (rng.random((N_USERS, N_ITEMS)) < 0.4)
     train = interactions((rng.random((N_USERS, N_ITEMS)) < 0.2).astype(float))
-    of_group = np.array([GROUP.get(item) == "new" for item in ITEMS])
+    in_group = np.array([GROUP.get(item) == "new" for item in ITEMS])
     rules = {"ties": ties, "seen": seen, "train": train, "seed": 3}
-    # Leave out random ties with pairs: rows outside the group get a value of 0, which makes their
-    # items judged, and the random order of ties depends on which items are judged.
-    assume((test * of_group).any() and (kind, ties) != ("pairs", "random"))
+    # Leave out random ties with pairs. Rows outside the group get a label of 0, so their items are
+    # judged, and the random order of ties depends on which items are judged.
+    assume((test * in_group).any() and (kind, ties) != ("pairs", "random"))
 
     def evaluate(truth, metric, **further_options):
         source = source_of(kind, scores)
@@ -79,11 +79,11 @@ def test_a_group_has_the_values_of_a_test_with_only_its_items(seed, kind, name, 
 
     catalogue = rm.Catalogue.of_groups(GROUP)
     restricted = evaluate(test, f"{name}@{cutoff}[new]", catalogue=catalogue, **rules)
-    of_restricted_test = evaluate(test * of_group, f"{name}@{cutoff}", **rules)
+    evaluated_on_group = evaluate(test * in_group, f"{name}@{cutoff}", **rules)
     column = dict(
         zip(
-            of_restricted_test.user_ids.tolist(),
-            of_restricted_test[f"{name}@{cutoff}"].tolist(),
+            evaluated_on_group.user_ids.tolist(),
+            evaluated_on_group[f"{name}@{cutoff}"].tolist(),
             strict=True,
         )
     )
@@ -114,7 +114,7 @@ NEW_OLD = ("new", "old")
 
 
 @pytest.mark.parametrize("form", ["frame", "file", "catalogue", "named columns"])
-def test_forms_of_groups(form, tmp_path):
+def test_groups_may_have_many_forms(form, tmp_path):
     frame = pl.DataFrame({"item_id": list(GROUP), "age": list(GROUP.values())})
     result, options = example(), {}
     groups = frame
@@ -129,14 +129,14 @@ def test_forms_of_groups(form, tmp_path):
     assert result.by_items(groups, **options).mean() == result.by_items(GROUP).mean()
 
 
-def test_an_item_may_be_in_several_groups():
+def test_item_may_be_in_several_groups():
     result = example().by_items(pl.DataFrame({"item": ITEMS, "genre": ["a|b"] * N_ITEMS}))
     np.testing.assert_array_equal(result["ndcg@5[a]"], result["ndcg@5[b]"])
     np.testing.assert_array_equal(result["ndcg@5[a]"], example()["ndcg@5"])
     assert (result["share@5[a]"] == 1).all()
 
 
-def test_groups_by_position():
+def test_groups_may_be_given_by_position():
     scores = np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]])
     test = np.array([[1, 0, 1], [0, 1, 0]])
     result = rm.evaluate(rm.Scores(scores), test, metrics="recall@1")
@@ -146,7 +146,7 @@ def test_groups_by_position():
 
 
 def test_groups_do_not_limit_the_items_of_lists():
-    """Lists may contain items without a group, and these do not count as unknown items."""
+    """Put an item without a group into the lists; it does not count as unknown."""
     lists = rm.Lists({"ann": ["song", "film"], "bob": ["film", "play"]})
     test = {"ann": ["film"], "bob": ["play"]}
     result = rm.evaluate(lists, test, metrics="recall@2")
@@ -161,7 +161,7 @@ def test_groups_replace_the_categories_of_a_catalogue():
     assert result.by_items(GROUP).mean() == example(metrics="recall@5").by_items(GROUP).mean()
 
 
-def test_folds_are_pooled():
+def test_by_items_pools_folds():
     rng = np.random.default_rng(2)
     log = pl.DataFrame({"user": rng.choice(USERS, 200), "item": rng.choice(ITEMS, 200)})
     folds = rm.split.folds(log.unique(maintain_order=True), rm.split.KFold(3), seed=1)
@@ -177,7 +177,7 @@ def test_groups_apply_under_the_names_of_a_convention():
     assert "LinkPredNDCG@5[new]" in result.mean()
 
 
-def test_a_group_is_explained_as_a_group():
+def test_explanation_of_a_group_names_the_group():
     result = example(metrics="ndcg@5").by_items(GROUP)
     explanation = rm.explain(result, "ndcg@5[new]", protocol="pyg")
     assert "[new]" in explanation.right.metric
@@ -190,7 +190,7 @@ def test_chance_is_computed_for_the_group():
     np.testing.assert_allclose(result.chance["recall@5[new]"][defined], 5 / N_ITEMS)
 
 
-def test_a_stream_has_groups():
+def test_stream_evaluates_groups():
     rng = np.random.default_rng(5)
     scores = rng.random((N_USERS, N_ITEMS))
     test = interactions((rng.random((N_USERS, N_ITEMS)) < 0.3).astype(float))
@@ -226,7 +226,7 @@ def test_names_with_groups_are_parsed_and_printed(name, group):
     ]
 
 
-def test_several_cutoffs_of_a_group():
+def test_several_cutoffs_of_a_group_are_read_as_columns():
     result = example().by_items(GROUP)
     columns = [result[f"ndcg@{cutoff}[new]"] for cutoff in (5, 10)]
     np.testing.assert_array_equal(result["ndcg@5,10[new]"], np.column_stack(columns))
@@ -239,7 +239,7 @@ def test_several_cutoffs_of_a_group():
         ("recall@5[nw]", UnknownNameError, r"no item of the catalogue is in it.*'new'"),
     ],
 )
-def test_bad_names_of_groups(metrics, error, message):
+def test_invalid_names_of_groups_are_refused(metrics, error, message):
     with pytest.raises(error, match=message):
         example(metrics=metrics, catalogue=rm.Catalogue.of_groups(GROUP))
 
@@ -255,7 +255,7 @@ def test_groups_have_no_pooled_mean():
         result.mean(weights="pooled")
 
 
-def test_bad_groups(tmp_path):
+def test_invalid_groups_are_refused(tmp_path):
     result = example()
     with pytest.raises(InputError, match="cannot be the name of a group"):
         result.by_items(dict.fromkeys(ITEMS, "a]"))
@@ -271,7 +271,7 @@ def test_bad_groups(tmp_path):
         rm.load(tmp_path / "result.parquet").by_items(GROUP)
 
 
-def test_groups_of_items_are_not_mistaken_for_groups_of_users():
+def test_groups_of_items_are_refused_as_groups_of_users():
     with pytest.raises(InputError, match=r"keys of groups are items.*by_items"):
         example().by(GROUP)
     scores, test = np.random.default_rng(1).random((3, 5)), np.eye(3, 5)
@@ -279,7 +279,7 @@ def test_groups_of_items_are_not_mistaken_for_groups_of_users():
     with pytest.raises(InputError, match="by_items"):
         result.by(dict.fromkeys(range(5), "new"))
     assert len(result.by({0: "a", 1: "b", 2: "a"}).rows) == 2
-    # Item 9 is only listed, and item 3 is only in the catalogue.
+    # Item 9 is in a list but not in test, and item 3 is only in the catalogue.
     lists, catalogue = rm.Lists({1: [9, 2], 2: [2]}), rm.Catalogue([2, 3, 9])
     result = rm.evaluate(lists, {1: [2], 2: [2]}, metrics="rr", catalogue=catalogue)
     for items in ([1, 2], [2, 3], [2, 9]):
@@ -293,7 +293,7 @@ def test_groups_of_items_are_not_mistaken_for_groups_of_users():
         result.by({7: "new"})
 
 
-def test_command_line(tmp_path, monkeypatch):
+def test_command_line_evaluates_groups_of_items(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pl.DataFrame({"user": ["a", "a", "b"], "item": ["x", "y", "z"]}).write_csv("test.csv")
     run_ = {"user": ["a", "a", "b", "b"], "item": ["x", "z", "x", "z"], "rank": [1, 2, 1, 2]}

@@ -1,4 +1,4 @@
-"""The notebooks in docs/examples, whose output the site shows, run from start to end."""
+"""Tests that the notebooks in docs/examples run from start to end."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ CELL = re.compile(r"^```\{code-cell\} ipython3\n(.*?)^```$", re.DOTALL | re.MULT
 
 @pytest.mark.filterwarnings("ignore::recometer.DataWarning")  # notebooks may show warnings
 @pytest.mark.parametrize("notebook", sorted(EXAMPLES.glob("*.md")), ids=lambda path: path.stem)
-def test_cells(notebook, tmp_path, monkeypatch):
+def test_cells_of_every_notebook_run(notebook, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RECOMETER_SHARED", str(tmp_path / "none"))
     run(notebook)

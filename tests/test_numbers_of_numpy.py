@@ -1,4 +1,4 @@
-"""NumPy, torch and JAX numbers are accepted like Python numbers."""
+"""Tests that NumPy numbers are accepted like Python numbers."""
 
 import numpy as np
 import polars as pl
@@ -29,7 +29,7 @@ RULES = {
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_rules(name) -> None:
+def test_rules_accept_numpy_numbers(name) -> None:
     value, kind = RULES[name]
     expected = Protocol(**{name: value})
     plain = rm.evaluate(SCORED, TEST, metrics="rr", catalogue=5, **{name: value})
@@ -42,7 +42,7 @@ def test_rules(name) -> None:
             assert str(result) == str(plain)
 
 
-def test_largest_rating_of_a_single_precision_frame() -> None:
+def test_threshold_may_be_the_largest_float32_rating() -> None:
     rated = TEST.with_columns(rating=pl.Series([3.7, 4.1], dtype=pl.Float32))
     largest = rated["rating"].to_numpy().max()  # the float32 number closest to 4.1
     result = rm.evaluate(SCORED, rated, metrics="rr", relevant_from=largest)
@@ -50,14 +50,14 @@ def test_largest_rating_of_a_single_precision_frame() -> None:
     assert result["rr"][1] == 1.0
 
 
-def test_numbers_that_a_rule_rejects() -> None:
+def test_invalid_numpy_numbers_are_refused() -> None:
     with pytest.raises(rm.InputError, match="min_positives=-1 must be a whole number"):
         rm.evaluate(SCORED, TEST, metrics="rr", min_positives=np.int64(-1))
     with pytest.raises(rm.InputError, match=r"confidence=.* must be"):
         rm.evaluate(SCORED, TEST, metrics="rr", confidence=np.float32(1.5))
 
 
-def test_other_arguments() -> None:
+def test_arguments_of_functions_accept_numpy_numbers() -> None:
     results = {
         name: rm.evaluate(
             rm.Lists({1: [first, 20], 2: [30, first]}), TEST, metrics="rr", train={1: [5]}

@@ -1,4 +1,4 @@
-"""Each rule is declared once; its checks and descriptions follow from the declaration."""
+"""Tests that the checks and descriptions of each rule follow from its declaration."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TEST = {"ann": {"film": 4.0}, "bob": {"game": 2.0, "song": 5.0}, "eve": {"song":
 @ruled
 @dataclasses.dataclass(frozen=True)
 class WiderProtocol(Protocol):
-    """A protocol with an additional rule, which no other code knows."""
+    """A protocol with an additional rule that is known nowhere else."""
 
     reading: Literal["down", "up"] = rule(
         "down",
@@ -62,7 +62,7 @@ def test_explain_has_a_step_for_every_value_of_a_rule(name: str, value: Any) -> 
 
 
 def test_rules_without_a_step_have_a_reason() -> None:
-    """A declaration must name the step of `explain`, or the reason why there is none."""
+    """Declare rules that name neither a step of `explain` nor a reason for having none."""
     sentences = {False: "Lists are read once.", True: "Lists are read twice."}
     with pytest.raises(
         TypeError, match="must state a step of explain or, in no_step, why it has none"
@@ -81,7 +81,7 @@ def test_rules_without_a_step_have_a_reason() -> None:
         assert declared.step in STEPS or declared.no_step.endswith("."), name
 
 
-def test_a_declaration_is_enough_to_add_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_declaration_is_enough_to_add_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     up = WiderProtocol("upwards", version="1", reading="up")
     assert up.sentences() == ["Lists are read upwards."]
     assert up.describe() == "upwards 1 reading='up'"
@@ -108,7 +108,7 @@ def test_a_declaration_is_enough_to_add_a_rule(monkeypatch: pytest.MonkeyPatch) 
     assert complete_rules("reading=u") == ["reading=up"]
 
 
-def test_types_match_the_values() -> None:
+def test_type_hints_match_the_declared_values() -> None:
     for name, hint in typing.get_type_hints(Protocol).items():
         if name == "declared" or not Protocol.declared[name].says:
             continue
@@ -134,7 +134,7 @@ def test_every_value_has_a_different_sentence() -> None:
 
 
 @pytest.mark.parametrize("make", [Protocol, Protocol().replace])
-def test_unknown_rule(make: Callable[..., Protocol]) -> None:
+def test_unknown_rule_is_refused(make: Callable[..., Protocol]) -> None:
     with pytest.raises(rm.UnknownNameError, match=r"no rule 'tie'\. Hint: Did you mean 'ties'"):
         make(tie="item")
 
@@ -157,12 +157,12 @@ def test_unknown_rule(make: Callable[..., Protocol]) -> None:
         ({"undefined": "zero"}, "undefined='zero' must be a number or 'nan'"),
     ],
 )
-def test_invalid_values_of_rules(rules: dict[str, Any], message: str) -> None:
+def test_invalid_values_of_rules_are_refused(rules: dict[str, Any], message: str) -> None:
     with pytest.raises(rm.InputError, match=message):
         Protocol(**rules)
 
 
-def test_nan_is_accepted_as_text() -> None:
+def test_undefined_accepts_nan_as_a_float() -> None:
     assert Protocol(undefined=math.nan) == Protocol()
 
 
@@ -179,7 +179,7 @@ def test_nan_is_accepted_as_text() -> None:
         ("name", "5", "5"),
     ],
 )
-def test_values_are_parsed_as_in_calls(name: str, text: str, value: Any) -> None:
+def test_text_is_parsed_into_values_of_rules(name: str, text: str, value: Any) -> None:
     read_value = Protocol.declared[name].read(text)
     assert (type(read_value), read_value) == (type(value), value)
 

@@ -1,4 +1,4 @@
-"""Records of arrays check, slice and concatenate each column as its declaration says."""
+"""Tests that records check, slice and concatenate each column by its declared axis."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECORDS = (Ranks, TopLists, Ratings, ListData, Side)
 
 
 def equal_records(left: Record, right: Record) -> bool:
-    """Whether all fields of two records are equal."""
+    """Return whether all fields of two records are equal."""
     for field in dataclasses.fields(left):
         if field.name.startswith("kept"):
             continue
@@ -53,7 +53,7 @@ def every_column(ranks: Ranks) -> Ratings:
 
 @pytest.mark.parametrize("kind", RECORDS)
 def test_every_array_declares_its_axis(kind: type[Record]) -> None:
-    """Every array must declare its axis, because slicing ignores columns without one."""
+    """Check the declared axis of every array, since slicing ignores columns without one."""
     for field in dataclasses.fields(kind):
         text = str(field.type)
         array = any(name in text for name in ("Int64", "Float64", "Bool", "UInt", "csr_array"))
@@ -61,7 +61,7 @@ def test_every_array_declares_its_axis(kind: type[Record]) -> None:
 
 
 @given(cases(), st.data())
-def test_parts_of_a_record_add_up_to_it(case, data) -> None:
+def test_concatenated_parts_equal_the_record(case, data) -> None:
     ratings = every_column(case.ranks())
     cut = data.draw(st.integers(0, case.n_users))
     parts = [ratings.users(slice(None, cut)), ratings.users(slice(cut, None))]
@@ -72,7 +72,7 @@ def test_parts_of_a_record_add_up_to_it(case, data) -> None:
 
 
 @given(cases(), st.data())
-def test_users_and_rows_in_any_order(case, data) -> None:
+def test_users_and_rows_can_be_selected_in_any_order(case, data) -> None:
     ratings = every_column(case.ranks())
     order = data.draw(st.permutations(range(case.n_users)))
     permuted = ratings.users(np.array(order))
@@ -92,7 +92,7 @@ def test_users_and_rows_in_any_order(case, data) -> None:
 
 
 @given(list_cases(), st.data())
-def test_lists_with_side_data(case, data) -> None:
+def test_lists_with_side_data_can_be_split_and_reordered(case, data) -> None:
     lists = case.data()
     cut = data.draw(st.integers(0, case.n_users))
     parts = [lists.users(slice(0, cut)), lists.users(slice(cut, case.n_users))]
@@ -101,7 +101,7 @@ def test_lists_with_side_data(case, data) -> None:
     assert equal_records(lists.users(np.array(order)).users(np.argsort(order)), lists)
 
 
-def test_missing_user() -> None:
+def test_missing_users_get_empty_entries() -> None:
     lists = TopLists(np.array([[2, 1], [0, -1]]), 3, np.ones(2, bool), np.array([True, False]))
     reordered = lists.users(np.array([1, -1, 0]))
     assert reordered.items.tolist() == [[0, -1], [-1, -1], [2, 1]]
@@ -116,7 +116,7 @@ def test_missing_user() -> None:
     assert side_of_users.items.tolist() == [6, 7]
 
 
-def test_mismatched_columns() -> None:
+def test_columns_of_wrong_lengths_are_refused() -> None:
     side = Side(np.array([0, 1]), np.array([3]), np.array([1.0]))
     with pytest.raises(rm.InternalError, match=r"Side.gain must have one entry per row: 2 of 1"):
         dataclasses.replace(side, gain=np.ones(2))
@@ -132,7 +132,7 @@ def test_mismatched_columns() -> None:
         ListData(lists, test=side, relevant=np.ones(2, bool))
 
 
-def test_mismatched_parts() -> None:
+def test_parts_that_do_not_match_are_refused() -> None:
     lists = TopLists(np.array([[0]]), 1, np.ones(1, bool), np.zeros(1, bool), {"cut": 1})
     assert TopLists.concat([lists, lists]).counts == {"cut": 2}
     with pytest.raises(rm.InternalError, match=r"TopLists.concat needs at least one part"):

@@ -1,4 +1,4 @@
-"""The conda-forge recipe has the requirements of pyproject.toml."""
+"""Tests that the conda-forge recipe has the requirements of pyproject.toml."""
 
 import re
 import sys
@@ -27,7 +27,7 @@ def spaced(requirement):
     return requirement.replace(">=", " >=")
 
 
-def test_runtime_requirements():
+def test_runtime_requirements_match_pyproject():
     always = [
         spaced(requirement)
         for requirement in PROJECT["project"]["dependencies"]
@@ -47,13 +47,13 @@ def test_runtime_requirements():
     assert sorted(section("run")) == sorted(expected)
 
 
-def test_build_requirements():
+def test_build_requirements_match_pyproject():
     host = {spaced(requirement) for requirement in PROJECT["build-system"]["requires"]}
     assert set(section("host")) == {"python", "pip", *host}
     assert f"cmake {PROJECT['tool']['scikit-build']['cmake']['version']}" in section("build")
 
 
-def test_version_and_command():
+def test_version_and_command_match_the_package():
     assert re.search(r"^  version: (\S+)$", RECIPE, re.MULTILINE)[1] == rm.__version__
     ((name, call),) = PROJECT["project"]["scripts"].items()
     assert f"- {name} = {call}\n" in RECIPE

@@ -1,4 +1,4 @@
-"""A release can read the files that earlier versions saved, and its metadata has valid links."""
+"""Tests that a release reads files saved by earlier versions and has valid metadata."""
 
 import importlib.util
 import math
@@ -28,7 +28,7 @@ _SPEC.loader.exec_module(metadata)
 WHEELS = (ROOT / ".github" / "workflows" / "wheels.yml").read_text(encoding="utf-8")
 
 
-def test_a_saved_evaluation_of_0_1_is_read():
+def test_evaluation_saved_by_0_1_is_read():
     result = rm.load(GOLDEN / "evaluation.parquet")
     assert result.mean() == pytest.approx(
         {
@@ -51,7 +51,7 @@ def test_a_saved_evaluation_of_0_1_is_read():
     )
 
 
-def test_a_saved_split_of_0_1_is_read():
+def test_split_saved_by_0_1_is_read():
     split = rm.Split.load(GOLDEN / "split")
     rows = {"train": split.train, "test": split.test}
     times = {name: sorted(part["time"].to_list()) for name, part in rows.items()}
@@ -61,17 +61,17 @@ def test_a_saved_split_of_0_1_is_read():
 
 def test_links_of_the_description_are_absolute():
     text = "[a](docs/a.md#b) [![c](docs/c.png)](docs/c.md) [d](https://d.org/) [e](#e)"
-    here = "https://code.org/me/it"
-    assert metadata.absolute(text, here, "1.2.3") == (
-        f"[a]({here}/blob/v1.2.3/docs/a.md#b) "
-        f"[![c]({here}/raw/v1.2.3/docs/c.png)]({here}/blob/v1.2.3/docs/c.md) "
+    repository = "https://code.org/me/it"
+    assert metadata.absolute(text, repository, "1.2.3") == (
+        f"[a]({repository}/blob/v1.2.3/docs/a.md#b) "
+        f"[![c]({repository}/raw/v1.2.3/docs/c.png)]({repository}/blob/v1.2.3/docs/c.md) "
         "[d](https://d.org/) [e](#e)"
     )
-    readme = metadata.absolute(metadata.text_of("README.md"), here, "1.2.3")
+    readme = metadata.absolute(metadata.text_of("README.md"), repository, "1.2.3")
     assert re.findall(r"\]\((?!https?:|#)", readme) == []
 
 
-def test_links_are_made_from_the_address(monkeypatch, capsys):
+def test_metadata_contains_links_only_if_the_address_is_known(monkeypatch, capsys):
     assert metadata.address() == PROJECT["tool"]["recometer"]["address"]
     monkeypatch.setattr(metadata, "address", lambda: "https://github.com/me/recometer")
     assert metadata.dynamic_metadata("urls")["Repository"] == "https://github.com/me/recometer"
@@ -89,7 +89,7 @@ def test_files_with_the_address_or_the_version_are_up_to_date():
     assert any("tag v99" in problem for problem in metadata.problems("v99"))
 
 
-def test_a_release_waits_for_all_jobs_except_optional_ones():
+def test_release_waits_for_all_jobs_except_optional_ones():
     jobs = dict(
         re.findall(r"^  (\S+):\n((?:    .*\n|\n)+)", WHEELS.partition("\njobs:\n")[2], re.MULTILINE)
     )
@@ -105,6 +105,6 @@ def test_actions_are_pinned_by_commit():
             assert re.fullmatch(r"[^@]+@[0-9a-f]{40}", action), action
 
 
-def test_the_page_on_stability_names_all_exit_codes():
+def test_page_on_stability_lists_all_exit_codes():
     page = (ROOT / "docs" / "stability.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| (\d+) \|", page, re.MULTILINE) == [f"{code:d}" for code in MEANINGS]

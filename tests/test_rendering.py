@@ -1,4 +1,4 @@
-"""Every format shows the same table, for every kind of result."""
+"""Tests that every format shows the same table, for every kind of result."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ EVERYTHING = one_of_each_kind()
 
 
 @pytest.mark.parametrize("kind", EVERYTHING)
-def test_every_kind_has_every_format(kind: str, tmp_path: pathlib.Path) -> None:
+def test_every_kind_of_result_is_rendered_in_every_format(
+    kind: str, tmp_path: pathlib.Path
+) -> None:
     result = EVERYTHING[kind]
     for form in FORMATS:
         assert render(result, form) == FORMATS[form](result)
@@ -70,7 +72,7 @@ def test_every_kind_has_every_format(kind: str, tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("kind", EVERYTHING)
-def test_csv_and_json_have_exact_values(kind: str) -> None:
+def test_csv_and_json_contain_exact_values(kind: str) -> None:
     result = EVERYTHING[kind]
     table = result.data()
     rows = list(csv.DictReader(io.StringIO(result.to_csv())))
@@ -97,7 +99,7 @@ def test_formats_for_people_show_the_same_cells(kind: str) -> None:
         assert cell.replace("|", r"\|") in EVERYTHING[kind].to_markdown()
 
 
-def test_an_unknown_format_is_an_error() -> None:
+def test_unknown_format_is_refused() -> None:
     with pytest.raises(rm.UnknownNameError, match="no format 'markdwon'"):
         render(make_evaluation(), "markdwon")
 
@@ -140,7 +142,7 @@ def test_best_values_are_marked_in_formats_that_support_it() -> None:
     assert "**" not in str(table)
 
 
-def test_notes_and_headers_are_in_every_format_for_people() -> None:
+def test_formats_for_people_show_notes_and_headers() -> None:
     table = Table([Column("a")], [{"a": 1}], ["below <b>"], ["above"])
     assert str(table) == "above\n\na\n1\n\nbelow <b>"
     assert table.to_markdown() == "above\n\n| a |\n| --- |\n| 1 |\n\nbelow &lt;b>"
@@ -150,7 +152,7 @@ def test_notes_and_headers_are_in_every_format_for_people() -> None:
     assert table.to_html().endswith("<p>below &lt;b&gt;</p>")
 
 
-def test_values_of_all_kinds_become_json() -> None:
+def test_values_of_all_kinds_are_converted_to_json() -> None:
     import numpy as np
 
     rows = [{"a": np.float64("nan"), "b": np.int64(3)}, {"a": float("inf"), "b": ("x", 1)}]
@@ -175,7 +177,7 @@ def make_comparison(**options: object) -> rm.Comparison:
     return rm.compare(results, **options)
 
 
-NAMED = {
+WITH_COMPARISONS = {
     **EVERYTHING,
     "comparison": make_comparison(),
     "all of a comparison": make_comparison().full(),
@@ -186,14 +188,14 @@ NAMED = {
 
 
 @pytest.mark.parametrize("width", [60, 80])
-@pytest.mark.parametrize("kind", NAMED)
+@pytest.mark.parametrize("kind", WITH_COMPARISONS)
 def test_narrow_lines_do_not_break_names(kind: str, width: int) -> None:
-    result = NAMED[kind]
+    result = WITH_COMPARISONS[kind]
     text = to_text(result, width)
     assert "…" not in text
     for line in text.split("\n"):
         assert len(line) <= width or " " not in line.strip()
-    # Wrapping loses no letters: without line breaks, the text contains every column title.
+    # Without spaces and line breaks, the text contains every word of the column titles.
     letters = re.sub(r"[\s-]", "", text)
     for table in result.tables():
         for column in table.shown:
@@ -256,7 +258,7 @@ SPECIAL_CHARACTERS = [
 
 
 def test_markdown_does_not_interpret_names() -> None:
-    """Every character that Markdown would interpret is escaped in names."""
+    """Render names with every character that Markdown would interpret."""
     rows = [{"model": name, "rr": "0.5"} for name in SPECIAL_CHARACTERS]
     table = Table(
         [Column("model"), Column("rr", number=True)], rows, SPECIAL_CHARACTERS, SPECIAL_CHARACTERS
@@ -287,7 +289,7 @@ def test_metric_names_are_not_escaped_in_markdown() -> None:
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "latex", "html"])
-def test_control_characters_are_visible(form: str) -> None:
+def test_control_characters_are_shown_as_escapes(form: str) -> None:
     name = "a\x1b[31mred\x1b]0;title\x07\u202e\udc80\r\nb"
     table = Table([Column("model"), Column(name)], [{"model": name, name: "1"}], [name], [name])
     text = render(table, form)

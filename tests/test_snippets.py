@@ -1,4 +1,4 @@
-"""Commands and code blocks for which the pages show no output run as written."""
+"""Tests that commands and code blocks without output run as the pages show them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ METRICS = "ndcg@10 hit@10"
 
 
 def blocks(path: str, language: str, heading: str = "") -> list[str]:
-    """Return a page's code blocks in a language, or those below a heading, without doctests."""
+    """Return a page's code blocks in a language (below a heading, if given), without doctests."""
     text = (ROOT / path).read_text(encoding="utf-8")
     if heading:
         text = text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
@@ -31,7 +31,7 @@ def blocks(path: str, language: str, heading: str = "") -> list[str]:
 
 
 def run_commands(block: str) -> None:
-    """Run the lines of a block of shell commands, and expand wildcards as a shell does."""
+    """Run the lines of a block of shell commands, expanding wildcards like a shell."""
     for line in block.replace("\\\n", " ").strip().splitlines():
         program, *words = shlex.split(line)
         assert program == "recometer"
@@ -48,7 +48,7 @@ def run_commands(block: str) -> None:
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the test in an empty folder, and save time by leaving the chart script out of reports."""
+    """Work in an empty folder, and leave the chart script out of reports to save time."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(page, "vega", lambda: "")
 
@@ -77,11 +77,11 @@ def ratings(scores: np.ndarray) -> pl.DataFrame:
     return frame
 
 
-def worse(scores: np.ndarray) -> np.ndarray:
+def add_noise(scores: np.ndarray) -> np.ndarray:
     return scores + np.random.default_rng(4).normal(scale=4, size=scores.shape)
 
 
-def top(scores: np.ndarray) -> pl.DataFrame:
+def ranked_lists(scores: np.ndarray) -> pl.DataFrame:
     """Return all items of each user, best first."""
     items = np.argsort(-scores, axis=1)
     columns = {
@@ -93,20 +93,20 @@ def top(scores: np.ndarray) -> pl.DataFrame:
 
 
 @pytest.mark.filterwarnings("ignore::recometer.DataWarning")
-def test_commands_of_the_readme(scores: np.ndarray, ratings: pl.DataFrame) -> None:
-    top(scores).write_parquet("als_top100.parquet")
-    top(worse(scores)).write_csv("bpr.csv")
+def test_commands_of_the_readme_run(scores: np.ndarray, ratings: pl.DataFrame) -> None:
+    ranked_lists(scores).write_parquet("als_top100.parquet")
+    ranked_lists(add_noise(scores)).write_csv("bpr.csv")
     (commands,) = blocks("README.md", "bash", "On the command line")
     run_commands(commands)
     assert Path("report.html").stat().st_size > 0
 
 
 @pytest.mark.filterwarnings("ignore::recometer.DataWarning")
-def test_report(scores: np.ndarray, ratings: pl.DataFrame) -> None:
+def test_snippets_on_the_page_about_reports_run(scores: np.ndarray, ratings: pl.DataFrame) -> None:
     split = rm.split(ratings, rm.split.Fraction(0.3))
     split.test.write_parquet("test.parquet")
     split.train.write_parquet("train.parquet")
-    lists = {"als": top(scores), "bpr": top(worse(scores))}
+    lists = {"als": ranked_lists(scores), "bpr": ranked_lists(add_noise(scores))}
     lists["als"].write_parquet("als_top100.parquet")
     lists["bpr"].write_csv("bpr.csv")
     items = pl.DataFrame(
@@ -143,8 +143,8 @@ def test_report(scores: np.ndarray, ratings: pl.DataFrame) -> None:
     assert Path("report.html").stat().st_size > 0
 
 
-def test_models_page(scores: np.ndarray) -> None:
-    """The first snippet needs torch; tests/live runs it."""
+def test_snippets_on_the_page_about_models_run(scores: np.ndarray) -> None:
+    """Run all snippets but the first, which needs torch and runs in tests/live."""
 
     class Model:
         def predict(self, rows: np.ndarray) -> np.ndarray:

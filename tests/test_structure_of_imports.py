@@ -1,4 +1,4 @@
-"""Packages only import packages that come earlier in ORDER, and there are no import cycles."""
+"""Tests that packages import only packages listed earlier in ORDER, without cycles."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from modules import MODULES, statements_of, text_of
 
-# A module only imports modules that are listed before it, or in the same entry.
+# A module may import only modules of its own entry and of earlier entries.
 ORDER = (
     "arrays",
     "remembered",
@@ -74,7 +74,7 @@ def imports(module: str) -> set[str]:
 
 
 def imports_that_run(module: str) -> set[str]:
-    """Return the modules that a module imports when it runs, without imports only for types."""
+    """Return the modules that a module imports when it runs, not those only for type checking."""
     nodes = statements_of(MODULES[module])
     for_types = {
         part
@@ -101,11 +101,11 @@ def imports_of(nodes: Iterable[ast.AST], module: str) -> set[str]:
 def test_imports_follow_the_order() -> None:
     wrong = []
     for module in sorted(MODULES):
-        here = entry(module)
+        own_entry = entry(module)
         for imported in sorted(imports(module)):
             other_entry = entry(imported)
-            before = here == other_entry or ORDER.index(other_entry) < ORDER.index(here)
-            if not before or (here, other_entry) in APART:
+            before = own_entry == other_entry or ORDER.index(other_entry) < ORDER.index(own_entry)
+            if not before or (own_entry, other_entry) in APART:
                 wrong.append(f"{module} imports {imported}")
     assert wrong == []
 
@@ -152,7 +152,7 @@ def import_cycles() -> list[list[str]]:
     return sorted(map(sorted, cycles_in(graph)), key=lambda cycle: (-len(cycle), cycle))
 
 
-def test_no_import_cycles() -> None:
+def test_modules_do_not_import_each_other_in_cycles() -> None:
     texts = [
         " ".join(name.removeprefix("recometer.") for name in cycle) for cycle in import_cycles()
     ]

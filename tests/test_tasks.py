@@ -1,4 +1,4 @@
-"""`recometer.tasks` runs work on threads, shows progress, and reacts to Ctrl-C."""
+"""Tests of `recometer.tasks`, which runs work on threads and reacts to Ctrl-C."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ import sys, threading, time
 from recometer.tasks import run_tasks
 
 def function(task, ticker):
-    print("started\\n", end="", flush=True)  # at once: two threads write
+    print("started\\n", end="", flush=True)  # a single write, since two threads print
     while True:
         time.sleep(0.02)
         ticker.advance()
@@ -35,23 +35,23 @@ except KeyboardInterrupt:
 """
 
 
-def alive() -> list[str]:
+def running_threads() -> list[str]:
     return [t.name for t in threading.enumerate() if t.name.startswith("recometer")]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
 @pytest.mark.parametrize("n_tasks", [0, 1, 5, 40])
-def test_results_come_in_the_order_of_the_tasks(threads: int, n_tasks: int) -> None:
+def test_results_are_returned_in_the_order_of_the_tasks(threads: int, n_tasks: int) -> None:
     def square(task: int, ticker: tasks.Ticker) -> int:
         time.sleep(0.001 * (task % 3))
         return task * task
 
     assert run_tasks(square, range(n_tasks), threads=threads) == [t * t for t in range(n_tasks)]
-    assert alive() == []
+    assert running_threads() == []
 
 
 @pytest.mark.parametrize("n_tasks", [0, 1, 3])
-def test_short_single_task_starts_no_thread(n_tasks: int, capsys) -> None:
+def test_single_brief_task_starts_no_thread(n_tasks: int, capsys) -> None:
     def current_thread(task: int, ticker: tasks.Ticker) -> threading.Thread:
         ticker.advance(0.5)
         return threading.current_thread()
@@ -65,7 +65,7 @@ def test_short_single_task_starts_no_thread(n_tasks: int, capsys) -> None:
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
-def test_short_work_raises_the_error_of_its_task(error: type[BaseException]) -> None:
+def test_brief_work_raises_the_error_of_its_task(error: type[BaseException]) -> None:
     def raising_task(task: int, ticker: tasks.Ticker) -> None:
         raise error("the cause")
 
@@ -74,7 +74,7 @@ def test_short_work_raises_the_error_of_its_task(error: type[BaseException]) -> 
     assert caught.traceback[-1].name == "raising_task"
 
 
-def test_tasks_run_at_the_same_time_but_no_more_than_threads() -> None:
+def test_number_of_tasks_at_once_equals_the_number_of_threads() -> None:
     meet = threading.Barrier(3)
     running, most_running, lock = 0, 0, threading.Lock()
 
@@ -83,7 +83,7 @@ def test_tasks_run_at_the_same_time_but_no_more_than_threads() -> None:
         with lock:
             running += 1
             most_running = max(most_running, running)
-        meet.wait(timeout=10)  # fails unless three tasks are here at the same time
+        meet.wait(timeout=10)  # fails unless three tasks wait at the same time
         with lock:
             running -= 1
 
@@ -110,7 +110,7 @@ def test_first_exception_stops_the_others_and_keeps_its_traceback(threads: int) 
         run_tasks(function, range(100), threads=threads)
     assert caught.traceback[-1].name == "raising_task"
     assert len(begun) <= 1 + threads
-    assert alive() == []
+    assert running_threads() == []
 
 
 def test_results_are_released_after_an_error() -> None:
@@ -153,8 +153,8 @@ def test_ctrl_c_ends_the_work_and_leaves_no_thread(threads: int) -> None:
     assert errors == ""
 
 
-def test_ctrl_c_while_a_thread_starts_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C inside Thread.start may surface as a RuntimeError about the lock of an event."""
+def test_ctrl_c_during_the_start_of_a_thread_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulate Ctrl-C inside Thread.start, which may surface as a RuntimeError about a lock."""
 
     def start(thread: threading.Thread) -> None:
         try:
@@ -167,7 +167,7 @@ def test_ctrl_c_while_a_thread_starts_ends_the_work(monkeypatch: pytest.MonkeyPa
         run_tasks(lambda task, ticker: task, range(3), threads=2)
 
 
-def test_work_goes_on_without_new_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_continues_if_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
@@ -203,14 +203,14 @@ def test_progress_is_shown_on_request(threads: int, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize("progress", [None, False])
-def test_no_progress_off_a_terminal(
+def test_progress_is_not_shown_without_a_terminal(
     progress: bool | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run_tasks(lambda task, ticker: time.sleep(0.35), range(2), threads=1, progress=progress)
     assert capsys.readouterr() == ("", "")
 
 
-def test_on_a_terminal_only_long_work_shows_progress(
+def test_only_long_work_shows_progress_on_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
@@ -234,12 +234,12 @@ def test_number_of_weights_must_match_tasks() -> None:
 
 
 @pytest.mark.parametrize("threads", [0, -2, 1.5, True, "2", np.float32(1)])
-def test_wrong_number_of_threads(threads: object) -> None:
+def test_invalid_numbers_of_threads_are_refused(threads: object) -> None:
     with pytest.raises(InputError, match=r"threads=.* whole number of at least 1.*Hint"):
         resolve_threads(threads)  # type: ignore[arg-type]
 
 
-def test_threads() -> None:
+def test_numbers_of_threads_are_resolved_to_python_integers() -> None:
     assert resolve_threads(3) == 3
     assert type(resolve_threads(np.int64(2))) is int  # type: ignore[arg-type]
     assert resolve_threads(None) >= 1
@@ -255,7 +255,9 @@ def test_threads() -> None:
         ({}, sys.maxsize),
     ],
 )
-def test_limit_of_control_groups(tmp_path, limits: dict[str, str], expected: int) -> None:
+def test_control_groups_limit_the_number_of_threads(
+    tmp_path, limits: dict[str, str], expected: int
+) -> None:
     membership = tmp_path / "membership"
     membership.write_text("1:cpu:/old\n0::/a/b\n")
     for group, limit in limits.items():
@@ -287,14 +289,14 @@ def test_terminal_shows_work_of_unknown_length(
     assert ("Looking" in terminal.getvalue()) == is_shown
 
 
-def test_no_output_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_waiting_prints_nothing_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     with tasks.waiting("Looking"):
         time.sleep(0)
     assert capsys.readouterr().err == ""
 
 
-def test_nested_tasks_end_with_their_parent() -> None:
-    """When a task fails, tasks nested in other tasks stop too, because `check_wanted` raises."""
+def test_nested_tasks_stop_if_another_task_fails() -> None:
+    """Let one task fail while tasks nested in another task call `check_wanted`."""
     begun, ended = threading.Event(), []
 
     def long(_: int, ticker: Ticker) -> None:
@@ -315,4 +317,4 @@ def test_nested_tasks_end_with_their_parent() -> None:
     with pytest.raises(ValueError, match="stop"):
         run_tasks(nested, range(2), threads=2, progress=False)
     assert ended == ["inner", "inner"]
-    check_wanted()  # no effect outside of tasks
+    check_wanted()  # has no effect outside of tasks

@@ -1,4 +1,4 @@
-"""Tie rules assign the documented places to tied items; random places are drawn uniformly."""
+"""Tests that tie rules give tied items their documented places, or draw them uniformly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from recometer.ties import WHOLE, Groups, resolve, two_to, worth_of
 NAN = np.nan
 RULES = ("optimistic", "pessimistic", "random", "item", "item_desc")
 
-# Item 0 leads; items 1 to 5 are tied; 2 and 4 are relevant, and 4 has the higher gain.
+# Item 0 comes first, items 1 to 5 are tied, and item 6 comes last. Items 2, 4 and 6 are relevant.
 SCORES = [9, 5, 5, 5, 5, 5, 1]
 GAINS = [NAN, NAN, 1, NAN, 3, NAN, 2]
 
@@ -43,7 +43,7 @@ def test_expected_keeps_tied_items_together():
         ("item_desc", [2, 4, 6]),
     ],
 )
-def test_places(rule, places):
+def test_tie_rules_give_tied_items_their_places(rule, places):
     groups = resolve(rank(SCORES, GAINS), rule)
     assert groups.start.tolist() == places
     assert groups.single
@@ -65,7 +65,7 @@ def test_places_by_gain_put_unjudged_items_between_likes_and_dislikes(rule, expe
 
 
 def test_shared_place_is_the_rounded_up_middle_of_the_group():
-    """All of five tied items get the third place, and all of four the second."""
+    """Five tied items all get the third place of their group, and four the second."""
     assert resolve(rank(SCORES, GAINS), "shared").start.tolist() == [3, 3, 6]
     assert resolve(rank([9, 5, 5, 5, 5], [NAN, 1, NAN, NAN, 1]), "shared").start.tolist() == [2, 2]
     assert resolve(rank([5, 5, 1], [1, NAN, 1]), "shared").start.tolist() == [0, 2]
@@ -76,14 +76,14 @@ def test_shared_place_is_the_rounded_up_middle_of_the_group():
     [("as_ranked", [1, 1, 6]), ("item", [2, 4, 6]), ("input", [2, 4, 6]), ("shared", [3, 3, 6])],
 )
 def test_equal_ranks_share_a_place(rule, places):
-    """Equal ranks share a place under `as_ranked`; equal scores keep their input order."""
+    """Compare equal ranks with equal scores, which keep their input order under `as_ranked`."""
     ranks = dataclasses.replace(rank(SCORES, GAINS), by_rank=True)
     assert resolve(ranks, rule).start.tolist() == places
     assert resolve(rank(SCORES, GAINS), "as_ranked").start.tolist() == [2, 4, 6]
 
 
 def test_higher_ids_come_first_among_ties_within_the_cutoff():
-    """Tied items are in descending order of id within the cut-off, and in ascending order below."""
+    """Order tied items by descending id within the cut-off, and by ascending id below it."""
     ranks = rank(SCORES, [NAN, 1, 2, 3, 4, 5, NAN])
     for within, gains in (
         (3, [2, 1, 3, 4, 5]),
@@ -133,7 +133,7 @@ def test_repeated_list_item_counts_once_in_the_ideal():
 
 
 @pytest.mark.parametrize("power", [[1023, 1024, -1074, 2000], [1023.5, 1024, 0.5, 1e300]])
-def test_too_large_power_is_infinite(power):
+def test_powers_beyond_the_range_are_infinite(power):
     expected = [math.inf if exponent >= 1024 else 2.0**exponent for exponent in power]
     assert two_to(np.array(power, np.float64)).tolist() == expected
 
@@ -146,14 +146,14 @@ def test_unranked_items_are_only_in_the_ideal():
     assert resolve(ranks).n_relevant.tolist() == [3]
 
 
-def test_ideal_has_the_positive_gains_of_each_user_best_first():
+def test_ideal_contains_the_positive_gains_of_each_user_best_first():
     gains = [[1, 3, 2, NAN], [NAN, -1, 0, NAN], [5, NAN, 7, 0], [1, NAN, NAN, NAN]]
     groups = resolve(rank(np.zeros((4, 4)), gains), by="gain")
     assert groups.ideal_indptr.tolist() == [0, 3, 3, 5, 6]
     assert groups.ideal_gain.tolist() == [3, 2, 1, 7, 5, 1]
 
 
-def test_users_without_groups():
+def test_users_without_relevant_items_have_no_groups():
     groups = resolve(rank(np.ones((3, 2)), [[NAN, NAN], [0, 1], [NAN, 0]]))
     assert groups.indptr.tolist() == [0, 0, 1, 1]
     empty = resolve(rank(np.ones((2, 2)), np.full((2, 2), NAN)))
@@ -234,7 +234,7 @@ def test_random_places_are_equally_likely(n_items, n_judged):
     assert abs(chi_square - degrees) < 6 * np.sqrt(2 * degrees)
 
 
-def test_random_is_one_order_for_relevance_and_gain():
+def test_random_order_is_the_same_for_relevance_and_gain():
     gains = [1, 2, 0, -1, NAN, NAN, 3, NAN, 1, 1]
     case = rank([1] * 9 + [0], gains, relevant_from="not_zero").users(np.zeros(500, int))
     by_relevance = resolve(case, "random", "relevance", seed=5)
@@ -242,7 +242,7 @@ def test_random_is_one_order_for_relevance_and_gain():
     np.testing.assert_array_equal(by_relevance.start, by_gain.start)
 
 
-def test_random_does_not_depend_on_other_users():
+def test_random_places_do_not_depend_on_other_users():
     generator = np.random.default_rng(0)
     scores = generator.integers(0, 3, (50, 30))
     gains = np.where(generator.random((50, 30)) < 0.2, 1.0, NAN)
@@ -255,7 +255,7 @@ def test_random_does_not_depend_on_other_users():
         np.testing.assert_array_equal(separate.start, together.start[together.user == user])
 
 
-def test_random_follows_seed_and_key():
+def test_random_places_depend_on_seed_and_key():
     ranks = rank([0] * 200, [1] * 5 + [NAN] * 195).users(np.zeros(2, int))
     start = resolve(ranks, "random", seed=1).start
     np.testing.assert_array_equal(start, resolve(ranks, "random", seed=1).start)
@@ -267,16 +267,16 @@ def test_random_follows_seed_and_key():
 
 
 def splitmix64(value: int) -> int:
-    """Hash in plain Python integers, independently of the library."""
+    """Return the SplitMix64 hash of an integer, computed with Python integers."""
     value = (value + 0x9E3779B97F4A7C15) % 2**64
     value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 % 2**64
     value = (value ^ value >> 27) * 0x94D049BB133111EB % 2**64
     return value ^ value >> 31
 
 
-def test_random_draws_are_pinned():
-    assert splitmix64(0) == 0xE220A8397B1DCDAF  # as published
-    key = splitmix64(splitmix64(splitmix64(11) ^ 5) ^ 1)  # seed, user, candidates above
+def test_random_places_follow_the_published_hash():
+    assert splitmix64(0) == 0xE220A8397B1DCDAF  # the published value
+    key = splitmix64(splitmix64(splitmix64(11) ^ 5) ^ 1)  # seed 11, user key 5, 1 candidate above
     user = np.array([5], np.uint64)
 
     few_judged = rank([9] + [0] * 1000, [NAN] + [1] * 4 + [NAN] * 996)

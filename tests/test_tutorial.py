@@ -1,4 +1,4 @@
-"""The tutorial runs as written, from start to end."""
+"""Tests that the tutorial runs from start to end as it is written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MODELS = 5
 
 @pytest.fixture(autouse=True)
 def _ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the test in a folder with ratings.csv, which has the favourite items of 40 users."""
+    """Work in a folder with ratings.csv, which contains the favourite items of 40 users."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(page, "vega", lambda: "")  # the tutorial must not open a browser
     generator = np.random.default_rng(0)
@@ -53,7 +53,7 @@ def lines_of(code: str) -> list[str]:
 
 # Ignore warnings by implicit about threads and sparse arrays, and by recometer about few users.
 @pytest.mark.filterwarnings("ignore")
-def test_tutorial_in_python(capsys: pytest.CaptureFixture[str]) -> None:
+def test_python_tutorial_prints_the_output_shown(capsys: pytest.CaptureFixture[str]) -> None:
     code = "".join(blocks(IN_PYTHON, "python"))
     assert len(lines_of(code)) <= 15
     Path("tutorial.py").write_text(code, encoding="utf-8")
@@ -70,7 +70,7 @@ def test_tutorial_in_python(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_tutorial_on_the_command_line() -> None:
+def test_command_line_tutorial_prints_its_tables() -> None:
     (script,) = blocks(ON_THE_COMMAND_LINE, "python")
     (commands,) = blocks(ON_THE_COMMAND_LINE, "sh")
     commands = commands.replace("\\\n", "")

@@ -1,4 +1,4 @@
-"""``recometer audit`` reads files and prints its findings in every format."""
+"""Tests of ``recometer audit``, which reads files and prints findings in several formats."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ FILES = ("--train", "train.parquet", "--test", "test.parquet")
 CLEAN_FILES = ("--train", "train.parquet", "--test", "clean.parquet")
 
 
-def test_a_table() -> None:
+def test_findings_are_printed_as_a_table() -> None:
     result = audit(*FILES)
     assert result.exit_code == 0
     train = rm.Interactions.of(TRAIN, value=False)
@@ -71,7 +71,7 @@ def test_a_table() -> None:
     assert audit(*FILES, "--quiet").stderr == ""
 
 
-def test_json() -> None:
+def test_findings_are_printed_as_json() -> None:
     content = json.loads(audit(*FILES, "--format", "json").stdout)
     findings = {finding["name"]: finding for finding in content["findings"]}
     assert content["leaks"] is True
@@ -81,20 +81,20 @@ def test_json() -> None:
     assert findings["unseen_users"]["share"] == pytest.approx(1 / 3)
 
 
-def test_csv() -> None:
+def test_findings_are_printed_as_csv() -> None:
     rows = list(csv.DictReader(io.StringIO(audit(*FILES, "--format", "csv").stdout)))
     assert rows[0]["name"] == "overlap"
     assert rows[0]["examples"] == "('bob', 'a')"
     assert {row["level"] for row in rows} == {"leakage", "warning", "fact"}
 
 
-def test_markdown() -> None:
+def test_findings_are_printed_as_markdown() -> None:
     lines = audit(*FILES, "--format", "markdown").stdout.splitlines()
     assert lines[0].startswith("| finding | level | count |")
     assert lines[2].startswith("| overlap | leakage | 1 | 3 | 33.3% |")
 
 
-def test_relevant_from() -> None:
+def test_relevant_from_decides_which_users_have_no_relevant_item() -> None:
     result = audit(*FILES, "--relevant-from", 3, "--format", "json")
     findings = {finding["name"]: finding for finding in json.loads(result.stdout)["findings"]}
     assert findings["users_without_relevant"]["examples"] == ["cleo"]
@@ -134,7 +134,7 @@ def test_strict_passes_allowed_leakage() -> None:
     assert "Did you mean 'overlap'" in " ".join(wrong.stderr.replace("│", " ").split())
 
 
-def test_files_can_have_different_column_names() -> None:
+def test_column_options_apply_to_files_with_these_columns() -> None:
     renamed = TRAIN.rename({"user_id": "who", "timestamp": "when"})
     renamed.write_csv("renamed.csv")
     result = audit("--train", "renamed.csv", "--test", "clean.csv", "--user", "who")
@@ -158,7 +158,7 @@ def test_times_can_be_left_out() -> None:
     assert "value" not in result.stderr
 
 
-def test_standard_input() -> None:
+def test_test_is_read_from_standard_input() -> None:
     data = pathlib.Path("test.csv").read_bytes()
     result = audit("--train", "train.csv", "--test", "-", "--format-in", "csv", stdin=data)
     assert result.stdout == audit("--train", "train.csv", "--test", "test.csv").stdout
@@ -166,7 +166,7 @@ def test_standard_input() -> None:
     assert audit("--train", "-", "--test", "-", stdin=data).exit_code == 2
 
 
-def test_errors_name_options() -> None:
+def test_errors_name_options_instead_of_arguments() -> None:
     missing = audit("--train", "train.parquet")
     assert missing.exit_code == 2
     assert "an audit needs --train and --test" in missing.stderr.replace("\n", " ")

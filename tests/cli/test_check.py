@@ -1,4 +1,4 @@
-"""``recometer check`` checks a model's files, or the installation if it gets no files."""
+"""Tests of ``recometer check``, which checks a model's files or the installation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
 FILES = ("--test", "test.parquet", "--train", "train.parquet", "--run", "mine=lists.parquet")
 
 
-def test_a_table() -> None:
+def test_findings_are_printed_as_a_table() -> None:
     result = check(*FILES)
     assert result.exit_code == 0, result.stderr
     expected = rm.check(rm.Lists(LISTS), TEST, train=TRAIN)
@@ -50,7 +50,7 @@ def test_a_table() -> None:
     assert check(*FILES, "--quiet").stderr == ""
 
 
-def test_hints_name_options() -> None:
+def test_hints_name_options_instead_of_arguments() -> None:
     pairs = pl.DataFrame({"user_id": ["ann", "bob", "cleo"]}).join(
         pl.DataFrame({"item_id": [*"abcd"]}), how="cross"
     )
@@ -62,7 +62,7 @@ def test_hints_name_options() -> None:
     assert "(--users 0 looks at all of them)" in " ".join(result.stdout.split())
 
 
-def test_json_and_options() -> None:
+def test_json_output_reflects_the_options() -> None:
     result = check(*FILES, "--format", "json", "-k", 1, "--users", 2, "--seed", 1)
     content = json.loads(result.stdout)
     findings = {finding["name"]: finding for finding in content["findings"]}
@@ -81,7 +81,7 @@ def test_strict_fails_if_there_is_a_problem() -> None:
     assert check(*wrong).exit_code == 0
 
 
-def test_rules_and_protocols() -> None:
+def test_rules_and_protocols_apply_to_the_check() -> None:
     result = check(*FILES, "--rule", "seen=kept", "--format", "json")
     findings = {finding["name"]: finding for finding in json.loads(result.stdout)["findings"]}
     assert "They keep their places" in findings["train_items_recommended"]["sentence"]
@@ -105,13 +105,13 @@ def one_line(text: str) -> str:
         (("--ties", "random"), "there is nothing to test on"),
     ],
 )
-def test_wrong_usage(arguments: tuple[str, ...], text: str) -> None:
+def test_wrong_usage_exits_with_2(arguments: tuple[str, ...], text: str) -> None:
     result = check(*arguments)
     assert result.exit_code == 2, result.output
     assert text in one_line(result.stderr)
 
 
-def test_the_installation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_without_files_checks_the_installation(monkeypatch: pytest.MonkeyPatch) -> None:
     result = check()
     assert result.exit_code == 0
     assert result.stdout.splitlines()[-1] == "All is well."

@@ -1,4 +1,4 @@
-"""``recometer compare`` and the GitHub action that runs it."""
+"""Tests of ``recometer compare`` and of the GitHub action that runs it."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_clusters_come_from_a_table(results: dict[str, rm.Evaluation]) -> None:
         assert message in one_line(wrong.stderr)
 
 
-def test_margins_for_all_metrics_or_for_one() -> None:
+def test_margins_apply_to_all_metrics_or_to_one() -> None:
     pair = ("compare", "results/new.parquet", "results/prod.parquet", "--format", "json")
     rows = [
         json.loads(run(*pair, "--margin", text).stdout)["comparisons"][0]
@@ -161,7 +161,7 @@ def test_margins_for_all_metrics_or_for_one() -> None:
     assert "a margin for all metrics must be the only one" in one_line(with_both_margins.stderr)
 
 
-def test_chance_is_a_model() -> None:
+def test_chance_is_compared_like_a_model() -> None:
     generator = np.random.default_rng(0)
     np.save("users.npy", generator.normal(size=(4, 2)))
     np.save("items.npy", generator.normal(size=(3, 2)))
@@ -203,20 +203,20 @@ def test_chance_is_a_model() -> None:
         (("results/new.parquet", "new=results/bad.parquet"), 2, "are both called 'new'"),
     ],
 )
-def test_wrong_usage(arguments: tuple[str, ...], code: int, message: str) -> None:
+def test_wrong_usage_exits_with_1_or_2(arguments: tuple[str, ...], code: int, message: str) -> None:
     result = run("compare", *arguments)
     assert result.exit_code == code, result.output
     assert message in one_line(result.stderr)
 
 
-def test_junit_output_replaces_no_input() -> None:
+def test_junit_output_does_not_replace_an_input() -> None:
     gated = ("compare", "results", "--baseline", "prod", "--gate", "rr >= -5%")
     result = run(*gated, "--junit", "results/new.parquet")
     assert result.exit_code == 1
     assert "is an input" in result.stderr
 
 
-def test_errors_about_differences_name_options() -> None:
+def test_error_about_different_test_data_names_the_option() -> None:
     other_test = {"test": {"description": "other rows", "fingerprints": {"items": "ff"}}}
     evaluation({"rr": OLD.tolist()}, inputs=other_test).save("other.parquet")
     result = run("compare", "results/prod.parquet", "other.parquet")
@@ -245,7 +245,7 @@ def test_github_action_uses_existing_options() -> None:
 
 
 def run_action(tmp_path: pathlib.Path, program_text: str, **changes: str) -> int:
-    """Run the script of the action on the evaluations in this folder, and return how it ended."""
+    """Run the script of the action on the evaluations in this folder; return its exit code."""
     action = (ROOT / "action.yml").read_text(encoding="utf-8")
     script = textwrap.dedent(action.rpartition("run: |\n")[2])
     program = tmp_path / "recometer" / "bin" / "recometer"
@@ -279,7 +279,7 @@ def run_action(tmp_path: pathlib.Path, program_text: str, **changes: str) -> int
 def test_github_action_distinguishes_errors_from_failed_gates(
     tmp_path: pathlib.Path, model: str, gate: str, code: int, message: str
 ) -> None:
-    # To save a process, the action runs a script that prints the recorded output of the command.
+    # To save a process, the action runs a script that prints the output recorded here.
     answer = run("compare", model, "results/prod.parquet", "--baseline", "prod", "--gate", gate)
     assert (answer.exit_code, answer.stdout) == (code, "")
     program = f"printf %s {shlex.quote(answer.stderr)} >&2\nexit {code}"
@@ -290,7 +290,7 @@ def test_github_action_distinguishes_errors_from_failed_gates(
     assert message in one_line(summary)
 
 
-def test_github_action_script_runs(tmp_path: pathlib.Path) -> None:
+def test_github_action_script_writes_verdict_and_summary(tmp_path: pathlib.Path) -> None:
     assert run_action(tmp_path, f'exec {sys.executable} -m recometer "$@"') == 1
     assert "verdict=failed" in pathlib.Path("output.txt").read_text(encoding="utf-8")
     assert "| rr >= -0.5% | bad | failed |" in pathlib.Path("summary.md").read_text("utf-8")
@@ -309,14 +309,14 @@ def test_github_action_maps_undecided_gates(
     pair = ("results/same.parquet", "results/prod.parquet", "--baseline", "prod")
     answer = run("compare", *pair, "--gate", inside, *mapping, "--format", "markdown")
     assert answer.exit_code == code
-    program = f'echo "$*" > given.txt; echo "$0 was called"; exit {code}'
+    program = f'echo "$*" > arguments.txt; echo "$0 was called"; exit {code}'
     assert run_action(tmp_path, program, UNDECIDED=undecided) == code
     assert f"verdict={verdict}" in pathlib.Path("output.txt").read_text(encoding="utf-8")
-    assert ("--undecided" in pathlib.Path("given.txt").read_text("utf-8")) == bool(undecided)
+    assert ("--undecided" in pathlib.Path("arguments.txt").read_text("utf-8")) == bool(undecided)
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "json"])
-def test_notes_mention_options(form: str, tmp_path: pathlib.Path) -> None:
+def test_notes_name_options_instead_of_arguments(form: str, tmp_path: pathlib.Path) -> None:
     for name in ("one", "two"):
         evaluation({"rr": OLD.tolist(), "ndcg@5": OLD.tolist()}).save(tmp_path / f"{name}.parquet")
     result = run("compare", "one.parquet", "two.parquet", "--format", form)

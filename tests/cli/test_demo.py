@@ -1,4 +1,4 @@
-"""``recometer demo`` works on the included data, a user's own files, and unusual files."""
+"""Tests of ``recometer demo`` on the included data, on a user's files and on unusual files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def shipped() -> Result:
 
 
 def leaderboard(result: Result) -> dict[str, list[str]]:
-    """Return the first table as a dict of models and the other cells in their rows."""
+    """Return the first table as a dict from each model to the other cells of its row."""
     table = result.stdout.partition("\nmodel ")[2].partition("\n\n")[0]
     rows = [re.split(r"  +", line) for line in table.splitlines()[1:]]
     return {row[0]: row[1:] for row in rows}
@@ -81,7 +81,7 @@ def test_shipped_data_is_attributed(shipped: Result) -> None:
             assert part in text
 
 
-def test_the_demo_prints_a_leaderboard(shipped: Result) -> None:
+def test_demo_prints_a_leaderboard(shipped: Result) -> None:
     assert shipped.exit_code == 0
     assert shipped.stderr == ""
     assert "98,653 interactions of 32,710 users with 285 items" in shipped.stdout
@@ -141,7 +141,7 @@ def test_columns_can_be_named_for_demo(file) -> None:
     assert "values" not in result.stdout.partition("Split")[0]
 
 
-def test_a_parquet_file_and_other_metrics(tmp_path: pathlib.Path) -> None:
+def test_demo_accepts_a_parquet_file_and_metrics(tmp_path: pathlib.Path) -> None:
     import polars as pl
 
     path = tmp_path / "data.parquet"
@@ -156,7 +156,7 @@ def test_a_parquet_file_and_other_metrics(tmp_path: pathlib.Path) -> None:
     assert max(map(len, result.stdout.splitlines())) <= 100
 
 
-def test_demo_reports_leaving_out_ease_for_a_large_catalogue(file, monkeypatch) -> None:
+def test_demo_leaves_out_ease_for_a_large_catalogue(file, monkeypatch) -> None:
     # Replace the other models, which would be slow with so many items.
     for model in ("item_knn", "truncated_svd"):
         monkeypatch.setattr(baselines, model, lambda train, **_: baselines.most_popular(train))
@@ -170,7 +170,7 @@ def test_demo_reports_leaving_out_ease_for_a_large_catalogue(file, monkeypatch) 
     )
 
 
-def test_on_a_terminal_the_best_means_are_highlighted(file) -> None:
+def test_best_means_are_highlighted_on_a_terminal(file) -> None:
     path = file(rows("user,item,rating,time"))
     environment = {"FORCE_COLOR": "1", "COLUMNS": "100"}
     result = CliRunner().invoke(app, ["demo", "--data", str(path)], env=environment)
@@ -202,7 +202,7 @@ def test_on_a_terminal_the_best_means_are_highlighted(file) -> None:
         ("user,item,value\n1,1,inf\n1,2,1\n1,3,1\n1,4,1\n", "1 values of train are infinite"),
     ],
 )
-def test_odd_files_get_a_clear_message(file, text: str, message: str) -> None:
+def test_unusable_files_cause_a_clear_error(file, text: str, message: str) -> None:
     result = demo("--data", file(text), "--seed", 2)
     assert result.exit_code == 1
     assert re.search(message, result.stderr)
@@ -212,7 +212,7 @@ def test_odd_files_get_a_clear_message(file, text: str, message: str) -> None:
     assert lines[0].startswith("Error: ")
 
 
-def test_a_wrong_column_lists_the_columns(file) -> None:
+def test_error_about_an_unknown_column_lists_the_columns(file) -> None:
     result = demo("--data", file(rows("user,item,rating,time")), "--item", "itme")
     assert result.exit_code == 1
     assert "--item itme: no file has such a column. Hint: Did you mean" in result.stderr
@@ -232,7 +232,7 @@ def test_a_wrong_column_lists_the_columns(file) -> None:
             "user,item\n" + "".join(f"{u},{i}\n" for u in range(9) for i in range(6) if u % 5 != i),
             r"no more candidates than the cut-off: every ranking has the same value \(.*recall@10",
         ),
-        # Some users only have one interaction.
+        # Some users have only one interaction.
         (
             rows("user,item,value,time", n_users=20) + "".join(f"u{u},item-1,1,5\n" for u in "abc"),
             "Skipped 3 of 23 users: no relevant item to find",
@@ -245,7 +245,7 @@ def test_small_data_is_evaluated_as_far_as_possible(file, text: str, reason: str
     assert re.search(reason, one_line(result.stdout))
 
 
-def test_duplicate_rows_get_a_warning(file) -> None:
+def test_duplicate_rows_cause_a_warning(file) -> None:
     text = rows("user,item,value,time")
     result = demo("--data", file(text + text.splitlines()[1] + "\n"))
     assert result.exit_code == 0
@@ -261,7 +261,7 @@ def test_duplicate_rows_get_a_warning(file) -> None:
         (("--metrics", "recall@0"), 2, "cut-off .0. of the metric .recall."),
     ],
 )
-def test_wrong_options(arguments: tuple[str, ...], code: int, message: str) -> None:
+def test_wrong_options_exit_with_2(arguments: tuple[str, ...], code: int, message: str) -> None:
     result = demo(*arguments)
     assert result.exit_code == code
     assert result.stdout == ""

@@ -1,4 +1,4 @@
-"""``recometer evaluate`` reads files and prints tables, JSON, CSV and Markdown."""
+"""Tests of ``recometer evaluate``, which prints tables, JSON, CSV and Markdown."""
 
 from __future__ import annotations
 
@@ -87,7 +87,10 @@ def _write_files() -> None:
 
 
 def _write_lists(scores: np.ndarray) -> None:
-    """Write top-8 lists without train items, with scores, with ranks, and for fewer users."""
+    """Write lists of 8 items as files with scores, with ranks, and with fewer users.
+
+    The lists contain no train items.
+    """
     train = pl.read_parquet("train.parquet")
     scores = scores.astype(np.float64)
     scores[train["user_id"], train["movieId"]] = -np.inf
@@ -113,7 +116,7 @@ OTHER = ("--factors", "other=users.npy,other.npy,users.txt,items.txt")
 
 
 def expected(items: str = "items.npy", **rules: object) -> rm.Evaluation:
-    """Return what the library computes from the same files."""
+    """Return the evaluation that the library computes from the same files."""
     ids = {"user_ids": np.arange(20), "item_ids": np.arange(30)}
     return rm.evaluate(
         rm.Factors(np.load("users.npy"), np.load(items), **ids),
@@ -137,13 +140,13 @@ def means(result: Result) -> dict[str, dict[str, float]]:
 # Output formats
 
 
-def test_one_model_as_a_table(folder) -> None:
+def test_result_of_one_model_is_printed_as_in_python(folder) -> None:
     result = evaluate(*BASIC, *MF)
     assert result.exit_code == 0
     assert one_line(result.stdout) == one_line(str(expected()))
 
 
-def test_train_values_are_read_like_in_the_library(folder) -> None:
+def test_train_values_are_read_as_in_the_library(folder) -> None:
     assert evaluate(*BASIC, *MF, "--out", "saved").exit_code == 0
     results = {"command": rm.load("saved/mf.parquet"), "library": expected()}
     assert {row.verdict for row in rm.compare(results).rows} == {"no difference shown"}
@@ -153,7 +156,7 @@ def test_train_values_are_read_like_in_the_library(folder) -> None:
     assert f"{len(train):,} values of train are 0, and count as seen" in one_line(result.stderr)
 
 
-def test_several_models_as_a_table_best_first(folder) -> None:
+def test_several_models_are_printed_with_the_best_first(folder) -> None:
     result = evaluate(*BASIC, *OTHER, *MF)
     assert result.exit_code == 0
     header, first, second, *rest = result.stdout.splitlines()
@@ -163,12 +166,12 @@ def test_several_models_as_a_table_best_first(folder) -> None:
     assert "95% interval" in " ".join(rest)
 
 
-def test_on_a_terminal_the_best_means_are_highlighted(folder) -> None:
+def test_best_means_are_highlighted_on_a_terminal(folder) -> None:
     result = evaluate(*BASIC, *OTHER, *MF, FORCE_COLOR="1", TERM="xterm")
     assert f"\x1b[1;32m{expected().mean()['ndcg@5']:.4f}" in result.stdout
 
 
-def test_json(folder) -> None:
+def test_results_are_printed_as_json(folder) -> None:
     result = evaluate(*BASIC, *MF, *OTHER, "--format", "json", "--seed", 7)
     content = json.loads(result.stdout)
     assert list(content["models"]) == ["mf", "other"]
@@ -189,7 +192,7 @@ def test_json(folder) -> None:
         assert (interval["counted"], interval["skipped"]) == (row.counted, row.skipped)
 
 
-def test_csv(folder) -> None:
+def test_results_are_printed_as_csv(folder) -> None:
     result = evaluate(*BASIC, *MF, *OTHER, "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(result.stdout)))
     assert [(row["model"], row["metric"]) for row in rows] == [
@@ -206,7 +209,7 @@ def test_csv(folder) -> None:
 
 
 @pytest.mark.parametrize("models", [MF, (*MF, *OTHER)])
-def test_markdown(folder, models) -> None:
+def test_results_are_printed_as_markdown(folder, models) -> None:
     result = evaluate(*BASIC, *models, "--format", "markdown")
     table, *notes = result.stdout.split("\n\n")
     header, rule, *rows = table.splitlines()
@@ -216,7 +219,7 @@ def test_markdown(folder, models) -> None:
     assert f"{expected().mean()['ndcg@5']:.4f}" in result.stdout
 
 
-def test_values_per_user(folder) -> None:
+def test_values_per_user_are_printed_in_every_format(folder) -> None:
     library = expected()
     (folder / "more.csv").write_text(
         (folder / "test.csv").read_text("utf-8") + "99,3,1\n", encoding="utf-8"
@@ -276,7 +279,7 @@ def test_out_writes_evaluations_and_a_summary(folder) -> None:
     assert "written: new/results: mf.parquet, other.parquet, summary.csv" in result.stderr
 
 
-def test_out_replaces_only_its_own_output(folder) -> None:
+def test_out_replaces_only_earlier_output(folder) -> None:
     for _ in range(2):
         assert evaluate(*BASIC, *MF, "--out", "again").exit_code == 0
     (folder / "other.parquet").write_bytes((folder / "train.parquet").read_bytes())
@@ -321,7 +324,7 @@ def test_out_must_name_a_folder(folder) -> None:
         *((extension, "gzip on standard input") for extension in ("csv", "tsv")),
     ],
 )
-def test_all_formats_and_standard_input_give_the_same(folder, extension: str, by: str) -> None:
+def test_test_file_of_any_format_gives_the_same_means(folder, extension: str, by: str) -> None:
     path, stdin, form = f"test.{extension}", None, ()
     if by != "name":
         stdin, path, form = (folder / path).read_bytes(), "-", ("--format-in", extension)
@@ -334,7 +337,7 @@ def test_all_formats_and_standard_input_give_the_same(folder, extension: str, by
     assert f"test: {source_name} (user 'user_id', item 'movieId', value 'rating')" in result.stderr
 
 
-def test_standard_input_needs_a_format(folder) -> None:
+def test_standard_input_requires_a_format(folder) -> None:
     # A header with more commas than tabs looks like CSV.
     text = (folder / "test.tsv").read_text("utf-8").replace("rating", "a,b,c,d,e")
     arguments = ("--test", "-", *BASIC[2:], *MF, "--format", "json", "--value", "a,b,c,d,e")
@@ -346,7 +349,7 @@ def test_standard_input_needs_a_format(folder) -> None:
     assert means(result)["mf"] == expected().mean()
 
 
-def test_factors_without_ids_and_a_table_with_ids(folder) -> None:
+def test_error_about_factors_without_ids_suggests_positions(folder) -> None:
     result = evaluate(*BASIC, "--factors", "mf=users.npy,items.npy")
     assert result.exit_code == 1
     assert "users.npy has no user ids, but test has, such as 0" in result.stderr
@@ -364,8 +367,8 @@ def test_factors_by_position_are_reported(folder) -> None:
     assert "users.npy: its rows are the users 0 to 19" in result.stderr
 
 
-def ids_files(folder: pathlib.Path) -> dict[str, str]:
-    """Return options for factors with ids, by kind of file; the items are shuffled."""
+def write_factor_files(folder: pathlib.Path) -> dict[str, str]:
+    """Write shuffled items with their ids; return the option value for each kind of file."""
     order = np.random.default_rng(1).permutation(30)
     items = np.load("items.npy")[order]
     np.save("shuffled.npy", items)
@@ -391,8 +394,8 @@ def ids_files(folder: pathlib.Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("kind", ["npy", "txt", "csv", "parquet", "lists", "columns", "arrays"])
-def test_ids_of_factors(folder, kind: str) -> None:
-    files = ids_files(folder)[kind]
+def test_ids_of_factors_are_read_from_any_file(folder, kind: str) -> None:
+    files = write_factor_files(folder)[kind]
     result = evaluate(*BASIC, "--factors", f"mf={files}", "--format", "json")
     assert means(result)["mf"] == pytest.approx(expected().mean(), abs=1e-12)
 
@@ -425,7 +428,7 @@ def test_column_names_can_differ_between_files(folder) -> None:
     assert "train: train.parquet (user 'user_id', item 'movieId', value 'rating')" in result.stderr
 
 
-def test_value_none_counts_every_row(folder) -> None:
+def test_value_none_ignores_the_values_of_test(folder) -> None:
     result = evaluate(*BASIC, *MF, "--value", "none", "--relevant-from", 1, "--format", "json")
     assert result.exit_code == 0
     assert "value" not in result.stderr.splitlines()[0]
@@ -478,7 +481,7 @@ def test_row_order_is_reported_with_a_warning(folder) -> None:
 
 
 @pytest.mark.parametrize("path", ["als.parquet", "ranked.csv"])
-def test_lists_on_standard_input(folder, path: str) -> None:
+def test_lists_are_read_from_standard_input(folder, path: str) -> None:
     by_name = means(evaluate(*LISTS, "--run", f"a={path}", "--format", "json"))
     stdin = (folder / path).read_bytes()
     form = ("--format", "json", "--format-in", path.rpartition(".")[2])
@@ -497,10 +500,10 @@ def test_flat_values_match_python(folder: pathlib.Path) -> None:
     assert "test.parquet is an input" in one_line(refused.stderr)
 
 
-def test_users_without_a_list_are_misses_unless_left_out(folder) -> None:
+def test_users_without_a_list_count_as_misses_unless_left_out(folder) -> None:
     arguments = (*LISTS, "--run", "fewer.csv", "--format", "json")
-    of_all_users = json.loads(evaluate(*LISTS, "--run", "als.parquet", "--format", "json").stdout)
-    users = of_all_users["models"]["als"]["users"]
+    with_all_lists = json.loads(evaluate(*LISTS, "--run", "als.parquet", "--format", "json").stdout)
+    users = with_all_lists["models"]["als"]["users"]
     for option, n_counted in (
         ((), users),
         (("--complete",), users),
@@ -522,7 +525,7 @@ def test_lists_can_be_truncated(folder) -> None:
 
 
 @pytest.mark.parametrize("catalogue", ["30", "items.txt", "ids.parquet"])
-def test_catalogue_enables_rules_that_count_items(folder, catalogue: str) -> None:
+def test_catalogue_enables_the_rule_for_deep_cutoffs(folder, catalogue: str) -> None:
     pl.DataFrame({"movieId": np.arange(30)}).write_parquet("ids.parquet")
     arguments = ("--test", "test.parquet", "--run", "als.parquet", "-m", "recall@8 recall@40")
     result = evaluate(*arguments, "--format", "json")
@@ -531,7 +534,7 @@ def test_catalogue_enables_rules_that_count_items(folder, catalogue: str) -> Non
     assert means(result)["als"]["recall@40"] is None
 
 
-def test_metrics_of_lists(folder) -> None:
+def test_metrics_of_lists_are_printed_in_every_format(folder) -> None:
     genres = [f"g{i % 3}|g{i % 4}" for i in range(30)]
     pl.DataFrame({"movieId": np.arange(30), "genres": genres}).write_csv("items.csv")
     metrics = "coverage@5 category_entropy@5 overlap@5 ndcg@5"
@@ -555,7 +558,7 @@ def test_metrics_of_lists(folder) -> None:
     assert "pass --baseline" in result.stderr
 
 
-def test_columns_of_the_catalogue(folder) -> None:
+def test_columns_of_the_catalogue_can_be_named(folder) -> None:
     columns = {"movieId": np.arange(30), "kind": [f"g{i % 3}" for i in range(30)]}
     columns |= {"x": np.arange(30) % 7.0, "y": np.arange(30) % 5.0, "seen": np.full(30, 0.5)}
     pl.DataFrame(columns).write_csv("items.csv")
@@ -589,13 +592,15 @@ def test_columns_of_the_catalogue(folder) -> None:
         ("ild@5", ("--catalogue", "items.txt", "--features", "x"), 1, "items.txt is not a table"),
     ],
 )
-def test_missing_side_data(folder, metric, arguments, code, message) -> None:
+def test_error_about_missing_side_data_names_the_option(
+    folder, metric, arguments, code, message
+) -> None:
     result = evaluate("--test", "test.parquet", *MF, "-m", metric, *arguments)
     assert result.exit_code == code
     assert message in " ".join(result.stderr.replace("│", " ").split())
 
 
-def test_several_models_report_exclusions_per_model(folder) -> None:
+def test_counts_of_several_models_name_the_model(folder) -> None:
     result = evaluate(*LISTS, "--run", "fewer.csv", *MF, "--relevant-from", 2)
     assert "test users that the source does not know: 1 (fewer)" in result.stdout
     assert "protocol: recometer relevant_from=2.0\n" in result.stdout
@@ -610,7 +615,7 @@ def test_warnings_name_the_model(folder) -> None:
 # Rules
 
 
-def test_rules(folder) -> None:
+def test_rules_apply_as_in_python(folder) -> None:
     rules = ("--relevant-from", 3, "--ties", "item", "--rule", "undefined=0")
     rules += ("--rule", "cold_start=false", "--rule", "min_positives=2")
     result = evaluate(*BASIC, *MF, *rules, "--format", "json")
@@ -674,7 +679,7 @@ def test_quiet_leaves_standard_error_to_warnings_and_errors(folder) -> None:
         ((*BASIC, *MF, "-m", "recall@0"), "The cut-off '0' of the metric 'recall'"),
     ],
 )
-def test_wrong_usage(folder, arguments: tuple[str, ...], message: str) -> None:
+def test_wrong_usage_exits_with_2(folder, arguments: tuple[str, ...], message: str) -> None:
     result = evaluate(*arguments, NO_COLOR="1", TERM="dumb", COLUMNS="400")
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in one_line(result.stderr)
@@ -735,7 +740,9 @@ def test_wrong_usage(folder, arguments: tuple[str, ...], message: str) -> None:
         (("--test", "missing.csv", *MF), "There is no file missing.csv."),
     ],
 )
-def test_error_messages(folder, arguments: tuple[str, ...], message: str) -> None:
+def test_errors_about_files_are_printed_in_one_line(
+    folder, arguments: tuple[str, ...], message: str
+) -> None:
     np.save("flat.npy", np.ones(3))
     lists = {"lists": [[1.0], [2.0]], "ragged": [[1.0], [1.0, 2.0]], "empty": []}
     for name, column in lists.items():
@@ -766,13 +773,13 @@ def test_error_messages(folder, arguments: tuple[str, ...], message: str) -> Non
     assert not re.search(r"\brm\.(?!Pairs does, in Python)|\b[a-z_]+=\.\.\.", error)
 
 
-def test_empty_standard_input(folder) -> None:
+def test_empty_standard_input_is_refused(folder) -> None:
     result = evaluate("--test", "-", "--format-in", "csv", *MF, stdin=b"")
     assert result.exit_code == 1
     assert "Error: Standard input is empty." in result.stderr
 
 
-def test_errors_mention_standard_input(folder) -> None:
+def test_errors_name_standard_input_as_their_source(folder) -> None:
     result = evaluate("--test", "-", "--format-in", "csv", *MF, stdin=b"who,what\n1,2\n")
     assert result.exit_code == 1
     assert "Error: standard input: No column has a common name for users." in result.stderr
@@ -781,7 +788,7 @@ def test_errors_mention_standard_input(folder) -> None:
 # In a separate process
 
 
-def test_as_a_module_with_a_pipe(folder) -> None:
+def test_module_reads_standard_input_from_a_pipe(folder) -> None:
     result = run(
         *("--test", "-", *BASIC[2:], *MF, "--format", "json", "--format-in", "csv"),
         input=(folder / "test.csv").read_bytes(),
@@ -793,7 +800,7 @@ def test_as_a_module_with_a_pipe(folder) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
-def test_closed_output_pipe_gives_no_traceback(folder) -> None:
+def test_closed_output_pipe_causes_no_traceback(folder) -> None:
     command = [sys.executable, "-m", "recometer", "evaluate", *BASIC, *MF]
     command += ["-m", "ndcg@1..600", "--per-user", "--format", "csv", "--quiet"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -806,7 +813,7 @@ def test_closed_output_pipe_gives_no_traceback(folder) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_ctrl_c_leaves_no_copy_of_standard_input(folder) -> None:
-    # Restore the handler: a child of a background job inherits an ignored Ctrl-C.
+    # Restore the handler of Ctrl-C, since a child of a background job inherits that it is ignored.
     script = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
         "from recometer.cli import main; main()"
@@ -830,7 +837,7 @@ def test_ctrl_c_leaves_no_copy_of_standard_input(folder) -> None:
     assert list(copies.iterdir()) == []
 
 
-def test_completion_of_options(monkeypatch, capsys) -> None:
+def test_values_of_options_are_completed(monkeypatch, capsys) -> None:
     monkeypatch.setenv("_RECOMETER_COMPLETE", "complete_zsh")
     monkeypatch.setenv("_TYPER_COMPLETE_ARGS", "recometer evaluate --ties it")
     with pytest.raises(SystemExit):
@@ -846,7 +853,7 @@ def test_row_errors_name_the_file(folder) -> None:
     assert "row 1" in one_line(result.stderr)
 
 
-def test_positions_mistaken_for_ids(tmp_path: pathlib.Path) -> None:
+def test_positions_mistaken_for_ids_are_refused(tmp_path: pathlib.Path) -> None:
     (tmp_path / "test.csv").write_text("user,item\n1,7\n2,8\n3,9\n")
     (tmp_path / "run.csv").write_text("user,item,rank\n0,7,1\n1,8,1\n2,9,1\n")
     arguments = ["--test", tmp_path / "test.csv", "--run", tmp_path / "run.csv", "-m", "rr"]

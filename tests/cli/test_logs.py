@@ -1,4 +1,4 @@
-"""``recometer logs`` reads a log, and prints the values of policies and the verdicts of gates."""
+"""Tests of ``recometer logs``, which prints the values of policies and verdicts of gates."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("file", ["log.parquet", "log.csv"])
-def test_tables_equal_those_of_python(file: str) -> None:
+def test_printed_table_equals_that_of_python(file: str) -> None:
     result = logs(file, *POLICIES)
     assert result.exit_code == 0, result.output
     assert result.stdout == f"{values().compare()}\n"
@@ -65,7 +65,7 @@ def test_gates_decide_the_exit_code() -> None:
     assert "good: ips <= 0: failed" in result.stdout
 
 
-def test_undecided_gates_and_junit_work_as_in_compare() -> None:
+def test_undecided_gates_exit_with_3_or_as_requested() -> None:
     arguments = ("--policy", "good=good", "--estimators", "snips", "--baseline", "logged")
     gate = ("--gate", "snips >= 40%", "--junit", "gates.xml")
     for mapping, code in ((), 3), (("--undecided", "pass"), 0), (("--undecided", "fail"), 1):
@@ -91,7 +91,7 @@ def test_json_contains_all_values() -> None:
     assert len(content["comparison"]["rows"]) == 4
 
 
-def test_the_report_equals_that_of_python() -> None:
+def test_report_equals_that_of_python() -> None:
     gate = ("--baseline", "logged", "--gate", "snips >= 0%", "--report", "report.md")
     assert logs("log.parquet", *POLICIES, *gate).exit_code == 1
     versus = values().compare(baseline="logged")
@@ -102,7 +102,7 @@ def test_the_report_equals_that_of_python() -> None:
     assert "## Gates" not in values().report().to_markdown()
 
 
-def test_a_policy_may_be_a_file_of_candidates() -> None:
+def test_policy_may_be_a_file_of_candidates() -> None:
     n = len(LOG)
     pl.DataFrame(
         {

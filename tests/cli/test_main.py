@@ -1,4 +1,4 @@
-"""Commands exit with the documented codes, and print messages to the right stream."""
+"""Tests that commands exit with the documented codes and print to the right stream."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import recometer
 from recometer import DataWarning, InputError
 from recometer.cli import _app, main
 
-# Restore the handler: a child of a background job inherits an ignored Ctrl-C.
+# Restores the handler of Ctrl-C, since a child of a background job inherits that it is ignored.
 INTERRUPTIBLE = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     "from recometer.cli import main; main()"
@@ -34,7 +34,7 @@ def run(*arguments: str, module: str = "recometer") -> subprocess.CompletedProce
     )
 
 
-def test_version() -> None:
+def test_version_option_prints_the_version() -> None:
     result = CliRunner().invoke(_app.app, ["--version"])
     assert (result.exit_code, result.stdout) == (0, f"recometer {recometer.__version__}\n")
 
@@ -49,19 +49,19 @@ def test_help_lists_the_commands() -> None:
 @pytest.mark.parametrize(
     "arguments", [[], ["nope"], ["--nope"], ["demo", "--nope"], ["demo", "--seed", "x"]]
 )
-def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
+def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
     assert CliRunner().invoke(_app.app, arguments).exit_code == 2
 
 
-def test_run_as_a_module_with_an_error() -> None:
-    """If the module fails, it prints nothing to standard output, and one line to standard error."""
+def test_module_prints_errors_to_standard_error() -> None:
+    """Check for one line on standard error, and nothing on standard output."""
     result = run("show", "missing.parquet")
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr.startswith("Error: There is no file 'missing.parquet'. Hint: ")
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_check_as_a_module() -> None:
+def test_check_runs_as_a_module() -> None:
     result = run(module="recometer.check")
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.splitlines()[-1] == "All is well."
@@ -92,7 +92,7 @@ def test_entry_point_is_main(
         (KeyboardInterrupt(), 130, "Interrupted.\n"),
     ],
 )
-def test_exit_codes_of_raised_errors(
+def test_raised_errors_determine_the_exit_code(
     monkeypatch: pytest.MonkeyPatch, raised: BaseException, code: int, stderr: str
 ) -> None:
     def fails(*_: object) -> None:
@@ -111,7 +111,7 @@ def test_unexpected_errors_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> No
     assert isinstance(CliRunner().invoke(_app.app, ["demo"]).exception, ZeroDivisionError)
 
 
-def test_warnings_are_lines_on_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warnings_are_printed_to_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def warns() -> None:
         warnings.warn("Three rows repeat.", DataWarning, stacklevel=1)
         raise InputError("Wrong.")
@@ -158,7 +158,8 @@ except SystemExit:
     assert result.stdout == f"set()\nrecometer {recometer.__version__}\nset() False\n"
 
 
-# Run a process with and without buffered output, as under PYTHONUNBUFFERED.
+# A script that runs commands with standard output on a full device, first unbuffered (as with
+# PYTHONUNBUFFERED) and then buffered.
 FULL = """
 import io, sys
 from recometer.cli import main
@@ -174,7 +175,7 @@ for arguments, unbuffered in ((["metrics"], True), (["--help"], False), (["--ver
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
-def test_full_standard_output_is_an_error() -> None:
+def test_full_standard_output_exits_with_1() -> None:
     result = subprocess.run(
         [sys.executable, "-c", FULL], capture_output=True, text=True, encoding="utf-8", check=False
     )

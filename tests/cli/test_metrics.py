@@ -1,4 +1,4 @@
-"""``recometer metrics`` prints the registry of metrics as readable tables."""
+"""Tests of ``recometer metrics``, which prints the registry of metrics as tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_every_metric_is_listed_with_its_formula() -> None:
         assert line.endswith(definition.formula)
 
 
-def test_on_a_terminal_the_list_fits_its_width() -> None:
+def test_list_fits_the_width_of_the_terminal() -> None:
     result = metrics(FORCE_COLOR="1", NO_COLOR="1", COLUMNS="70", TERM="xterm")
     assert result.exit_code == 0
     text = re.sub(r"\x1b\[[0-9;]*m", "", result.stdout)
@@ -41,7 +41,7 @@ def test_on_a_terminal_the_list_fits_its_width() -> None:
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_each_metric_is_explained(name: str) -> None:
+def test_every_metric_is_explained(name: str) -> None:
     result = metrics(name)
     definition = METRICS[name]
     assert result.exit_code == 0
@@ -62,13 +62,13 @@ def test_names_from_other_libraries_are_explained() -> None:
     assert "Other names mrr, " in one_line(metrics("rr").stdout)
 
 
-def test_a_wrong_name_gets_a_suggestion() -> None:
+def test_error_about_a_wrong_name_suggests_a_metric() -> None:
     result = metrics("ndgc")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("Error: There is no metric 'ndgc'. Hint: Did you mean 'ndcg'")
 
 
-def test_completion_of_the_last_name_of_a_list() -> None:
+def test_last_name_of_a_list_is_completed() -> None:
     assert complete_metrics("nd") == ["ndcg"]
     assert complete_metrics("recall@10 nd") == ["recall@10 ndcg"]
     assert set(complete_metrics("")) == set(METRICS)

@@ -1,4 +1,4 @@
-"""``recometer evaluate`` agrees with the library on every kind of model and data."""
+"""Tests that ``recometer evaluate`` agrees with the library on every kind of model and data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def one_line(text: str) -> str:
 
 
 def means(*arguments: object) -> dict[str, dict[str, float]]:
-    """Return the means that evaluate prints for each model."""
+    """Return the mean of each metric, for each model that ``evaluate`` prints."""
     result = run("evaluate", *arguments, "--format", "json", "-q")
     assert result.exit_code == 0, result.output
     models = json.loads(result.stdout)["models"]
@@ -81,7 +81,7 @@ def lists(seed: int) -> pl.DataFrame:
 class TestBaselines:
     @pytest.mark.parametrize("rated", [False, True])
     def test_baselines_match_python(self, rated: bool) -> None:
-        """Baselines have the same defaults as in Python, and use ratings if train has any."""
+        """Compare baselines fitted with their defaults, to train with and without ratings."""
         if rated:
             rows = pl.read_parquet("train.parquet")
             rating = pl.Series("rating", np.arange(len(rows)) % 5 + 1.0)
@@ -93,7 +93,7 @@ class TestBaselines:
         }
         assert actual.keys() == set(BASELINES)
 
-    def test_baseline_next_to_runs_and_as_a_reference(self) -> None:
+    def test_baseline_can_accompany_runs_and_be_their_reference(self) -> None:
         lists(0).write_csv("als.csv")
         actual = means(
             *DATA[:4], "-m", "overlap@5", "--run", "als.csv", "--baselines", "popular, knn",
@@ -102,7 +102,7 @@ class TestBaselines:
         assert actual["popular"] == {"overlap@5": 1.0}
         assert set(actual) == {"als", "popular", "knn"}
 
-    def test_wrong_names_and_no_train(self) -> None:
+    def test_unknown_baselines_and_missing_train_are_refused(self) -> None:
         result = run("evaluate", *DATA, "--baselines", "poplar")
         assert result.exit_code == 2
         assert "there is no baseline 'poplar'. Hint: did you mean 'popular'" in one_line(
@@ -134,7 +134,7 @@ class TestFolds:
         )  # fmt: skip
         assert repeated.exit_code == 0, repeated.output
 
-    def test_files_of_a_model_per_fold(self) -> None:
+    def test_each_fold_can_have_its_own_files_of_a_model(self) -> None:
         run("split", "all.parquet", "--what", "folds=2", "--out", "split")
         for fold in range(2):
             lists(fold).write_csv(f"als_{fold}.csv")
@@ -147,7 +147,7 @@ class TestFolds:
         low, high = sorted(fold_means["als"]["recall@5"] for fold_means in means_of_folds)
         assert low <= actual["als"]["recall@5"] <= high
 
-    def test_usage(self) -> None:
+    def test_wrong_usage_of_folds_is_refused(self) -> None:
         run("split", "all.parquet", "--what", "folds=2", "--out", "split")
         lists(0).write_csv("als.csv")
         result = run("evaluate", "--split", "split", "--run", "als.csv")
@@ -163,7 +163,7 @@ class TestFolds:
             result.stderr
         )
 
-    def test_no_output_replaces_a_file_of_a_fold(self) -> None:
+    def test_output_does_not_replace_a_file_of_a_fold(self) -> None:
         run("split", "all.parquet", "--what", "folds=2", "--out", "split")
         for fold in range(2):
             lists(fold).write_parquet(f"split/fold_{fold}/als.parquet")
@@ -193,34 +193,36 @@ class TestPairs:
         return frame
 
     @pytest.mark.parametrize("name", ["ratings.csv", "ratings.parquet"])
-    def test_ratings_that_were_predicted(self, name: str, frame: pl.DataFrame) -> None:
+    def test_predicted_ratings_are_evaluated_as_in_python(
+        self, name: str, frame: pl.DataFrame
+    ) -> None:
         metrics = ["rmse", "mae", "ndcg@3"]
         actual = means("--pairs", f"svd={name}", "-m", " ".join(metrics))
         assert actual["svd"] == pytest.approx(rm.evaluate(rm.Pairs(frame), metrics=metrics).mean())
 
-    def test_threshold_is_the_relevance_rule(self, frame: pl.DataFrame) -> None:
+    def test_relevant_from_sets_the_threshold_of_pairs(self, frame: pl.DataFrame) -> None:
         actual = means("--pairs", "ratings.csv", "-m", "rated_recall@3", "--relevant-from", "3.5")
         result = rm.evaluate(rm.Pairs(frame, threshold=3.5), metrics="rated_recall@3")
         assert actual["ratings"] == pytest.approx(result.mean())
 
-    def test_columns_are_named(self, frame: pl.DataFrame) -> None:
+    def test_columns_of_pairs_can_be_named(self, frame: pl.DataFrame) -> None:
         frame.rename({"rating": "truth", "prediction": "p"}).write_csv("odd.csv")
         actual = means("--pairs", "odd.csv", "-m", "mse", "--value", "truth", "--score", "p")
         assert actual["odd"] == pytest.approx(rm.evaluate(rm.Pairs(frame), metrics="mse").mean())
 
-    def test_candidates_of_a_ranker_with_a_test(self) -> None:
+    def test_pairs_without_labels_are_evaluated_on_test(self) -> None:
         scored = lists(1).with_columns(score=1.0 / pl.col("rank")).drop("rank")
         scored.write_csv("ranker.csv")
         pairs = rm.Pairs(scored, relevance=False, rating=False)
         assert means(*DATA, "--pairs", "ranker.csv")["ranker"] == pytest.approx(expected(pairs))
 
-    def test_why(self, frame: pl.DataFrame) -> None:
+    def test_why_explains_a_mean_of_pairs(self, frame: pl.DataFrame) -> None:
         result = run("why", "--pairs", "ratings.csv", "-m", "ndcg@3", "--to", "ranx")
         assert result.exit_code == 0, result.output
         mean = rm.evaluate(rm.Pairs(frame), metrics="ndcg@3").mean()["ndcg@3"]
         assert f"ndcg@3 = {mean:.4f}" in result.stdout
 
-    def test_missing_columns(self, frame: pl.DataFrame) -> None:
+    def test_missing_and_ambiguous_columns_of_pairs_are_refused(self, frame: pl.DataFrame) -> None:
         for dropped, message in (
             ("rating", "no column holds the truth. Hint: --value names it; or --test FILE"),
             ("prediction", "no column holds the scores. Hint: --score names it"),
@@ -235,7 +237,7 @@ class TestPairs:
 
 @pytest.mark.usefixtures("folder")
 class TestCandidates:
-    def test_candidates_per_user_for_all_users_and_excluded(self) -> None:
+    def test_candidates_negatives_and_exclusions_match_python(self) -> None:
         test = pl.read_parquet("test.parquet")
         generator = np.random.default_rng(0)
         negatives = pl.DataFrame(
@@ -258,7 +260,7 @@ class TestCandidates:
             expected_means = expected(popular, **candidates)
             assert actual["popular"]["ndcg@5"] == pytest.approx(expected_means["ndcg@5"]), option
 
-    def test_candidates_and_negatives_exclude_each_other(self) -> None:
+    def test_candidates_and_negatives_cannot_be_combined(self) -> None:
         result = run("evaluate", *DATA, "--baselines", "popular", "--candidates", "test.parquet",
                      "--negatives", "test.parquet")  # fmt: skip
         assert (result.exit_code, "give one of them" in one_line(result.stderr)) == (2, True)
@@ -266,7 +268,7 @@ class TestCandidates:
 
 @pytest.mark.usefixtures("folder")
 class TestGroups:
-    def test_groups_by_activity_from_a_file_and_of_saved_results(self) -> None:
+    def test_groups_come_from_activity_or_from_a_file(self) -> None:
         result = run("evaluate", *DATA, "--baselines", "popular,knn", "--by", "activity",
                      "--out", "out", "--format", "json", "-q")  # fmt: skip
         assert result.exit_code == 0, result.output
@@ -295,12 +297,16 @@ class TestGroups:
         unnamed = run("show", "out", "--by", "ages.csv")
         assert unnamed.exit_code == 1
         assert "which column is meant? Hint: --by COLUMN=ages.csv" in one_line(unnamed.stderr)
-        of_users = run("show", "out", "--by", "user=ages.csv")
-        assert of_users.exit_code == 1
-        assert "Hint: name another column; there are: size, age." in one_line(of_users.stderr)
+        by_the_user_column = run("show", "out", "--by", "user=ages.csv")
+        assert by_the_user_column.exit_code == 1
+        assert "Hint: name another column; there are: size, age." in one_line(
+            by_the_user_column.stderr
+        )
 
 
-def test_archives_and_matrices(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_archives_and_sparse_matrices_are_evaluated_as_in_python(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     generator = np.random.default_rng(1)
     kind = generator.random((15, 25))
@@ -334,7 +340,7 @@ def test_archives_and_matrices(tmp_path: pathlib.Path, monkeypatch: pytest.Monke
     assert (result.exit_code, "as a sparse matrix" in one_line(result.stderr)) == (1, True)
 
 
-def test_answers_of_a_language_model(tmp_path, monkeypatch):
+def test_answers_of_a_language_model_are_evaluated_as_in_python(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     items = pl.DataFrame({"item": [1, 2, 3], "title": ["Heat", "Up", "Alien"]})
     answers = pl.DataFrame({"user": [7, 8], "response": ["1. Up\n2. Heat", '["Alien", "Alien"]']})

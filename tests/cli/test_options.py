@@ -1,4 +1,4 @@
-"""Rules that every command must follow, including commands that are added later."""
+"""Tests of the conventions that every command follows, including commands added later."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMMANDS = {
     for name in _app.COMMANDS
 }
 # The options of `evaluate` that `why` lacks, with the reasons.
-NOT_OF_WHY = {
+NOT_IN_WHY = {
     "metric": "its --metric is one",
     "protocol": "its protocols are called --from and --to",
     "chance": "a random order has no steps from one rule to the next",
@@ -31,10 +31,10 @@ NOT_OF_WHY = {
     "by": "it explains one mean",
     "by_items": "it explains one mean",
 }
-WRITES = ("out", "flat", "form", "report")  # options that name output files
-PAGES = ("report",)  # commands that write a page and print no table
-# For each metavar of an option, how to pass an output file to the option.
-WRITTEN = {
+OUTPUT_OPTIONS = ("out", "flat", "form", "report")  # options that name output files
+PAGE_COMMANDS = ("report",)  # commands that write a page and print no table
+# The argument that makes an option name an output file, for each metavar.
+OUTPUT_ARGUMENTS = {
     "FILE": "{}",
     "N|FILE": "{}",
     "NAME|FILE": "{}",
@@ -59,13 +59,15 @@ def option(parameter: inspect.Parameter) -> typer.models.ParameterInfo:
 
 
 def names_a_file(parameter: inspect.Parameter) -> bool:
-    """Whether the help of an option says that it names an input file or folder."""
+    """Return whether the help of an option says that it names an input file or folder."""
     declared = option(parameter)
     description = f"{declared.metavar or ''} {declared.help or ''}"
-    return bool(re.search(r"FILE|FOLDER|\.npy", description)) and parameter.name not in WRITES
+    return (
+        bool(re.search(r"FILE|FOLDER|\.npy", description)) and parameter.name not in OUTPUT_OPTIONS
+    )
 
 
-NAMING = [
+FILE_OPTIONS = [
     (command, name)
     for command, parameters in COMMANDS.items()
     for name, parameter in parameters.items()
@@ -74,26 +76,26 @@ NAMING = [
 
 
 def test_why_has_every_option_of_evaluate() -> None:
-    assert COMMANDS["evaluate"].keys() - COMMANDS["why"].keys() == NOT_OF_WHY.keys()
+    assert COMMANDS["evaluate"].keys() - COMMANDS["why"].keys() == NOT_IN_WHY.keys()
     for name in COMMANDS["evaluate"].keys() & COMMANDS["why"].keys():
         assert COMMANDS["evaluate"][name] == COMMANDS["why"][name]
 
 
-def test_compare_has_the_options_of_python() -> None:
+def test_compare_has_an_option_for_every_argument_in_python() -> None:
     not_options = {"models", "progress"}
     parameters = inspect.signature(rm.compare).parameters.keys() - not_options
     assert parameters - COMMANDS["compare"].keys() == set()
 
 
-def test_some_options_name_files() -> None:
-    assert {("evaluate", "catalogue"), ("split", "who"), ("why", "to")} <= set(NAMING)
+def test_options_that_name_files_are_found() -> None:
+    assert {("evaluate", "catalogue"), ("split", "who"), ("why", "to")} <= set(FILE_OPTIONS)
 
 
-@pytest.mark.parametrize(("command", "name"), NAMING)
-def test_input_file_options_are_marked(command: str, name: str) -> None:
+@pytest.mark.parametrize(("command", "name"), FILE_OPTIONS)
+def test_options_that_name_input_files_are_marked(command: str, name: str) -> None:
     mark = reads(COMMANDS[command][name])
     assert mark is not None, "Hint: put Reads() next to its typer.Option"
-    output_pattern = WRITTEN[str(option(COMMANDS[command][name]).metavar)]
+    output_pattern = OUTPUT_ARGUMENTS[str(option(COMMANDS[command][name]).metavar)]
     assert "a/b.parquet" in mark.files(output_pattern.format("a/b.parquet", folder="a/b.parquet"))
 
 
@@ -101,14 +103,14 @@ def test_input_file_options_are_marked(command: str, name: str) -> None:
     ("command", "name"),
     [
         command_and_option
-        for command_and_option in NAMING
-        if "out" in COMMANDS[command_and_option[0]] and command_and_option[0] not in PAGES
+        for command_and_option in FILE_OPTIONS
+        if "out" in COMMANDS[command_and_option[0]] and command_and_option[0] not in PAGE_COMMANDS
     ],
 )
-def test_no_output_replaces_an_input_file(
+def test_output_does_not_replace_an_input_file(
     command: str, name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A command fails if its output would replace one of its input files."""
+    """Name the output of a command as one of its inputs, which must make the command fail."""
     monkeypatch.chdir(tmp_path)
     rows = pl.DataFrame({"user_id": [1, 1, 1, 2, 2, 2], "item_id": [1, 2, 3, 1, 2, 3]})
     for path in ("rows.parquet", "lists.parquet"):
@@ -123,7 +125,7 @@ def test_no_output_replaces_an_input_file(
         out.mkdir()
         rm.evaluate(rm.Lists("lists.parquet"), "rows.parquet", metrics="rr").save(output_file)
     before = output_file.read_bytes()
-    text = WRITTEN[str(option(parameter).metavar)].format(output_file, folder=out)
+    text = OUTPUT_ARGUMENTS[str(option(parameter).metavar)].format(output_file, folder=out)
     arguments = ["split", "rows.parquet", "--what", "fraction=0.5"]
     if command == "evaluate":
         arguments = ["evaluate", "--run", f"{output_file.stem}=lists.parquet", "-m", "rr"]
@@ -139,14 +141,16 @@ def test_no_output_replaces_an_input_file(
 
 
 def test_every_table_command_supports_all_formats() -> None:
-    assert {name for name, options in COMMANDS.items() if "form" not in options} == set(PAGES)
-    for command in COMMANDS.keys() - set(PAGES):
+    assert {name for name, options in COMMANDS.items() if "form" not in options} == set(
+        PAGE_COMMANDS
+    )
+    for command in COMMANDS.keys() - set(PAGE_COMMANDS):
         help_text = str(option(COMMANDS[command]["form"]).help)
         assert all(form in help_text for form in FORMATS), command
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in PAGES])
-def test_unknown_format_is_wrong_usage(command: str) -> None:
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in PAGE_COMMANDS])
+def test_unknown_format_exits_with_2(command: str) -> None:
     result = CliRunner().invoke(app, [command, "--format", "yaml"], env={"COLUMNS": "300"})
     assert result.exit_code == 2
     assert "there is no format 'yaml'" in result.stderr

@@ -1,4 +1,4 @@
-"""Commands accept inputs that can only be read once: pipes, ``<(command)`` and /dev/stdin."""
+"""Tests of inputs that can be read only once: pipes, ``<(command)`` and /dev/stdin."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def expected() -> str:
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="<(command) is bash's")
-def test_shell_pipes_match_files(expected: str) -> None:
+def test_shell_pipes_give_the_output_of_files(expected: str) -> None:
     command = [sys.executable, "-m", "recometer", "evaluate", *METRICS, *CSV]
     command += ["--test", "<(gzip -c test.csv)", "--run", "x=-", "< run.csv"]
     result = subprocess.run(
@@ -101,7 +101,7 @@ def test_shell_pipes_match_files(expected: str) -> None:
         (None, "run.csv", "-"),
     ],
 )
-def test_pipes_match_files(
+def test_pipes_give_the_output_of_files(
     test: str | None, run: str | None, stdin: str | None, expected: str
 ) -> None:
     with contextlib.ExitStack() as opened:
@@ -112,7 +112,7 @@ def test_pipes_match_files(
     assert (result.exit_code, result.stderr, result.stdout) == (0, "", expected)
 
 
-def test_factors_from_pipes_and_their_messages() -> None:
+def test_factors_are_read_from_pipes() -> None:
     rest = "items.npy,user_ids.npy,item_ids.npy"
     expected = evaluate("--test", "test.csv", "--factors", f"x=users.npy,{rest}", *METRICS)
     assert expected.exit_code == 0, expected.stderr
@@ -126,7 +126,7 @@ def test_factors_from_pipes_and_their_messages() -> None:
     assert "recometer-" not in messages[1]  # messages do not show the names of temporary copies
 
 
-def test_pipes_that_cannot_be_read() -> None:
+def test_empty_and_reused_pipes_are_refused() -> None:
     with pipe("nothing") as empty_pipe:
         empty = evaluate("--test", empty_pipe, "--run", "run.csv", *METRICS, *CSV)
     assert empty.exit_code == 1
@@ -136,7 +136,7 @@ def test_pipes_that_cannot_be_read() -> None:
     assert "can be read only once" in result.stderr
 
 
-def test_format_of_pipes(expected: str) -> None:
+def test_pipes_without_an_extension_require_a_format(expected: str) -> None:
     with pipe("test.csv") as test:
         refused = evaluate("--test", test, "--run", "run.csv", *METRICS)
     assert refused.exit_code == 2
@@ -159,7 +159,7 @@ def test_format_of_pipes(expected: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["show", "compare", "report"])
-def test_saved_evaluations_from_pipes(command: str) -> None:
+def test_saved_evaluations_are_read_from_pipes(command: str) -> None:
     for name, scores in (("a", np.eye(3)), ("b", 1 - np.eye(3))):
         rm.evaluate(rm.Scores(scores), np.eye(3), metrics="rr").save(f"{name}.parquet")
     options = ["--format", "csv"] if command != "report" else ["--out", "report.md"]
@@ -173,12 +173,12 @@ def test_saved_evaluations_from_pipes(command: str) -> None:
     assert f"'{first}' is not a Parquet file" in result.stderr
 
 
-def test_factor_archive_from_a_pipe() -> None:
+def test_factor_archive_is_read_from_a_pipe() -> None:
     np.savez("f.npz", user_factors=np.eye(2), item_factors=np.eye(3)[:, :2])
-    of_ids = "user_ids.npy,item_ids.npy"
-    expected = evaluate("--test", "test.csv", "--factors", f"m=f.npz,{of_ids}", *METRICS)
+    id_files = "user_ids.npy,item_ids.npy"
+    expected = evaluate("--test", "test.csv", "--factors", f"m=f.npz,{id_files}", *METRICS)
     with pipe("f.npz") as path:
-        arguments = ("--test", "test.csv", "--factors", f"m={path},{of_ids}", *METRICS)
+        arguments = ("--test", "test.csv", "--factors", f"m={path},{id_files}", *METRICS)
         refused = evaluate(*arguments)
         result = evaluate(*arguments, "--format-in", "npz")
     assert refused.exit_code == 2
@@ -187,7 +187,7 @@ def test_factor_archive_from_a_pipe() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files that are no UTF-8")
-def test_file_names_that_are_not_utf8() -> None:
+def test_file_names_need_not_be_utf8() -> None:
     folder = os.fsdecode(b"f\xff")
     os.mkdir(folder)
     shutil.copy("run.csv", os.path.join(folder, os.fsdecode(b"m\xe9.csv")))

@@ -1,4 +1,4 @@
-"""``recometer report`` writes a page about saved evaluations, or about models."""
+"""Tests of ``recometer report``, which writes a page about saved evaluations or models."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def data_of(path: str) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the test in a folder with test, train, and the lists and results of two models."""
+    """Work in a folder with test and train, and with lists and results of two models."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(page, "vega", lambda: "window.vegaEmbed = null;")
     order = np.argsort(RNG.random((USERS, ITEMS)), axis=1)
@@ -61,7 +61,7 @@ def _folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.exit_code == 0, result.stderr
 
 
-def test_saved_evaluations() -> None:
+def test_report_of_saved_evaluations_states_the_verdict() -> None:
     result = run("report", "results", "--primary", "ndcg@5", "-o", "report.html")
     assert result.exit_code == 0, result.stderr
     versus = rm.compare(
@@ -116,7 +116,7 @@ def test_models_without_results_are_evaluated() -> None:
     assert "good beats popular by" in text
 
 
-def test_scored_pairs_are_read_as_by_evaluate() -> None:
+def test_scored_pairs_are_read_like_in_evaluate() -> None:
     rng = np.random.default_rng(0)
     rows = {"object": np.repeat([4, 9], 6), "item": np.tile(np.arange(6), 2)}
     relevant = np.tile([1, 0, 1, 0, 0, 1], 2)
@@ -149,7 +149,7 @@ def test_candidates_and_exclude_apply_to_models_and_their_lists() -> None:
     assert shown_items == set(map(str, range(2, 12)))
 
 
-def test_metric_with_the_largest_gain_of_test_is_requested_by_name() -> None:
+def test_metric_gets_its_maximum_gain_from_test() -> None:
     pathlib.Path("q.qrels").write_text("1 0 a 3\n1 0 b 1\n2 0 a 2\n", encoding="utf-8")
     pathlib.Path("run.trec").write_text("1 Q0 a 1 2.0 x\n2 Q0 b 1 2.0 x\n", encoding="utf-8")
     arguments = ("report", "--run", "run.trec", "--test", "q.qrels", "-o", "page.md")
@@ -158,7 +158,7 @@ def test_metric_with_the_largest_gain_of_test_is_requested_by_name() -> None:
     assert "err@2(max_gain=3)" in pathlib.Path("page.md").read_text(encoding="utf-8")
 
 
-def test_one_model() -> None:
+def test_report_of_one_model_refuses_a_baseline() -> None:
     result = run("report", "results/good.parquet", "-o", "report.md")
     assert result.exit_code == 0, result.stderr
     assert pathlib.Path("report.md").read_text(encoding="utf-8").startswith("<!-- recometer report")
@@ -167,7 +167,7 @@ def test_one_model() -> None:
     assert "it needs several models" in refused.stderr
 
 
-def test_report_replaces_only_its_own_output() -> None:
+def test_report_replaces_only_earlier_reports() -> None:
     pathlib.Path("report.html").write_text("mine", encoding="utf-8")
     result = run("report", "results")
     assert result.exit_code == 1
@@ -188,7 +188,7 @@ def test_report_replaces_only_its_own_output() -> None:
         (("--split", "folds", "--baselines", "popular"), "lists are shown for one fold"),
     ],
 )
-def test_wrong_usage(arguments: tuple[str, ...], message: str) -> None:
+def test_wrong_usage_exits_with_2(arguments: tuple[str, ...], message: str) -> None:
     assert run("split", "test.parquet", "--what", "folds=2", "--out", "folds").exit_code == 0
     result = run("report", *arguments)
     assert result.exit_code == 2

@@ -1,4 +1,4 @@
-"""``recometer rules`` prints every rule with its values."""
+"""Tests of ``recometer rules``, which prints every rule with its values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def run(*arguments: str, columns: int = 80) -> Result:
     return CliRunner().invoke(app, ["rules", *arguments], env={"COLUMNS": str(columns)})
 
 
-def test_overview_has_every_rule_with_its_default() -> None:
+def test_overview_lists_every_rule_with_its_default() -> None:
     rows = {row["rule"]: row for row in csv.DictReader(run("--format", "csv").stdout.splitlines())}
     assert rows.keys() == {name for name, rule in Protocol.declared.items() if rule.says}
     assert rows["seen"] == {
@@ -27,17 +27,17 @@ def test_overview_has_every_rule_with_its_default() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, rule in Protocol.declared.items() if rule.says])
-def test_an_explanation_fits_the_terminal(name: str) -> None:
+def test_explanation_of_every_rule_fits_the_terminal(name: str) -> None:
     lines = run(name).stdout.splitlines()
     assert lines[0].startswith(f"--rule {name}=VALUE; default: ")
     assert max(map(len, lines)) <= 100
 
 
-def test_an_unknown_rule_is_wrong_usage() -> None:
+def test_unknown_rule_exits_with_2() -> None:
     result = run("tie")
     assert result.exit_code == 2
     assert "There is no rule 'tie'. Hint: Did you mean 'ties'" in result.stderr
 
 
-def test_formats_only_apply_to_the_list_of_rules() -> None:
+def test_formats_apply_only_to_the_list_of_rules() -> None:
     assert run("ties", "--format", "csv").exit_code == 2

@@ -1,4 +1,4 @@
-"""Commands evaluate sessions of users with ``--user user,session``."""
+"""Tests of ``--user user,session``, with which commands evaluate sessions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
 
 
 @pytest.mark.usefixtures("folder")
-def test_sessions_with_data_that_only_has_users() -> None:
+def test_sessions_can_be_combined_with_data_of_whole_users() -> None:
     result = call(
         *("evaluate", "--test", "test.csv", "--run", "own.parquet", "--run", "plain.csv"),
         *("--train", "train.csv", "--user", "user,session", "-m", "rr", "--per-user"),
@@ -42,7 +42,7 @@ def test_sessions_with_data_that_only_has_users() -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_sessions_in_comparisons_and_splits() -> None:
+def test_sessions_are_supported_in_comparisons_and_splits() -> None:
     runs = ("--run", "own.parquet", "--run", "plain.csv", "--user", "user,session", "-m", "rr")
     assert call("evaluate", "--test", "test.csv", *runs, "--out", "saved").exit_code == 0
     compared = call("compare", "saved")
@@ -62,7 +62,7 @@ def test_sessions_in_comparisons_and_splits() -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_error_if_no_file_has_the_session_column() -> None:
+def test_error_about_an_unknown_session_column_suggests_a_name() -> None:
     result = call("evaluate", "--test", "test.csv", "--run", "plain.csv", "--user", "user,sesion")
     assert result.exit_code != 0
     assert "'session'" in result.stderr

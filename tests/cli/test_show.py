@@ -1,4 +1,4 @@
-"""``recometer show`` prints saved evaluations."""
+"""Tests of ``recometer show``, which prints saved evaluations."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def test_several_results_are_shown_side_by_side(results: dict[str, rm.Evaluation
     assert list(json.loads(with_name)["models"]) == ["mine", "als"]
 
 
-def test_formats_and_values_of_users(results: dict[str, rm.Evaluation]) -> None:
+def test_formats_and_values_of_users_match_python(results: dict[str, rm.Evaluation]) -> None:
     board = rm.Leaderboard(results)
     assert show("saved", "--format", "latex").stdout == f"{board.to_latex()}\n"
     users = rm.Leaderboard(results, with_users=True).to_csv()
     assert show("saved", "--format", "csv", "--per-user").stdout == f"{users}\n"
 
 
-def test_flat_values_of_one_and_several_results(results: dict[str, rm.Evaluation]) -> None:
+def test_flat_values_match_python(results: dict[str, rm.Evaluation]) -> None:
     for _ in range(2):  # the second run replaces the file
         assert show("saved/als.parquet", "--flat", "one.json").exit_code == 0
     assert json.loads(pathlib.Path("one.json").read_text()) == results["als"].flat()
@@ -67,7 +67,7 @@ def test_flat_values_of_one_and_several_results(results: dict[str, rm.Evaluation
 
 
 @pytest.mark.parametrize("content", ["{", "[1]", '{"ndcg@10": 1}', "mine", "[" * 10**5])
-def test_flat_values_replace_no_other_file(content: str) -> None:
+def test_flat_values_do_not_replace_another_file(content: str) -> None:
     pathlib.Path("mine.json").write_text(content, encoding="utf-8")
     result = show("saved", "--flat", "mine.json")
     assert result.exit_code == 1
@@ -75,7 +75,7 @@ def test_flat_values_replace_no_other_file(content: str) -> None:
     assert pathlib.Path("mine.json").read_text(encoding="utf-8") == content
 
 
-def test_flat_values_replace_no_input() -> None:
+def test_flat_values_do_not_replace_an_input() -> None:
     result = show("saved/als.parquet", "--flat", "saved/als.parquet")
     assert result.exit_code == 1
     assert "saved/als.parquet is an input" in result.stderr
@@ -92,7 +92,9 @@ def test_flat_values_replace_no_input() -> None:
         (("saved/als.parquet", "other.parquet"), 1, "were evaluated with different metrics"),
     ],
 )
-def test_show_rejects_other_files(arguments: tuple[str, ...], code: int, message: str) -> None:
+def test_files_that_cannot_be_shown_are_refused(
+    arguments: tuple[str, ...], code: int, message: str
+) -> None:
     if "other.parquet" in arguments:
         rm.evaluate(rm.Lists({"ann": ["song"]}), TEST, metrics="ap").save("other.parquet")
     result = show(*arguments)

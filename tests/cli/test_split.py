@@ -1,4 +1,4 @@
-"""``recometer split`` reads a file and writes a folder with train and test."""
+"""Tests of ``recometer split``, which reads a file and writes a folder with train and test."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ PARTS_OF_WHO: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("text", PARTS_OF_WHAT)
-def test_every_way_to_hold_out_interactions(text: str) -> None:
+def test_every_way_to_hold_out_interactions_matches_python(text: str) -> None:
     what = PARTS_OF_WHAT[text]
     result = split("ratings.parquet", "--what", text, "--out", "made", "--seed", 3)
     assert result.exit_code == 0, result.stderr
@@ -117,7 +117,7 @@ def test_every_way_to_hold_out_interactions(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", PARTS_OF_WHO)
-def test_every_choice_of_test_users(text: str) -> None:
+def test_every_choice_of_test_users_matches_python(text: str) -> None:
     who = PARTS_OF_WHO[text]
     arguments = ("--what", "last=1", "--untested", "apart", "--min-train", 2, "--min-test", 1)
     result = split("ratings.parquet", "--who", text, *arguments, "--out", "made")
@@ -131,7 +131,7 @@ def test_every_choice_of_test_users(text: str) -> None:
         assert_same(loaded, splits.split("ratings.parquet", splits.Last(1), **settings))
 
 
-def test_command_line_has_every_part_of_a_split() -> None:
+def test_every_kind_of_split_is_available_on_the_command_line() -> None:
     def classes(module: str) -> set[type]:
         return {
             member
@@ -172,7 +172,7 @@ def test_filters_apply_in_a_fixed_order() -> None:
     )
 
 
-def test_split_is_summarised() -> None:
+def test_summary_of_a_split_is_printed() -> None:
     result = split("ratings.parquet", "--what", "last=1", "--min-user", 5, "--out", "made")
     loaded = rm.Split.load("made")
     train, test = loaded.train.collect(), loaded.test.collect()
@@ -214,7 +214,7 @@ def test_folds_are_shown_one_per_line() -> None:
     assert lines[6].startswith("left out by --from-value 2: ")
 
 
-def test_dates() -> None:
+def test_dates_are_accepted_for_times_that_are_dates() -> None:
     windows = "windows=2024-06-01,2024-07-01T12:00,length=30d"
     assert split("dated.parquet", "--what", windows, "--out", "made").exit_code == 0
     times = [datetime.datetime(2024, 6, 1), datetime.datetime(2024, 7, 1, 12)]
@@ -233,7 +233,7 @@ def test_dates() -> None:
     assert "is a number, but the times of the data are dates" in wrong.stderr
 
 
-def test_text_and_standard_input() -> None:
+def test_csv_files_and_standard_input_can_be_split() -> None:
     expected = splits.split("ratings.csv", splits.Last(1))
     split("ratings.csv", "--what", "last=1", "--out", "text")
     content = pathlib.Path("ratings.csv").read_bytes()
@@ -244,7 +244,7 @@ def test_text_and_standard_input() -> None:
         assert_same(rm.Split.load(name), expected)
 
 
-def test_qrels() -> None:
+def test_qrels_can_be_split() -> None:
     lines = [f"{topic} 0 d{n} {n % 2 + 1}" for topic in (301, 302) for n in range(4)]
     pathlib.Path("qrels").write_text("\n".join(lines) + "\n", encoding="utf-8")
     result = split("qrels", "--what", "number=1", "--out", "made")
@@ -254,8 +254,8 @@ def test_qrels() -> None:
     assert (len(loaded.train), len(loaded.test)) == (6, 2)
 
 
-def test_text_ids_are_read_like_the_ids_of_the_data() -> None:
-    test_qrels()
+def test_ids_in_text_files_take_the_type_of_the_data() -> None:
+    test_qrels_can_be_split()
     pathlib.Path("topics.txt").write_text("302\n", encoding="utf-8")
     texts = data().with_columns(pl.col("user_id", "movieId").cast(pl.String))
     texts.write_parquet("texts.parquet")
@@ -287,7 +287,7 @@ def test_columns_can_be_named() -> None:
     assert "named.parquet: No column has a common name for users. Hint: pass --user" in wrong.stderr
 
 
-def test_empty_train_gives_a_warning() -> None:
+def test_empty_train_causes_a_warning() -> None:
     result = split("ratings.parquet", "--what", "after=-1", "--out", "all")
     assert result.exit_code == 0
     assert "Warning: data: train is empty: none of " in result.stderr
@@ -386,7 +386,7 @@ def test_split_folder_can_be_evaluated() -> None:
         (("--what", "last=1", "--duplicates", "any"), "Invalid value for '--duplicates'"),
     ],
 )
-def test_wrong_usage(arguments: tuple[str, ...], message: str) -> None:
+def test_wrong_usage_exits_with_2(arguments: tuple[str, ...], message: str) -> None:
     result = split("ratings.parquet", "--out", "made", *arguments)
     assert result.exit_code == 2
     assert message in one_line(result.stderr)
@@ -400,12 +400,12 @@ def test_wrong_usage(arguments: tuple[str, ...], message: str) -> None:
         (("--what", "last=1", "--min-train", "1000"), "no user can be tested"),
         (("--what", "last=1", "--time", "when"), "ratings.parquet: There is no column 'when'"),
         (("--what", "last=1", "--time", "none"), "the data have no times"),
-        # Messages repeat the options as the user typed them.
+        # These messages quote the options that the user typed.
         (("--what", "after=5000"), "by --who all, --what after=5000, --min-train 0, --min-t"),
         (("--what", "last=1", "--core", "99"), "--core 99 left out"),
     ],
 )
-def test_impossible_splits_are_reported(arguments: tuple[str, ...], message: str) -> None:
+def test_impossible_splits_are_refused(arguments: tuple[str, ...], message: str) -> None:
     result = split("ratings.parquet", "--out", "made", *arguments)
     assert result.exit_code == 1
     assert message in result.stderr
@@ -426,7 +426,7 @@ def test_new_split_removes_files_of_the_old_one() -> None:
 
 
 @pytest.mark.parametrize("what", ["last=1", "folds=2"])
-def test_split_replaces_no_inputs_or_foreign_files(what: str) -> None:
+def test_split_does_not_replace_inputs_or_foreign_files(what: str) -> None:
     place = pathlib.Path("fold_1" if what == "folds=2" else ".")
     place.mkdir(exist_ok=True)
     content = pathlib.Path("ratings.parquet").read_bytes()
@@ -462,7 +462,7 @@ def test_out_must_name_a_folder() -> None:
     assert "does not name a folder" in refused.stderr
 
 
-def test_a_folder_and_a_pattern_of_parquet_files() -> None:
+def test_folders_and_patterns_of_parquet_files_can_be_split() -> None:
     frame = data()
     folder = pathlib.Path("parts")
     folder.mkdir()

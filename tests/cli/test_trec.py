@@ -1,4 +1,4 @@
-"""``recometer evaluate`` on TREC files prints the same values as trec_eval."""
+"""Tests that ``recometer evaluate`` prints the values of trec_eval for TREC files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from recometer.metrics import METRICS
 
 TREC = SHARED / "data" / "trec_eval"
 
-# recometer's metrics by trec_eval's names. {} is the cut-off; missing metrics are left out.
+# The recometer metric for each trec_eval measure that has a counterpart; {} is the cut-off.
 NAMES = {
     "map": "ap",
     "map_cut_{}": "ap@{}",
@@ -61,7 +61,7 @@ def evaluate(*arguments: object, stdin: bytes | None = None) -> Result:
 
 
 def topic_values(*arguments: object, stdin: bytes | None = None) -> dict[str, dict[str, float]]:
-    """Return the values per topic and the means, in the format of trec_eval -q."""
+    """Return the values of each topic, and the means under the key "all", like trec_eval -q."""
     result = evaluate(*arguments, "--per-user", "--format", "json", stdin=stdin)
     assert result.exit_code == 0, result.stderr
     (content,) = json.loads(result.stdout)["models"].values()
@@ -105,7 +105,7 @@ def test_run_is_named_after_its_file_without_the_extension(files, end: str) -> N
     assert list(json.loads(result.stdout)["models"]) == ["bm25.v2"]
 
 
-def test_spellings_of_trec_eval_and_of_libraries(files) -> None:
+def test_spellings_of_trec_eval_and_of_libraries_are_accepted(files) -> None:
     arguments = ("--test", "qrels.test", "--run", "run.txt")
     result = evaluate(*arguments, "--protocol", "Trec-Eval", "-m", "P.1,2", "--format", "json")
     (content,) = json.loads(result.stdout)["models"].values()
@@ -118,7 +118,7 @@ def test_spellings_of_trec_eval_and_of_libraries(files) -> None:
 
 
 def test_trec_files_can_be_combined_with_tables(files) -> None:
-    """Ids are converted to the type of the ids in test, unless that would change an id."""
+    """Combine formats; ids take the type of the test ids, unless that would change an id."""
     qrels = pl.DataFrame({"user": [301, 301, 302], "item": [1, 3, 1], "rating": [1, 2, 1]})
     run = pl.DataFrame({"user": [301] * 3, "item": [1, 2, 3], "score": [3.0, 2.0, 1.0]})
     train_rows = pl.DataFrame({"user": [301], "item": [2]})
@@ -163,7 +163,7 @@ def test_topics_without_a_list_are_left_out_unless_complete(files) -> None:
     assert as_rule == complete
 
 
-def test_topics_without_a_list_count_next_to_other_models(files) -> None:
+def test_topics_without_a_list_count_if_other_models_are_evaluated(files) -> None:
     lists = pl.DataFrame({"user": ["301", "301"], "item": ["A", "C"], "rank": [1, 2]})
     lists.write_csv("half.csv")
     arguments = ("--test", "qrels.test", "--run", "trec=run.txt", "--run", "csv=half.csv")
@@ -185,14 +185,14 @@ def test_topics_without_a_list_count_next_to_other_models(files) -> None:
     assert "known" in two_runs.stdout
 
 
-def test_equal_scores_follow_the_rule(files) -> None:
+def test_equal_scores_of_a_run_follow_the_tie_rule(files) -> None:
     arguments = ("--test", "qrels.test", "--run", "run.txt", "-m", "rr")
     assert topic_values(*arguments)["301"]["rr"] == 0.75
     assert topic_values(*arguments, "--ties", "item_desc")["301"]["rr"] == 0.5
     assert topic_values(*arguments, "--ties", "input")["301"]["rr"] == 1.0
 
 
-def test_saved_protocol_is_not_changed(files) -> None:
+def test_saved_protocol_overrides_the_default_for_runs(files) -> None:
     arguments = ("--test", "qrels.test", "--run", "mine=run.txt", "-m", "rr")
     assert evaluate(*arguments, "--complete", "--out", "saved").exit_code == 0
     values = topic_values(*arguments, "--protocol", "saved/mine.parquet")
@@ -201,7 +201,7 @@ def test_saved_protocol_is_not_changed(files) -> None:
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_standard_input(files, compressed: bool) -> None:
+def test_runs_and_qrels_are_read_from_standard_input(files, compressed: bool) -> None:
     form = ("--format-in", "trec")
     pack = gzip.compress if compressed else bytes
     by_name = topic_values("--test", "qrels.test", "--run", "run.txt", "-m", "ap")
@@ -223,7 +223,7 @@ def test_standard_input(files, compressed: bool) -> None:
         (("--test", "qrels.test", "--run", "other"), "user ids spelled the same in both files?"),
     ],
 )
-def test_wrong_files(files, arguments: tuple[str, ...], message: str) -> None:
+def test_unsuitable_files_are_refused(files, arguments: tuple[str, ...], message: str) -> None:
     for name, text in {
         "broken": RUN.splitlines()[0] + "\n301 Q0 A\n",
         "prose": "Once upon a time\n",
@@ -236,7 +236,7 @@ def test_wrong_files(files, arguments: tuple[str, ...], message: str) -> None:
     assert "rm." not in result.stderr.replace("trec_eval", "")
 
 
-def test_standard_input_in_another_format(files) -> None:
+def test_standard_input_in_another_format_is_refused(files) -> None:
     arguments = ("--test", "-", "--run", "run.txt", "--format-in", "trec")
     result = evaluate(*arguments, stdin=b"user,item\n1,2\n")
     assert result.exit_code == 1
@@ -256,7 +256,9 @@ def test_standard_input_in_another_format(files) -> None:
         ("out.test.meas_params", "qrels.test", "results.test", (), 44),
     ],
 )
-def test_every_measure_of_trec_eval(expected, qrels, run, options, fewest, by_own_name) -> None:
+def test_every_measure_agrees_with_trec_eval(
+    expected, qrels, run, options, fewest, by_own_name
+) -> None:
     lines = [line.split() for line in (TREC / expected).read_text(encoding="utf-8").splitlines()]
     printed = {(topic, name): value for name, topic, value in lines}
     names = {name: recometers_name(name) for _, name in printed if recometers_name(name)}

@@ -1,4 +1,4 @@
-"""Arrays of any library are read through their method __dlpack__ or __array__."""
+"""Tests of arrays of any library, read through their method __dlpack__ or __array__."""
 
 import numpy as np
 import pytest
@@ -77,7 +77,7 @@ def mean(source, test=TEST, **options):
     return rm.evaluate(source, test, metrics="rr", **options).mean()["rr"]
 
 
-def test_sources(make) -> None:
+def test_sources_are_read_from_any_array(make) -> None:
     eye = make(np.eye(3, dtype=np.float32))
     assert mean(rm.Factors(eye, eye)) == 1
     assert mean(rm.Factors(eye, eye, item_bias=make(np.zeros(3, np.float32)))) == 1
@@ -91,7 +91,7 @@ def test_sources(make) -> None:
     assert mean(pairs, None) == 1
 
 
-def test_test_and_train(make) -> None:
+def test_test_and_train_are_read_from_any_array(make) -> None:
     scores = rm.Scores(SCORES)
     assert mean(scores, make(TEST), train=make(np.zeros((3, 3)))) == 1
     test = rm.Interactions.of(make(TEST), user_ids=make(PLACES), item_ids=make(PLACES))
@@ -105,12 +105,12 @@ def test_test_and_train(make) -> None:
     )
     assert (edges.values.tolist(), edges.times.tolist()) == ([4, 5], [7, 8])
     assert edges.select_users(make([1])).items.tolist() == [2]
-    of_dict = rm.Interactions.of({user: make(items) for user, items in BY_ID.items()})
-    assert of_dict.item_ids.tolist() == [0, 1, 2]
+    from_dict = rm.Interactions.of({user: make(items) for user, items in BY_ID.items()})
+    assert from_dict.item_ids.tolist() == [0, 1, 2]
     assert len(recometer.split.split(make(np.ones((4, 4))), recometer.split.Fraction(0.5)).test)
 
 
-def test_candidates(make) -> None:
+def test_candidates_are_read_from_any_array(make) -> None:
     scores = rm.Scores(-SCORES)
     assert mean(scores) == pytest.approx(1 / 3)
     assert mean(scores, candidates=make(LISTS)) == 1 / 2
@@ -120,7 +120,7 @@ def test_candidates(make) -> None:
     assert mean(lists, TEST[:2], exclude=make([2])) == 1
 
 
-def test_the_catalogue(make) -> None:
+def test_catalogue_is_read_from_any_array(make) -> None:
     catalogue = rm.Catalogue(
         make([7, 3, 5]),
         features=make(SCORES),
@@ -134,7 +134,7 @@ def test_the_catalogue(make) -> None:
     assert mean(rm.Scores(SCORES), catalogue=make(PLACES)) == 1
 
 
-def test_streams(make) -> None:
+def test_streams_are_updated_with_any_array(make) -> None:
     stream = rm.Evaluator(TEST, metrics="rr").stream()
     stream.update(make(SCORES), users=make(PLACES))
     assert stream.mean() == {"rr": 1}
@@ -149,7 +149,7 @@ def test_streams(make) -> None:
     assert stream.mean() == {"rr": 1}
 
 
-def test_groups_and_clusters(make) -> None:
+def test_groups_and_clusters_are_read_from_any_array(make) -> None:
     results = {
         name: rm.evaluate(rm.Scores(k * SCORES), TEST, metrics="rr")
         for name, k in (("a", 1), ("b", -1))
@@ -180,7 +180,7 @@ def test_arrays_on_devices_are_copied() -> None:
         assert mean(rm.Scores(DeviceArray())) == 1
 
 
-def test_arrays_that_cannot_be_read() -> None:
+def test_error_about_an_unreadable_array_quotes_its_cause() -> None:
     class Broken:
         def __array__(self, dtype=None, copy=None):
             raise RuntimeError("deleted")
@@ -199,7 +199,7 @@ RECORDS = np.array(
 
 
 @pytest.mark.parametrize("records", [RECORDS, RECORDS.view(np.recarray), RECORDS[::-1]])
-def test_structured_arrays(records) -> None:
+def test_structured_arrays_are_read_like_frames(records) -> None:
     data = rm.Interactions.of(records)
     assert data.to_csr().toarray().tolist() == [[5, 3, 0], [0, 0, 4]]
     assert data.columns.value == "rating"
@@ -215,13 +215,13 @@ def test_structured_arrays(records) -> None:
     assert len(parts.train) + len(parts.test) == 3
 
 
-def test_records_without_values_warn_as_frames_do() -> None:
+def test_records_without_values_cause_a_warning_like_frames() -> None:
     plays = RECORDS.astype([("user_id", "i4"), ("item_id", "i8"), ("minutes", "f4")])
     with pytest.warns(rm.DataWarning, match="'minutes' is not read"):
         rm.Interactions.of(plays)
 
 
-def test_masked_numbers_are_missing() -> None:
+def test_masked_numbers_are_read_as_missing() -> None:
     scores = np.ma.masked_array([0.9, 0.1, 0.8, 0.2], [False, False, False, True])
     relevance = np.ma.masked_array([1, 0, 0, 1], [False, True, False, False])
     result = rm.evaluate(rm.Pairs.of(relevance, scores), metrics="rr", nan_scores="last")

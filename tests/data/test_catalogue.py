@@ -1,4 +1,4 @@
-"""Catalogues are read from every kind of data."""
+"""Tests of catalogues read from every kind of data."""
 
 import pathlib
 
@@ -20,11 +20,11 @@ ITEMS = {
 }
 
 
-def test_a_dict_of_columns():
+def test_catalogue_is_read_from_a_dict_of_columns():
     assert rm.Catalogue(ITEMS).titles.tolist() == ["Antz", "Big", "Heat"]
 
 
-def test_frames_of_every_library(frame):
+def test_catalogue_is_read_from_any_frame(frame):
     catalogue = rm.Catalogue(frame(ITEMS), features="embedding", propensity="chance")
     assert len(catalogue) == 3
     assert catalogue.item_ids.tolist() == ["a", "b", "c"]
@@ -42,7 +42,7 @@ def test_frames_of_every_library(frame):
 
 
 @pytest.mark.parametrize("name", ["items.parquet", "items.csv", "items.tsv"])
-def test_files(tmp_path, name):
+def test_catalogue_is_read_from_files(tmp_path, name):
     path = tmp_path / name
     frame = pl.DataFrame(
         {
@@ -77,14 +77,14 @@ def test_files(tmp_path, name):
         [["x", "y"], float("nan"), "y"],
     ],
 )
-def test_categories_of_every_kind(categories):
+def test_categories_may_be_lists_sets_or_text(categories):
     catalogue = rm.Catalogue(["c", "a", "b"], categories=categories)
     assert catalogue.category_names == ("x", "y")
     assert catalogue.categories.toarray().tolist() == [[False, False], [False, True], [True, True]]
 
 
 @pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_matrix, scipy.sparse.coo_array])
-def test_categories_as_a_matrix(kind):
+def test_categories_may_be_a_matrix(kind):
     matrix = kind(np.array([[1, 1], [0, 0], [0, 1]]))
     catalogue = rm.Catalogue(["c", "a", "b"], categories=matrix)
     assert catalogue.category_names == ("0", "1")
@@ -92,13 +92,13 @@ def test_categories_as_a_matrix(kind):
     assert catalogue.categories.toarray().tolist() == [[False, False], [False, True], [True, True]]
 
 
-def test_categories_as_several_columns():
+def test_categories_may_be_several_columns():
     catalogue = rm.Catalogue(ITEMS, categories=["popular", "old"])
     assert catalogue.category_names == ("popular", "old")
     assert catalogue.categories.toarray().tolist() == [[False, False], [True, False], [True, True]]
 
 
-def test_a_list_of_one_category_per_item():
+def test_items_may_have_one_category_each():
     assert rm.Catalogue(pl.DataFrame({"item": [1, 2], "category": ["b", "a"]})).category_names == (
         "a",
         "b",
@@ -108,7 +108,7 @@ def test_a_list_of_one_category_per_item():
 
 @pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_matrix, scipy.sparse.coo_array])
 @pytest.mark.parametrize("items", [3, ["c", "a", "b"]])
-def test_features_as_a_matrix(kind, items):
+def test_features_may_be_a_matrix(kind, items):
     matrix = kind(np.array([[1, 2], [3, 0], [5, 6]]))
     array = rm.Catalogue(items, features=matrix).features
     assert array.dtype == np.float64
@@ -117,7 +117,7 @@ def test_features_as_a_matrix(kind, items):
     assert dense.tolist() == expected
 
 
-def test_fixed_size_lists_may_be_missing():
+def test_missing_fixed_size_lists_are_read_as_nan():
     values = pl.Series([[1, 2], None, [3, 4]], dtype=pl.Array(pl.Float32, 2))
     frame = pl.DataFrame({"item": [1, 2, 3], "vector": values})
     array = rm.Catalogue(frame, features="vector").features
@@ -133,7 +133,7 @@ def test_columns_can_be_left_out():
     assert rm.Catalogue(1).describe() == "1 item"
 
 
-ONE = np.ones((2, 1))
+ONES = np.ones((2, 1))
 
 
 @pytest.mark.parametrize(
@@ -155,10 +155,10 @@ ONE = np.ones((2, 1))
         (ITEMS, {"features": ["title"]}, rm.InputTypeError, "features .* must be numbers"),
         (ITEMS, {"features": "genre"}, rm.ColumnError, "no column 'genre'"),
         ({**ITEMS, "tags": ITEMS["genres"]}, {}, rm.ColumnError, "Several columns.*categories="),
-        (3, {"features": ONE}, rm.InputError, "features .* 2 rows, but there are 3 items"),
-        (3, {"categories": ONE}, rm.InputError, "categories .* 2 rows, but there are 3 items"),
+        (3, {"features": ONES}, rm.InputError, "features .* 2 rows, but there are 3 items"),
+        (3, {"categories": ONES}, rm.InputError, "categories .* 2 rows, but there are 3 items"),
         (3, {"propensity": [1, 1]}, rm.InputError, "propensities .* 2 rows"),
-        (3, {"propensity": ONE}, rm.InputError, "shape"),
+        (3, {"propensity": ONES}, rm.InputError, "shape"),
         (2, {"propensity": [1, 0]}, rm.InputError, "propensity of item 1 is 0"),
         (["x", "y"], {"propensity": [np.nan, 1]}, rm.InputError, "propensity of item 'x' is nan"),
         (2, {"features": [1, 2]}, rm.InputTypeError, "shape"),
@@ -170,17 +170,17 @@ ONE = np.ones((2, 1))
         (2, {"categories": [["a"], object()]}, rm.InputTypeError, "row 1 .* of type object"),
     ],
 )
-def test_invalid_catalogues(items, options, error, message):
+def test_invalid_catalogues_are_refused(items, options, error, message):
     with pytest.raises(error, match=message):
         rm.Catalogue(items, **options)
 
 
-def test_several_lists_of_features_differ_in_length():
+def test_feature_lists_of_different_lengths_are_refused():
     frame = {"item": [1, 2], "vector": [[1.0], [1.0, 2.0]]}
     with pytest.raises(rm.InputError, match=r"'vector'.* lists of 1 to 2"):
         rm.Catalogue(frame, features="vector")
 
 
-def test_the_bundled_catalogue():
+def test_bundled_catalogue_has_titles():
     folder = pathlib.Path(rm.__file__).parent / "datasets" / "msweb"
     assert rm.Catalogue(folder / "items.parquet").describe() == "285 items, titles"

@@ -1,4 +1,4 @@
-"""Cells with several items raise an error, unless `separator` splits them."""
+"""Tests of cells with several items, which raise an error unless `separator` splits them."""
 
 import json
 import pathlib
@@ -35,7 +35,7 @@ def frame(*cells):
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_lists_in_cells(cell) -> None:
+def test_cells_with_several_items_are_split_only_by_separator(cell) -> None:
     single_item = "[7]" if cell.startswith("[") else "7"
     recommended = frame(cell, single_item)
     for read in (rm.Lists, rm.Interactions.of):
@@ -50,7 +50,7 @@ def test_lists_in_cells(cell) -> None:
         assert {7, 46, 93} <= {*data.item_ids.tolist()}
 
 
-def test_texts_and_empty_cells() -> None:
+def test_separator_splits_texts_and_empty_cells() -> None:
     lists = rm.Lists(frame("a;b b;07", None), separator=";")
     result = rm.evaluate(lists, {1: ["b b"]}, metrics="rr")
     assert result["rr"].tolist() == [0.5]
@@ -64,7 +64,7 @@ def test_values_apply_to_all_items_of_a_cell() -> None:
 
 
 @pytest.mark.parametrize("content", ["1,46;93;5\n2,7\n", '1,"[46, 93]"\n2,[7]\n'])
-def test_files(tmp_path, content) -> None:
+def test_separator_splits_cells_of_files(tmp_path, content) -> None:
     path = tmp_path / "lists.csv"
     path.write_text(f"user_id,items\n{content}")
     with pytest.raises(rm.InputError, match="look like several items in one cell"):
@@ -73,14 +73,14 @@ def test_files(tmp_path, content) -> None:
     assert rm.evaluate(lists, TEST, metrics="rr").mean() == {"rr": 0.75}
 
 
-def test_several_runs() -> None:
+def test_separator_splits_the_cells_of_several_runs() -> None:
     runs_in_one_frame = pd.concat([frame("46;93", "7").assign(model=name) for name in ("a", "b")])
     runs = rm.Lists.each(runs_in_one_frame, by="model", separator=";")
     assert [*runs] == ["a", "b"]
     assert rm.evaluate(runs["b"], TEST, metrics="rr").mean() == {"rr": 0.75}
 
 
-def test_cells_with_several_items_in_the_test_of_evaluate() -> None:
+def test_evaluate_refuses_test_cells_with_several_items() -> None:
     lists = rm.Lists({1: [46], 2: [7]})
     with pytest.raises(rm.InputError, match=r"test: .*'46;93;5'.*rm\.Interactions\.of"):
         rm.evaluate(lists, frame("46;93;5", "7"), metrics="rr")
@@ -102,20 +102,20 @@ def test_ids_with_commas_are_not_split(cells) -> None:
     assert rm.evaluate(lists, test, metrics="rr").mean() == {"rr": 1.0}
 
 
-def test_a_single_title_made_of_numbers_is_not_split() -> None:
+def test_single_title_made_of_numbers_is_not_split() -> None:
     titles = ["1, 2", *(f"title {n}" for n in range(30))]
     data = rm.Interactions.of(pd.DataFrame({"user_id": range(31), "item_id": titles}))
     assert len(data.item_ids) == 31
 
 
-def test_ids_that_only_look_like_lists() -> None:
+def test_ids_that_look_like_lists_are_kept_without_a_separator() -> None:
     lists = rm.Lists(frame("46;93", "5;7"), separator=False)
     test = rm.Interactions.of(frame("46;93", "7;5"), separator=False)
     assert rm.evaluate(lists, test, metrics="rr")["rr"].tolist() == [1, 0]
     assert rm.Lists({1: ["46;93"]}, separator=False).n_lists == 1
 
 
-def test_separator_is_rejected_without_cells() -> None:
+def test_separator_is_refused_for_data_without_cells() -> None:
     for call in (
         lambda: rm.Lists(np.array([[1, 2]]), separator=";"),
         lambda: rm.Interactions.of(np.eye(2), separator=";"),
@@ -125,7 +125,7 @@ def test_separator_is_rejected_without_cells() -> None:
             call()
 
 
-def test_the_command_line(tmp_path, monkeypatch) -> None:
+def test_command_line_splits_cells_with_separator(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     pathlib.Path("run.csv").write_text("user_id,items\n1,46;93;5\n2,7\n")
     pathlib.Path("test.csv").write_text("user_id,items\n1,93;8\n2,7\n")
@@ -139,7 +139,7 @@ def test_the_command_line(tmp_path, monkeypatch) -> None:
     assert json.loads(result.stdout)["models"]["run"]["metrics"]["rr"]["mean"] == 0.75
 
 
-def test_a_cell_with_too_deep_nesting_is_reported() -> None:
+def test_deeply_nested_cell_is_refused() -> None:
     deep = frame("[" * 10**5, "[7]")
     with pytest.raises(rm.InputError, match=r"in row 0 .* which is not a list in JSON"):
         rm.Lists(deep, separator="json")

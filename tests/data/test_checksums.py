@@ -1,4 +1,4 @@
-"""A saved result is either read exactly as it was written, or rejected as damaged."""
+"""Tests that saved results are read exactly as they were written, or rejected as damaged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def result(seed: int) -> rm.Evaluation:
 
 
 def split(kind: str, seed: int, folder: pathlib.Path) -> rm.Split:
-    """Split interactions whose item ids contain the seed, so that tests recognise the split."""
+    """Split interactions whose item ids are 10 times the seed plus 0 to 7."""
     items = np.arange(8) + 10 * seed
     table = pl.DataFrame({"user": items // 3, "item": items, "time": items})
     if kind == "lazy":
@@ -35,8 +35,8 @@ def split(kind: str, seed: int, folder: pathlib.Path) -> rm.Split:
     return rm.split(data, rm.split.Last(1))
 
 
-def tens(split_result: rm.Split) -> set[int]:
-    """Read from the item ids which seeds the parts of a split were made with."""
+def seeds_of(split_result: rm.Split) -> set[int]:
+    """Return the seeds of a split's parts, which their item ids reveal."""
     of_parts = split_result.interactions()
     return {
         int(item_id) // 10 for part in (of_parts.train, of_parts.test) for item_id in part.item_ids
@@ -44,7 +44,7 @@ def tens(split_result: rm.Split) -> set[int]:
 
 
 def damaged(content: bytes) -> Iterator[bytes]:
-    """Yield damaged versions of the content, with a byte changed, bytes missing, or bytes added."""
+    """Yield versions of the content with a byte changed, bytes missing or bytes added."""
     for position in range(len(content)):
         yield (
             content[:position]
@@ -58,9 +58,9 @@ def damaged(content: bytes) -> Iterator[bytes]:
         yield content + extra
 
 
-# Reading files is slow, so only every 20th damaged content is also read from a file. The
-# checksum is tested for all of them.
-READ = 20
+# Reading files is slow, so only every 20th damaged version is written to a file and read. The
+# checksum is tested for every version.
+READ_EVERY = 20
 
 
 def test_any_damage_to_an_evaluation_is_detected(tmp_path: pathlib.Path) -> None:
@@ -68,7 +68,7 @@ def test_any_damage_to_an_evaluation_is_detected(tmp_path: pathlib.Path) -> None
     result(0).save(path)
     for number, content in enumerate(damaged(path.read_bytes())):
         assert not is_sealed(content)
-        if number % READ == 0:
+        if number % READ_EVERY == 0:
             path.write_bytes(content)
             with pytest.raises(rm.FileError, match="Hint"):
                 rm.load(path)
@@ -82,15 +82,15 @@ def test_any_damage_to_a_split_is_detected(kind: str, tmp_path: pathlib.Path) ->
         before = path.read_bytes()
         for number, content in enumerate(damaged(before)):
             assert path.name != "split.json" or not is_sealed(content)
-            if number % READ == 0:
+            if number % READ_EVERY == 0:
                 path.write_bytes(content)
                 with pytest.raises(rm.FileError, match="Hint"):
                     rm.Split.load(folder)
         path.write_bytes(before)
-        assert tens(rm.Split.load(folder)) == {0}
+        assert seeds_of(rm.Split.load(folder)) == {0}
 
 
-def test_a_file_without_a_checksum_is_refused(tmp_path: pathlib.Path) -> None:
+def test_file_without_a_checksum_is_refused(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "result.parquet"
     result(0).save(path)
     header = pl.read_parquet_metadata(path)["recometer"]
@@ -159,7 +159,7 @@ def test_header_with_wrong_types_is_reported_as_damaged(place, wrong, tmp_path) 
         rm.load(path)
 
 
-def test_an_evaluation_is_read_completely_while_others_replace_it(tmp_path: pathlib.Path) -> None:
+def test_evaluation_is_read_completely_while_others_replace_it(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "result.parquet"
     results = [result(0), result(1)]
     means = [evaluation.mean() for evaluation in results]
@@ -173,7 +173,7 @@ def test_an_evaluation_is_read_completely_while_others_replace_it(tmp_path: path
 
 
 @pytest.mark.parametrize("kind", ["lazy", "frame", "interactions"])
-def test_a_split_is_read_completely_while_others_replace_it(
+def test_split_is_read_completely_while_others_replace_it(
     kind: str, tmp_path: pathlib.Path
 ) -> None:
     splits = [split(kind, seed, tmp_path / "data") for seed in (0, 1)]
@@ -181,7 +181,7 @@ def test_a_split_is_read_completely_while_others_replace_it(
     seeds_read = []
 
     def check() -> None:
-        seeds_read.append(tens(rm.Split.load(tmp_path / "split")))
+        seeds_read.append(seeds_of(rm.Split.load(tmp_path / "split")))
 
     while_others_save(lambda number: splits[number].save(tmp_path / "split"), check)
     assert all(seeds in ({0}, {1}) for seeds in seeds_read)
@@ -192,5 +192,5 @@ def test_loaded_split_does_not_change_when_files_are_replaced(tmp_path: pathlib.
         split("lazy", seed, tmp_path / "data").save(tmp_path / "split")
         if not seed:
             loaded = rm.Split.load(tmp_path / "split")
-    assert tens(loaded) == {0}
-    assert tens(rm.Split.load(tmp_path / "split")) == {1}
+    assert seeds_of(loaded) == {0}
+    assert seeds_of(rm.Split.load(tmp_path / "split")) == {1}

@@ -1,4 +1,4 @@
-"""Columns of test, lists and pairs are recognised by name, in Python and on the command line."""
+"""Tests that columns are recognised by name, in Python and on the command line."""
 
 import itertools
 import warnings
@@ -18,13 +18,13 @@ LABELS = ["label", "target", "clicked", "purchased", "is_relevant", "relevant", 
 
 
 def ranker(label="label", **other_columns):
-    """Return a ranker's output with true labels, and with scores that contradict the labels."""
+    """Return a ranker's output whose scores contradict its labels."""
     rows = {"query": [1, 1, 2, 2], "doc": [1, 2, 1, 2], label: [0, 1, 1, 0]}
     return pl.DataFrame({**rows, "score": [0.9, 0.1, 0.2, 0.8], **other_columns})
 
 
 @pytest.mark.parametrize("label", LABELS)
-def test_label_column_is_the_truth_and_score_column_is_not(label, tmp_path):
+def test_labels_are_read_from_the_label_column_and_not_from_scores(label, tmp_path):
     frame = ranker(label)
     frame.write_csv(tmp_path / "ranker.csv")
     for data in (frame, frame.to_pandas(), frame.drop("score"), tmp_path / "ranker.csv"):
@@ -37,7 +37,7 @@ def test_label_column_is_the_truth_and_score_column_is_not(label, tmp_path):
     assert rm.evaluate(rm.Pairs(frame), metrics="rr").mean() == {"rr": 0.5}
 
 
-def test_the_command_line_takes_the_same_columns(tmp_path, monkeypatch):
+def test_command_line_recognises_the_same_columns(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ranker().write_parquet("ranker.parquet")
     arguments = ["evaluate", "--test", "ranker.parquet", "--run", "ranker.parquet"]
@@ -62,7 +62,7 @@ def test_user_and_item_columns_may_have_many_names(user, item):
     assert rm.evaluate(rm.Pairs(pairs), metrics="rr").mean() == {"rr": 1.0}
 
 
-def test_ambiguous_column_names_are_used_last():
+def test_ambiguous_column_names_are_used_only_without_a_clear_one():
     assert find_columns(["session_id", "user_id", "topic", "item_id"])[0] == "user_id"
     assert find_columns(["user", "item", "score", "rating"]).value == "rating"
     assert find_columns(["user", "item", "prediction"]).value is None
@@ -72,7 +72,7 @@ def test_ambiguous_column_names_are_used_last():
     assert choose_columns(["rating", "label"], options, strict=["score"]) == {"score": None}
 
 
-def test_ambiguous_columns_raise_an_error_that_states_the_choice():
+def test_error_about_ambiguous_columns_lists_the_choices():
     with pytest.raises(ColumnError, match=r"hold the users: 'user_id', 'query'. Hint: pass user="):
         find_columns(["user_id", "query", "doc"])
     with pytest.raises(ColumnError, match=r"'label', 'rating'\. .*or value=False for none"):
@@ -98,7 +98,7 @@ FRAMES = {
 
 @pytest.mark.parametrize("kind", FRAMES)
 @pytest.mark.parametrize("column", [[3, 4], [0.5, 0.25], [True, False]])
-def test_an_ignored_column_that_could_contain_values_causes_a_warning(kind, column):
+def test_ignored_column_that_could_contain_values_causes_a_warning(kind, column):
     rows = {"user": [1, 2], "item": [1, 2], "dwell": column, "note": ["a", "b"]}
     with pytest.warns(DataWarning, match=r"relevant: 'dwell' is not read\. Hint: value='dwell'"):
         assert rm.Interactions.of(FRAMES[kind](rows)).values is None
@@ -122,7 +122,7 @@ def test_ignored_columns_of_text_files_cause_a_warning(tmp_path, column):
     assert rm.Interactions.of(path, value="dwell").values.tolist() == expected
 
 
-def test_true_and_false_in_text_are_values(tmp_path):
+def test_true_and_false_in_text_are_read_as_values(tmp_path):
     path = tmp_path / "data.csv"
     path.write_text("user,item,clicked\n1,1,True\n1,2,False\n2,2,True\n", encoding="utf-8")
     assert rm.Interactions.of(path).values.tolist() == [1, 0, 1]
@@ -131,7 +131,7 @@ def test_true_and_false_in_text_are_values(tmp_path):
         rm.Interactions.of(path)
 
 
-def test_columns_with_unrelated_names_are_not_values():
+def test_columns_with_unrelated_names_are_not_read_as_values():
     others = ["category_id", "sessionId", "Unnamed: 0", "price", "item.index", "release_year", "ts"]
     assert could_hold_values([*others, "dwell", "n_views"]) == ["dwell", "n_views"]
     with warnings.catch_warnings():
@@ -139,7 +139,7 @@ def test_columns_with_unrelated_names_are_not_values():
         rm.Interactions.of(pl.DataFrame({"user": [1], "item": [2], "session_id": [3], "age": [4]}))
 
 
-def test_warning_if_a_score_column_is_used_as_the_truth():
+def test_reading_labels_from_a_score_column_causes_a_warning():
     frame = ranker().drop("label")
     with pytest.warns(DataWarning, match=r"'score' was read as the relevance of items.*not truth"):
         assert rm.Interactions.of(frame).values.tolist() == [0.9, 0.1, 0.2, 0.8]
@@ -163,11 +163,11 @@ def test_text_column_named_label_can_be_left_out():
         ("k", r"metrics='ndcg@5,10'"),
     ],
 )
-def test_arguments_of_other_calls_are_pointed_out(name, call):
+def test_error_about_an_argument_of_another_call_names_that_call(name, call):
     with pytest.raises(rm.UnknownNameError, match=call):
         rm.evaluate(rm.Lists({1: [1]}), {1: [1]}, **{name: "x"})
 
 
-def test_differently_spelled_ids_are_shown():
+def test_error_about_ids_spelled_differently_shows_both():
     with pytest.raises(rm.InputError, match=r"spelled the same in both\? The source has 'ann'"):
         rm.evaluate(rm.Lists({"ann": [1]}), {"Ann": [1]})

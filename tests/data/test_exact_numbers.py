@@ -1,4 +1,4 @@
-"""Numbers that their type cannot hold exactly, and times in mixed units, are rejected."""
+"""Tests that inexact numbers and times in mixed units are refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECONDS = 1_600_000_000
 
 
 def frames(items, times=None):
-    """Return the same rows in several libraries."""
+    """Return a frame with these rows for each library."""
     pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     columns = {"user_id": np.arange(len(items)), "item_id": items}
     if times is not None:
@@ -31,7 +31,7 @@ def frames(items, times=None):
 
 
 @pytest.mark.parametrize(("dtype", "limit"), LIMITS.items())
-def test_float_ids_are_only_read_below_the_limit(dtype, limit):
+def test_float_ids_are_refused_from_the_limit_of_their_type(dtype, limit):
     below, at_limit = (np.array([1, number], dtype) for number in (limit - 1, limit))
     for frame in frames(below).values():
         assert rm.Interactions.of(frame).item_ids.tolist() == [1, limit - 1]
@@ -61,7 +61,7 @@ def test_float_ids_are_only_read_below_the_limit(dtype, limit):
                 call()
 
 
-def test_sessions_and_negative_ids_are_refused_too():
+def test_large_float_sessions_and_negative_ids_are_refused():
     frame = pl.DataFrame({"user": [1, 2], "session": [2.0**53, 1.0], "item": ["a", "b"]})
     with pytest.raises(rm.InputError, match="'session'"):
         rm.Interactions.of(frame, user=["user", "session"])
@@ -97,7 +97,7 @@ def test_float_times_that_lose_seconds_are_refused(dtype):
 
 
 @pytest.mark.parametrize("factor", [10**3, 10**6, 10**9])
-def test_a_time_column_with_mixed_units_is_refused(factor, tmp_path):
+def test_time_column_with_mixed_units_is_refused(factor, tmp_path):
     times = SECONDS + 60 * np.arange(12)
     mixed = np.where(np.arange(12) % 5 == 0, times * factor, times)
     readers = [*frames(np.arange(12), mixed).values()]
@@ -170,7 +170,7 @@ def test_large_scores_that_float64_can_distinguish_are_ranked():
 
 
 @pytest.mark.parametrize("low", [2**53, -(2**53) - 1, 2**60 + 200])
-def test_scores_written_as_text_or_decimals_are_refused_too(low, tmp_path):
+def test_indistinguishable_scores_in_text_or_decimals_are_refused(low, tmp_path):
     scores = [low, low + 1]
     frame = pl.DataFrame({"user": [1, 1], "item": [1, 2], "score": scores})
     table, run = tmp_path / "scores.csv", tmp_path / "scores.run"

@@ -1,3 +1,5 @@
+"""Tests of interactions read from files."""
+
 from __future__ import annotations
 
 import gzip
@@ -60,7 +62,7 @@ def content(interactions: Interactions) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("as_path", [str, pathlib.Path])
-def test_files(write, as_path):
+def test_ids_values_and_times_are_read_from_files(write, as_path):
     path = write(
         pl.DataFrame(
             {
@@ -86,13 +88,13 @@ def test_only_the_needed_columns_are_read(write):
     assert content(interactions) == ([1], [2], [0, 1], [0], None, [3])
 
 
-def test_positions_in_a_file(write):
+def test_positions_are_read_from_a_file(write):
     path = write(pl.DataFrame({"user": [1, 0], "item": [3, 4]}))
     interactions = Interactions.of(path, n_users=2, n_items=2, item_offset=3)
     assert interactions.items.tolist() == [1, 0]
 
 
-def test_wrong_column_lists_the_existing_columns(write):
+def test_error_about_an_unknown_column_lists_the_columns(write):
     path = write(pl.DataFrame({"user_id": [1], "film": [2]}))
     with pytest.raises(ColumnError) as caught:
         Interactions.of(path, user="usr_id", item="film")
@@ -103,7 +105,7 @@ def test_wrong_column_lists_the_existing_columns(write):
         Interactions.of(path)
 
 
-def test_missing_entries(write):
+def test_missing_entries_of_files_are_refused(write):
     path = write(pl.DataFrame({"user": ["a", None], "item": [1, 2]}))
     with pytest.raises(InputError, match=r"user ids \(column 'user'\) have no value in row 1 "):
         Interactions.of(path)
@@ -133,12 +135,12 @@ def test_ids_in_text_are_integers_only_if_nothing_is_lost(text):
     assert ids(*range(2000), "x")[-1] == "x"
 
 
-def test_values_in_text(text):
+def test_values_are_read_from_text(text):
     path = text("user,item,value\n1,1, 2.5\n1,2,1e3\n1,3,-4\n1,4,inf\n")
     assert Interactions.of(path).values.tolist() == [2.5, 1000.0, -4.0, float("inf")]
 
 
-def test_invalid_numbers_in_text(text):
+def test_invalid_numbers_in_text_are_refused(text):
     path = text("user,item,value\n1,1,2\n1,2,good\n")
     with pytest.raises(InputError, match=r"row 1 .* column 'value' holds 'good'. Hint: expected a"):
         Interactions.of(path)
@@ -158,13 +160,13 @@ def test_invalid_numbers_in_text(text):
         (["1970-01-01T00:00:00Z", "1970-01-01T00:00:01Z"], [0, 1_000_000]),
     ],
 )
-def test_times_in_text(text, texts, expected):
+def test_times_are_read_from_text(text, texts, expected):
     path = text(f"user,item,time\n1,1,{texts[0]}\n1,2,{texts[1]}\n")
     assert Interactions.of(path).times.tolist() == expected
 
 
 @pytest.mark.parametrize("wrong", ["yesterday", "2024-13-01"])
-def test_invalid_times_in_text(text, wrong):
+def test_invalid_times_in_text_are_refused(text, wrong):
     path = text(f"user,item,date\n1,1,2024-05-31\n1,2,{wrong}\n")
     with pytest.raises(InputError, match=f"row 1 .* 'date' holds '{wrong}'.*pass time=False"):
         Interactions.of(path)
@@ -186,17 +188,17 @@ def test_dates_with_an_ambiguous_month_are_refused(text, dates):
     assert Interactions.of(path, time=False).times is None
 
 
-def test_dates_with_days_above_twelve(text):
+def test_day_above_twelve_settles_the_order_of_day_and_month(text):
     path = text("user,item,date\n1,1,02/01/1970\n1,2,13/01/1970\n")
     assert Interactions.of(path).times.tolist() == [86_400_000_000, 12 * 86_400_000_000]
 
 
-def test_quotes_and_byte_order_marks(text):
+def test_quotes_and_byte_order_marks_are_removed(text):
     path = text('\ufeffuser,item\n"a,b","x ""y"""\n')
     assert content(Interactions.of(path))[:2] == (["a,b"], ['x "y"'])
 
 
-def test_windows_line_ends(text):
+def test_windows_line_endings_are_accepted(text):
     assert content(Interactions.of(text("user,item\r\n1,2\r\n")))[:2] == ([1], [2])
 
 
@@ -207,7 +209,7 @@ def test_file_with_only_a_header_is_empty(text):
 # Files that cannot be read
 
 
-def test_missing_file(tmp_path):
+def test_error_about_a_missing_file_suggests_a_similar_name(tmp_path):
     (tmp_path / "ratings.csv").write_text("user,item\n")
     with pytest.raises(FileError) as caught:
         Interactions.of(tmp_path / "rating.csv")
@@ -220,38 +222,38 @@ def test_missing_file(tmp_path):
         Interactions.of("user")
 
 
-def test_folder(tmp_path):
+def test_folder_without_files_is_refused(tmp_path):
     with pytest.raises(FileError, match=r"is not a file\. Hint: name one file"):
         Interactions.of(tmp_path)
 
 
-def test_unknown_extension(text):
+def test_unknown_extension_is_refused(text):
     path = text("user,item\n1,2\n", "ratings.xlsx")
     with pytest.raises(FileError, match=r"extension that is not read. Hint: known are \.parquet, "):
         Interactions.of(path)
 
 
-def test_extensions_in_capitals(text):
+def test_extensions_may_be_in_capitals(text):
     assert len(Interactions.of(text("user,item\n1,2\n", "RATINGS.CSV"))) == 1
 
 
-def test_names_that_look_like_patterns(text):
+def test_names_of_existing_files_may_look_like_patterns(text):
     assert len(Interactions.of(text("user,item\n1,2\n", "[ab]*.csv"))) == 1
 
 
 @pytest.mark.parametrize("options", [{}, {"user": "user", "item": "item"}])
-def test_missing_header(text, options):
+def test_file_without_a_header_is_refused(text, options):
     with pytest.raises(FileError) as caught:
         Interactions.of(text("1,Toy Story,5\n1,Heat,4\n"), **options)
     assert "seems to have no header: its first line is 1, Toy Story, 5. Hint:" in str(caught.value)
 
 
-def test_numbers_in_a_header_may_be_named(text):
+def test_columns_may_be_named_by_numbers(text):
     interactions = Interactions.of(text("who,1,2\na,5,6\n"), user="who", item="1", value=False)
     assert content(interactions)[:2] == (["a"], [5])
 
 
-def test_empty_file(text):
+def test_empty_file_is_refused(text):
     with pytest.raises(FileError, match=r"ratings\.csv is empty\. Hint: the first line must name"):
         Interactions.of(text(""))
 
@@ -268,7 +270,7 @@ def test_separators_are_detected_in_the_header(text, separator, name, mark):
     )
 
 
-def test_a_separator_in_the_data_changes_nothing(text):
+def test_other_separators_in_the_data_are_ignored(text):
     assert content(Interactions.of(text("user,item\na;b,c|d;e\n")))[:2] == (["a;b"], ["c|d;e"])
     path = text("user;item;rating\na;1;3,5\n")
     with pytest.raises(InputError, match=r"'3,5'\. Hint: expected a number with a decimal point"):
@@ -292,7 +294,7 @@ def test_blank_lines_are_left_out(text, lines):
         (["a,1,2", "", "", "b,1"], 5, "2 fields"),
     ],
 )
-def test_lines_with_another_number_of_fields_are_named(text, pack, rows, line, fields):
+def test_error_about_a_wrong_number_of_fields_names_the_line(text, pack, rows, line, fields):
     content = pack("\n".join(["user,item,rating", *rows, ""]).encode())
     path = text(content, "a.csv" if pack is bytes else "a.csv.gz")
     with pytest.raises(FileError) as caught:
@@ -312,7 +314,7 @@ def test_lines_with_another_number_of_fields_are_named(text, pack, rows, line, f
         ("a.csv.gz", gzip.compress(b"user,item\n1,2\n" * 1000, mtime=0)[:-30]),
     ],
 )
-def test_damaged_files(text, name, damaged):
+def test_damaged_files_are_refused(text, name, damaged):
     with pytest.raises(FileError, match=r"a\.[a-z.]+ cannot be read as \.[a-z.]+: .*Hint: "):
         Interactions.of(text(damaged, name))
 

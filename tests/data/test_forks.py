@@ -1,4 +1,4 @@
-"""In a process that was forked after Polars ran, work raises an error instead of hanging."""
+"""Tests that a process forked after Polars ran raises an error instead of hanging."""
 
 from __future__ import annotations
 

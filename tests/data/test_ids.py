@@ -1,3 +1,5 @@
+"""Tests of ids: their types, their matching, and the keys of users."""
+
 from __future__ import annotations
 
 import datetime
@@ -46,12 +48,12 @@ def test_ids_of_any_type_are_sorted(ids):
     assert Interactions.of({"x": ids}).item_ids.tolist() == sorted(ids)
 
 
-def test_strings_that_are_not_unicode():
+def test_strings_that_are_not_unicode_are_refused():
     with pytest.raises(InputError, match=r"user ids hold '\\ud800', which is not Unicode"):
         Interactions.of({"\ud800": ["x"]})
 
 
-def test_types_of_integer_ids():
+def test_integer_ids_are_int64_if_they_fit():
     assert Interactions.of({2**63: [1]}).user_ids.dtype == np.uint64
     assert Interactions.of({2**63: [1]}).item_ids.dtype == np.int64
     frame = pl.DataFrame({"user": pl.Series([1, 2], dtype=pl.UInt64), "item": [1, 2]})
@@ -62,12 +64,12 @@ def test_types_of_integer_ids():
     assert Interactions.of(huge).user_ids.tolist() == [1, 2**100]
 
 
-def test_whole_floats_are_integers():
+def test_whole_floats_are_read_as_integers():
     interactions = Interactions.of(pd.DataFrame({"user": [1.0, 2.0], "item": ["x", "y"]}))
     assert interactions.user_ids.dtype == np.int64
 
 
-def test_dates_and_booleans_in_a_frame():
+def test_dates_and_booleans_in_a_frame_can_be_ids():
     frame = pl.DataFrame(
         {"user": [datetime.date(2024, 1, 2), datetime.date(2024, 1, 1)], "item": [True, False]}
     )
@@ -76,7 +78,7 @@ def test_dates_and_booleans_in_a_frame():
     assert interactions.item_ids.tolist() == [False, True]
 
 
-def test_ids_of_arrays():
+def test_ids_may_come_from_arrays_of_any_library():
     for ids in (
         np.array(["b", "a"]),
         np.array(["b", "a"], dtype=object),
@@ -106,19 +108,19 @@ def test_ids_must_be_a_sequence():
 # Matching
 
 
-def test_match():
+def test_match_returns_positions_or_minus_one():
     assert match([30, 5, 10], [10, 20, 30], "user ids").tolist() == [2, -1, 0]
     assert match(["c", "x", "a"], ["a", "b", "c"], "user ids").tolist() == [2, -1, 0]
     assert match([3, 1], [1, 2, 3], "user ids").dtype == np.int64
 
 
-def test_match_onto_ids_in_any_order():
+def test_match_accepts_unsorted_ids():
     assert match([30, 5, 10], [30, 10, 20], "user ids").tolist() == [0, -1, 1]
     assert match(["c", "x"], ["c", "a"], "user ids").tolist() == [0, -1]
 
 
 @pytest.mark.parametrize(("left", "right"), [([], [1]), ([], ["a"]), ([], [])])
-def test_match_with_empty_ids(left, right):
+def test_match_accepts_empty_ids(left, right):
     assert match(left, right, "user ids").tolist() == []
     assert match(right, left, "user ids").tolist() == [-1] * len(right)
 
@@ -132,7 +134,7 @@ def test_integers_of_different_width_match():
     assert match(np.array([7], np.int8), [2**70, 7], "user ids").tolist() == [1]
 
 
-def test_different_kinds_do_not_match():
+def test_matching_ids_of_different_types_is_refused():
     with pytest.raises(InputTypeError) as caught:
         match([1, 2], ["1", "2"], "user ids of test", "user ids of the factors")
     assert str(caught.value) == (
@@ -151,7 +153,7 @@ def test_match_needs_distinct_ids(repeated):
         match(repeated[:1], repeated, "user ids", "ids of x")
 
 
-def test_missing_ids_do_not_match():
+def test_matching_missing_ids_is_refused():
     with pytest.raises(InputError, match="user ids of test have no value in row 1"):
         match(["a", None], ["a"], "user ids of test")
 
@@ -183,7 +185,7 @@ def test_encode_numbers_ids_in_their_order(ids):
 
 @pytest.mark.parametrize("make", [list, lambda ids: np.array(ids, object), pd.Series])
 @pytest.mark.parametrize(
-    ("odd", "error", "message"),
+    ("unusual_id", "error", "message"),
     [
         ("one more", None, None),
         (5, InputTypeError, "mix int"),
@@ -196,23 +198,27 @@ def test_encode_numbers_ids_in_their_order(ids):
         ("\ud800", InputError, "not Unicode"),
     ],
 )
-def test_many_strings(make, odd, error, message):
-    """Polars reads long columns. If it rejects an id, the column is read like a short one, which
-    may still succeed or give a better error.
+def test_many_strings_are_encoded_or_refused_like_few(make, unusual_id, error, message):
+    """Encode columns so long that Polars reads them.
+
+    If Polars rejects an id, the column is read like a short one, which may still succeed or give a
+    better error.
     """
     words = [f"{number % 997} ä" for number in range(20_000)]
-    words[777] = odd
+    words[777] = unusual_id
     if error is None:
         codes, distinct = encode(make(words), "user ids")
         assert distinct.tolist() == sorted(set(words))
         assert distinct[codes].tolist() == words
-    elif not (isinstance(odd, str) and make is pd.Series):  # pandas already rejects these strings
+    elif not (
+        isinstance(unusual_id, str) and make is pd.Series
+    ):  # pandas already rejects these strings
         with pytest.raises(error, match=message):
             encode(make(words), "user ids")
 
 
 @pytest.mark.parametrize("dtype", [object, "str", "category"])
-def test_many_strings_in_pandas(dtype):
+def test_many_strings_are_read_from_pandas(dtype):
     users = pd.Series([f"{number % 997} ä" for number in range(20_000)], dtype=dtype)
     items = pd.Series(np.arange(20_000).astype(str), dtype=dtype)
     short = Interactions.of(pd.DataFrame({"user_id": users[:500], "item_id": items[:500]}))
@@ -229,7 +235,7 @@ def test_many_strings_in_pandas(dtype):
         assert dict(zip(interactions.user_ids.tolist(), items_of_users, strict=True)) == expected
 
 
-def test_kind():
+def test_kind_names_the_type_of_the_ids():
     values = {"int": 2**70, "str": "a", "UUID": uuid.UUID(int=1), "bool": True, "float": 0.5}
     for name, value in values.items():
         assert kind(as_ids([value], "ids")) == name
@@ -267,13 +273,13 @@ def test_user_keys_are_the_same_in_every_process():
     assert process.stdout.strip() == str(keys(["a"])[0]), process.stderr
 
 
-def test_user_keys_need_an_id_per_user():
+def test_user_keys_need_one_id_per_user():
     with pytest.raises(InputError, match="There are 3 users, but 2 user ids"):
         user_keys(as_ids([1, 2], "ids"), 3)
 
 
-def test_column_name_with_a_nul():
-    """recometer must not export such a frame from Polars, which would abort the process."""
+def test_column_name_may_contain_a_nul():
+    """Read a frame that Polars cannot export, since exporting it would abort the process."""
     frame = pl.DataFrame({"\0user": ["b", "a"], "item": ["x", "y"]})
     interactions = Interactions.of(frame, user="\0user")
     assert interactions.user_ids.tolist() == ["a", "b"]

@@ -1,3 +1,5 @@
+"""Tests of `Interactions.of` and of the class `Interactions`."""
+
 from __future__ import annotations
 
 import datetime
@@ -44,7 +46,7 @@ def facts(interactions: Interactions) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia"])
-def test_a_matrix_in_a_file(tmp_path, form):
+def test_sparse_matrix_is_read_from_a_file(tmp_path, form):
     matrix = scipy.sparse.coo_array(([2.0, 3.0, 4.0], ([0, 1, 1], [1, 0, 2])), shape=(3, 4))
     path = tmp_path / "test.npz"
     scipy.sparse.save_npz(path, matrix.asformat(form))
@@ -64,7 +66,7 @@ def test_interactions_are_returned_unchanged():
 
 @pytest.mark.parametrize("form", SPARSE_FORMATS)
 @pytest.mark.parametrize("kind", [scipy.sparse.csr_array, scipy.sparse.csr_matrix])
-def test_sparse_formats(form, kind):
+def test_every_sparse_format_is_read(form, kind):
     matrix = kind(np.array([[0, 2.5, 0], [0, 0, 0], [1, 0, -3]])).asformat(form)
     interactions = Interactions.of(matrix)
     assert facts(interactions) == {
@@ -109,7 +111,7 @@ def test_duplicates_of_a_sparse_matrix_are_summed_with_a_warning(form):
     assert facts(interactions)["values"] == [2.0, 4.0, 4.0]
 
 
-def test_the_input_is_not_modified():
+def test_sparse_input_is_not_modified():
     matrix = unsorted_matrix()
     with pytest.warns(DataWarning):
         Interactions.of(matrix)
@@ -142,14 +144,14 @@ def test_padding_of_blocks_and_diagonals_is_left_out():
     assert facts(Interactions.of(matrix.todia())) == expected
 
 
-def test_boolean_values():
+def test_boolean_values_are_kept_only_if_some_are_false():
     assert Interactions.of(scipy.sparse.csr_array(np.array([[True, False]]))).values is None
     stored = scipy.sparse.csr_array((np.array([True, False]), np.array([0, 1]), np.array([0, 2])))
     assert Interactions.of(stored).values.tolist() == [1.0, 0.0]
     assert Interactions.of(np.array([[True, False]])).values is None
 
 
-def test_a_canonical_csr_matrix_is_not_copied():
+def test_canonical_csr_matrix_is_not_copied():
     matrix = scipy.sparse.random(50, 80, density=0.1, format="csr", random_state=0)
     matrix.sort_indices()
     interactions = Interactions.of(matrix)
@@ -157,7 +159,7 @@ def test_a_canonical_csr_matrix_is_not_copied():
     assert np.shares_memory(interactions.values, matrix.data)
 
 
-def test_csr_arrays_longer_than_their_content():
+def test_csr_arrays_may_be_longer_than_their_content():
     matrix = scipy.sparse.csr_array((2, 3))
     matrix.indices = np.array([2, 0, 1, 1], dtype=np.int32)
     matrix.data = np.array([1.0, 2.0, 3.0, 4.0])
@@ -165,7 +167,7 @@ def test_csr_arrays_longer_than_their_content():
     assert facts(Interactions.of(matrix))["values"] == [1.0, 2.0]
 
 
-def test_a_column_index_beyond_the_matrix():
+def test_column_index_beyond_the_matrix_is_refused():
     matrix = scipy.sparse.csr_array((1, 3))
     matrix.indices, matrix.data = np.array([3]), np.array([1.0])
     matrix.indptr = np.array([0, 1])
@@ -173,19 +175,19 @@ def test_a_column_index_beyond_the_matrix():
         Interactions.of(matrix)
 
 
-def test_sparse_values_that_are_nan_or_infinite():
+def test_sparse_values_may_be_infinite_but_not_nan():
     with pytest.raises(InputError, match=r"value of row 1 and column 2 is NaN\. Hint: drop"):
         Interactions.of(scipy.sparse.csr_array(np.array([[1, 0, 0], [1, 0, np.nan]])))
     assert Interactions.of(scipy.sparse.csr_array(np.array([[np.inf]]))).values[0] == np.inf
 
 
-def test_sparse_values_that_are_not_numbers():
+def test_complex_sparse_values_are_refused():
     with pytest.raises(InputTypeError, match=r"must be numbers, found complex \(for instance 1j\)"):
         Interactions.of(scipy.sparse.csr_array(np.array([[1j]])))
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo"])
-def test_sparse_values_that_are_objects(form):
+def test_sparse_values_may_be_numbers_of_dtype_object(form):
     def matrix(*values):
         array = scipy.sparse.csr_array(np.eye(2)).asformat(form)
         array.data = np.array(values, dtype=object)
@@ -198,12 +200,12 @@ def test_sparse_values_that_are_objects(form):
         Interactions.of(matrix(1, "b"))
 
 
-def test_one_dimensional_sparse_array():
+def test_one_dimensional_sparse_array_is_refused():
     with pytest.raises(InputError, match=r"shape \(3,\) does not fit"):
         Interactions.of(scipy.sparse.coo_array(np.array([1, 0, 2])))
 
 
-def test_a_matrix_must_have_the_requested_shape():
+def test_matrix_of_another_shape_is_refused():
     matrix = np.eye(3)
     assert len(Interactions.of(matrix, n_users=3, n_items=3)) == 3
     with pytest.raises(InputError, match=r"\(3, 3\) does not fit: expected \(3, 4\) = "):
@@ -213,13 +215,13 @@ def test_a_matrix_must_have_the_requested_shape():
 
 
 @pytest.mark.parametrize("option", ["user", "item", "value", "time"])
-def test_column_options_do_not_apply_to_a_matrix(option):
+def test_column_options_are_refused_for_a_matrix(option):
     for matrix, description in ((np.eye(2), "a dense matrix"), (scipy.sparse.eye(2), "a sparse")):
         with pytest.raises(InputError, match=f"{option}= does not apply to {description}"):
             Interactions.of(matrix, **{option: "a"})
 
 
-def test_dense_matrix():
+def test_zeros_of_a_dense_matrix_are_left_out():
     dense = np.array([[0, 2], [3, 0], [0, 0]])
     interactions = Interactions.of(dense)
     assert facts(interactions)["indptr"] == [0, 1, 2, 2]
@@ -230,7 +232,7 @@ def test_dense_matrix():
     assert facts(Interactions.of(matrix)) == facts(interactions)
 
 
-def test_dense_matrix_with_nan_names_row_and_column():
+def test_error_about_nan_in_a_dense_matrix_names_row_and_column():
     with pytest.raises(InputError, match="row 1 and column 0 is NaN"):
         Interactions.of(np.array([[0, 2.0], [np.nan, 0]]))
 
@@ -241,12 +243,12 @@ def test_masked_entries_are_left_out():
 
 
 @pytest.mark.parametrize("shape", [(3,), (2, 2, 2)])
-def test_dense_matrix_of_another_dimension(shape):
+def test_dense_arrays_must_have_two_dimensions(shape):
     with pytest.raises(InputError, match="does not fit: expected"):
         Interactions.of(np.ones(shape))
 
 
-def test_dense_matrix_of_strings():
+def test_dense_matrix_of_strings_is_refused():
     with pytest.raises(InputTypeError, match=r"must be numbers, found str \(for instance 'a'\)"):
         Interactions.of(np.array([["a"]]))
 
@@ -261,7 +263,7 @@ def test_ids_of_a_matrix_reorder_its_rows_and_columns():
     assert sorted_ids.item_ids is None
 
 
-def test_the_number_of_ids_must_match_the_matrix():
+def test_mismatched_and_repeated_ids_of_a_matrix_are_refused():
     with pytest.raises(InputError, match="There are 2 users, but 3 user_ids"):
         Interactions.of(np.eye(2), user_ids=[1, 2, 3])
     with pytest.raises(InputError, match="item_ids must be distinct, but 'x' occurs twice"):
@@ -275,7 +277,7 @@ def test_the_number_of_ids_must_match_the_matrix():
 # Dicts
 
 
-def test_dict_of_dicts():
+def test_dict_of_dicts_holds_values():
     interactions = Interactions.of({"b": {"y": 2, "x": 1.5}, "a": {}})
     assert facts(interactions) == {
         "indptr": [0, 0, 2],
@@ -289,7 +291,7 @@ def test_dict_of_dicts():
 
 
 @pytest.mark.parametrize("container", [list, tuple, set, frozenset, np.array, pd.Series])
-def test_dict_of_collections(container):
+def test_dict_of_collections_holds_items(container):
     interactions = Interactions.of({3: container([9, 8]), 1: [], 2: container([8])})
     assert interactions.values is None
     assert interactions.user_ids.tolist() == [1, 2, 3]
@@ -304,7 +306,7 @@ def test_duplicates_in_a_list_count_once_with_a_warning():
     assert facts(interactions)["values"] == [1.0, 1.0]
 
 
-def test_dict_of_positions():
+def test_dict_may_hold_positions():
     interactions = Interactions.of({1: [4], 0: [3, 5]}, n_users=2, n_items=3, item_offset=3)
     assert interactions.user_ids is None
     assert interactions.items.tolist() == [0, 2, 1]
@@ -323,19 +325,19 @@ def test_dict_of_positions():
         ({"a": [["x"]]}, "item ids of type list .* cannot be compared"),
     ],
 )
-def test_dicts_that_cannot_be_read(data, message):
+def test_unreadable_dicts_are_refused(data, message):
     with pytest.raises(InputTypeError, match=message):
         Interactions.of(data)
 
 
-def test_dict_with_missing_values():
+def test_missing_entries_of_a_dict_are_refused():
     with pytest.raises(InputError, match="value of user 'a' and item 'x' is NaN"):
         Interactions.of({"a": {"x": None}})
     with pytest.raises(InputError, match="item ids have no value in row 1"):
         Interactions.of({"a": ["x", None]})
 
 
-def test_column_options_do_not_apply_to_a_dict():
+def test_column_options_are_refused_for_a_dict():
     with pytest.raises(InputError, match="user= does not apply to a dict of users"):
         Interactions.of({"ann": [1], "bob": [2]}, user="user")
 
@@ -348,7 +350,7 @@ def test_column_options_do_not_apply_to_a_dict():
         {"user": pd.Series([1]), "item": pl.Series([2])},
     ],
 )
-def test_a_dict_of_columns_is_not_read_as_a_dict_of_users(data):
+def test_dict_of_columns_is_refused(data):
     with pytest.raises(InputTypeError, match=r"seems to hold the columns .* polars.DataFrame"):
         Interactions.of(data)
     with pytest.raises(InputTypeError, match="seems to hold the columns"):
@@ -364,7 +366,7 @@ def test_user_ids_may_equal_column_names():
 # Data frames
 
 
-def test_frames(frame):
+def test_frames_are_read_by_column_name(frame):
     data = {
         "userId": ["b", "a", "b"],
         "movieId": [30, 10, 20],
@@ -383,7 +385,7 @@ def test_frames(frame):
     }
 
 
-def test_named_columns(frame):
+def test_columns_can_be_named(frame):
     data = {"who": [2, 1], "what": ["x", "y"], "n": [3, 4], "at": [0.5, 1.5]}
     interactions = Interactions.of(frame(data), user="who", item="what", value="n", time="at")
     assert facts(interactions)["values"] == [4.0, 3.0]
@@ -392,14 +394,14 @@ def test_named_columns(frame):
         assert Interactions.of(frame(data), user="who", item="what").values is None
 
 
-def test_false_leaves_out_values_and_times(frame):
+def test_values_and_times_can_be_left_out(frame):
     data = {"user": [1], "item": [2], "rating": [3.0], "date": ["yesterday"]}
     interactions = Interactions.of(frame(data), value=False, time=False)
     assert interactions.values is None
     assert interactions.times is None
 
 
-def test_missing_ids_name_the_row(frame):
+def test_error_for_missing_ids_names_the_row(frame):
     with pytest.raises(
         InputError, match=r"user ids \(column 'user'\) have no value in row 1 .*Hint"
     ):
@@ -408,13 +410,13 @@ def test_missing_ids_name_the_row(frame):
         Interactions.of(frame({"user": ["a", "b", "c"], "item": [1, 2, None]}))
 
 
-def test_missing_values_name_user_and_item(frame):
+def test_error_for_missing_values_names_user_and_item(frame):
     data = {"user": ["a", "b"], "item": [1, 2], "value": [1.0, None]}
     with pytest.raises(InputError, match="value of user 'b' and item 2 is NaN"):
         Interactions.of(frame(data))
 
 
-def test_missing_booleans_are_missing_values(frame):
+def test_error_for_missing_booleans_names_user_and_item(frame):
     data = {"user": ["a", "b"], "item": [1, 2], "value": [True, None]}
     with pytest.raises(InputError, match="value of user 'b' and item 2 is NaN"):
         Interactions.of(frame(data))
@@ -422,7 +424,7 @@ def test_missing_booleans_are_missing_values(frame):
     assert facts(Interactions.of(frame(data)))["values"] == [1.0, 1.0]
 
 
-def test_missing_times_name_the_row(frame):
+def test_error_for_missing_times_names_the_row(frame):
     data = {"user": ["a", "b"], "item": [1, 2], "time": [1, None]}
     with pytest.raises(InputError, match=r"times \(column 'time'\) have no value in row 1 "):
         Interactions.of(frame(data))
@@ -442,13 +444,13 @@ def test_dates_become_microseconds(frame):
         Interactions.of(frame(data))
 
 
-def test_dates_in_seconds():
+def test_dates_in_seconds_become_microseconds():
     moments = np.array(["1970-01-01T00:00:01"], dtype="M8[s]")
     frame = pd.DataFrame({"user": [1], "item": [2], "time": moments})
     assert Interactions.of(frame).times.tolist() == [1_000_000]
 
 
-def test_columns_that_are_not_numbers_or_times(frame):
+def test_text_in_columns_of_values_and_times_is_refused(frame):
     data = {"user": [1], "item": [2], "value": ["good"]}
     with pytest.raises(InputTypeError, match=r"values \(column 'value'\) must be numbers, found"):
         Interactions.of(frame(data))
@@ -469,7 +471,7 @@ def test_columns_that_are_not_numbers_or_times(frame):
         (["1.5", "7"], [1.5, 7.0]),
     ],
 )
-def test_times_as_text(frame, texts, times):
+def test_times_are_read_from_text(frame, texts, times):
     data = {"user": [1, 1], "item": [2, 3], "time": texts}
     assert Interactions.of(frame(data)).times.tolist() == times
     data["time"] = ["03/04/2020", "05/06/2020"]
@@ -486,7 +488,7 @@ def test_duplicate_rows_keep_the_latest_time(frame):
     assert interactions.times.tolist() == [5]
 
 
-def test_columns_of_positions(frame):
+def test_columns_may_hold_positions(frame):
     data = {"user": [1, 0], "item": [4, 2]}
     interactions = Interactions.of(frame(data), n_users=3, n_items=4, item_offset=1)
     assert facts(interactions)["indptr"] == [0, 1, 2, 2]
@@ -499,7 +501,7 @@ def test_columns_of_positions(frame):
     assert interactions_with_ids.items.tolist() == [4, 2]
 
 
-def test_columns_of_positions_out_of_range(frame):
+def test_positions_out_of_range_are_refused(frame):
     def read_columns(users, items, **options):
         return Interactions.of(
             frame({"user": users, "item": items}), n_users=3, n_items=2, **options
@@ -517,7 +519,7 @@ def test_columns_of_positions_out_of_range(frame):
         read_columns(["a"], [1])
 
 
-def test_options_of_positions():
+def test_invalid_options_of_positions_are_refused():
     frame = pl.DataFrame({"user": [0], "item": [0]})
     with pytest.raises(InputError, match="n_users= and n_items= go together"):
         Interactions.of(frame, n_items=3)
@@ -529,7 +531,7 @@ def test_options_of_positions():
         Interactions.of(frame, item_offset=1)
 
 
-def test_wrong_column_lists_the_existing_columns(frame):
+def test_error_about_an_unknown_column_lists_the_columns(frame):
     data = {"user_id": [1], "item_id": [2]}
     with pytest.raises(ColumnError) as caught:
         Interactions.of(frame(data), user="user")
@@ -538,33 +540,33 @@ def test_wrong_column_lists_the_existing_columns(frame):
     )
 
 
-def test_a_column_named_twice():
+def test_duplicate_column_names_are_refused():
     frame = pd.DataFrame([[1, 2, 3]], columns=["user", "item", "user"])
     with pytest.raises(ColumnError, match="There are 2 columns 'user'"):
         Interactions.of(frame, user="user")
 
 
-def test_columns_with_names_that_are_not_strings():
+def test_column_names_may_be_numbers():
     frame = pd.DataFrame([[1, 2], [3, 4]])
     assert Interactions.of(frame, user="0", item="1").user_ids.tolist() == [1, 3]
 
 
-def test_a_column_is_not_a_frame():
+def test_single_column_is_refused():
     columns = [pd.Series([1]), pl.Series([1]), pa.array([1]), pa.chunked_array([[1]])]
     for column in columns:
         with pytest.raises(InputTypeError, match=r"from one column .*Hint: pass a data frame"):
             Interactions.of(column)
     index = pd.MultiIndex.from_tuples([("a", "x")], names=["user", "item"])
-    as_hinted = pd.Series([2.0], index=index, name="rating").reset_index()
-    assert facts(Interactions.of(as_hinted))["values"] == [2.0]
+    frame_of_series = pd.Series([2.0], index=index, name="rating").reset_index()
+    assert facts(Interactions.of(frame_of_series))["values"] == [2.0]
 
 
-def test_arrow_stream_without_a_table():
+def test_arrow_stream_without_a_table_is_refused():
     with pytest.raises(InputTypeError, match="Arrow stream of ArrowStream cannot be read"):
         Interactions.of(ArrowStream(pa.chunked_array([[1]])))
 
 
-def test_lazy_frames_that_fail(tmp_path):
+def test_error_about_a_failing_lazy_frame_quotes_its_cause(tmp_path):
     frame = pl.LazyFrame({"user": ["a"], "item": ["x"]})
     with pytest.raises(ColumnError, match=r"lazy frame cannot .*\"itm\".*Hint: .*\.collect\(\)"):
         Interactions.of(frame.select("user", "itm"))
@@ -579,7 +581,7 @@ def test_lazy_frames_that_fail(tmp_path):
 # DuckDB
 
 
-def test_only_the_needed_columns_of_a_relation_are_read():
+def test_only_needed_columns_of_a_duckdb_relation_are_read():
     relation = duckdb.sql(
         "select 'a' as user_id, 1 as item_id, cast(text as integer) as broken "
         "from (values ('none')) as rows(text)"
@@ -589,7 +591,7 @@ def test_only_the_needed_columns_of_a_relation_are_read():
         Interactions.of(relation, value="broken")
 
 
-def test_column_names_with_special_characters_of_sql():
+def test_column_names_may_contain_special_characters_of_sql():
     relation = duckdb.sql('select 1 as "the user", 2 as "a.b", 3 as "say ""n"""')
     interactions = Interactions.of(relation, user="the user", item="a.b", value='say "n"')
     assert (interactions.user_ids[0], interactions.item_ids[0], interactions.values[0]) == (
@@ -599,7 +601,7 @@ def test_column_names_with_special_characters_of_sql():
     )
 
 
-def test_types_of_databases():
+def test_columns_of_duckdb_types_are_read():
     relation = duckdb.sql(
         "select sum(n) as user_id, 7::decimal(9, 0) as item_id, 2.5::decimal(9, 2) as rating, "
         "timestamp '1970-01-01 00:00:01' as time from (values (3), (4)) as rows(n)"
@@ -620,7 +622,7 @@ def test_types_of_databases():
     assert (interactions.user_ids[0], interactions.item_ids[0]) == ("x", datetime.date(2024, 1, 2))
 
 
-def test_unused_categories_are_not_ids():
+def test_unused_categories_are_not_read_as_ids():
     ids = pd.Categorical(["b", "a"], categories=["c", "b", "a"])
     interactions = Interactions.of(pd.DataFrame({"user": ids, "item": [1, 2]}))
     assert interactions.user_ids.tolist() == ["a", "b"]
@@ -629,7 +631,7 @@ def test_unused_categories_are_not_ids():
     assert interactions.user_ids.tolist() == ["a", "b"]
 
 
-def test_arrow_dictionaries_and_uuids():
+def test_arrow_dictionaries_and_uuids_can_be_ids():
     uuid_of_user = uuid.UUID(int=5)
     table = pa.table(
         {
@@ -645,7 +647,7 @@ def test_arrow_dictionaries_and_uuids():
 @pytest.mark.parametrize(
     "empty_column", [pl.Series([], dtype=pl.Int64), pl.Series([], dtype=pl.String)]
 )
-def test_empty_frame(empty_column):
+def test_empty_frame_is_read_as_no_interactions(empty_column):
     interactions = Interactions.of(pl.DataFrame({"user": empty_column, "item": empty_column}))
     assert (len(interactions), interactions.n_users, interactions.n_items) == (0, 0, 0)
 
@@ -654,13 +656,13 @@ def test_empty_frame(empty_column):
     "empty", [{}, {"a": []}, {"a": {}}, np.zeros((0, 0)), np.zeros((2, 3)), pl.DataFrame(
         {"user": [], "item": [], "value": [], "time": []})]
 )  # fmt: skip
-def test_empty_data_are_allowed(empty):
+def test_empty_data_is_accepted(empty):
     interactions = Interactions.of(empty)
     assert len(interactions) == 0
     assert interactions.indptr.tolist() == [0] * (interactions.n_users + 1)
 
 
-def test_unsupported_data():
+def test_unsupported_data_is_refused():
     with pytest.raises(InputTypeError, match=r"cannot be read from list\. Hint: pass a SciPy"):
         Interactions.of([[1, 2]])
     with pytest.raises(InputTypeError, match="from NoneType"):
@@ -681,7 +683,7 @@ def test_unsupported_data():
         (["uid", "iid", "count", "weight_unit"], "uid iid count"),
     ],
 )
-def test_common_names(names, expected):
+def test_columns_with_common_names_are_found(names, expected):
     columns = expected.split("," if "," in expected else None)
     assert tuple(find_columns(names)) == tuple([c or None for c in [*columns, "", ""]][:4])
 
@@ -700,19 +702,19 @@ def test_common_names(names, expected):
         (["u", "i"], {"value": "valu"}, "There is no column 'valu'"),
     ],
 )  # fmt: skip
-def test_missing_and_ambiguous_columns_are_reported(names, options, message):
+def test_missing_and_ambiguous_columns_are_refused(names, options, message):
     if "at once" in message:
         options = {"user": "u", **options}
     with pytest.raises(ColumnError, match=message):
         find_columns(names, **options)
 
 
-def test_a_column_passed_by_name_gets_no_second_role():
+def test_named_column_gets_no_second_role():
     columns = find_columns(["user", "item", "item_id"], user="item", item="item_id")
     assert columns == ("item", "item_id", None, None)
 
 
-def test_column_option_that_is_not_a_name():
+def test_column_options_must_be_names():
     with pytest.raises(InputTypeError, match="value= must be the name of a column, found list"):
         find_columns(["user", "item"], value=[1.0])
     with pytest.raises(InputTypeError, match=r"user= must be the name of a column.*, found bool"):
@@ -722,7 +724,7 @@ def test_column_option_that_is_not_a_name():
 # edge_index
 
 
-def test_edge_index():
+def test_edge_index_is_read_with_values_and_times():
     index = np.array([[1, 0, 1], [5, 4, 3]], dtype=np.int32)
     interactions = Interactions.of(
         index, n_users=2, n_items=3, item_offset=3, value=[0.5, 1, 2], time=[1, 2, 3]
@@ -734,7 +736,7 @@ def test_edge_index():
     assert index.tolist() == [[1, 0, 1], [5, 4, 3]]
 
 
-def test_two_rows_of_integers_are_a_dense_matrix_without_n_users_and_n_items():
+def test_two_rows_of_integers_without_sizes_are_read_as_a_matrix():
     index = np.array([[1, 0, 1], [2, 1, 0]])
     assert Interactions.of(index).n_users == 2
     assert facts(Interactions.of(index))["values"] == [1, 1, 2, 1]
@@ -742,13 +744,13 @@ def test_two_rows_of_integers_are_a_dense_matrix_without_n_users_and_n_items():
 
 
 @pytest.mark.parametrize("index", [[[0, 1, 2], [13, 14, 15]], [[11], [0]]])
-def test_warning_about_two_rows_that_look_like_an_edge_index(index):
+def test_two_rows_that_look_like_an_edge_index_cause_a_warning(index):
     with pytest.warns(DataWarning, match=r"matrix of 2 users\. Hint: if it is an edge_index"):
         assert Interactions.of(np.array(index)).n_users == 2
     assert Interactions.of(np.array(index, float)).n_users == 2
 
 
-def test_invalid_edge_index():
+def test_invalid_edge_index_is_refused():
     index = np.array([[1, 0], [5, 4]])
     with pytest.raises(InputError, match=r"item index 5 in edge 0 .* too large"):
         Interactions.of(index, n_users=2, n_items=5)
@@ -786,7 +788,7 @@ class FakeTensor:
         return self.array
 
 
-def test_torch_tensors(monkeypatch):
+def test_torch_tensors_are_copied_to_numpy(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(Tensor=FakeTensor))
     index = FakeTensor([[1, 0], [2, 3]])
     interactions = Interactions.of(
@@ -800,7 +802,7 @@ def test_torch_tensors(monkeypatch):
 # The result
 
 
-def test_repr_and_length():
+def test_repr_states_sizes_types_and_values():
     interactions = Interactions.of({"a": {1: 2.5, 2: 4}, "b": {}})
     assert repr(interactions) == (
         "Interactions(2 users (str ids), 2 items (int ids), 2 interactions, values 2.5 to 4)"
@@ -812,7 +814,7 @@ def test_repr_and_length():
     assert "every time 7" in repr(Interactions.of(frame))
 
 
-def test_to_csr():
+def test_to_csr_returns_a_copy():
     dense = np.array([[0, 2.0, 0], [0, 0, 0], [4, 0, 5]])
     interactions = Interactions.of(dense)
     matrix = interactions.to_csr()
@@ -823,7 +825,7 @@ def test_to_csr():
     assert Interactions.of({0: [1]}).to_csr().toarray().tolist() == [[1.0]]
 
 
-def test_select_users():
+def test_select_users_accepts_positions_or_a_mask():
     interactions = Interactions.of(np.array([[0, 2.0, 0], [0, 0, 0], [4, 0, 5]]))
     selected = interactions.select_users([2, 1, 0])
     assert selected.to_csr().toarray().tolist() == [[4, 0, 5], [0, 0, 0], [0, 2, 0]]
@@ -835,7 +837,7 @@ def test_select_users():
         interactions.select_users([True])
 
 
-def test_select_users_with_ids_and_times():
+def test_select_users_keeps_ids_and_times():
     frame = pl.DataFrame({"user": ["c", "a", "b"], "item": ["x", "y", "x"], "time": [1, 2, 3]})
     selected = Interactions.of(frame).select_users(np.array([0, 2]))
     assert selected.user_ids.tolist() == ["a", "c"]
@@ -874,13 +876,13 @@ def good() -> dict[str, object]:
         ({"item_ids": np.array(["a", "b", "b"], dtype=object)}, "item_ids must be sorted"),
     ],
 )  # fmt: skip
-def test_the_constructor_rejects_inconsistent_arrays(change, message):
+def test_constructor_refuses_inconsistent_arrays(change, message):
     assert len(Interactions(**good())) == 3
     with pytest.raises(InputError, match=message):
         Interactions(**{**good(), **change})
 
 
-def test_the_result_is_frozen():
+def test_interactions_are_frozen():
     with pytest.raises(AttributeError):
         Interactions(**good()).n_items = 4
 
@@ -888,7 +890,7 @@ def test_the_result_is_frozen():
 # Size
 
 
-def test_too_many_items_are_an_error():
+def test_too_many_items_are_refused():
     matrix = scipy.sparse.csr_array((1, 2**31))
     with pytest.raises(InputError, match="2,147,483,648 items, but at most 2,147,483,647"):
         Interactions.of(matrix)
@@ -922,7 +924,7 @@ def triples(draw, user=None, item=None):
 
 
 @given(triples(), st.sampled_from(SPARSE_FORMATS), st.sampled_from(sorted(FRAMES)))
-def test_every_format_of_positions_gives_the_same(data, form, library):
+def test_every_format_of_positions_gives_equal_interactions(data, form, library):
     users, items, values, shape = data
     size = {"n_users": shape[0], "n_items": shape[1]}
     expected = facts(Interactions.of(sparse_of(users, items, values, shape, "csr")))
@@ -954,7 +956,9 @@ kinds_of_ids = st.one_of(
 
 
 @given(triples(), kinds_of_ids, kinds_of_ids, st.sampled_from(sorted(FRAMES)), st.randoms())
-def test_every_format_of_ids_gives_the_same(data, user_names, item_names, library, random):
+def test_every_format_of_ids_gives_equal_interactions(
+    data, user_names, item_names, library, random
+):
     users, items, values, _ = data
     rows = list(zip(users.tolist(), items.tolist(), values.tolist(), strict=True))
     nested: dict[object, dict[object, float]] = {}
@@ -968,7 +972,7 @@ def test_every_format_of_ids_gives_the_same(data, user_names, item_names, librar
         "value": [row[2] for row in rows],
     }
     assert facts(Interactions.of(FRAMES[library](columns), separator=False)) == expected
-    # A sparse matrix with ids gives the same, if every user and every item has an entry.
+    # A sparse matrix with ids gives the same interactions if every user and item has an entry.
     user_ids, item_ids = sorted(set(columns["user"])), sorted(set(columns["item"]))
     random.shuffle(user_ids)
     random.shuffle(item_ids)
@@ -987,7 +991,7 @@ def test_every_format_of_ids_gives_the_same(data, user_names, item_names, librar
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.floats(-1e3, 1e3))), st.randoms()
 )
-def test_the_order_of_rows_does_not_matter_even_with_duplicates(rows, random):
+def test_order_of_rows_changes_nothing_even_with_duplicates(rows, random):
     def read_rows(rows):
         frame = pl.DataFrame(rows, schema=["user", "item", "value"], orient="row")
         if len({row[:2] for row in rows}) == len(rows):
@@ -1000,7 +1004,7 @@ def test_the_order_of_rows_does_not_matter_even_with_duplicates(rows, random):
     assert read_rows(rows) == read_rows(shuffled)
 
 
-def test_importing_loads_numpy_only():
+def test_import_of_interactions_loads_only_numpy():
     program = (
         "import sys, recometer.data.interactions; "
         "print([m for m in ('scipy', 'polars', 'pandas', 'pyarrow', 'torch') if m in sys.modules])"
@@ -1010,7 +1014,7 @@ def test_importing_loads_numpy_only():
     assert process.stdout == "[]\n", process.stderr
 
 
-def test_a_warning_points_at_the_line_of_the_caller():
+def test_warning_points_at_the_line_of_the_caller():
     with pytest.warns(DataWarning, match="repeat a pair") as caught:
         Interactions.of({"ann": ["song", "song"]})
     assert caught[0].filename == __file__
@@ -1024,7 +1028,7 @@ def test_duplicates_are_counted():
 
 
 @pytest.mark.parametrize("argument", ["test", "train", "candidates"])
-def test_errors_name_the_argument(argument):
+def test_errors_in_evaluate_name_the_argument(argument):
     good = pl.DataFrame({"user": ["a"], "item": ["x"]})
     arguments = {"test": good, "train": good, "candidates": good}
     lists = rm.Lists({"a": ["x", "y"]})
@@ -1039,7 +1043,7 @@ def test_errors_name_the_argument(argument):
 
 @pytest.mark.parametrize("layout", ["every other", "swapped bytes"])
 def test_constructor_arrays_may_have_any_memory_layout(layout):
-    def odd(array):
+    def with_layout(array):
         if layout == "swapped bytes":
             return array.astype(array.dtype.newbyteorder())
         return np.repeat(array, 2)[::2]
@@ -1047,7 +1051,10 @@ def test_constructor_arrays_may_have_any_memory_layout(layout):
     matrix = np.array([[2.0, 0.0, 5.0], [0.0, 1.0, 0.0]])
     plain = rm.Interactions.of(matrix)
     constructed = rm.Interactions(
-        indptr=odd(plain.indptr), items=odd(plain.items), n_items=3, values=odd(plain.values)
+        indptr=with_layout(plain.indptr),
+        items=with_layout(plain.items),
+        n_items=3,
+        values=with_layout(plain.values),
     )
     scores, train = rm.Scores(np.array([[3.0, 2.0, 1.0]] * 2)), np.eye(2, 3)
     results = [

@@ -1,4 +1,4 @@
-"""Far more user positions than users in the data are rejected before memory is allocated."""
+"""Tests that implausibly large user positions are refused before memory is allocated."""
 
 import numpy as np
 import pytest
@@ -18,6 +18,6 @@ LAST = 2**31 - 2
     ],
     ids=["sparse", "edges", "dict"],
 )
-def test_implausibly_many_rows_are_refused(options):
+def test_implausibly_large_user_positions_are_refused(options):
     with pytest.raises(rm.InputError, match=r"users are the positions 0 to .* only 1 entries"):
         rm.Interactions.of(**options)

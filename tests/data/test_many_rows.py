@@ -1,4 +1,4 @@
-"""Tables may have a list of items in a cell, and may be spread over several files."""
+"""Tests of tables with lists of items in cells, and of tables spread over several files."""
 
 import pandas as pd
 import polars as pl
@@ -29,7 +29,7 @@ def tables(tmp_path, columns):
     ]
 
 
-def test_a_cell_may_contain_the_items_of_a_user(tmp_path):
+def test_cell_may_contain_all_items_of_a_user(tmp_path):
     for data in tables(tmp_path, NESTED):
         interactions = rm.Interactions.of(data)
         assert interactions.user_ids.tolist() == ["ann", "bob", "cat"]
@@ -47,7 +47,7 @@ def test_a_cell_may_contain_the_items_of_a_user(tmp_path):
         assert interactions.times.tolist() == [7, 8, 9]
 
 
-def test_a_cell_may_contain_the_list_of_a_user(tmp_path):
+def test_cell_may_contain_a_ranked_list(tmp_path):
     plain = {name: NESTED[name] for name in ("user", "item")}
     for columns, expected in (
         (plain, [0.5, 1.0, 0.0]),
@@ -84,14 +84,14 @@ def parts(tmp_path):
     return folder
 
 
-def test_folders_and_patterns_of_parquet_files_are_one_table(parts):
+def test_folders_and_patterns_of_parquet_files_are_read_as_one_table(parts):
     for data in (parts, str(parts), parts / "**/part-*.parquet"):
         assert rm.Interactions.of(data).values.tolist() == [1.0, 2.0, 3.0]
         assert rm.Lists(data).describe().startswith("Lists: 2 lists, 3 entries")
     assert len(rm.Interactions.of(parts / "part-?.parquet")) == 2
 
 
-def test_folders_and_patterns_without_parquet_files(parts):
+def test_folders_and_patterns_without_parquet_files_are_refused(parts):
     with pytest.raises(FileError, match=r"No file is called .*other.*Hint: relative paths"):
         rm.Interactions.of(parts / "other-*.parquet")
     (parts / "part-0.parquet").rename(parts / "part-0.csv")

@@ -1,4 +1,4 @@
-"""Users and items are matched in the same way for all kinds of data."""
+"""Tests that users and items are matched in the same way for all kinds of data."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from recometer.data.matching import SourceIndex, find_rows, in_train
 
 @st.composite
 def two_sides(draw):
-    """Draw rows of test and train; some users and items are in only one of the two."""
+    """Draw rows of test and train with some users and items on only one side."""
     pairs = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 8)), unique=True, max_size=30)
     test = [(f"u{user}", f"i{item}") for user, item in draw(pairs)]
     train = [(f"u{user + 2}", f"i{item + 3}") for user, item in draw(pairs)]
@@ -38,20 +38,20 @@ def rows(data):
 
 
 @given(two_sides())
-def test_rows_are_found_by_user_and_item(sides):
+def test_train_rows_are_found_by_user_and_item(sides):
     test, train = map(with_ids, sides)
     rows_of_test, rows_of_train = rows(test), rows(train)
     index = SourceIndex.of_data(train, "train")
     users, items = index.users_of(test), index.items_of(test, "test", as_many=False)
-    of_train_items = test.items if items is None else items[test.items]
-    matching_rows = find_rows(test.indptr, of_train_items, train.indptr, train.items, users)
+    items_in_train = test.items if items is None else items[test.items]
+    matching_rows = find_rows(test.indptr, items_in_train, train.indptr, train.items, users)
     for pair, row in zip(rows_of_test, matching_rows.tolist(), strict=True):
         assert (rows_of_train[row] == pair) if row >= 0 else (pair not in rows_of_train)
     np.testing.assert_array_equal(in_train(test, train), matching_rows >= 0)
 
 
-def test_ids_on_one_side_only_are_always_reported_in_the_same_way():
-    """The error says whether the source or test lacks ids, and how to provide the ids."""
+def test_errors_about_ids_on_one_side_share_their_wording():
+    """Check that each error says which side lacks ids, and how to provide them."""
     matrix = np.eye(3)
     with_both_ids = rm.Interactions.of(matrix, user_ids=list("abc"), item_ids=list("xyz"))
     wording = "its users are positions, and nothing says which is which. Hint: "

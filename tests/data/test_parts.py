@@ -1,4 +1,4 @@
-"""Tables of several Parquet files: column types may differ, and folder names become columns."""
+"""Tests of tables made of several Parquet files with different types and named folders."""
 
 import pathlib
 
@@ -41,7 +41,7 @@ def mean(lists: object) -> dict[str, float]:
         (pl.Float32, pl.Int64),
     ],
 )
-def test_numbers_of_several_types(write_parts, first, second) -> None:
+def test_parts_may_hold_numbers_of_different_types(write_parts, first, second) -> None:
     folder = write_parts(a=LISTS.cast(first), b=OTHERS.cast(second))
     assert mean(folder) == {"rr": 0.75}
     assert mean(folder / "*" / "*.parquet") == {"rr": 0.75}
@@ -50,25 +50,25 @@ def test_numbers_of_several_types(write_parts, first, second) -> None:
     assert str(data.user_ids.dtype) == "int64"
 
 
-def test_texts_of_several_types(write_parts) -> None:
+def test_parts_may_hold_text_of_different_types(write_parts) -> None:
     texts = LISTS.with_columns(pl.col("item_id").cast(pl.String))
     others = OTHERS.with_columns(pl.col("item_id").cast(pl.String).cast(pl.Categorical))
     data = rm.Interactions.of(write_parts(a=texts, b=others))
     assert data.item_ids.tolist() == ["7", "8", "9"]
 
 
-def test_columns_in_another_order_and_nulls(write_parts) -> None:
+def test_parts_may_differ_in_column_order_and_nulls(write_parts) -> None:
     folder = write_parts(a=LISTS.with_columns(note=None), b=OTHERS.with_columns(note=1)[:, ::-1])
     assert mean(folder) == {"rr": 0.75}
 
 
-def test_parts_with_numbers_and_parts_with_texts(write_parts) -> None:
+def test_parts_that_mix_numbers_and_text_are_refused(write_parts) -> None:
     folder = write_parts(a=LISTS, b=OTHERS.with_columns(pl.col("item_id").cast(pl.String)))
     with pytest.raises(rm.FileError, match=r"type mismatch for column item_id: Int64 in .*String"):
         rm.Lists(folder)
 
 
-def test_runs_in_folders_named_as_by_hive(write_parts) -> None:
+def test_runs_are_read_from_hive_folder_names(write_parts) -> None:
     folder = write_parts(
         model__als=LISTS, model__bpr=LISTS.with_columns(item_id=9 - pl.col("rank"))
     )
@@ -89,7 +89,7 @@ def test_values_in_folder_names_are_read_like_text(write_parts) -> None:
     assert mean(folder) == {"rr": 0.75}
 
 
-def test_folder_names_may_be_text_or_mark_missing_values(tmp_path) -> None:
+def test_folder_names_are_read_as_text_or_missing_values(tmp_path) -> None:
     for name in ("a%20b", "07", "__HIVE_DEFAULT_PARTITION__"):
         (tmp_path / f"system={name}").mkdir()
         LISTS.write_parquet(tmp_path / f"system={name}" / "0.parquet")

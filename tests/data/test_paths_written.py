@@ -1,4 +1,4 @@
-"""Output is either written completely, or the earlier file stays unchanged."""
+"""Tests that output is written completely, or leaves the earlier file unchanged."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def board() -> rm.Leaderboard:
     return rm.Leaderboard({"mine": result})
 
 
-def test_full_disk_leaves_the_earlier_file(
+def test_full_disk_leaves_the_earlier_file_unchanged(
     board: rm.Leaderboard, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "table.csv"
@@ -120,7 +120,7 @@ def test_pipe_without_a_reader_does_not_block(
 
 @POSIX
 @pytest.mark.parametrize("kind", ONE_FILE)
-def test_a_device_is_not_replaced(kind: str, tmp_path: pathlib.Path) -> None:
+def test_device_is_not_replaced(kind: str, tmp_path: pathlib.Path) -> None:
     end, write = ONE_FILE[kind]
     path = tmp_path / f"null{end}"
     try:
@@ -152,7 +152,7 @@ def test_standard_output_may_be_a_file(name: str, tmp_path: pathlib.Path) -> Non
 
 
 @POSIX
-def test_a_split_does_not_replace_a_pipe(tmp_path: pathlib.Path) -> None:
+def test_split_does_not_replace_a_pipe(tmp_path: pathlib.Path) -> None:
     split = rm.split(np.ones((20, 4)), rm.split.Fraction(0.5))
     split.save(tmp_path)
     (tmp_path / "train.parquet").unlink()
@@ -177,7 +177,7 @@ def full_disk() -> Iterator[None]:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of processes")
 @pytest.mark.parametrize("kind", WRITERS)
-def test_output_too_large_for_the_disk_leaves_the_earlier_file(
+def test_failed_write_leaves_every_earlier_file_unchanged(
     kind: str, tmp_path: pathlib.Path
 ) -> None:
     def files() -> dict[pathlib.Path, bytes]:
@@ -204,7 +204,9 @@ def test_paths_may_be_bytes_that_are_not_utf8(kind: str, tmp_path: pathlib.Path)
 
 
 @pytest.mark.parametrize("kind", ["frame", "lazy", "interactions"])
-def test_split_in_a_folder_name_that_is_not_utf8(kind: str, tmp_path: pathlib.Path) -> None:
+def test_split_may_be_saved_in_a_folder_whose_name_is_not_utf8(
+    kind: str, tmp_path: pathlib.Path
+) -> None:
     folder = os.fsencode(tmp_path) + (b"/\xff" if sys.platform == "linux" else b"/x")
     table = pl.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 2], "time": [1, 2, 3, 4]})
     data: object = table
@@ -232,7 +234,7 @@ class Elsewhere:
 
 
 @pytest.mark.parametrize("answer", [3, TypeError("no"), ValueError("no"), OSError("no")])
-def test_path_object_without_a_path(answer: object) -> None:
+def test_path_object_without_a_path_is_refused(answer: object) -> None:
     path: Any = Elsewhere(answer)
     for use in (
         rm.load, rm.Scores, rm.Interactions.of, rm.Lists, rm.Split.load, rm.Catalogue,
@@ -244,7 +246,7 @@ def test_path_object_without_a_path(answer: object) -> None:
 
 
 @POSIX
-def test_links_and_pipes_are_named_in_errors(tmp_path: pathlib.Path) -> None:
+def test_errors_about_files_name_links_and_pipes(tmp_path: pathlib.Path) -> None:
     link, pipe = tmp_path / "link.csv", tmp_path / "pipe.csv"
     link.symlink_to(link)
     os.mkfifo(pipe)
@@ -255,6 +257,6 @@ def test_links_and_pipes_are_named_in_errors(tmp_path: pathlib.Path) -> None:
             read(pipe)
 
 
-def test_path_instead_of_biases_is_pointed_out() -> None:
+def test_path_passed_as_biases_is_refused() -> None:
     with pytest.raises(rm.InputTypeError, match=r"item_bias of Factors is a path \('b\.npy'\)"):
         rm.Factors(np.eye(2), np.eye(2), item_bias="b.npy")  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Files without read permission, and folders without access, give clear errors."""
+"""Tests of the errors for files without read permission and folders without access."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ READERS: dict[str, tuple[str, Call]] = {
 
 
 @pytest.mark.parametrize("kind", READERS)
-def test_a_file_that_may_not_be_read(folder: Path, kind: str) -> None:
+def test_unreadable_file_is_reported(folder: Path, kind: str) -> None:
     name, read = READERS[kind]
     read(folder / name)
     (folder / name).chmod(0)
@@ -76,7 +76,7 @@ def test_a_file_that_may_not_be_read(folder: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", READERS)
-def test_a_folder_that_may_not_be_entered(folder: Path, kind: str) -> None:
+def test_folder_without_access_is_reported(folder: Path, kind: str) -> None:
     name, read = READERS[kind]
     closed = folder / "parts"
     (closed / name).write_bytes((folder / name).read_bytes())
@@ -88,7 +88,7 @@ def test_a_folder_that_may_not_be_entered(folder: Path, kind: str) -> None:
     closed.chmod(0o755)
 
 
-def test_split_in_a_folder_without_access(folder: Path) -> None:
+def test_split_in_a_folder_without_access_is_reported(folder: Path) -> None:
     rm.Split.load(folder / "split")
     (folder / "split").chmod(0)
     with unprivileged(), pytest.raises(rm.FileError, match="that you may not enter"):
@@ -97,20 +97,20 @@ def test_split_in_a_folder_without_access(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["split.json", "train.parquet"])
-def test_a_file_of_a_split_that_may_not_be_read(folder: Path, name: str) -> None:
+def test_unreadable_file_of_a_split_is_reported(folder: Path, name: str) -> None:
     (folder / "split" / name).chmod(0)
     with unprivileged(), pytest.raises(rm.FileError, match=rf"{name} cannot be read.*chmod \+r\)"):
         rm.Split.load(folder / "split")
 
 
-def test_no_file_in_a_folder_that_cannot_be_listed(folder: Path) -> None:
+def test_missing_file_in_an_unlistable_folder_is_reported(folder: Path) -> None:
     (folder / "parts").chmod(0o711)
     with unprivileged(), pytest.raises(rm.FileError, match=r"no file .*none\.csv"):
         rm.Interactions.of(folder / "parts" / "none.csv")
     (folder / "parts").chmod(0o755)
 
 
-def test_a_pattern_in_a_folder_that_cannot_be_listed(folder: Path) -> None:
+def test_pattern_in_an_unlistable_folder_is_reported(folder: Path) -> None:
     (folder / "parts").chmod(0o711)
     with unprivileged(), pytest.raises(rm.FileError, match=r"parts cannot be listed: .*chmod \+rx"):
         rm.Interactions.of(folder / "parts" / "*.parquet")
@@ -126,7 +126,9 @@ def test_a_pattern_in_a_folder_that_cannot_be_listed(folder: Path) -> None:
         (["show", "{closed}/result.parquet"], r"cannot be reached: .*chmod \+x"),
     ],
 )
-def test_commands_on_a_folder_without_access(folder: Path, command: list[str], match: str) -> None:
+def test_commands_report_a_folder_without_access(
+    folder: Path, command: list[str], match: str
+) -> None:
     closed = folder / "parts"
     words = [word.format(closed=closed, folder=folder) for word in command]
     CliRunner().invoke(app, ["show", str(folder / "x.csv")])  # import all modules while still root
@@ -138,7 +140,7 @@ def test_commands_on_a_folder_without_access(folder: Path, command: list[str], m
     assert re.search(match, result.output)
 
 
-def test_no_part_of_a_table_is_silently_left_out(folder: Path) -> None:
+def test_unreadable_part_of_a_table_is_reported(folder: Path) -> None:
     with pytest.warns(rm.DataWarning, match="repeat a pair"):
         assert len(rm.Interactions.of(folder / "parts").items) == 3
     (folder / "parts" / "more").chmod(0)
@@ -148,6 +150,6 @@ def test_no_part_of_a_table_is_silently_left_out(folder: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="Linux")
-def test_file_that_cannot_be_read() -> None:
+def test_error_while_reading_a_file_is_reported() -> None:
     with pytest.raises(rm.FileError, match="/proc/self/mem cannot be read: "):
         rm.Interactions.of("/proc/self/mem")

@@ -1,4 +1,4 @@
-"""Every source and convention agrees on which rows of test are relevant."""
+"""Tests that sources and conventions agree on which rows of test are relevant."""
 
 import sys
 
@@ -23,7 +23,7 @@ VALUED = PLAIN.with_columns(rating=pl.Series([2.0, 0.0, 1.0, -1.0, 3.0]))
     ("relevant_from", "all_relevant"),
     [(None, True), ("not_zero", True), (0.5, True), (1, True), (1.5, False)],
 )
-def test_row_without_a_value_counts_as_1(relevant_from, all_relevant):
+def test_rows_without_values_count_as_one(relevant_from, all_relevant):
     relevant = relevant_rows(rm.Interactions.of(PLAIN), relevant_from)
     assert relevant.tolist() == [all_relevant] * len(PLAIN)
 
@@ -39,12 +39,12 @@ def test_row_without_a_value_counts_as_1(relevant_from, all_relevant):
         (0, [2, 0, 1, 3]),
     ],
 )
-def test_rows_may_be_relevant_above_0_unless_0_or_from_a_threshold(relevant_from, relevant):
+def test_relevance_rule_selects_rows_by_value(relevant_from, relevant):
     test = rm.Interactions.of(VALUED)
     assert test.values[relevant_rows(test, relevant_from)].tolist() == relevant
 
 
-def test_relevant_rows_are_those_that_evaluate_counts():
+def test_evaluate_counts_the_relevant_rows():
     scores = rm.Scores(
         np.arange(9.0).reshape(3, 3), user_ids=np.arange(1, 4), item_ids=np.arange(1, 4)
     )
@@ -65,7 +65,7 @@ def test_relevant_rows_are_those_that_evaluate_counts():
         (VALUED, 3.5, "The largest value of test is 3, and relevant_from is 3.5"),
     ],
 )
-def test_a_threshold_that_no_value_reaches_is_named(frame, relevant_from, cause):
+def test_warning_names_a_threshold_that_no_value_reaches(frame, relevant_from, cause):
     ids = {"user_ids": [1, 2, 3], "item_ids": [1, 2, 3]}
     scores = rm.Scores(np.arange(9.0).reshape(3, 3), **ids)
     evaluator = rm.Evaluator(frame, metrics="rr", relevant_from=relevant_from)
@@ -81,7 +81,7 @@ SCORED = FEEDBACK.with_columns(score=pl.Series([1.0, 3.0, 2.0, 2.0, 1.0]))
 
 
 def sources():
-    """Yield each kind of source with its test set; rankings and relevant items are all the same."""
+    """Yield each kind of source with its test set, for the same rankings and relevant items."""
     lists = rm.Lists(SCORED.select("user", "item", "score"))
     matrix = np.full((2, 5), -np.inf)
     matrix[SCORED["user"].to_numpy() - 1, SCORED["item"].to_numpy()] = SCORED["score"].to_numpy()
@@ -111,7 +111,7 @@ def results_of_all_sources(**options):
 METRICS = "rr ap ndcg ndcg@1 dcg@3(gain=exponential) hit@1"
 
 
-def test_dislikes_and_values_below_1_have_the_same_effect_in_every_source():
+def test_every_source_treats_dislikes_and_fractions_in_the_same_way():
     best = 1 + 0.3 / np.log2(3)
     expected = {
         "rr": (1 / 2 + 1 / 2) / 2,
@@ -129,7 +129,7 @@ def test_dislikes_and_values_below_1_have_the_same_effect_in_every_source():
         assert result.bounds("ndcg") == (0, 1)
 
 
-def test_relevance_rules_agree_for_all_sources():
+def test_every_source_follows_the_relevance_rules():
     for rule, n_relevant in (("not_zero", [3, 2]), (0.5, [1, 1]), (-np.inf, [3, 2])):
         for result in results_of_all_sources(metrics="rr", relevant_from=rule):
             assert result.n_relevant.tolist() == n_relevant
@@ -138,7 +138,7 @@ def test_relevance_rules_agree_for_all_sources():
         assert result.bounds("ndcg@1") == (-np.inf, 1)
 
 
-def test_libraries_keep_their_own_rules():
+def test_conventions_keep_the_relevance_rules_of_their_libraries():
     table = tomllib.loads(TABLE.read_text(encoding="utf-8"))
     for convention in rm.conventions():
         part = table[convention.name]
@@ -146,8 +146,8 @@ def test_libraries_keep_their_own_rules():
             **table.get(part.get("like"), part).get("rules", {}),
             **part.get("rules", {}),
         }
-        # Only the convention of scikit-learn need not state relevant_from: like the default, its
-        # areas under curves treat labels of -1 like 0.
+        # Only the scikit-learn convention may omit relevant_from: its areas under curves treat a
+        # label of -1 like 0, which is the default.
         assert ("relevant_from" in stated_rules) == (convention.name != "sklearn"), convention.name
         assert convention.protocol.negative_gains == "counted"
     for name in ("rectools", "replay", "pyspark", "surprise", "pyg", "torchmetrics"):

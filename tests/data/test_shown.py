@@ -1,4 +1,4 @@
-"""Interactions describe their values and times."""
+"""Tests of how the repr of interactions describes their values and times."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ import recometer as rm
         ([1, 5], [10, 1738368000], "times 10 to 1738368000 of"),
     ],
 )
-def test_values_and_times(values: list[int], times: list[int], expected: str) -> None:
+def test_repr_shows_ranges_of_values_and_times(
+    values: list[int], times: list[int], expected: str
+) -> None:
     data = pl.DataFrame({"user": [1, 2], "item": [1, 2], "rating": values, "time": times})
     assert f"{expected} column 'time'" in repr(rm.Interactions.of(data))
 
 
-def test_dates_are_shown_as_days() -> None:
+def test_repr_shows_dates_as_days() -> None:
     days = np.array(["2024-05-31", "2024-06-02"], dtype="datetime64[ms]")
     data = rm.Interactions.of(pl.DataFrame({"user": [1, 2], "item": [1, 2], "date": days}))
     assert "(2024-05-31 to 2024-06-02)" in repr(data)

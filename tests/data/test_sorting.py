@@ -1,4 +1,4 @@
-"""Rows are sorted by user and item, even if each thread sorts a part of them."""
+"""Tests that rows are sorted by user and item, even if several threads share the work."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Stand-ins for sparse tensors of torch; tests/live has real ones."""
+"""Tests of sparse torch tensors with stand-ins; tests/live uses real ones."""
 
 import sys
 import types
@@ -56,7 +56,7 @@ class Tensor:
         ),
     ],
 )
-def test_sparse_tensors(tensor, monkeypatch):
+def test_every_layout_of_sparse_tensors_is_read(tensor, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(Tensor=Tensor))
     data = rm.Interactions.of(tensor)
     assert (data.n_users, data.n_items) == (3, 5)
@@ -64,7 +64,7 @@ def test_sparse_tensors(tensor, monkeypatch):
     assert data.values.tolist() == [4, 5, 3, 1]
 
 
-def test_repeated_entries_of_a_sparse_tensor_are_reported(monkeypatch):
+def test_repeated_entries_of_a_sparse_tensor_cause_a_warning(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(Tensor=Tensor))
     twice = Tensor(layout="sparse_coo", _indices=[[0, 0], [1, 1]], _values=[1.0, 2])
     with pytest.warns(DataWarning, match="1 of 2 interactions repeat"):

@@ -1,4 +1,4 @@
-"""Evaluations are saved and read again without any change."""
+"""Tests that evaluations are saved and loaded without any change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from recometer.protocol import Protocol
 
 
 def assert_same(left_result: Evaluation, right_result: Evaluation) -> None:
-    """Assert that two evaluations are equal to the bit."""
+    """Assert that two evaluations are equal bit for bit."""
     for field in dataclasses.fields(Evaluation):
         if field.name.startswith("_"):
             continue
@@ -49,7 +49,7 @@ def assert_same(left_result: Evaluation, right_result: Evaluation) -> None:
 
 
 @given(values=arrays(np.float64, st.tuples(st.integers(1, 20), st.just(2))))
-def test_values_survive_to_the_bit(
+def test_values_survive_saving_and_loading_bit_for_bit(
     tmp_path_factory: pytest.TempPathFactory, values: np.ndarray
 ) -> None:
     path = tmp_path_factory.mktemp("saved") / "result.parquet"
@@ -86,14 +86,14 @@ def test_ids_survive_saving_and_loading(ids: object, tmp_path: pathlib.Path) -> 
     assert before.per_user().equals(after.per_user())
 
 
-def test_ids_that_cannot_be_stored(tmp_path: pathlib.Path) -> None:
+def test_ids_that_cannot_be_stored_are_refused(tmp_path: pathlib.Path) -> None:
     result = evaluation({"rr": [0.5]}, user_ids=np.fromiter([(1, 2, 3)], object, 1))
     with pytest.raises(InputTypeError, match=r"ids of type tuple cannot be stored. Hint: .*UUID"):
         result.save(tmp_path / "result.parquet")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_protocol_and_seed_survive(tmp_path: pathlib.Path) -> None:
+def test_protocol_and_seed_survive_saving_and_loading(tmp_path: pathlib.Path) -> None:
     rules = {"ties": "random", "relevant_from": 0.1, "undefined": 0.0, "interval": "bca"}
     before = evaluation(
         {"ndcg@2": [0.5, 0.25], "ndcg@3": [0.5, 0.25], "rr": [1.0, 1.0]},
@@ -122,7 +122,7 @@ def test_file_is_readable_without_recometer(tmp_path: pathlib.Path) -> None:
     assert header["inputs"]["source"]["fingerprints"] == {"users": "00ff"}
 
 
-def test_saving_replaces_a_file_and_leaves_nothing_else(tmp_path: pathlib.Path) -> None:
+def test_saving_replaces_a_file_and_leaves_no_other_file(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "result.parquet"
     evaluation({"rr": [0.5]}).save(path)
     evaluation({"rr": [0.25]}).save(path)
@@ -148,28 +148,28 @@ def test_failed_save_keeps_the_earlier_file(
     assert [file.name for file in tmp_path.iterdir()] == ["result.parquet"]
 
 
-def test_missing_folder(tmp_path: pathlib.Path) -> None:
+def test_saving_to_a_missing_folder_is_refused(tmp_path: pathlib.Path) -> None:
     with pytest.raises(
         FileError, match=r"missing.* cannot be written: .*Hint: the folder must exist"
     ):
         evaluation({"rr": [0.5]}).save(tmp_path / "missing" / "result.parquet")
 
 
-def test_path_is_a_folder(tmp_path: pathlib.Path) -> None:
+def test_saving_to_a_folder_is_refused(tmp_path: pathlib.Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(FileError, match="folder' cannot be written: Is a directory"):
         evaluation({"rr": [0.5]}).save(tmp_path / "folder")
     assert [file.name for file in tmp_path.iterdir()] == ["folder"]
 
 
-def test_missing_file(tmp_path: pathlib.Path) -> None:
+def test_loading_a_missing_file_is_refused(tmp_path: pathlib.Path) -> None:
     with pytest.raises(FileError, match=r"There is no file .*nothing.parquet.*Hint:.*save"):
         load(tmp_path / "nothing.parquet")
     with pytest.raises(FileError, match=r"is a folder\. Hint: name the file"):
         load(tmp_path)
 
 
-def test_wrong_files(tmp_path: pathlib.Path) -> None:
+def test_files_other_than_saved_evaluations_are_refused(tmp_path: pathlib.Path) -> None:
     text = tmp_path / "text.parquet"
     text.write_text("user,item\n" * 10)
     with pytest.raises(FileError, match=r"is not a Parquet file.*Hint: recometer.load"):
@@ -183,7 +183,7 @@ def test_wrong_files(tmp_path: pathlib.Path) -> None:
         load(other_table)
 
 
-def test_newer_format(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_newer_format_is_refused(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage, "VERSION", 2)
     evaluation({"rr": [0.5]}).save(tmp_path / "result.parquet")
     monkeypatch.undo()
@@ -191,7 +191,7 @@ def test_newer_format(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -
         load(tmp_path / "result.parquet")
 
 
-def test_damaged_file(tmp_path: pathlib.Path) -> None:
+def test_damaged_file_is_refused(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "result.parquet"
     evaluation({"rr": np.random.default_rng(0).random(1000).tolist()}).save(path)
     content = bytearray(path.read_bytes())
@@ -202,7 +202,7 @@ def test_damaged_file(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("path", [None, 3, ["a.parquet"]])
-def test_invalid_paths(path) -> None:
+def test_paths_of_wrong_types_are_refused(path) -> None:
     with pytest.raises(InputTypeError, match=r"path of a saved evaluation is of type .*Hint: pass"):
         load(path)
     with pytest.raises(InputTypeError, match=r"path of a saved evaluation is of type .*Hint: pass"):

@@ -1,6 +1,6 @@
-"""Tensors on the CPU are read in place, without importing torch.
+"""Tests that tensors on the CPU are read in place, without importing torch.
 
-A stand-in replaces torch here; the real one is in tests/live.
+A stand-in replaces torch here. The real library is tested in tests/live.
 """
 
 import sys
@@ -56,7 +56,7 @@ def test_factors_and_scores_are_not_copied():
     assert np.shares_memory(rm.Scores(Tensor(scores)).facts.arrays["matrix"], scores)
 
 
-def test_a_function_may_return_tensors():
+def test_function_of_scores_may_return_tensors():
     scores = np.random.default_rng(0).random((20, 30))
     test = np.eye(20, 30)
     function = rm.Scores(lambda rows: Tensor(scores[rows]), n_users=20, n_items=30)
@@ -66,12 +66,12 @@ def test_a_function_may_return_tensors():
     )
 
 
-def test_bfloat16_becomes_float32():
+def test_bfloat16_is_converted_to_float32():
     with pytest.warns(DataWarning, match="users of Factors .* from bfloat16 to float32"):
         source = rm.Factors(Tensor(np.eye(2), "bfloat16"), np.eye(2, dtype=np.float32))
     assert source.describe().endswith("float32, users converted from bfloat16")
 
 
-def test_values_that_are_not_arrays_are_named():
+def test_error_about_a_sparse_tensor_suggests_to_dense():
     with pytest.raises(InputTypeError, match=r"cannot be read as an array: .*tensor.to_dense\(\)"):
         rm.Scores(Tensor(np.array([None])))

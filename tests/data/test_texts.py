@@ -1,4 +1,4 @@
-"""Text files may have the byte order marks, line endings and blanks of common programs."""
+"""Tests of text files with the byte order marks, line endings and blanks of common programs."""
 
 import gzip
 import json
@@ -45,7 +45,7 @@ def rows(data: rm.Interactions) -> dict[object, dict[object, float]]:
     return ratings
 
 
-def test_tables(tmp_path, form) -> None:
+def test_tables_are_read_with_any_marks_and_line_endings(tmp_path, form) -> None:
     path = tmp_path / "ratings.csv"
     path.write_bytes(form(TABLE))
     data = rm.Interactions.of(path)
@@ -53,18 +53,18 @@ def test_tables(tmp_path, form) -> None:
     assert data.columns.user == "user_id"
 
 
-@pytest.mark.parametrize("of_run", FORMS.values())
-def test_trec_files(tmp_path, form, of_run) -> None:
+@pytest.mark.parametrize("form_of_run", FORMS.values())
+def test_trec_files_are_read_with_any_marks_and_line_endings(tmp_path, form, form_of_run) -> None:
     qrels, run = tmp_path / "q.qrels", tmp_path / "r.run"
     qrels.write_bytes(form(QRELS))
-    run.write_bytes(of_run(RUN))
+    run.write_bytes(form_of_run(RUN))
     result = rm.evaluate(rm.Lists(run), qrels, metrics="ap ndcg", relevant_from=1)
     assert result.user_ids.tolist() == ["1", "2"]
     first = (1 + 2 / np.log2(3)) / (2 + 1 / np.log2(3))
     assert result.mean() == pytest.approx({"ap": 1.0, "ndcg": (first + 1) / 2})
 
 
-def test_a_second_byte_order_mark(tmp_path) -> None:
+def test_second_byte_order_mark_is_removed(tmp_path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(MARK + MARK + TABLE)
     assert rows(rm.Interactions.of(path, user="user_id")) == TEST
@@ -79,7 +79,7 @@ def test_a_second_byte_order_mark(tmp_path) -> None:
         ("b.qrels", MARK + MARK + QRELS, "line 0"),
     ],
 )
-def test_byte_order_mark_between_concatenated_files(tmp_path, name, content, place_of_mark) -> None:
+def test_byte_order_mark_inside_a_file_is_refused(tmp_path, name, content, place_of_mark) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     message = rf"{name}: {place_of_mark} \(counted from 0\) begins with a byte order mark"
@@ -87,13 +87,13 @@ def test_byte_order_mark_between_concatenated_files(tmp_path, name, content, pla
         rm.Interactions.of(path)
 
 
-def test_mark_before_a_quote(tmp_path) -> None:
+def test_byte_order_mark_before_a_quote_is_removed(tmp_path) -> None:
     path = tmp_path / "ratings.csv"
     path.write_bytes(MARK + b'"user_id","item_id"\n"1","20"\n')
     assert rm.Interactions.of(path).user_ids.tolist() == [1]
 
 
-def test_catalogue(tmp_path, form) -> None:
+def test_catalogue_is_read_with_any_marks_and_line_endings(tmp_path, form) -> None:
     path = tmp_path / "items.csv"
     path.write_bytes(form(b"item_id,title,genres\n7,Heat,Crime|Drama\n3,Casino,Crime\n"))
     catalogue = rm.Catalogue(path)
@@ -101,7 +101,9 @@ def test_catalogue(tmp_path, form) -> None:
     assert catalogue.category_names == ("Crime", "Drama")
 
 
-def test_ids_and_groups_of_the_command_line(tmp_path, monkeypatch, form) -> None:
+def test_ids_and_groups_are_read_with_any_marks_and_line_endings(
+    tmp_path, monkeypatch, form
+) -> None:
     monkeypatch.chdir(tmp_path)
     for name, content in {
         "test.csv": b"user_id,item_id\n1,7\n2,8\n",
@@ -119,18 +121,18 @@ def test_ids_and_groups_of_the_command_line(tmp_path, monkeypatch, form) -> None
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0, result.stderr
         model = json.loads(result.stdout)["models"]["run"]
-        # Item 9 has the best score, but is not a candidate.
+        # Item 9 is ranked first, but is not a candidate.
         assert model["metrics"]["rr"]["mean"] == 1.0
 
 
-def test_split_of_a_text_file(tmp_path, form) -> None:
+def test_split_reads_files_with_any_marks_and_line_endings(tmp_path, form) -> None:
     path = tmp_path / "ratings.csv"
     path.write_bytes(form(TABLE + b"2,20,5\n"))
     parts = recometer.split.split(path, recometer.split.Fraction(0.5), seed=1)
     assert sorted([*parts.train["item_id"], *parts.test["item_id"]]) == [20, 20, 30]
 
 
-def test_split_header_to_which_an_editor_added_a_byte_order_mark(tmp_path) -> None:
+def test_split_header_with_a_byte_order_mark_is_read(tmp_path) -> None:
     frame = pl.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 2]})
     parts = recometer.split.split(frame, recometer.split.Fraction(0.5))
     parts.save(tmp_path / "split")
@@ -149,7 +151,7 @@ def test_split_header_to_which_an_editor_added_a_byte_order_mark(tmp_path) -> No
         'user_id, "item_id", "rating"\n1, "20", "3"\n2, "30", "4"\n',
     ],
 )
-def test_blanks_after_commas(tmp_path, content) -> None:
+def test_blanks_after_separators_are_removed(tmp_path, content) -> None:
     path = tmp_path / "ratings.csv"
     path.write_text(content)
     assert rows(rm.Interactions.of(path, item="item_id")) == TEST
@@ -157,7 +159,7 @@ def test_blanks_after_commas(tmp_path, content) -> None:
     assert rm.evaluate(lists, {1: [20], 2: [30]}, metrics="rr").mean() == {"rr": 1.0}
 
 
-def test_an_entry_of_blanks_is_missing(tmp_path) -> None:
+def test_entry_of_blanks_is_read_as_missing(tmp_path) -> None:
     path = tmp_path / "ratings.csv"
     path.write_text("user_id, item_id\n1, a\n2, \n")
     with pytest.raises(rm.InputError, match=r"item ids .* have no value in row 1"):
@@ -170,7 +172,7 @@ def test_blanks_inside_entries_are_kept(tmp_path) -> None:
     assert rm.Interactions.of(path).item_ids.tolist() == ["Heat  2", "Toy Story"]
 
 
-def test_blank_lines_before_a_run(tmp_path) -> None:
+def test_blank_lines_before_a_run_are_skipped(tmp_path) -> None:
     path = tmp_path / "r.run"
     path.write_bytes(b"\n \n" + RUN)
     assert rm.Lists(path).describe() == "Lists: 2 lists, 3 entries, up to 2 each"
@@ -182,7 +184,7 @@ def test_unnamed_columns_may_repeat(tmp_path) -> None:
     assert rows(rm.Interactions.of(path)) == TEST
 
 
-def test_beir_judgements(tmp_path) -> None:
+def test_beir_judgements_are_read_without_a_warning(tmp_path) -> None:
     path = tmp_path / "test.tsv"
     path.write_text("query-id\tcorpus-id\tscore\n1\td1\t1\n1\td3\t2\n")
     with warnings.catch_warnings():
@@ -191,14 +193,14 @@ def test_beir_judgements(tmp_path) -> None:
     assert rows(data) == {1: {"d1": 1, "d3": 2}}
 
 
-def test_plain_text_named_like_a_compressed_file(tmp_path) -> None:
+def test_plain_text_named_like_a_compressed_file_is_read(tmp_path) -> None:
     path = tmp_path / "ratings.csv.gz"  # some browsers unpack downloads but keep the name
     path.write_bytes(TABLE)
     assert rows(rm.Interactions.of(path)) == TEST
 
 
 @pytest.mark.parametrize("make", [os.fsdecode, lambda name: pathlib.Path(os.fsdecode(name))])
-def test_file_names_that_are_not_utf8(tmp_path, make) -> None:
+def test_file_names_need_not_be_utf8(tmp_path, make) -> None:
     folder = os.fsencode(tmp_path) + b"/"
     frame = pl.DataFrame({"user_id": [1, 2], "item_id": [20, 30], "rating": [3, 4]})
     with open(folder + b"\xff.parquet", "wb") as file:

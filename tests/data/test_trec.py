@@ -1,4 +1,4 @@
-"""TREC run files and qrels are read as trec_eval reads them."""
+"""Tests that TREC runs and qrels are read as in trec_eval."""
 
 import gzip
 
@@ -33,15 +33,15 @@ def qrels(tmp_path):
     return path
 
 
-def test_qrels(qrels):
+def test_qrels_leave_out_negative_judgements(qrels):
     data = rm.Interactions.of(qrels)
     assert data.user_ids.tolist() == ["301", "302"]
     assert data.item_ids.tolist() == ["7", "D-1", "D-2"]
-    # Documents with negative values were not judged; those with 0 were judged irrelevant.
+    # A negative value means that a document was not judged; 0 means that it is irrelevant.
     assert data.values.tolist() == [1.0, 0.0, 2.0]
 
 
-def test_ratings_with_times_are_not_mistaken_for_qrels(tmp_path):
+def test_ratings_with_times_are_not_read_as_qrels(tmp_path):
     path = tmp_path / "u.data"
     path.write_text("196\t242\t3\t881250949\n")
     with pytest.raises(rm.FileError, match="extension that is not read"):
@@ -54,18 +54,18 @@ def test_run_is_ranked_by_score(run, qrels):
     assert result.user_ids.tolist() == ["301", "302"]
 
 
-def test_equal_scores_are_ordered_as_in_trec_eval(run, qrels):
+def test_item_desc_orders_equal_scores_like_trec_eval(run, qrels):
     # Equal scores are ordered by descending document id, so D-3 is before D-1.
     result = rm.evaluate(rm.Lists(run), qrels, metrics="rr", ties="item_desc")
     assert result["rr"].tolist() == [1 / 3, 1.0]
 
 
-def test_relevant_from(run, qrels):
+def test_relevant_from_applies_to_qrels(run, qrels):
     result = rm.evaluate(rm.Lists(run), qrels, metrics="rr", relevant_from=2, undefined=0)
     assert result["rr"].tolist() == [0.0, 1.0]
 
 
-def test_compressed(tmp_path, run, qrels):
+def test_compressed_runs_and_qrels_are_read(tmp_path, run, qrels):
     for path in (run, qrels):
         (tmp_path / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
     packed = rm.evaluate(
@@ -74,14 +74,14 @@ def test_compressed(tmp_path, run, qrels):
     assert packed["rr"].tolist() == rm.evaluate(rm.Lists(run), qrels, metrics="rr")["rr"].tolist()
 
 
-def test_a_run_read_as_qrels_and_qrels_read_as_a_run(run, qrels):
+def test_runs_and_qrels_are_not_confused(run, qrels):
     with pytest.raises(rm.FileError, match=r"TREC qrels.*as test"):
         rm.Lists(qrels)
     with pytest.raises(rm.FileError, match=r"TREC run.*rm\.Lists"):
         rm.Interactions.of(run)
 
 
-def test_options_that_do_not_apply(run, qrels):
+def test_column_options_are_refused_for_runs_and_qrels(run, qrels):
     with pytest.raises(rm.InputError, match="score= does not apply to a TREC run"):
         rm.Lists(run, score="score")
     with pytest.raises(rm.InputError, match="value= does not apply to qrels"):
@@ -95,20 +95,20 @@ def test_options_that_do_not_apply(run, qrels):
         ("301 Q0 D-9 1 2.5", "line 6.*expected topic Q0 document rank score run"),
     ],
 )
-def test_invalid_lines_in_a_run(run, line, message):
+def test_invalid_lines_in_a_run_are_refused(run, line, message):
     run.write_text(RUN + line)
     with pytest.raises(rm.FileError, match=message):
         rm.Lists(run)
 
 
 @pytest.mark.parametrize("line", ["301 0 D-9", "301 0 D-9 0.5", "301 0 D-9 1 more"])
-def test_invalid_lines_in_qrels(qrels, line):
+def test_invalid_lines_in_qrels_are_refused(qrels, line):
     qrels.write_text(QRELS + line)
     with pytest.raises(rm.FileError, match=r"line 5.*expected topic 0 document relevance"):
         rm.Interactions.of(qrels)
 
 
-def test_files_of_unknown_kind(tmp_path):
+def test_files_of_unknown_kind_are_refused(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("this is a text of some length\n")
     for read in (rm.Lists, rm.Interactions.of):
@@ -118,7 +118,7 @@ def test_files_of_unknown_kind(tmp_path):
         rm.Lists(tmp_path / "missing.run")
 
 
-def test_damaged_files(tmp_path):
+def test_damaged_runs_are_refused(tmp_path):
     path = tmp_path / "run.gz"
     path.write_bytes(gzip.compress(RUN.encode())[:20])
     with pytest.raises(rm.FileError, match="cannot be read"):

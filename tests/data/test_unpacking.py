@@ -1,4 +1,4 @@
-"""Small files that would unpack to huge contents are rejected before they fill memory."""
+"""Tests that small files with huge contents are refused before they fill memory."""
 
 import gzip
 import io
@@ -19,19 +19,19 @@ REFUSED = r"unpacks to \d+ GiB or more, and to 200 times its size.*Hint"
 
 
 @pytest.fixture
-def a_megabyte(monkeypatch):
+def limit_of_one_mebibyte(monkeypatch):
     """Lower the limit for unpacked contents to one mebibyte."""
     monkeypatch.setattr(unpacking, "MOST", 2**20)
     unpacking._check_gzip.cache_clear()
 
 
 def bomb(path, head, n=2**21):
-    """Write a gzip file with two members: the given bytes, and a long run of spaces."""
+    """Write a gzip file with two members: `head`, and a run of `n` spaces."""
     path.write_bytes(gzip.compress(head) + gzip.compress(b" " * n))
     return path
 
 
-def test_a_table(a_megabyte, tmp_path):
+def test_compressed_table_that_unpacks_to_a_huge_size_is_refused(limit_of_one_mebibyte, tmp_path):
     path = bomb(tmp_path / "ratings.csv.gz", b"user_id,item_id\n1,2\n")
     with pytest.raises(FileError, match=REFUSED + r".*gunzip"):
         rm.Interactions.of(path)
@@ -41,12 +41,12 @@ def test_a_table(a_megabyte, tmp_path):
     assert rm.Interactions.of(path).n_users == 150_000
 
 
-def test_qrels(a_megabyte, tmp_path):
+def test_compressed_qrels_that_unpack_to_a_huge_size_are_refused(limit_of_one_mebibyte, tmp_path):
     with pytest.raises(FileError, match=REFUSED):
         rm.Interactions.of(bomb(tmp_path / "qrels", b"1 0 2 1\n"))
 
 
-def test_a_parquet_file(a_megabyte, tmp_path):
+def test_parquet_file_that_unpacks_to_a_huge_size_is_refused(limit_of_one_mebibyte, tmp_path):
     path = tmp_path / "ratings.parquet"
     pl.DataFrame({"user_id": [1], "item_id": [2]}).select(
         pl.all().repeat_by(300_000).explode()
@@ -56,7 +56,7 @@ def test_a_parquet_file(a_megabyte, tmp_path):
 
 
 def nested(path, **columns):
-    """Write two rows, the first of which contains lists of 300,000 entries."""
+    """Write two rows; the lists in the first row have 300,000 entries each."""
     lists = {name: [[value] * 300_000, [value]] for name, value in columns.items()}
     ids = {name: [1, 2] for name in ("user_id", "item_id") if name not in columns}
     pl.DataFrame({**ids, **lists}).write_parquet(path)
@@ -73,13 +73,13 @@ READERS = {
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_lists_in_a_parquet_file(read, a_megabyte, tmp_path):
+def test_huge_lists_in_a_small_parquet_file_are_refused(read, limit_of_one_mebibyte, tmp_path):
     with pytest.raises(FileError, match=REFUSED + r".*entries of its lists"):
         READERS[read](tmp_path / "nested.parquet")
 
 
 def test_lists_that_take_exactly_the_limit_are_refused(monkeypatch, tmp_path):
-    """A list is refused even if its 2**17 entries of 8 bytes take exactly the limit of 1 MiB."""
+    """Write a list of 2**17 entries of 8 bytes, which take exactly the limit of 1 MiB."""
     path = tmp_path / "lists.parquet"
     pl.DataFrame({"user_id": [1], "item_id": [[7] * 2**17]}).write_parquet(path)
     monkeypatch.setattr(unpacking, "MOST", 2**20)
@@ -87,8 +87,8 @@ def test_lists_that_take_exactly_the_limit_are_refused(monkeypatch, tmp_path):
         rm.Lists(path)
 
 
-def test_footer_with_a_wrong_number_of_list_entries(a_megabyte, tmp_path):
-    """A wrong number of entries in the footer has no effect: page headers have the right one."""
+def test_false_number_of_entries_in_the_footer_has_no_effect(limit_of_one_mebibyte, tmp_path):
+    """Change the number of entries in the footer, but not in the page headers."""
     path = nested(tmp_path / "nested.parquet", item_id=7)
     content = path.read_bytes()
     length = int.from_bytes(content[-8:-4], "little")
@@ -111,7 +111,7 @@ def varint(number):
     return encoded + bytes([number])
 
 
-def test_long_lists_in_a_file_of_matching_size_are_read(a_megabyte, tmp_path):
+def test_long_lists_in_a_large_file_are_read(limit_of_one_mebibyte, tmp_path):
     path = tmp_path / "lists.parquet"
     rng = np.random.default_rng(0)
     lists = rng.integers(0, 2**40, (200, 1000))
@@ -121,7 +121,7 @@ def test_long_lists_in_a_file_of_matching_size_are_read(a_megabyte, tmp_path):
     assert rm.Interactions.of(path).n_users == 200
 
 
-def test_a_saved_evaluation(a_megabyte, tmp_path):
+def test_saved_evaluation_that_unpacks_to_a_huge_size_is_refused(limit_of_one_mebibyte, tmp_path):
     path = tmp_path / "result.parquet"
     rm.evaluate(rm.Scores(np.eye(2)), np.eye(2), metrics="rr").save(path)
     header = pl.read_parquet_metadata(path)["recometer"]
@@ -136,7 +136,7 @@ def test_a_saved_evaluation(a_megabyte, tmp_path):
             rm.load(path)
 
 
-def test_archives(a_megabyte, tmp_path):
+def test_archives_that_unpack_to_a_huge_size_are_refused(limit_of_one_mebibyte, tmp_path):
     path = tmp_path / "model.npz"
     np.savez_compressed(path, user_factors=np.zeros((400, 400)), item_factors=np.zeros((4, 400)))
     with pytest.raises(FileError, match=REFUSED):
@@ -145,7 +145,7 @@ def test_archives(a_megabyte, tmp_path):
         open_sparse(path)
 
 
-def test_array_with_a_header_larger_than_its_data(tmp_path):
+def test_array_whose_header_promises_too_much_data_is_refused(tmp_path):
     path = tmp_path / "model.npz"
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(
@@ -173,7 +173,7 @@ def test_impossible_array_headers_are_refused(tmp_path):
         rm.Interactions.of(path)
 
 
-def test_damaged_files_are_reported(tmp_path):
+def test_damaged_compressed_files_are_refused(tmp_path):
     text = gzip.compress(b"1 0 2 1\n" * 1000)
     for name in ("qrels", "ratings.csv.gz"):
         (tmp_path / name).write_bytes(text[:20] + b"\xff" * 10 + text[30:])

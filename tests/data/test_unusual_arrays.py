@@ -1,4 +1,4 @@
-"""Arrays may have unusual memory layouts, and different ids may look the same."""
+"""Tests of arrays with unusual memory layouts, and of different ids that look the same."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def test_byte_order_does_not_change_results() -> None:
     assert_same(rm.evaluate(factors, swapped[2]), rm.evaluate(rm.Factors(USERS, ITEMS), TEST))
 
 
-def test_arrays_with_entries_that_share_memory() -> None:
-    """Broadcast arrays have strides of 0: several rows or entries share memory."""
+def test_shared_memory_of_entries_does_not_change_results() -> None:
+    """Use broadcast arrays, whose strides of 0 make rows or entries share memory."""
     users, scores = np.broadcast_to(0.5, (3, 2)), np.broadcast_to(ITEMS[:, 0], (3, 4))
     options = {"metrics": METRICS, "catalogue": 4}
     expected = rm.evaluate(rm.Factors(users.copy(), ITEMS), TEST, **options)
@@ -82,8 +82,8 @@ def test_arrays_with_entries_that_share_memory() -> None:
     assert_same(rm.evaluate(rm.Factors(USERS, ITEMS), matrix), expected)
 
 
-def test_ids_that_differ_by_an_invisible_mark_are_different() -> None:
-    """Ids that differ only by an invisible mark or by the encoding of an accent stay different."""
+def test_ids_that_look_the_same_stay_different() -> None:
+    """Use ids that differ only in an invisible mark or in the encoding of an accent."""
     names = ["ann", "ann\u200f", "ann\u200b", "ren\u00e9", "rene\u0301"]
     frame = pl.DataFrame({"user_id": names, "item_id": ["a", "b", "c", "d", "e"]})
     test = rm.Interactions.of(frame)

@@ -1,4 +1,4 @@
-"""Estimated values of policies agree with other libraries and closed forms, and obey laws."""
+"""Tests that estimated values of policies agree with other libraries and closed forms."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ ALL = ("ips", "clipped_ips", "snips", "direct", "dr")
 
 
 def small_log() -> tuple[pl.DataFrame, np.ndarray, np.ndarray]:
-    """Return the log that was passed to Open Bandit Pipeline, with probabilities and rewards."""
+    """Return the log that Open Bandit Pipeline evaluated, a policy, and predicted rewards.
+
+    The policy's probabilities and the predictions have a row per impression and a column per item.
+    """
     row = np.arange(60)
     action = (7 * row + row // 5) % 4
     frame = pl.DataFrame(
@@ -67,7 +70,10 @@ def candidates(probabilities: np.ndarray, predictions: np.ndarray) -> pl.DataFra
 
 
 def draw_log(n_users: int = 300, per_user: int = 3, seed: int = 0) -> pl.DataFrame:
-    """Return a log of four items with two policies; the better one prefers the last items."""
+    """Return a log of four items with a better and a worse policy than the logging policy.
+
+    Later items earn more. The policy "good" prefers the last items, and "bad" the first.
+    """
     rng = np.random.default_rng(seed)
     item = rng.choice(4, n_users * per_user, p=LOGGING)
     return pl.DataFrame(
@@ -104,7 +110,7 @@ def test_values_of_slates_equal_those_of_open_bandit_pipeline() -> None:
     marginal = rm.Impressions(frame, **SLATES)
     upward = frame.with_columns(shown=pl.col("shown").cum_prod().over("slate"))
     cumulative = target.reshape(-1, 3).cumprod(axis=1).ravel()
-    order = np.random.default_rng(1).permutation(60)  # rows may come in any order
+    order = np.random.default_rng(1).permutation(60)  # the rows of a log may be in any order
     for log, policy, kind in (
         (marginal, target, "independent"),
         (rm.Impressions(upward, **SLATES), cumulative, "cascade"),
@@ -116,7 +122,7 @@ def test_values_of_slates_equal_those_of_open_bandit_pipeline() -> None:
             assert values["new", name].value == pytest.approx(value, abs=1e-12), (kind, name)
 
 
-def test_intervals_equal_those_of_ratios_of_sums_over_users() -> None:
+def test_intervals_equal_those_of_a_ratio_of_sums_over_users() -> None:
     frame = draw_log()
     values = rm.Impressions(frame, **COLUMNS).evaluate({"good": "good"}, estimators="snips ips")
     sums = (
@@ -136,7 +142,7 @@ def test_intervals_equal_those_of_ratios_of_sums_over_users() -> None:
         assert values["logged", name].value == pytest.approx(frame["click"].mean())
 
 
-def test_the_empirical_bernstein_interval_equals_the_formula_of_maurer_and_pontil() -> None:
+def test_empirical_bernstein_interval_equals_the_published_formula() -> None:
     frame = draw_log(per_user=1)
     log = rm.Impressions(frame, **COLUMNS)
     values = log.evaluate({"good": "good"}, estimators="clipped_ips", clip=2, reward_range=(0, 1))
@@ -148,7 +154,7 @@ def test_the_empirical_bernstein_interval_equals_the_formula_of_maurer_and_ponti
     assert interval.method == "bernstein"
 
 
-def test_the_logged_policy_has_weights_of_one_and_the_mean_reward() -> None:
+def test_logging_policy_has_weights_of_one_and_the_mean_reward() -> None:
     frame = draw_log()
     values = rm.Impressions(frame, **COLUMNS).evaluate({"same": "shown"})
     weights = values.weights["same"]
@@ -173,7 +179,7 @@ def test_weights_are_printed_first_and_wrong_propensities_are_reported() -> None
     assert values.to_dict()["notes"][0].startswith("The mean weight of good")
 
 
-def test_unsupported_probability_needs_all_logging_probabilities() -> None:
+def test_unsupported_share_needs_all_logging_probabilities() -> None:
     frame = draw_log()
     table = candidates(np.tile(LOGGING[::-1], (900, 1)), np.zeros((900, 4)))
     log = rm.Impressions(frame, **COLUMNS)
@@ -220,7 +226,7 @@ def test_comparison_and_gate_agree() -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_every_format_has_the_values(form: str) -> None:
+def test_every_format_contains_the_values(form: str) -> None:
     values = rm.Impressions(draw_log(), **COLUMNS).evaluate({"good": "good"}, estimators="snips")
     for printed_object in (values, values.compare(baseline="logged")):
         text = render(printed_object, form)
@@ -245,7 +251,7 @@ def test_any_table_can_be_a_log(kind: str, tmp_path: pathlib.Path) -> None:
     assert values.to_dict() == expected.to_dict()
 
 
-def test_pandas_columns_are_policies() -> None:
+def test_policies_may_be_columns_or_lists() -> None:
     frame = pd.DataFrame(draw_log().to_dict(as_series=False))
     log = rm.Impressions(frame, **COLUMNS)
     expected = log.evaluate({"good": "good"})["good"].value
@@ -254,7 +260,7 @@ def test_pandas_columns_are_policies() -> None:
 
 
 @pytest.mark.parametrize("end", ["csv", "parquet"])
-def test_a_policy_may_be_a_file(end: str, tmp_path: pathlib.Path) -> None:
+def test_policy_may_be_a_file(end: str, tmp_path: pathlib.Path) -> None:
     path, frame = tmp_path / f"good.{end}", draw_log()
     policy = frame.select(pl.col("good").alias("target_probability"))
     getattr(policy, f"write_{end}")(path)
@@ -298,11 +304,13 @@ def assert_close(left: PolicyValues, right: PolicyValues) -> None:
 
 
 @given(logs(), st.integers(1, 3), st.randoms(use_true_random=False))
-def test_blocks_add_up_to_the_whole(frame: pl.DataFrame, n_blocks: int, random: Any) -> None:
+def test_sums_of_blocks_equal_those_of_the_whole_log(
+    frame: pl.DataFrame, n_blocks: int, random: Any
+) -> None:
     policies = {"new": "new", "other": "other"}
     expected = rm.Impressions(frame, **COLUMNS).sums(policies, clip=2)
-    of_row = [random.randrange(n_blocks) for _ in range(len(frame))]
-    blocks = [frame.filter(pl.Series(of_row) == block) for block in range(n_blocks)]
+    block_of_row = [random.randrange(n_blocks) for _ in range(len(frame))]
+    blocks = [frame.filter(pl.Series(block_of_row) == block) for block in range(n_blocks)]
     random.shuffle(blocks)
     parts = [
         rm.Impressions(block, **COLUMNS).sums(policies, clip=2) for block in blocks if len(block)
@@ -312,7 +320,7 @@ def test_blocks_add_up_to_the_whole(frame: pl.DataFrame, n_blocks: int, random: 
 
 
 @given(logs())
-def test_the_order_of_rows_does_not_matter(frame: pl.DataFrame) -> None:
+def test_order_of_rows_changes_nothing(frame: pl.DataFrame) -> None:
     ordered, shuffled = (
         rm.Impressions(rows, **COLUMNS).evaluate({"new": "new"}, clip=3, min_effective=0)
         for rows in (frame, frame.reverse())
@@ -340,7 +348,7 @@ def test_snips_lies_within_the_rewards_and_clipping_lowers_ips(frame: pl.DataFra
 
 
 @given(logs())
-def test_dr_with_exact_predictions_is_the_direct_method(frame: pl.DataFrame) -> None:
+def test_dr_with_exact_predictions_equals_the_direct_method(frame: pl.DataFrame) -> None:
     policy = {
         "target_probability": frame["new"],
         "predicted_reward": frame["click"],
@@ -350,7 +358,7 @@ def test_dr_with_exact_predictions_is_the_direct_method(frame: pl.DataFrame) -> 
     assert values["new", "dr"].value == pytest.approx(values["new", "direct"].value)
 
 
-def test_blocks_of_slates_add_up() -> None:
+def test_sums_of_blocks_of_slates_equal_those_of_the_whole_log() -> None:
     frame, probabilities, _ = small_log()
     frame = frame.with_columns(new=probabilities[np.arange(60), frame["item"].to_numpy()])
     # The last block lacks a position.
@@ -366,7 +374,7 @@ def test_blocks_of_slates_add_up() -> None:
 
 
 def test_intervals_cover_the_true_value() -> None:
-    """Draw 200 logs, with three impressions per user. The true value of the policy is 0.3."""
+    """Draw 200 logs with three impressions per user; the policy's true value is 0.3."""
     inside = dict.fromkeys(("snips", "ips"), 0)
     for seed in range(200):
         log = rm.Impressions(draw_log(seed=seed), **COLUMNS)

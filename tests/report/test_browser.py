@@ -1,4 +1,4 @@
-"""Reports work in Chromium, opened from disk and without a network."""
+"""Tests that reports work in Chromium, opened from disk without a network."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        # As root, Chromium only starts without its sandbox.
+        # Chromium refuses to start as root unless its sandbox is off.
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium") or shutil.which("chromium-browser"),
             args=["--no-sandbox"] if os.geteuid() == 0 else [],
@@ -63,7 +63,7 @@ class Opened:
         dialog.dismiss()
 
     def draw_all(self) -> Any:
-        """Draw every chart of the page, and return the charts."""
+        """Scroll to every chart so that it is drawn; return the charts."""
         figures = self.page.locator("[data-chart]")
         for number in range(figures.count()):
             figures.nth(number).scroll_into_view_if_needed()
@@ -148,17 +148,17 @@ def test_charts_follow_the_selected_options(desk: Opened) -> None:
     assert figure.locator("tbody tr").count() == 3
 
 
-def test_dark_and_light(desk: Opened) -> None:
+def test_button_switches_between_dark_and_light(desk: Opened) -> None:
     page = desk.page
 
-    def ground() -> str:
+    def background_colour() -> str:
         return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
 
     desk.draw_all()
-    light = ground()
+    light = background_colour()
     page.locator("#theme").click()
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
-    assert ground() != light
+    assert background_colour() != light
 
 
 @pytest.fixture(scope="module")
@@ -194,8 +194,7 @@ def test_axe_finds_nothing_serious(
 
     opened = Opened(chromium, request.getfixturevalue(name), DESK, scheme)
     opened.draw_all()
-    # Evaluate the script of the accessibility scan, since the page's policy would block a script
-    # tag.
+    # Axe runs by evaluating its script, since the page's policy would block a script tag.
     violations = Axe().run(opened.page).response["violations"]
     serious = [
         (violation["id"], [node["html"] for node in violation["nodes"]][:3])

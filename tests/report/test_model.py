@@ -1,4 +1,4 @@
-"""The model of a report, from which all formats are made, has the right content."""
+"""Tests of the model of a report, from which every format is rendered."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def model(comparison: rm.Comparison) -> ReportModel:
     return comparison.report().model
 
 
-def test_the_headline_names_the_winner_and_its_certainty(
+def test_headline_names_the_winner_and_its_certainty(
     model: ReportModel, comparison: rm.Comparison
 ) -> None:
     headline, row = model.headline, comparison.row("ndcg@5", MODEL, "bpr")
@@ -39,7 +39,9 @@ def test_the_headline_names_the_winner_and_its_certainty(
     assert f"{row.n_worse:,} worse off." in " ".join(headline.sentences)
 
 
-def test_harmed_user_loses_most(model: ReportModel, comparison: rm.Comparison) -> None:
+def test_headline_and_lists_name_the_most_harmed_user(
+    model: ReportModel, comparison: rm.Comparison
+) -> None:
     harmed = comparison.changes("ndcg@5", MODEL, "bpr").harmed[0]
     assert model.headline.harmed == harmed.user
     assert model.inspector is not None
@@ -48,7 +50,7 @@ def test_harmed_user_loses_most(model: ReportModel, comparison: rm.Comparison) -
     assert first.change == harmed.difference
 
 
-def test_headline_of_indistinguishable_models() -> None:
+def test_headline_says_that_no_difference_is_shown() -> None:
     rng = np.random.default_rng(0)
     values = rng.random(50)
     noisy = values + rng.normal(scale=0.01, size=50)
@@ -61,7 +63,7 @@ def test_headline_of_indistinguishable_models() -> None:
     assert "no difference between them is shown" in headline.verdict
 
 
-def test_lower_is_better_for_errors() -> None:
+def test_model_with_the_lowest_error_wins() -> None:
     results = {
         "good": evaluation({"rmse": [0.1, 0.2, 0.1, 0.3] * 10}),
         "bad": evaluation({"rmse": [0.9, 0.8, 0.7, 0.9] * 10}),
@@ -86,9 +88,7 @@ def test_standings_match_the_comparison(model: ReportModel, comparison: rm.Compa
     assert chance == pytest.approx(np.nanmean(values))
 
 
-def test_the_bins_of_charts_contain_all_users(
-    model: ReportModel, comparison: rm.Comparison
-) -> None:
+def test_bins_of_charts_contain_all_users(model: ReportModel, comparison: rm.Comparison) -> None:
     values = model.chart("values")
     assert values is not None
     for name in model.models:
@@ -106,7 +106,7 @@ def test_the_bins_of_charts_contain_all_users(
     assert counts == [row.n_better, row.n_equal, row.n_worse]
 
 
-def test_the_pareto_front_contains_the_undominated_models(model: ReportModel) -> None:
+def test_pareto_front_contains_the_undominated_models(model: ReportModel) -> None:
     chart = model.chart("tradeoff")
     assert chart is not None
     for rows in chart.rows.values():
@@ -132,7 +132,7 @@ def test_groups_add_up_to_all_users(model: ReportModel, comparison: rm.Compariso
     assert mean == pytest.approx(np.nanmean(values), abs=1e-5)
 
 
-def test_groups_passed_by_the_caller(results: dict[str, rm.Evaluation]) -> None:
+def test_groups_can_be_passed_by_the_caller(results: dict[str, rm.Evaluation]) -> None:
     groups = ["old" if number % 2 else "new" for number in range(60)]
     chart = rm.compare(results, metrics="hit@5").report(groups=groups).model.chart("groups")
     assert chart is not None
@@ -251,7 +251,7 @@ def test_lists_of_results_from_files_come_from_sources(
         loaded.report(lists={"bpt": lists["bpr"]})
 
 
-def test_chosen_users(comparison: rm.Comparison) -> None:
+def test_users_can_be_chosen(comparison: rm.Comparison) -> None:
     inspector = comparison.report(users=["user 07"], n_users=1).model.inspector
     assert inspector is not None
     assert inspector.users[0].id == "user 07"
@@ -271,7 +271,7 @@ def test_item_to_item_shows_titles_of_query_items() -> None:
     assert {user.title for user in inspector.users} == {"Heat", "Up"}
 
 
-def test_a_single_model(results: dict[str, rm.Evaluation]) -> None:
+def test_report_of_a_single_model_has_no_comparison(results: dict[str, rm.Evaluation]) -> None:
     report_model = results["bpr"].report(name="bpr").model
     assert report_model.headline.certain is None
     assert report_model.headline.verdict.startswith("bpr: ")
@@ -280,7 +280,7 @@ def test_a_single_model(results: dict[str, rm.Evaluation]) -> None:
     assert report_model.inspector is not None
 
 
-def test_headline_of_equal_models_and_undefined_metrics() -> None:
+def test_headline_describes_equal_models_and_undefined_metrics() -> None:
     equal_models = {name: evaluation({"rr": [1.0, 0.5, 0.25]}) for name in ("one", "two")}
     assert "one and two are level" in rm.compare(equal_models).report().model.headline.verdict
     undefined_model = evaluation({"rr": [math.nan]}).report(name="one").model
@@ -289,7 +289,7 @@ def test_headline_of_equal_models_and_undefined_metrics() -> None:
     assert single.headline.verdict.endswith("over 1 user.")
 
 
-def test_folds_of_one_model() -> None:
+def test_folds_of_one_model_are_drawn_as_dots() -> None:
     interactions = {user: [(user * step) % 17 for step in range(1, 9)] for user in range(1, 17)}
     folds = rm.split.folds(interactions, rm.split.KFold(3))
     result = rm.evaluate(lambda split: rm.baselines.most_popular(split.train), folds, metrics="rr")
@@ -298,7 +298,7 @@ def test_folds_of_one_model() -> None:
     assert [row["run"] for row in chart.first] == ["fold 0", "fold 1", "fold 2"]
 
 
-def test_folds_and_seeds_are_drawn_as_dots(results: dict[str, rm.Evaluation]) -> None:
+def test_seeds_of_a_model_are_drawn_as_dots(results: dict[str, rm.Evaluation]) -> None:
     seeds = {"two": [results["bpr"], results["random"]], "one": results[MODEL]}
     chart = rm.compare(seeds, metrics="hit@5").report().model.chart("repeats")
     assert chart is not None
@@ -311,7 +311,7 @@ def test_folds_and_seeds_are_drawn_as_dots(results: dict[str, rm.Evaluation]) ->
 def test_headline_mentions_baseline_and_chance(
     results: dict[str, rm.Evaluation],
 ) -> None:
-    # The names are swapped so that bpr has the lowest mean, below that of the baseline.
+    # Names are swapped so that "bpr" has a lower mean than the baseline, which is "random".
     names = {MODEL: MODEL, "random": "bpr", "bpr": "random"}
     renamed = {names[name]: result for name, result in results.items()}
     versus = rm.compare(renamed, baseline="random", metrics="ndcg@5 roc_auc", chance=True)
@@ -330,7 +330,7 @@ def test_headline_mentions_baseline_and_chance(
     assert list(dict.fromkeys(row["pair"] for row in chart.first)) == pairs
 
 
-def test_headline_if_no_model_beats_the_baseline(results: dict[str, rm.Evaluation]) -> None:
+def test_headline_says_that_no_model_beats_the_baseline(results: dict[str, rm.Evaluation]) -> None:
     report_model = rm.compare(results, baseline=MODEL, metrics="ndcg@5").report().model
     assert report_model.headline.verdict.startswith(f"{MODEL} beats bpr by")
     assert (
@@ -353,7 +353,7 @@ def test_leakage_is_mentioned_first(results: dict[str, rm.Evaluation]) -> None:
     assert "audit=False left it out" in results["bpr"].report(audit=False).model.audit
 
 
-def test_the_report_contains_the_full_protocol(model: ReportModel) -> None:
+def test_report_contains_the_full_protocol(model: ReportModel) -> None:
     parts = {part.title: part for part in model.protocol}
     assert {"Formulas", "Rules", "All means", "Data", "Versions"} <= parts.keys()
     assert {row[0] for row in parts["Formulas"].rows} >= {"ndcg", "recall", "novelty"}
@@ -362,7 +362,7 @@ def test_the_report_contains_the_full_protocol(model: ReportModel) -> None:
     compile(model.call, "call", "exec")
 
 
-def test_the_model_is_frozen_and_consists_of_plain_values(model: ReportModel) -> None:
+def test_report_model_is_frozen_and_consists_of_plain_values(model: ReportModel) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         model.title = "other"  # type: ignore[misc]
     rows = [row for chart in model.charts for rows in chart.rows.values() for row in rows]
@@ -370,7 +370,7 @@ def test_the_model_is_frozen_and_consists_of_plain_values(model: ReportModel) ->
     json.dumps(rows, allow_nan=False)
 
 
-def test_unsupported_inputs_of_reports(comparison: rm.Comparison) -> None:
+def test_invalid_options_of_reports_are_refused(comparison: rm.Comparison) -> None:
     with pytest.raises(rm.InputError, match="n_users=0 must be a whole number"):
         comparison.report(n_users=0)
     with pytest.raises(rm.InputTypeError, match="audit= is of type str"):
@@ -382,8 +382,8 @@ def test_unsupported_inputs_of_reports(comparison: rm.Comparison) -> None:
 
 
 @pytest.mark.shared
-def test_knowledge_recall() -> None:
-    """A report shows the lists of an object, with the published recall@3 of this object."""
+def test_knowledge_recall_example_shows_its_published_values() -> None:
+    """Compare the lists of one object and its recall@3 with the published values."""
     frame = pl.read_parquet(SHARED / "data" / "knowledge_recall" / "example.parquet")
     columns = ["Random scores", "KNN scores"]
     pairs = {name: rm.Pairs(frame, user="object", score=name) for name in columns}

@@ -1,4 +1,4 @@
-"""Reports are written as pages or Markdown, and charts as single files."""
+"""Tests that reports are written as pages or Markdown, and charts as single files."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_every_chart_has_a_place_in_the_page(comparison: rm.Comparison, tags: Ta
     assert charts - placed == set(), "Hint: place it in src/recometer/report/assets/report.html.j2"
 
 
-def test_the_policy_only_allows_scripts_of_the_page(tags: Tags) -> None:
+def test_content_policy_allows_only_the_scripts_of_the_page(tags: Tags) -> None:
     (policy,) = (attrs["content"] for tag, attrs in tags.found if attrs.get("http-equiv"))
     assert policy is not None
     assert policy.startswith("default-src 'none'; ")
@@ -82,7 +82,7 @@ def test_the_policy_only_allows_scripts_of_the_page(tags: Tags) -> None:
         assert f"'sha256-{digest}'" in policy
 
 
-def test_nothing_is_fetched(text: str, tags: Tags) -> None:
+def test_page_fetches_nothing(text: str, tags: Tags) -> None:
     addresses = [
         value
         for _, attrs in tags.found
@@ -101,14 +101,14 @@ def test_ids_are_distinct_and_labels_refer_to_them(tags: Tags) -> None:
     assert {str(target).removeprefix("#") for target in (*targets, *labelled)} <= set(ids)
 
 
-def test_json_in_a_script_cannot_end_it() -> None:
-    nasty = ["</script>", "<!--", "a & b", "\u2028\u2029"]
-    text = page.as_json(nasty)
+def test_json_cannot_end_its_script_element() -> None:
+    dangerous_texts = ["</script>", "<!--", "a & b", "\u2028\u2029"]
+    text = page.as_json(dangerous_texts)
     assert not re.search(r"[<>&\u2028\u2029]", text)
-    assert json.loads(text) == nasty
+    assert json.loads(text) == dangerous_texts
 
 
-def test_markdown_has_the_same_numbers(comparison: rm.Comparison) -> None:
+def test_markdown_contains_the_numbers_of_the_page(comparison: rm.Comparison) -> None:
     report = comparison.report()
     text = report.to_markdown()
     place = report.model.standings[0].places[0]
@@ -119,7 +119,9 @@ def test_markdown_has_the_same_numbers(comparison: rm.Comparison) -> None:
     assert "## Protocol" in text
 
 
-def test_charts_for_notebooks(comparison: rm.Comparison, results: dict[str, Any]) -> None:
+def test_charts_can_be_drawn_in_notebooks(
+    comparison: rm.Comparison, results: dict[str, Any]
+) -> None:
     assert "leaderboard" in dir(comparison.plot)
     chart = comparison.plot.leaderboard("hit@5")
     assert {row["model"] for row in chart["data"]["values"]} == {MODEL, "bpr", "random"}
@@ -131,7 +133,7 @@ def test_charts_for_notebooks(comparison: rm.Comparison, results: dict[str, Any]
         comparison.plot.leaderboard("ndcg@7")
 
 
-def test_every_chart_can_be_drawn(comparison: rm.Comparison, tmp_path: Path) -> None:
+def test_every_chart_can_be_saved(comparison: rm.Comparison, tmp_path: Path) -> None:
     report = comparison.report()
     for name in report.charts:
         report.save_chart(tmp_path / f"{name}.svg", name)
@@ -163,7 +165,7 @@ def test_files_of_other_programs_are_kept(comparison: rm.Comparison, tmp_path: P
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "report.md"]
 
 
-def test_invalid_paths(comparison: rm.Comparison, tmp_path: Path) -> None:
+def test_invalid_paths_of_reports_are_refused(comparison: rm.Comparison, tmp_path: Path) -> None:
     with pytest.raises(rm.FileError, match="is a folder"):
         comparison.report(_folder(tmp_path / "a.html"))
     with pytest.raises(rm.FileError, match="there is no folder"):

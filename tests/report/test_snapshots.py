@@ -1,4 +1,4 @@
-"""All sections of the report's page match the reviewed snapshots."""
+"""Tests that all sections of a report match their reviewed snapshots."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ N_USERS, N_ITEMS = 32, 8
 
 
 def policies() -> Report:
-    """Return the report of two policies, whose probabilities are exact on every processor."""
+    """Return the report of two policies whose probabilities are exact on every processor."""
     user = np.arange(256) // 2
     shown_probability, good = np.where(user % 2, 0.5, 0.25), np.where(user % 2, 0.75, 0.0625)
     frame = {"user": user, "item": user % 2, "click": user % 3 % 2, "shown": shown_probability}
@@ -30,7 +30,9 @@ def policies() -> Report:
 
 
 @pytest.mark.parametrize("form", ["html", "txt"])
-def test_report_of_policies(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report_of_policies_matches_its_snapshot(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If this fails, set RECOMETER_SNAPSHOTS=write to update the snapshots, and review the diff."""
     monkeypatch.setattr(page, "vega", lambda: "")
     report = policies()
@@ -39,11 +41,15 @@ def test_report_of_policies(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
         text = re.sub(r"\n\s*\n+", "\n", report.to_html())
         text = text[text.index("<main") : text.index("</main>")]
     path = FOLDER.with_name(f"policies.{form}")
-    check(path, text.replace(rm.__version__, "1.0"), test_report_of_policies.__doc__)
+    check(
+        path,
+        text.replace(rm.__version__, "1.0"),
+        test_report_of_policies_matches_its_snapshot.__doc__,
+    )
 
 
 def by_items() -> tuple[rm.Comparison, rm.Evaluation]:
-    """Return two models compared by groups of items, and the first by itself."""
+    """Return a comparison of two models by item groups, and the evaluation of the first model."""
     user, item = np.arange(N_USERS), np.arange(N_ITEMS)
     test = (item + user[:, np.newaxis]) % 4 == 0
     good = (item - user[:, np.newaxis]) % N_ITEMS
@@ -58,7 +64,7 @@ def by_items() -> tuple[rm.Comparison, rm.Evaluation]:
     return rm.compare(results, baseline="old"), results["good"]
 
 
-def test_chart_of_groups_of_items(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chart_of_item_groups_matches_its_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
     """If this fails, set RECOMETER_SNAPSHOTS=write to update the snapshots, and review the diff."""
     monkeypatch.setattr(page, "vega", lambda: "")
     compared, alone = by_items()
@@ -70,7 +76,7 @@ def test_chart_of_groups_of_items(monkeypatch: pytest.MonkeyPatch) -> None:
     check(
         FOLDER.with_name("item_groups.html"),
         sections_of_pages,
-        test_chart_of_groups_of_items.__doc__,
+        test_chart_of_item_groups_matches_its_snapshot.__doc__,
     )
     chart = compared.report().model.chart("item_groups")
     assert chart is not None
@@ -108,7 +114,7 @@ def sections() -> dict[str, str]:
         )
         for name, values in scores.items()
     }
-    # These parts of the page differ between machines.
+    # Replace versions and timings, which differ between machines.
     changes = {"versions": {"recometer": "1.0"}, "timings": {"total": 0.125}}
     results = {name: dataclasses.replace(result, **changes) for name, result in results.items()}  # type: ignore[arg-type]
     with pytest.MonkeyPatch.context() as patch:
@@ -124,6 +130,6 @@ def test_every_section_has_a_snapshot(sections: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_parts_of_the_page(sections: dict[str, str], part: str) -> None:
+def test_every_section_matches_its_snapshot(sections: dict[str, str], part: str) -> None:
     """If this fails, set RECOMETER_SNAPSHOTS=write to update the snapshots, and review the diff."""
-    check(FOLDER / f"{part}.html", sections[part], test_parts_of_the_page.__doc__)
+    check(FOLDER / f"{part}.html", sections[part], test_every_section_matches_its_snapshot.__doc__)

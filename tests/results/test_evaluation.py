@@ -1,4 +1,4 @@
-"""`evaluate` and its results, with a source that ranks by sorting."""
+"""Tests of `evaluate` and its results with a source that ranks by sorting."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def random_case(seed: int = 0, n_users: int = 12, n_items: int = 9) -> tuple[Sor
 
 
 class Packed(Sorting):
-    """A source whose arrays are columns of a packed table, so numbers may begin at any byte."""
+    """A source whose arrays are columns of a packed table, so that numbers are not aligned."""
 
     def rank(self, request: Request) -> Ranks:
         ranks = super().rank(request)
@@ -73,7 +73,7 @@ def test_custom_source_can_return_columns_of_a_packed_table(ties: str) -> None:
         np.testing.assert_array_equal(result[metric], values)
 
 
-def test_values_per_user() -> None:
+def test_values_of_users_are_indexed_by_metric() -> None:
     source = Sorting([[4, 3, 2, 1], [1, 2, 3, 4], [1, 2, 3, 4]])
     test = np.array([[0, 1, 0, 0], [0, 0, 1, 1], [0, 0, 0, 0]])
     result = evaluate(source, test, metrics="rr recall@1,2 precision@1..3")
@@ -125,14 +125,14 @@ def test_metric_can_be_accessed_without_the_parameter_taken_from_test() -> None:
         result["err@1"]
 
 
-def test_cutoffs_in_a_dict() -> None:
+def test_cutoffs_may_be_given_in_a_dict() -> None:
     source, test = random_case()
     result = evaluate(source, test, metrics={"ndcg": [2, 3], "mrr": None})
     from_range = evaluate(source, test, metrics="ndcg@2,3 rr")
     assert result.mean() == from_range.mean()
 
 
-def test_intervals_of_several_cutoffs() -> None:
+def test_intervals_of_several_cutoffs_are_returned_as_a_dict() -> None:
     source, test = random_case()
     result = evaluate(source, test, metrics="ndcg@1..3")
     intervals = {f"ndcg@{k}": result.interval(f"ndcg@{k}") for k in (1, 2, 3)}
@@ -146,7 +146,7 @@ def test_intervals_of_several_cutoffs() -> None:
         result.skipped("ndcg@1,2")
 
 
-def test_train_items_are_left_out() -> None:
+def test_train_items_are_not_ranked() -> None:
     source = Sorting([[4, 3, 2, 1]])
     test, train = np.array([[0, 0, 1, 0]]), scipy.sparse.csr_array([[1, 0, 0, 0]])
     assert evaluate(source, test, metrics="rr")["rr"] == [1 / 3]
@@ -157,7 +157,7 @@ def test_train_items_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("name", ["ndcg@11", "recall@1..3", "roc_auc", "foo", "ndgc@10"])
-def test_unknown_metric_lists_the_known_ones(name: str) -> None:
+def test_error_about_an_unknown_metric_lists_the_known_ones(name: str) -> None:
     source, test = random_case()
     result = evaluate(source, test, metrics="ndcg@2 recall@1,2")
     for method in (result.__getitem__, result.interval, result.skipped):
@@ -190,21 +190,21 @@ def test_means_skip_undefined_users(users: list[tuple[float, int]]) -> None:
     assert str(result)
 
 
-def test_unknown_weights() -> None:
+def test_unknown_weights_are_refused() -> None:
     with pytest.raises(
         InputError, match=r"weights='gain' does not exist\. Hint: 'users', 'relevant'"
     ):
         evaluation({"rr": [1.0]}).mean(weights="gain")  # type: ignore[arg-type]
 
 
-def test_no_user_is_defined() -> None:
+def test_mean_is_nan_if_no_user_is_defined() -> None:
     result = evaluation({"rr": [math.nan, math.nan]})
     assert math.isnan(result.mean()["rr"])
     assert result.skipped("rr") == {"no relevant item to find": 2}
     assert "nan" in str(result)
 
 
-def test_metric_undefined_for_all_users_gives_one_warning_with_reasons() -> None:
+def test_metrics_undefined_for_all_users_cause_one_warning() -> None:
     scores = Scores([[1.0, 2.0], [2.0, 1.0], [3.0, 3.0]])
     test = np.array([[1, 0], [0, 1], [1, 0]])
     with pytest.warns(DataWarning) as caught:
@@ -232,7 +232,7 @@ def test_replaced_undefined_values_count_and_are_reported() -> None:
     assert "1 (counted as 0): no relevant item to find" in str(result)
 
 
-def test_text() -> None:
+def test_text_shows_means_intervals_and_counts() -> None:
     result = evaluation(
         {"ndcg@10": [0.5, 0.75, math.nan], "rr": [1.0, 0.5, 0.0]},
         counts={"users_unknown": 1234, "items_unknown": 0, "a_new_count": 7},
@@ -254,7 +254,7 @@ def test_text() -> None:
     assert repr(result) == "<Evaluation of 3 users: ndcg@10, rr>"
 
 
-def test_html_is_the_same_table_escaped() -> None:
+def test_html_shows_the_same_table_escaped() -> None:
     result = evaluation({"rr": [1.0, math.nan]})
     html = result.to_html()
     assert html.startswith("<table>")
@@ -271,7 +271,7 @@ def test_default_protocol_is_not_mentioned() -> None:
     assert str(with_name).endswith("protocol: mine")
 
 
-def test_values_per_user_match_definitions() -> None:
+def test_per_user_returns_a_frame_of_ids_and_values() -> None:
     result = evaluation({"rr": [1.0, math.nan]})
     assert result.per_user().equals(pl.DataFrame({"user": [0, 1], "rr": [1.0, math.nan]}))
     texts = evaluation({"rr": [1.0]}, user_ids=np.array(["ann"], dtype=object)).per_user()
@@ -297,7 +297,7 @@ def test_arrays_of_the_result_are_read_only() -> None:
         ("mcc@10", [-1.0, 1.0, -1.0], (-1, 1)),
         ("mean_rank", [1.0, 1.0, 30.0], (1, math.inf)),
         ("rmse", [0.1, 5.0], (0, math.inf)),
-        # Rules can give values beyond a bound of the metric. The interval then ignores this bound.
+        # Rules can give values beyond a bound of the metric, which the interval then ignores.
         ("rr", [-1.0, 1.0, 1.0], (-math.inf, 1)),
         ("precision@2", [3.0, 0.0, 0.0], (0, math.inf)),
     ],
@@ -315,13 +315,13 @@ def test_intervals_stay_within_the_bounds(
 
 
 @pytest.mark.parametrize("discount", ["standard", "original", "graded"])
-def test_dcg_has_bounds_with_binary_gains(discount: str) -> None:
+def test_dcg_is_bounded_if_gains_are_binary(discount: str) -> None:
     generator = np.random.default_rng(0)
     scores, test = generator.random((30, 12)), generator.random((30, 12)) < 0.5
     binary, linear = f"dcg@3(gain=binary,discount={discount})", f"dcg@3(discount={discount})"
     names = [binary, linear, f"dcg(discount={discount})", "hits@3"]
     result = rm.evaluate(rm.Scores(scores), test, metrics=names)
-    # The upper bound is the value of a list with relevant items at all three places.
+    # The upper bound is the DCG of a list with relevant items at all three places.
     best_first = np.arange(12.0)[::-1].reshape(1, 12)
     best = rm.evaluate(rm.Scores(best_first), best_first > 8, metrics=linear)[linear][0]
     assert result.bounds(linear) == pytest.approx((0, best))
@@ -333,7 +333,7 @@ def test_dcg_has_bounds_with_binary_gains(discount: str) -> None:
     assert grades.bounds(linear) == (
         0,
         math.inf,
-    )  # max_gain need not occur in test
+    )  # graded gains have no known maximum
     assert grades.bounds(binary) == result.bounds(binary)
 
 
@@ -356,7 +356,7 @@ def test_saved_results_record_binary_gains(tmp_path: Path) -> None:
     assert rm.load(tmp_path / "a.parquet").bounds("dcg@3") == result.bounds("dcg@3")
 
 
-def test_default_interval_is_gaffkes() -> None:
+def test_default_interval_depends_on_the_bounds_of_the_metric() -> None:
     values = {"rr": [0.5, 0.2, 1.0], "hit@1": [0.0, 1.0, 0.0], "rmse": [1.0, 0.0, 2.0]}
     result = evaluation(values)
     for name, bounds in (("rr", (0, 1)), ("hit@1", (0, 1))):
@@ -366,7 +366,7 @@ def test_default_interval_is_gaffkes() -> None:
     text = str(result).replace("\n  ", " ")
     assert "95% interval: Gaffke's (rr); Clopper and Pearson's (hit@1)" in text
     assert "rmse: The metric has no known range" in text
-    # Even if all three values are equal, the mean of the population is uncertain.
+    # The population mean is uncertain even if all three values are equal.
     constant = evaluation({"rr": [1.0, 1.0, 1.0]}).interval("rr")
     assert constant.low == pytest.approx(0.025 ** (1 / 3))
     assert constant.high == 1
@@ -390,7 +390,7 @@ def test_every_kind_of_interval_can_be_chosen(kind: Any) -> None:
     assert result.interval("rr").method == kind
 
 
-# What `evaluate` requests from the source, and what it keeps
+# Requests to the source, and contents of the result
 
 
 @pytest.mark.parametrize(
@@ -404,7 +404,7 @@ def test_every_kind_of_interval_can_be_chosen(kind: Any) -> None:
         (["hit@7", Metric("ap", 2)], 7),
     ],
 )
-def test_depth(metrics: object, depth: int | None) -> None:
+def test_source_is_asked_for_the_deepest_cutoff(metrics: object, depth: int | None) -> None:
     source, test = random_case()
     evaluate(source, test, metrics=metrics, threads=3, progress=False)  # type: ignore[arg-type]
     (request,) = source.requests
@@ -446,7 +446,7 @@ def test_protocol_of_another_evaluation_reproduces_it() -> None:
     assert mixed.protocol == first.protocol.replace(ties="optimistic")
 
 
-def test_random_ties_only_depend_on_seed_and_user() -> None:
+def test_random_ties_depend_only_on_seed_and_user() -> None:
     source = Sorting(np.zeros((40, 8)))
     test = np.tile([1, 0, 0, 0, 0, 0, 0, 0], (40, 1))
     options = {"metrics": "rr", "ties": "random", "constant_scores": "ties"}
@@ -459,7 +459,7 @@ def test_random_ties_only_depend_on_seed_and_user() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2, None])
-def test_a_loaded_result_equals_the_saved_one(tmp_path, threads: int | None) -> None:
+def test_loaded_result_equals_the_saved_one(tmp_path, threads: int | None) -> None:
     source, test = random_case()
     result = evaluate(source, test, train=np.eye(12, 9), threads=threads)
     result.save(tmp_path / "result.parquet")
@@ -487,19 +487,19 @@ def test_a_loaded_result_equals_the_saved_one(tmp_path, threads: int | None) -> 
         (None, "found NoneType"),
     ],
 )
-def test_missing_source(source: object, hint: str) -> None:
+def test_missing_source_is_refused_with_a_hint(source: object, hint: str) -> None:
     with pytest.raises(InputTypeError) as caught:
         evaluate(source, np.eye(2))  # type: ignore[arg-type]
     assert hint in str(caught.value)
 
 
 @pytest.mark.parametrize("test", [np.zeros((3, 4)), np.zeros((0, 4)), {}])
-def test_empty_test(test: object) -> None:
+def test_empty_test_is_refused(test: object) -> None:
     with pytest.raises(InputError, match=r"test is empty: \d users, 0 interactions. Hint:"):
         evaluate(random_case()[0], test)
 
 
-def test_unknown_names() -> None:
+def test_unknown_names_are_refused_with_a_suggestion() -> None:
     source, test = random_case()
     with pytest.raises(UnknownNameError, match=r"no metric 'ndgc'.*Did you mean 'ndcg'"):
         evaluate(source, test, metrics="ndgc@10")
@@ -523,19 +523,19 @@ def test_unknown_names() -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, 2**63, 0.5, "1", True, None])
-def test_wrong_seed(seed: object) -> None:
+def test_invalid_seeds_are_refused(seed: object) -> None:
     with pytest.raises(InputError, match="must be a whole number, at least 0"):
         evaluate(*random_case(), seed=seed)  # type: ignore[arg-type]
 
 
-def test_wrong_threads_and_cutoffs() -> None:
+def test_invalid_threads_and_cutoffs_are_refused() -> None:
     with pytest.raises(InputError, match="threads=0"):
         evaluate(*random_case(), threads=0)
     with pytest.raises(InputError, match=r"cut-off '0'"):
         evaluate(*random_case(), metrics="ndcg@0")
 
 
-def test_some_users_with_nan_scores() -> None:
+def test_users_with_nan_or_infinite_scores_are_undefined() -> None:
     source, test = random_case()
     source.scores[2, 3] = np.nan
     source.scores[5, 1] = np.inf
@@ -548,7 +548,7 @@ def test_some_users_with_nan_scores() -> None:
     }
 
 
-def test_all_users_with_nan_scores() -> None:
+def test_error_is_raised_if_all_users_have_nan_or_infinite_scores() -> None:
     source, test = random_case()
     source.scores[::2, 3] = np.nan
     source.scores[1::2, 1] = np.inf
@@ -556,7 +556,7 @@ def test_all_users_with_nan_scores() -> None:
         evaluate(source, test)
 
 
-def test_no_known_user() -> None:
+def test_error_is_raised_if_no_test_user_is_known() -> None:
     source = Sorting(np.zeros((0, 4)))
     with pytest.raises(InputError, match=r"knows none of the 5 test users, such as 0, 1, 2"):
         evaluate(source, np.ones((5, 4)))
@@ -608,7 +608,7 @@ def reference_hash(data: bytes) -> bytes:
     return hashes.astype("<u8").tobytes()
 
 
-def test_fingerprint_of_anything(tmp_path) -> None:
+def test_arrays_of_every_kind_have_a_fingerprint(tmp_path) -> None:
     arrays = [
         np.zeros((0, 3)),
         np.float32(3),
@@ -628,7 +628,7 @@ def test_fingerprint_of_anything(tmp_path) -> None:
     assert fingerprint(mapped) == fingerprint(np.arange(35, dtype=np.float32).reshape(7, 5))
 
 
-def test_fingerprinting_ends_with_its_block() -> None:
+def test_fingerprinting_stops_when_its_block_ends() -> None:
     large = np.zeros(2**25)
     with pytest.raises(KeyError), Fingerprinting({"test": {"large": large}}):
         raise KeyError
@@ -695,8 +695,8 @@ def test_ctrl_c_ends_an_evaluation() -> None:
     assert output.splitlines()[-1] == "alive 1"
 
 
-def test_other_spellings_of_metrics() -> None:
-    """Every method accepts the same spellings as indexing."""
+def test_every_method_accepts_other_spellings_of_metrics() -> None:
+    """Write out default parameters, and change the order of the parameters."""
     lists = Lists({"ann": ["a", "b"], "bob": ["b"]})
     metrics = "rbp f@2(beta=2,denominator=list) coverage@2(denominator=padded,users=relevant)"
     result = evaluate(lists, {"ann": ["a"], "bob": ["c"]}, metrics=metrics, catalogue=5)
@@ -731,7 +731,7 @@ def test_intervals_of_gains_are_negative_only_with_negative_gains(
     assert lowest[-1.0] < 0
 
 
-def test_another_interval_can_be_requested_later() -> None:
+def test_another_kind_of_interval_can_be_requested_later() -> None:
     generator = np.random.default_rng(0)
     test, scores = generator.random((60, 20)) < 0.2, rm.Scores(generator.random((60, 20)))
     metrics = "ndcg@5 coverage@5"

@@ -1,4 +1,4 @@
-"""Metrics are converted to flat names that experiment trackers accept, and back."""
+"""Tests that metrics are converted to flat names for experiment trackers, and back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from recometer.metrics import METRICS, Metric, conventions
 from recometer.results.flat import STATISTICS, FlatName
 from recometer.results.folds import pool
 
-# W&B can sort and filter by these names; MLflow, TensorBoard and DVC accept more.
+# W&B can sort and filter only by such names. MLflow, TensorBoard and DVC accept more characters.
 SAFE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 TEST = {"ann": ["song"], "bob": ["film"], "cat": ["book"]}
 LISTS = {"ann": ["film", "song"], "bob": ["game", "book"]}
@@ -27,7 +27,7 @@ LISTS = {"ann": ["film", "song"], "bob": ["game", "book"]}
 
 @st.composite
 def variants(draw: st.DrawFn) -> str:
-    """Return a metric's name with some of its parameters and, if it takes one, a cut-off."""
+    """Draw a metric's name with some of its parameters and, if it takes one, a cut-off."""
     name = draw(st.sampled_from(sorted(METRICS)))
     parameters = {}
     for parameter in METRICS[name].parameters.values():
@@ -70,7 +70,7 @@ def test_names_of_other_libraries_can_be_parsed():
         assert FlatName.read(name) == FlatName(label, "low")
 
 
-# Characters and words that occur in names, so that random strings look like names.
+# Strings made of characters and words that occur in flat names.
 LIKE_NAMES = st.lists(
     st.sampled_from([*"_@()=,-+. 5aÉx", "_at_", "_of_", "_low", "_x5f_", "_versus_", "with"])
 ).map("".join)
@@ -96,7 +96,7 @@ def test_separators_and_texts_cannot_be_confused(text):
 
 @examples(8)
 @given(LIKE_NAMES)
-def test_invalid_flat_names_are_rejected(text):
+def test_flat_names_are_parsed_exactly_or_refused(text):
     try:
         flat_name = FlatName.read(text)
     except InputError as error:
@@ -125,7 +125,7 @@ def test_flat_names_are_readable(metric, name):
     "name",
     ["ndcg@10", "val/ndcg_at_10", "_xffffff_", "a_versus_b", "a_of_b_of_c", "a_of_b_versus_c_of_d"],
 )
-def test_error_quotes_a_name_that_cannot_be_read(name):
+def test_error_quotes_the_invalid_name(name):
     with pytest.raises(InputError, match=re.escape(repr(name))):
         FlatName.read(name)
 
@@ -137,7 +137,7 @@ def test_invalid_flat_names_cannot_be_constructed():
         FlatName("ndcg@10", other="als")
 
 
-def test_flat_evaluation_has_means_intervals_and_users():
+def test_flat_evaluation_contains_means_intervals_and_counts():
     result = rm.evaluate(rm.Lists(LISTS), TEST, metrics="rr recall@2 coverage@2", catalogue=4)
     flat = result.flat()
     for row in result.summary():
@@ -154,7 +154,7 @@ def test_flat_values_include_known_chance():
     assert result.flat()["ndcg_at_3_chance"] == result.summary()[0].chance
 
 
-def test_undefined_values_are_nan_and_null_in_a_file(tmp_path):
+def test_undefined_values_are_nan_in_python_and_null_in_json(tmp_path):
     result = evaluation({"ndcg@10": [np.nan, np.nan], "rr": [1.0, 0.5]})
     flat = result.flat(tmp_path / "metrics.json")
     assert np.isnan(flat["ndcg_at_10"])
@@ -164,18 +164,18 @@ def test_undefined_values_are_nan_and_null_in_a_file(tmp_path):
     assert saved == {name: None if np.isnan(value) else value for name, value in flat.items()}
 
 
-def test_error_names_a_file_that_cannot_be_written(tmp_path):
+def test_unwritable_file_is_reported(tmp_path):
     with pytest.raises(FileError, match="cannot be written"):
         evaluation({"rr": [1.0, 0.5]}).flat(tmp_path / "missing" / "metrics.json")
 
 
-def test_folds_are_pooled():
+def test_flat_values_of_folds_are_pooled():
     folds = [evaluation({"ndcg@10": [0.1, 0.5, 0.7]}), evaluation({"ndcg@10": [0.3, 0.5, 0.9]})]
     pooled = pool(folds, FoldedEvaluation)
     assert pooled.flat()["ndcg_at_10"] == pytest.approx(0.5)
 
 
-def test_flat_comparison_has_means_and_differences():
+def test_flat_comparison_contains_means_and_differences():
     rng = np.random.default_rng(0)
     test, noise = rng.random((40, 20)) < 0.2, rng.random((40, 20))
     better = rm.evaluate(rm.Scores(noise + 0.4 * test), test, metrics="ndcg@10 coverage@5")

@@ -1,4 +1,4 @@
-"""`Evaluation.by` computes metrics per group of users, and `mean` averages in several ways."""
+"""Tests of `Evaluation.by`, which groups users, and of the weights of `Evaluation.mean`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def means_of_groups(result: Evaluation, labels: list[Any], metric: str) -> dict[
     return {label: float(np.mean(values)) for label, values in groups.items()}
 
 
-def forms(labels: list[str], users: list[Any]) -> dict[str, Any]:
+def forms_of_groups(labels: list[str], users: list[Any]) -> dict[str, Any]:
     return {
         "list": labels,
         "array": np.array(labels),
@@ -51,8 +51,8 @@ def forms(labels: list[str], users: list[Any]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("form", forms([], []))
-def test_groups_in_every_form(form: str) -> None:
+@pytest.mark.parametrize("form", forms_of_groups([], []))
+def test_groups_may_have_any_form(form: str) -> None:
     generator = np.random.default_rng(5)
     users = [f"u{number}" for number in range(30)]
     scores = rm.Scores(generator.random((30, 6)), user_ids=users, item_ids=list("abcdef"))
@@ -60,8 +60,8 @@ def test_groups_in_every_form(form: str) -> None:
     test = {user: [str(item)] for user, item in zip(users, test_items, strict=True)}
     result = rm.evaluate(scores, test, metrics="rr recall@2")
     labels = generator.choice(["no", "se", "dk"], 30).tolist()
-    given_users = [str(user) for user in result.user_ids]
-    segments = result.by(forms(labels, given_users)[form])
+    ids_of_users = [str(user) for user in result.user_ids]
+    segments = result.by(forms_of_groups(labels, ids_of_users)[form])
     assert segments.groups == ("dk", "no", "se")
     for metric in ("rr", "recall@2"):
         means = {row.group: row.mean for row in segments.rows if row.metric == metric}
@@ -73,7 +73,7 @@ def test_groups_in_every_form(form: str) -> None:
 
 
 @given(st.lists(st.sampled_from([None, "x", "y", "z"]), min_size=24, max_size=24), st.booleans())
-def test_a_group_has_the_values_of_an_evaluation_of_its_users(
+def test_values_of_a_group_equal_an_evaluation_of_its_users(
     labels: list[str | None], pooled: bool
 ) -> None:
     result = evaluation()
@@ -104,7 +104,7 @@ def _inputs() -> tuple[rm.Scores, np.ndarray]:
     return rm.Scores(generator.random((24, 9))), (generator.random((24, 9)) < 0.3).astype(float)
 
 
-def test_activity_and_popularity() -> None:
+def test_activity_and_popularity_are_computed_from_train() -> None:
     train = {"a": ["p", "q", "r"], "b": ["p"], "c": ["p", "q"], "stranger": ["q"]}
     test = {"a": ["s"], "b": ["s"], "c": ["s"], "new": ["s"]}
     scores = rm.Scores(np.ones((4, 4)) * [4, 3, 2, 1], user_ids=["a", "b", "c", "new"],
@@ -134,7 +134,7 @@ def test_quantiles_keep_equal_values_together(name: str, quantiles: int) -> None
     assert largest <= 200 / quantiles + np.unique(values, return_counts=True)[1].max()
 
 
-def test_profiles_survive_saving(tmp_path: pathlib.Path) -> None:
+def test_activity_and_popularity_survive_saving(tmp_path: pathlib.Path) -> None:
     result = evaluation()
     result.save(tmp_path / "run.parquet")
     loaded = rm.load(tmp_path / "run.parquet")
@@ -143,7 +143,7 @@ def test_profiles_survive_saving(tmp_path: pathlib.Path) -> None:
     assert str(loaded.by("activity")) == str(result.by("activity"))
 
 
-def test_display_of_segments() -> None:
+def test_segments_are_shown_as_text_table_and_frame() -> None:
     segments = evaluation().by(["x", "y"] * 12)
     assert "gap" in str(segments)
     assert "<table>" in segments._repr_html_()
@@ -178,7 +178,7 @@ def test_display_of_segments() -> None:
         ({1000: "x"}, {}, rm.InputError, "None of the 24 users has a group"),
     ],
 )
-def test_mismatched_groups(
+def test_mismatched_groups_are_refused(
     groups: Any, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -215,7 +215,7 @@ def test_pooled_means_divide_sums() -> None:
         rm.evaluate(source, test, metrics="precision").mean("pooled")
 
 
-def test_custom_weights() -> None:
+def test_means_accept_custom_weights() -> None:
     result = evaluation()
     weights = np.arange(24.0)
     defined = ~np.isnan(result["rr"])
@@ -228,7 +228,7 @@ def test_custom_weights() -> None:
 
 
 @pytest.mark.parametrize("interval", ["gaffke", "t", "percentile", "bca"])
-def test_intervals_of_weighted_means(interval: str) -> None:
+def test_intervals_of_weighted_means_ignore_the_scale_of_weights(interval: str) -> None:
     result = evaluation(interval=interval)
     lows = [row.low for row in result.summary(np.full(24, 2.0))]
     np.testing.assert_allclose(lows, [row.low for row in result.summary()])
@@ -237,12 +237,13 @@ def test_intervals_of_weighted_means(interval: str) -> None:
         assert tuple(result.interval(row.metric, "relevant")) == (row.low, row.high)
 
 
-def test_coverage_of_weighted_intervals() -> None:
+def test_intervals_of_weighted_means_cover_the_true_mean() -> None:
     generator = np.random.default_rng(3)
     covered = {"t": 0, "percentile": 0}
     for _ in range(200):
         weights = generator.integers(1, 6, 80).astype(float)
-        values = generator.random(80) * weights  # E[w x] / E[w] = (11 / 2) / 3
+        # With uniform factors u, the weighted mean is E[w²] E[u] / E[w] = (11 / 2) / 3.
+        values = generator.random(80) * weights
         for kind in covered:
             low, high = interval_of(values, kind, confidence=0.9, weights=weights)
             covered[kind] += low <= 11 / 6 <= high
@@ -261,7 +262,7 @@ def test_saved_result_reports_what_it_cannot_recompute(tmp_path) -> None:
     assert "left out, one value for all users each: coverage@2" in str(saved)
 
 
-def test_popularity_needs_training_items() -> None:
+def test_popularity_needs_users_with_train_items() -> None:
     source = rm.Scores(np.arange(6.0).reshape(2, 3), user_ids=["ann", "bob"], item_ids=[1, 2, 3])
     test = {"ann": [1], "bob": [3]}
     with pytest.warns(rm.DataWarning, match="train has none of the 2 test users"):
@@ -302,8 +303,8 @@ def test_intervals_are_over_whole_clusters(tmp_path: pathlib.Path) -> None:
     for kind in ("t", "percentile", "bca"):
         requested_row = result.summary(interval=kind, cluster=CLUSTERS)[0]
         assert requested_row.high - requested_row.low > plain.high - plain.low
-    # A loaded file has no lists, so clusters cannot be resampled. The interval that was saved
-    # resamples users, and must not be shown.
+    # A loaded file contains no lists, so clusters cannot be resampled. The saved interval is based
+    # on resampled users, so it must not be shown.
     result.save(tmp_path / "result.parquet")
     loaded = rm.load(tmp_path / "result.parquet").summary(cluster=CLUSTERS)
     assert loaded[0] == row
@@ -344,6 +345,6 @@ def test_sessions_are_clustered_unless_declared_independent() -> None:
 def test_users_without_a_cluster_are_reported() -> None:
     result = evaluate_clustered_users()
     incomplete = dict.fromkeys(range(59), "one")
-    for ask in (result.summary, lambda **options: result.by(CLUSTERS, **options)):
+    for summarise in (result.summary, lambda **options: result.by(CLUSTERS, **options)):
         with pytest.raises(rm.InputError, match="1 of 60 users have no cluster, for instance 59"):
-            ask(cluster=incomplete)
+            summarise(cluster=incomplete)

@@ -1,4 +1,4 @@
-"""A leaderboard shows several models in one table."""
+"""Tests of leaderboards, which show several models in one table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import recometer as rm
 
 
 def board(**options: Any) -> rm.Leaderboard:
-    """Return three models; the second has the best rr, and the first the best ndcg@10."""
+    """Return a leaderboard of three models: "one" has the best ndcg@10, "two" the best rr."""
     return rm.Leaderboard(
         {
             "one": evaluation({"rr": [0.5, 0.5], "ndcg@10": [0.9, 0.7]}),
@@ -25,25 +25,25 @@ def board(**options: Any) -> rm.Leaderboard:
     )
 
 
-def test_models_are_sorted_by_the_first_metric_and_undefined_ones_come_last() -> None:
+def test_models_are_sorted_by_the_first_metric_with_undefined_last() -> None:
     lines = str(board()).splitlines()
     assert [line.split()[0] for line in lines[:4]] == ["model", "two", "one", "none"]
     assert lines[3].split()[1] == "undefined"
     assert board().table().best == {(0, 1), (1, 2)}
 
 
-def test_the_smallest_error_is_best() -> None:
+def test_model_with_the_smallest_error_comes_first() -> None:
     results = {name: evaluation({"rmse": [value]}) for name, value in (("a", 2.0), ("b", 1.0))}
     assert list(rm.Leaderboard(results).rows) == ["b", "a"]
 
 
-def test_seconds_become_columns() -> None:
+def test_seconds_are_shown_in_columns() -> None:
     table = board(seconds={"one": {"fit": 1.5}, "two": {"fit": 2.0, "load": 0.125}}).table()
     assert table.headers[-2:] == ["fit", "load"]
     assert [line[-2:] for line in table.cells()] == [["2.00 s", "0.12 s"], ["1.50 s", ""], ["", ""]]
 
 
-def test_chance_has_one_line_or_one_per_model() -> None:
+def test_chance_is_shown_on_one_line_or_one_per_model() -> None:
     rng = np.random.default_rng(0)
     test = rng.random((40, 12)) < 0.3
     sources = {name: rm.Scores(rng.random((40, 12))) for name in ("a", "b")}
@@ -67,7 +67,7 @@ def test_chance_has_one_line_or_one_per_model() -> None:
     assert len(without_chance.table().cells()) == 2
 
 
-def test_metrics_that_do_not_fit_on_a_line_get_a_separate_table() -> None:
+def test_metrics_beyond_the_width_are_shown_in_another_table() -> None:
     values = {f"ndcg@{k}": [0.25, 0.5] for k in range(1, 15)}
     wide_board = rm.Leaderboard({"one": evaluation(values), "two": evaluation(values)})
     lines = str(wide_board).splitlines()
@@ -82,7 +82,7 @@ def test_skipped_users_are_reported_per_model() -> None:
     assert "Skipped 2 of 2 users: no relevant item to find (none: rr)." in text
 
 
-def test_value_over_all_users_has_another_interval() -> None:
+def test_notes_explain_intervals_of_metrics_over_all_users() -> None:
     test, lists = {1: [1], 2: [2]}, {1: [1, 2], 2: [2, 1]}
     results = {
         name: rm.evaluate(rm.Lists(lists), test, metrics="rr coverage@1", catalogue=3)
@@ -101,12 +101,12 @@ def test_value_over_all_users_has_another_interval() -> None:
     assert "Gaffke" not in str(rm.Leaderboard(only_coverage))
 
 
-def test_a_single_model_is_shown_like_its_evaluation() -> None:
+def test_single_model_is_shown_like_its_evaluation() -> None:
     result = evaluation({"rr": [0.5, 0.5]})
     assert str(rm.Leaderboard({"one": result})) == str(result)
 
 
-def test_values_of_users() -> None:
+def test_values_of_users_are_shown_in_every_format() -> None:
     table = board(with_users=True)
     assert table.to_csv().splitlines()[:2] == ["model,user,rr,ndcg@10", "one,0,0.5,0.9"]
     assert table.to_csv().splitlines()[-1] == "none,1,,0.5"
@@ -114,7 +114,7 @@ def test_values_of_users() -> None:
     assert "undefined" in str(table)
 
 
-def test_results_that_cannot_be_compared() -> None:
+def test_results_that_cannot_be_compared_are_reported() -> None:
     with pytest.raises(rm.InputTypeError, match="a dict from the names of models to evaluations"):
         rm.Leaderboard([evaluation({"rr": [1.0]})])  # type: ignore[arg-type]
     with pytest.raises(rm.InputError, match="at least one"):

@@ -1,4 +1,4 @@
-"""`by_popularity` counts relevant items and hits, by the items' popularity in train."""
+"""Tests of `by_popularity`, which counts relevant items and hits in bands of popularity."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Matrix = npt.NDArray[np.float64]
 
 @pytest.fixture(scope="module")
 def data() -> dict[str, Matrix]:
-    """Return scores with many ties, and items with falling popularity."""
+    """Return scores with many ties, train with items of falling popularity, and test."""
     rng = np.random.default_rng(3)
     popular = np.linspace(0.8, 0.02, N_ITEMS)
     train = rng.random((N_USERS, N_ITEMS)) < popular
@@ -28,7 +28,7 @@ def data() -> dict[str, Matrix]:
 
 
 def _band_of(train: Matrix) -> npt.NDArray[np.int64]:
-    """Return the band of each item, computed in a simple way."""
+    """Return the band of each item, computed by comparing each item with all others."""
     users = train.sum(axis=0)
     above = np.array([users[users > own_count].sum() for own_count in users])
     return np.minimum((N_BANDS * above / users.sum()).astype(int), N_BANDS - 1)
@@ -40,7 +40,7 @@ def _evaluate(data: dict[str, Matrix], test: Matrix, **rules: Any) -> rm.Evaluat
 
 
 @pytest.mark.parametrize("ties", ["expected", "item"])
-def test_bands_match_tests_with_only_their_items(data: dict[str, Matrix], ties: str) -> None:
+def test_each_band_matches_a_test_with_only_its_items(data: dict[str, Matrix], ties: str) -> None:
     profile = _evaluate(data, data["test"], ties=ties).by_popularity
     assert profile is not None
     assert profile.cutoff == 4
@@ -67,7 +67,7 @@ def test_bands_add_up_to_recall(data: dict[str, Matrix], ties: str) -> None:
 
 
 @pytest.mark.parametrize("ties", ["expected", "item", "random"])
-def test_items_just_beyond_the_cutoff_are_no_hits(ties: str) -> None:
+def test_items_just_beyond_the_cutoff_do_not_count_as_hits(ties: str) -> None:
     scores, train = rm.Scores([[6.0, 5.0, 4.0, 3.0, 2.0, 1.0]]), np.array([[0, 0, 0, 0, 0, 1.0]])
     test = np.array([[0, 0, 0, 1, 1, 0]])
     metrics = "recall@4 roc_auc"  # roc_auc reads the whole ranking
@@ -77,15 +77,15 @@ def test_items_just_beyond_the_cutoff_are_no_hits(ties: str) -> None:
     assert (result.found.sum(), result.relevant.sum()) == (1, 2)
 
 
-def test_items_missing_from_the_source_or_train_count() -> None:
+def test_items_missing_from_the_source_or_train_are_counted() -> None:
     train = {"ann": ["a", "b"], "bob": ["a"], "cid": ["a", "b", "c"]}
     lists = rm.Lists({"ann": ["c", "d"], "bob": ["b", "b"], "cid": ["e", "d"]})
     test = {"ann": ["c", "x"], "bob": ["b"], "cid": ["f", "x"]}
     with pytest.warns(rm.DataWarning, match="repeat an item"):
         result = rm.evaluate(lists, test, train=train, metrics="recall@2").by_popularity
     assert result is not None
-    # Item a has the first half of the rows of train, b the next third, and c less than the last
-    # fifth.
+    # Of the rows of train, item a accounts for the first half, b for the next third, and c for
+    # the last sixth.
     assert result.ranges == ((3, 3), (0, 0), (2, 2), (0, 0), (0, 1))
     np.testing.assert_array_equal(
         result.relevant, [[0, 0, 0, 0, 2], [0, 0, 1, 0, 0], [0, 0, 0, 0, 2]]
@@ -93,7 +93,7 @@ def test_items_missing_from_the_source_or_train_count() -> None:
     np.testing.assert_array_equal(result.found, [[0, 0, 0, 0, 1], [0, 0, 1, 0, 0], [0] * 5])
 
 
-def test_an_item_repeated_in_test_counts_once() -> None:
+def test_item_repeated_in_test_counts_once() -> None:
     train = {"ann": ["a", "b"], "bob": ["a"], "cid": ["c"]}
     test = {"cid": ["a", "a", "b"]}
     source = rm.Lists({"cid": ["a", "b"]})
@@ -106,7 +106,7 @@ def test_an_item_repeated_in_test_counts_once() -> None:
     assert result.found.sum() == 1
 
 
-def test_an_item_repeated_in_a_list_counts_once() -> None:
+def test_item_repeated_in_a_list_counts_once() -> None:
     train = {"ann": ["c"], "bob": ["c", "a"]}
     result = rm.evaluate(
         rm.Lists({"ann": ["a", "a", "b"]}), {"ann": ["a", "b"]}, train=train,
@@ -132,7 +132,7 @@ def test_profiles_are_saved_and_selected_with_their_users(
     np.testing.assert_array_equal(selected.found, original.found[[3, 1]])
 
 
-def test_no_profiles_without_train_or_ranks(data: dict[str, Matrix]) -> None:
+def test_profiles_need_train_and_ranks(data: dict[str, Matrix]) -> None:
     source, test = rm.Scores(data["scores"]), data["test"]
     assert rm.evaluate(source, test, metrics="recall@4").by_popularity is None
     list_result = rm.evaluate(source, test, train=data["train"], metrics="coverage@3")

@@ -1,4 +1,4 @@
-"""The packed arrays of streams store the same numbers in less memory."""
+"""Tests that streams pack arrays into less memory without changing their numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Candidates can be whitelists, sets per user or samples, and items can be excluded."""
+"""Tests of candidates (whitelists, sets per user, samples) and of excluded items."""
 
 import warnings
 import zlib
@@ -28,7 +28,7 @@ KINDS = ("factors", "scores")
 
 
 def source(kind, scores, **ids):
-    """Return a source with these scores: Factors (one factor per item) or Scores."""
+    """Return `scores` as `Scores`, or as `Factors` with one factor per item."""
     scores = np.asarray(scores, np.float64)
     if kind == "scores":
         return rm.Scores(scores, **ids)
@@ -47,7 +47,7 @@ def assert_same(left, right, users=slice(None)):
 
 @st.composite
 def problems(draw):
-    """Draw scores with ties, test with zeros and grades, train, and candidate sets."""
+    """Draw tied scores, test labels with zeros and grades, train data, and candidate sets."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n_users, n_items = draw(st.integers(1, 6)), draw(st.integers(3, 14))
     scores = rng.integers(-2, draw(st.sampled_from([1, 30])), (n_users, n_items)) * 1.0
@@ -67,7 +67,7 @@ def stored(values):
 
 @given(kind=st.sampled_from(KINDS), ties=st.sampled_from(RULES), problem=problems())
 def test_items_outside_the_candidates_behave_like_masked_items(kind, ties, problem):
-    """Whitelists, sets and exclusion agree with scores of -inf, which use other code."""
+    """Compare whitelists, sets and exclusion with scores of -inf, which use other code."""
     scores, test, train, is_candidate = problem
     options = {"train": train, "metrics": METRICS, "ties": ties}
     whitelist = np.flatnonzero(is_candidate[0])
@@ -105,7 +105,7 @@ def test_passing_all_items_as_candidates_changes_nothing(kind, problem):
 
 
 @given(ties=st.sampled_from(RULES), problem=problems(), as_ids=st.booleans())
-def test_lists_of_everything_agree_with_scores(ties, problem, as_ids):
+def test_lists_of_all_items_agree_with_scores(ties, problem, as_ids):
     scores, test, train, is_candidate = problem
     n_users, n_items = scores.shape
     names = np.array([f"i{item:02}" for item in range(n_items)])
@@ -148,8 +148,8 @@ def test_lists_of_everything_agree_with_scores(ties, problem, as_ids):
 
 @given(ties=st.sampled_from(["expected", "pessimistic", "item", "item_desc"]), problem=problems())
 @examples(0.5)
-def test_pairs_of_everything_agree_with_scores(ties, problem):
-    """Pairs of all users and items agree with scores, with relevance in a column or from test."""
+def test_pairs_of_all_users_and_items_agree_with_scores(ties, problem):
+    """Take relevance from a column of the pairs, and from `test`."""
     scores, test, train, is_candidate = problem
     n_users, n_items = scores.shape
     ids = {"user_ids": range(n_users), "item_ids": range(100, 100 + n_items)}
@@ -162,7 +162,7 @@ def test_pairs_of_everything_agree_with_scores(ties, problem):
     rows = {"user": users, "item": items + 100, "score": scores.ravel()}
     labelled = rm.Pairs(pl.DataFrame(rows | {"relevance": truth.ravel()}))
     metrics = "ap rr roc_auc pr_auc ndcg"
-    # Turn this rule off: Scores only detects constant scores if one of the items is judged.
+    # Turn this rule off, since `Scores` detects constant scores only if an item is judged.
     options = {"train": train, "metrics": metrics, "ties": ties, "constant_scores": "ties"}
     for limits in (
         {"candidates": np.flatnonzero(is_candidate[0]) + 100},
@@ -185,22 +185,23 @@ def test_pairs_of_everything_agree_with_scores(ties, problem):
             assert has_warning(result) == has_warning(expected)
 
 
-def test_pairs_are_narrowed_by_their_items():
+def test_pairs_with_excluded_items_are_left_out():
     frame = {"user": [1, 1], "item": [3, 4], "score": [1.0, 2.0], "rating": [3.0, 4.0]}
     pairs = rm.Pairs(pl.DataFrame(frame))
     with pytest.raises(InputError, match="names items, but these Pairs have none"):
         rm.evaluate(rm.Pairs.of([1, 0], [0.5, 0.2]), exclude=[0], metrics="rr")
-    # Without item 3, the predictions are 1 and 2, and the true ratings are 3 and 4.
+    # Without item 3, one pair is left, with a prediction of 2 and a true rating of 4.
     assert rm.evaluate(pairs, exclude=[3], metrics="rmse").mean() == {"rmse": 2}
 
 
-def test_short_lists_among_candidates():
+def test_candidates_narrow_short_lists():
     lists = rm.Lists({"ann": ["a", "x", "b", "c"], "bob": ["x", "y"], "cat": ["c"]})
     test = {"ann": ["b"], "bob": ["b"], "cat": ["a"]}
     result = rm.evaluate(lists, test, exclude=["x", "y"], metrics="rr@3 recall@1")
     assert result["rr@3"].tolist() == [0.5, 0, 0]
     assert result.n_candidates.tolist() == [-1, -1, -1]
-    # With `candidates`, the number of candidates is known. Bob still counts, with an empty list.
+    # With `candidates`, the number of candidates is known. Bob's list contains none of them, but he
+    # still counts.
     with pytest.warns(rm.DataWarning, match="beyond every list, the longest of which has 3 items"):
         result = rm.evaluate(lists, test, candidates=list("abcde"), metrics="rr@3 recall@5")
     assert result["rr@3"].tolist() == [0.5, 0, 0]
@@ -218,7 +219,7 @@ def test_short_lists_among_candidates():
 
 @pytest.fixture(scope="module")
 def case():
-    """Return a larger problem: the factors of users and items, test, and train."""
+    """Return the user factors, item factors, test and train of a larger problem."""
     rng = np.random.default_rng(3)
     users, items = rng.normal(size=(60, 4)), rng.normal(size=(300, 4))
     kind = rng.random((60, 300))
@@ -227,7 +228,7 @@ def case():
     return users, items, sp.csr_array(test * 1.0), sp.csr_array(train * 1.0)
 
 
-def test_order_and_duplicates_of_a_whitelist_change_nothing(case):
+def test_order_and_repeats_in_a_whitelist_change_nothing(case):
     users, items, test, train = case
     rng = np.random.default_rng(0)
     whitelist = rng.choice(300, 80, replace=False)
@@ -255,7 +256,7 @@ def test_order_and_duplicates_of_a_whitelist_change_nothing(case):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_blocks_and_threads_change_nothing(case, dtype, monkeypatch):
-    """Results do not change, even if the users' sets of candidates differ widely in size."""
+    """Use candidate sets whose sizes differ widely between users."""
     users, items, test, train = case
     factors = rm.Factors(users.astype(dtype), items.astype(dtype), item_bias=np.arange(300) / 300)
     rng = np.random.default_rng(2)
@@ -289,7 +290,7 @@ COLUMNS = {
 
 
 def narrowed(items):
-    """Return the numbers of candidates if `items` is passed as candidates, exclude or catalogue."""
+    """Return how many candidates are left if candidates, exclude or catalogue is `items()`."""
     model = rm.Scores([[1.0, 5.0, 0.0]], user_ids=["ann"], item_ids=["a", "b", "c"])
     test, lists = {"ann": ["a"]}, rm.Lists({"ann": ["a", "b"]})
     results = (
@@ -301,19 +302,19 @@ def narrowed(items):
 
 
 @pytest.mark.parametrize("column", COLUMNS)
-def test_columns_of_items(column):
+def test_columns_of_any_library_are_read_as_items(column):
     assert narrowed(lambda: COLUMNS[column](["a", "b"])) == [2, 1, 2]
 
 
-def test_frames_of_items(frame):
-    """A frame with a single column is a list of items; with two columns, it is rejected."""
+def test_only_frames_with_one_column_are_read_as_items(frame):
+    """Read a frame with a single column as a list of items, and refuse two columns."""
     assert narrowed(lambda: frame({"item": ["a", "b"]})) == [2, 1, 2]
     rows = frame({"item": ["a", "b"], "title": ["A", "B"]})
     with pytest.raises(rm.ColumnError, match="exclude is a data frame of 2 columns: item, title"):
         rm.evaluate(rm.Scores([[1.0, 2.0]]), np.eye(1, 2), exclude=rows)
 
 
-def test_candidates_and_exclude_together(case):
+def test_exclude_removes_items_from_candidates(case):
     users, items, test, train = case
     options = {"train": train, "metrics": METRICS}
     factors = rm.Factors(users, items)
@@ -327,7 +328,7 @@ def test_candidates_and_exclude_together(case):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_ids_in_any_order(case, kind):
+def test_order_of_ids_changes_nothing(case, kind):
     users, items, test, train = case
     scores = users @ items.T
     rng = np.random.default_rng(1)
@@ -370,8 +371,8 @@ def test_ids_in_any_order(case, kind):
             assert result.skipped("rr") == {"fewer items to rank than min_candidates": 1}
 
 
-def test_one_positive_and_some_negatives(frame):
-    """In published frames of labelled rows, rows with a label of 0 are candidates."""
+def test_rows_labelled_zero_are_candidates(frame):
+    """Read candidates from labelled rows, as published with some papers."""
     rows = frame(
         {
             "user": ["ann"] * 4 + ["bob"] * 3,
@@ -407,7 +408,7 @@ def test_relevant_item_outside_the_candidates_is_a_miss(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_train_items_leave_test_even_if_they_are_no_candidates(kind):
+def test_train_items_are_removed_from_test_even_if_they_are_not_candidates(kind):
     scores, train = [[4.0, 3.0, 2.0, 1.0]], np.array([[1, 0, 0, 0]])
     test = np.array([[1, 0, 1, 0]])
     options = {"train": train, "metrics": "rr"}
@@ -420,8 +421,8 @@ def test_train_items_leave_test_even_if_they_are_no_candidates(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("candidates", ["whitelist", "sets"])
-def test_nan_and_infinite_scores(kind, candidates):
-    """Only the scores of candidates matter."""
+def test_nan_and_infinite_scores_matter_only_among_candidates(kind, candidates):
+    """Give NaN and infinite scores to candidates and to other items."""
     scores = np.array([[np.nan, 2.0, 1.0, 0.0], [5.0, np.inf, 1.0, 0.0], [3.0, 2.0, 1.0, 0.0]])
     test = np.array([[0, 0, 1, 0]] * 3)
 
@@ -445,7 +446,7 @@ def test_nan_and_infinite_scores(kind, candidates):
         np.testing.assert_array_equal(evaluate([0, 2, 3], nan_scores="first"), [0.5, 0.5, 0.5])
 
 
-def test_infinite_factors_in_sets():
+def test_infinite_score_in_a_set_makes_its_user_undefined():
     factors = rm.Factors([[1.0], [1.0]], [[-np.inf], [2.0], [1.0]])
     test = np.array([[0, 0, 1], [1, 0, 1]])
     sets = np.array([[0, 1, 1], [1, 1, 1]])
@@ -454,7 +455,7 @@ def test_infinite_factors_in_sets():
     assert result.skipped("rr") == {"a candidate's score is infinite": 1}
 
 
-def test_users_unknown_to_the_source():
+def test_users_unknown_to_the_source_count_as_misses():
     factors = rm.Factors([[1.0]], [[1.0], [2.0], [3.0]], user_ids=["ann"], item_ids=["a", "b", "c"])
     test = {"ann": ["a"], "eve": ["b"]}
     for candidates in (rm.SampledCandidates(1), {"ann": ["a", "b"], "eve": ["a", "b"]}):
@@ -483,7 +484,7 @@ def draw_table(n, seed=0, *, test, train, **options):
 
 
 @pytest.mark.parametrize("n", [1, 20, 200])
-def test_drawn_candidates(case, n):
+def test_drawn_negatives_are_neither_relevant_nor_in_train(case, n):
     _, _, test, train = case
     table, _ = draw_table(n, test=test, train=train)
     relevant, trained = test.toarray() > 0, train.toarray() > 0
@@ -495,7 +496,7 @@ def test_drawn_candidates(case, n):
     assert (draw_table(n, seed=1, test=test, train=train)[0] != table).any()
 
 
-def test_a_draw_does_not_depend_on_other_users(case):
+def test_draws_do_not_depend_on_other_users(case):
     _, _, test, train = case
     ids = np.arange(60) * 7
     together, _ = draw_table(50, test=test, train=train, user_ids=ids)
@@ -522,7 +523,7 @@ def test_a_draw_does_not_depend_on_other_users(case):
 
 
 def test_draws_are_the_same_in_every_version():
-    """These items must be drawn on every machine, by every version, for any order of the data."""
+    """Draw the same items on every machine, in every version, for any order of the data."""
 
     def items(n, seed, train):
         table, _ = draw_table(n, seed, test=test, train=train)
@@ -531,15 +532,15 @@ def test_draws_are_the_same_in_every_version():
     test, train = np.eye(3, 40), np.fliplr(np.eye(3, 40)) + np.eye(3, 40, 20)
     expected = [[0, 16, 18, 19, 38], [1, 7, 27, 30, 34], [2, 12, 14, 23, 24]]
     assert items(4, 0, train) == expected
-    # 33 of 40 items are too many to draw one by one, so a race draws the last ones. The expected
-    # lists contain the items that are not drawn.
+    # 33 of 40 items are too many to draw one by one, so the last ones are those with the smallest
+    # hashes. The expected lists contain the items that are not drawn.
     left_out = [sorted({*range(40)} - {*row}) for row in items(33, 0, train)]
     assert left_out == [
         [6, 9, 20, 22, 28, 39],
         [6, 9, 13, 21, 32, 38],
         [11, 21, 22, 26, 34, 37],
     ]
-    # With this many users, some race times are nearly equal.
+    # With this many users, some hashes are nearly equal.
     test = np.tile(np.eye(40), (25, 1))
     train = (np.arange(1000)[:, None] % np.arange(1, 41) ** 2 == 1) * 1.0
     table, _ = draw_table(20, 1, test=test, train=train)
@@ -547,8 +548,8 @@ def test_draws_are_the_same_in_every_version():
 
 
 @pytest.mark.parametrize("n", [5, 28])
-def test_uniform_draws_are_uniform(n):
-    """Draws are uniform even if so many items are drawn that the race draws some."""
+def test_draws_are_uniform(n):
+    """Draw few items (one by one) and nearly all of them (the last ones by their hashes)."""
     n_users, n_items = 20_000, 30
     test = np.zeros((n_users, n_items))
     test[:, 0] = 1
@@ -564,7 +565,7 @@ def test_uniform_draws_are_uniform(n):
     )
 
 
-def test_samples_larger_than_the_pool(case):
+def test_users_with_too_few_items_to_draw_from_are_counted(case):
     users, items, test, train = case
     result = rm.evaluate(
         rm.Factors(users, items),
@@ -577,7 +578,7 @@ def test_samples_larger_than_the_pool(case):
     assert "users with fewer candidates to draw from than requested: 60" in str(result)
 
 
-def test_results_of_samples_mention_it(case, tmp_path):
+def test_results_of_sampled_candidates_carry_a_warning(case, tmp_path):
     users, items, test, train = case
     sample = rm.SampledCandidates(20, seed=4)
     result = rm.evaluate(
@@ -609,7 +610,7 @@ def test_candidates_ignore_lists_of_users_outside_test():
     assert "list_not_candidates" not in result.counts
 
 
-def test_sample_sizes_have_a_range():
+def test_sizes_and_seeds_out_of_range_are_refused():
     assert rm.SampledCandidates(1) == rm.SampledCandidates(1, seed=0)
     assert repr(rm.SampledCandidates(np.int64(5))) == repr(rm.SampledCandidates(5))
     rm.SampledCandidates(2**31 - 1, seed=2**63 - 1)
@@ -618,7 +619,7 @@ def test_sample_sizes_have_a_range():
             rm.SampledCandidates(n, seed=seed)
 
 
-def test_messages(case):
+def test_invalid_candidates_are_refused(case):
     users, items, test, train = case
     factors = rm.Factors(users, items)
 
@@ -687,42 +688,42 @@ def case_of_negatives(n_users=40, n_items=60, n=20):
     return scores, test, np.array(negatives)
 
 
-def test_warning_if_candidates_lack_the_test_items_which_are_then_added():
+def test_candidates_without_test_items_cause_a_warning_and_negatives_add_them():
     scores, test, negatives = case_of_negatives()
     labels = test.copy()
     np.put_along_axis(labels, negatives, 1, axis=1)
     expected = rm.evaluate(rm.Scores(scores), test, candidates=labels, metrics="hit@3 rr")
     assert expected.mean()["hit@3"] > 0.5
     marks = labels - test
-    for given_ in (negatives, marks, sp.csr_array(marks), marks.astype(int)):
+    for candidate_sets in (negatives, marks, sp.csr_array(marks), marks.astype(int)):
         with pytest.warns(DataWarning, match=r"40 of 40 relevant .*candidates=rm\.Negatives\(cand"):
             without_test_items = rm.evaluate(
-                rm.Scores(scores), test, candidates=given_, metrics="hit@3"
+                rm.Scores(scores), test, candidates=candidate_sets, metrics="hit@3"
             )
         assert without_test_items.mean() == {"hit@3": 0.0}
         result = rm.evaluate(
-            rm.Scores(scores), test, candidates=rm.Negatives(given_), metrics="hit@3 rr"
+            rm.Scores(scores), test, candidates=rm.Negatives(candidate_sets), metrics="hit@3 rr"
         )
         assert_same(result, expected)
 
 
-def test_negatives_by_id():
+def test_negatives_may_be_given_by_id():
     scores, test, negatives = case_of_negatives()
     users, items = [f"u{n:02}" for n in range(40)], [f"i{n:02}" for n in range(60)]
     source_ = rm.Scores(scores, user_ids=users, item_ids=items)
     truth = {user: [items[row.argmax()]] for user, row in zip(users, test, strict=True)}
-    # One user of test has no negatives, and some negatives belong to a user who is not in test.
+    # One test user has no negatives, and some negatives belong to a user outside test.
     sets = {u: [items[i] for i in row] for u, row in zip(users[1:], negatives[1:], strict=True)}
     sets["nobody"] = ["i01"]
     frame = pl.DataFrame([{"user": u, "item": i} for u, row in sets.items() for i in row])
     plain = rm.evaluate(rm.Scores(scores), test, candidates=rm.Negatives(negatives), metrics="rr")
-    for given_ in (sets, frame):
-        result = rm.evaluate(source_, truth, candidates=rm.Negatives(given_), metrics="rr")
+    for candidate_sets in (sets, frame):
+        result = rm.evaluate(source_, truth, candidates=rm.Negatives(candidate_sets), metrics="rr")
         assert result["rr"][1:].tolist() == plain["rr"][1:].tolist()
         assert result.n_candidates[0] == 1
 
 
-def test_invalid_negatives():
+def test_invalid_negatives_are_refused():
     scores, test, _ = case_of_negatives()
     for wrong in (None, rm.SampledCandidates(3)):
         with pytest.raises(InputTypeError, match=r"Hint: rm\.Negatives\(\{user: \[items\]\}\)"):
@@ -733,13 +734,13 @@ def test_invalid_negatives():
         rm.evaluate(rm.Scores(scores), test, candidates=rm.Negatives({"a": [1]}))
 
 
-def test_arrays_of_positions():
+def test_integer_arrays_are_read_as_positions_of_candidates():
     scores, test, negatives = case_of_negatives()
     padded = np.concatenate([negatives, np.full((40, 2), -1)], axis=1)
     first = rm.evaluate(rm.Scores(scores), test, candidates=negatives, metrics="rr")
     assert (first.n_candidates == 20).all()
     assert_same(rm.evaluate(rm.Scores(scores), test, candidates=padded, metrics="rr"), first)
-    # Repeated items count once, as in a frame. Arrays with a column per item could hold counts.
+    # Repeated items count once, as in a frame.
     repeated = np.concatenate([negatives, negatives[:, :2]], axis=1)
     rows = np.repeat(np.arange(40), repeated.shape[1])
     frame = rm.Interactions.of(
@@ -769,7 +770,7 @@ def test_arrays_of_positions():
             rm.evaluate(rm.Scores(scores), rm.Interactions.of(test, **ids), candidates=negatives)
 
 
-def test_array_of_one_position_is_not_a_matrix():
+def test_array_of_one_position_is_not_read_as_a_matrix():
     result = rm.evaluate(
         rm.Scores([[3.0, 2, 1]]), np.eye(1, 3, 2), candidates=np.array([[2]]), metrics="rr"
     )
@@ -777,7 +778,7 @@ def test_array_of_one_position_is_not_a_matrix():
     assert "relevant_not_candidates" not in result.counts
 
 
-def test_warning_if_much_of_test_is_in_train():
+def test_large_overlap_of_test_and_train_causes_a_warning():
     scores, test, _ = case_of_negatives()
     train = test.copy()
     train[:19] = 0
@@ -811,14 +812,14 @@ def test_candidates_unknown_to_the_source_are_counted():
     assert not result.counts.keys() & {"candidates_unknown", "exclude_unknown"}
 
 
-def test_the_seeds_of_a_draw():
+def test_seed_of_a_draw_must_fit_into_63_bits():
     assert rm.SampledCandidates(1, seed=2**63 - 1).seed == 2**63 - 1
     for seed in (-1, 2**63):
         with pytest.raises(InputError, match=f"seed={seed} of SampledCandidates must be a whole"):
             rm.SampledCandidates(1, seed=seed)
 
 
-def test_no_warning_about_other_columns_of_candidates():
+def test_other_columns_of_candidates_are_ignored_without_a_warning():
     source = rm.Scores([[3.0, 2.0, 1.0]], user_ids=["ann"], item_ids=list("abc"))
     candidates = pl.DataFrame({"user": ["ann"] * 2, "item": ["a", "b"], "score": [1.0, 2.0]})
     result = rm.evaluate(source, {"ann": ["b"]}, candidates=candidates, metrics="rr")
@@ -827,7 +828,7 @@ def test_no_warning_about_other_columns_of_candidates():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_at_cutoffs_do_not_depend_on_other_metrics(kind):
-    """Some users have as many relevant items as candidates, but the items differ."""
+    """Include users with as many relevant items as candidates, where the items differ."""
     scores = np.random.default_rng(3).random((30, 9))
     test = np.random.default_rng(4).random((30, 9)) < 0.6
     candidates = np.random.default_rng(5).random((30, 9)) < 0.4
@@ -849,8 +850,8 @@ def test_values_at_cutoffs_do_not_depend_on_other_metrics(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_users_with_only_relevant_candidates_at_cutoffs(kind):
-    """Values do not depend on the order or the number of candidates that are all relevant."""
+def test_users_with_only_relevant_candidates_are_undefined_at_cutoffs(kind):
+    """Rank users whose candidates are all relevant, with and without an AUC."""
     scores = np.random.default_rng(6).random((4, 5))
     test = np.array([[1, 1, 1, 1, 1], [1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 1, 1, 1, 1]])
     for candidates in (None, [0, 1], [0]):
@@ -861,7 +862,7 @@ def test_users_with_only_relevant_candidates_at_cutoffs(kind):
         assert one_metric.skipped("recall@1") == all_metrics.skipped("recall@1") != {}
 
 
-def test_padding_of_lists_is_not_a_candidate():
+def test_padding_of_lists_is_not_read_as_a_candidate():
     lists = rm.Lists(np.array([[0, -1, -1], [-1, 2, 1]]))
     test = np.array([[0, 1, 0, 0], [0, 1, 0, 0]])
     for options in ({"exclude": [3]}, {"candidates": [0, 1, 2]}, {"exclude": [3], "catalogue": 4}):

@@ -1,4 +1,4 @@
-"""Long columns are processed in blocks, with the same results as a single NumPy call."""
+"""Tests that processing long columns in blocks equals a single call of NumPy."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def many_parts():
 
 
 @given(seed=st.integers(0, 2**32), n=st.integers(0, 40), dtype=st.sampled_from("bBhHiIqQ"))
-def test_narrow(seed, n, dtype):
+def test_narrow_returns_32_bit_integers_and_their_range(seed, n, dtype):
     values = np.random.default_rng(seed).integers(0, 99, n).astype(dtype)
     chunked = pl.concat([pl.Series(values[:9]), pl.Series(values[9:])], rechunk=False)
     for column in (values, chunked):
@@ -49,7 +49,7 @@ def test_narrow_accepts_only_integers():
 
 
 @given(seed=st.integers(0, 2**32), n=st.integers(0, 40))
-def test_runs(seed, n):
+def test_runs_start_where_values_change(seed, n):
     values = np.random.default_rng(seed).integers(0, 2, n)
     expected = np.flatnonzero(np.diff(values, prepend=-1))
     np.testing.assert_array_equal(_list_reading.runs(values), expected)
@@ -57,7 +57,7 @@ def test_runs(seed, n):
 
 
 @given(seed=st.integers(0, 2**32), n_lists=st.integers(0, 9), falling=st.booleans())
-def test_ordered(seed, n_lists, falling):
+def test_ordered_detects_whether_all_lists_are_sorted(seed, n_lists, falling):
     rng = np.random.default_rng(seed)
     lengths = rng.integers(0, 6, n_lists)
     indptr = np.concatenate([[0], np.cumsum(lengths)])
@@ -70,7 +70,7 @@ def test_ordered(seed, n_lists, falling):
 
 
 @given(seed=st.integers(0, 2**32), n=st.integers(0, 40))
-def test_group_and_place(seed, n):
+def test_group_and_place_sort_items_by_list(seed, n):
     rng = np.random.default_rng(seed)
     n_lists = int(rng.integers(1, 5))
     lists = rng.integers(0, n_lists, n).astype(np.int32)
@@ -94,7 +94,7 @@ def test_group_and_place(seed, n):
 
 
 @given(values=st.lists(st.text(max_size=3), max_size=30), dtype=st.sampled_from([int, np.int32]))
-def test_encode_strings(values, dtype):
+def test_strings_are_encoded_as_sorted_distinct_values(values, dtype):
     codes, distinct = ids.encode(pl.Series(values, dtype=pl.String), "ids", dtype)
     assert codes.dtype == dtype
     assert distinct.tolist() == sorted(set(values))
@@ -103,7 +103,7 @@ def test_encode_strings(values, dtype):
 
 @pytest.mark.parametrize("grouped", [True, False])
 @pytest.mark.parametrize("by", ["rank", "score", "uneven", "equal", None])
-def test_a_parquet_file_read_in_pieces_equals_its_frame(tmp_path, grouped, by):
+def test_parquet_file_read_in_pieces_equals_its_frame(tmp_path, grouped, by):
     rng = np.random.default_rng(0)
     frame = pl.DataFrame({"user": np.repeat(np.arange(6), 4), "item": rng.permutation(24)})
     ranks = np.tile(np.arange(1, 5), 6)
@@ -125,7 +125,7 @@ def test_a_parquet_file_read_in_pieces_equals_its_frame(tmp_path, grouped, by):
         np.testing.assert_array_equal(tables[0].item_ids[tables[0].items], ordered)
 
 
-def test_missing_entries_of_a_parquet_file(tmp_path):
+def test_error_for_a_missing_entry_of_a_parquet_file_names_its_row(tmp_path):
     for name in ("user", "item", "rank"):
         frame = pl.DataFrame({"user": [1, 1, 2], "item": [1, 2, 3], "rank": [1, 2, 1]})
         frame = frame.with_columns(pl.when(pl.int_range(3) != 2).then(name).alias(name))

@@ -1,4 +1,4 @@
-"""Lists that are cut at a depth behave as if they had never been longer."""
+"""Tests that lists cut at a depth behave as if they had never been longer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ORDERED = ("item", "item_desc", "input")
 
 @st.composite
 def lists(draw: st.DrawFn) -> pl.DataFrame:
-    """Draw lists of three users, with equal scores, in any order of the rows."""
+    """Draw the lists of three users as shuffled rows, some with equal scores."""
     rows = [
         (user, item, float(score))
         for user in range(3)
@@ -35,7 +35,7 @@ def lists(draw: st.DrawFn) -> pl.DataFrame:
 
 
 def shortened(frame: pl.DataFrame, depth: int, ties: str) -> pl.DataFrame:
-    """Return each user's first rows, by a slow and simple method."""
+    """Return each user's `depth` first rows, computed by sorting the whole frame."""
     order = {"item_desc": ("item", True), "input": ("row", False)}.get(ties, ("item", False))
     ranked = frame.with_row_index("row").sort(
         ["score", order[0]], descending=[True, order[1]], maintain_order=True
@@ -81,7 +81,7 @@ RULES = {
 
 @st.composite
 def repeating(draw: st.DrawFn) -> pl.DataFrame:
-    """Draw lists that repeat items, with equal scores and perhaps NaN."""
+    """Draw lists with repeated items, equal scores and NaN."""
     score = st.sampled_from([0.0, 1.0, 1.0, 2.0, np.nan])
     entry = st.tuples(st.integers(0, 2), st.integers(0, 4), score)
     rows = draw(st.lists(entry, min_size=1, max_size=12))
@@ -96,7 +96,7 @@ def repeating(draw: st.DrawFn) -> pl.DataFrame:
     depth=st.integers(1, 4),
     rules=st.fixed_dictionaries({rule: st.sampled_from(values) for rule, values in RULES.items()}),
 )
-def test_cut_source_equals_source_with_that_depth(frame, judged, train, depth, rules) -> None:
+def test_cut_source_equals_lists_of_the_same_depth(frame, judged, train, depth, rules) -> None:
     test, trained = (
         rm.Interactions.of(pl.DataFrame(sorted(pairs), ("user", "item"), orient="row"))
         for pairs in (judged, train)
@@ -109,7 +109,7 @@ def test_cut_source_equals_source_with_that_depth(frame, judged, train, depth, r
                 metrics="recall@2 ndcg@3 ap precision@1 coverage@2 epc@2", shifted_ids="kept",
                 **rules,
             )  # fmt: skip
-        except rm.InputError as error:  # for instance because no user has finite scores
+        except rm.InputError as error:  # raised, for instance, if no user has finite scores
             outcomes.append(str(error).partition("(")[0])
             continue
         outcomes.append([result.mean(), {name: result.skipped(name) for name in result.reasons}])
@@ -119,7 +119,7 @@ def test_cut_source_equals_source_with_that_depth(frame, judged, train, depth, r
 
 @pytest.mark.filterwarnings("ignore:.*repeat an item")
 @pytest.mark.parametrize("ties", ["item", "item_desc", "input"])
-def test_a_repeated_item_counts_at_its_first_place(ties: str) -> None:
+def test_repeated_item_counts_at_its_first_place(ties: str) -> None:
     tied = pl.DataFrame({"user": [0, 0], "item": [0, 0], "score": [1.0, 1.0]})
     for source in (rm.Lists(tied), Cut(rm.Lists(tied), 1), rm.Lists(tied, depth=1)):
         for duplicates in ("removed", "first", "counted"):
@@ -134,7 +134,7 @@ def test_a_repeated_item_counts_at_its_first_place(ties: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*repeat an item")
-def test_a_repeated_item_has_the_popularity_of_its_item() -> None:
+def test_every_repeat_has_the_popularity_of_its_item() -> None:
     lists = rm.Lists({"ann": ["film", "film", "song"]})
     test = {"ann": ["film"]}
     train = {"ann": ["book"], "bob": ["film"], "eve": ["film", "song"]}
@@ -155,7 +155,7 @@ def test_factors_can_be_cut() -> None:
     assert result.inputs["source"]["description"].endswith("float64, cut at 2")
 
 
-def test_lists_cut_among_equal_scores_are_counted() -> None:
+def test_users_whose_list_is_cut_among_equal_scores_are_counted() -> None:
     lists = rm.Lists({"ann": {"a": 2, "b": 1, "c": 1}, "bob": {"a": 2, "b": 1, "c": 0}})
     test = {"ann": ["b"], "bob": ["b"]}
     result = rm.evaluate(Cut(lists, 2), test, metrics="recall")
@@ -183,7 +183,7 @@ def test_train_items_take_no_place() -> None:
     assert result["recall"].tolist() == [1.0]
 
 
-def test_a_depth_of_zero_is_refused() -> None:
+def test_depth_of_zero_is_refused() -> None:
     with pytest.raises(rm.InputError, match="depth=0 must be a whole number from 1 to"):
         Cut(rm.Lists({"ann": ["a"]}), 0)
 

@@ -1,4 +1,4 @@
-"""Drawn candidates agree with a reference implementation in plain integers."""
+"""Tests that compare drawn candidates with a reference implementation in Python integers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def splitmix64(value: int) -> int:
 
 
 def draw_successively(n: int, seed: int, user: int, refused: set[int]) -> list[int]:
-    """Draw items, skipping refused and repeated items; a race draws the last ones."""
+    """Draw items one by one without refused and repeated ones; fill up by the smallest hashes."""
     key = splitmix64(splitmix64(seed ^ int(STREAM)) ^ user)
     drawn: list[int] = []
     for counter in range(n + n // 2 + 16):
@@ -35,7 +35,7 @@ def draw_successively(n: int, seed: int, user: int, refused: set[int]) -> list[i
 
 
 @pytest.mark.parametrize("n", [1, 12, 30, 45])
-def test_draws(n: int) -> None:
+def test_draws_agree_with_the_reference_implementation(n: int) -> None:
     generator = np.random.default_rng(n)
     users = [int(key) for key in generator.integers(0, 2**63, 12)]
     refused = [set(generator.choice(N_ITEMS, size, replace=False).tolist()) for size in range(12)]

@@ -1,4 +1,4 @@
-"""Factors in files are used in place or converted in blocks, with the same results."""
+"""Tests that factors in files, used in place or converted in blocks, act like arrays."""
 
 import contextlib
 import dataclasses
@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
 
 
 def draw_factors(rng, kind, shape, dtype):
-    """Draw factors with ties and very different lengths, some of them not finite."""
+    """Draw factors with ties, with very different norms, or with NaN and infinite entries."""
     rows = rng.standard_normal(shape)
     if kind == "whole" or np.dtype(dtype).kind == "i":
         rows = rng.integers(-1, 2, shape)
@@ -63,7 +63,7 @@ def interactions(rng, n_users, n_items, share, with_ids):
 
 
 def ranks_and_lists(source, request, k):
-    """Return the ranks and lists of a source, with items ordered by length if possible."""
+    """Return the ranks and lists of a source that orders its items by norm if it can."""
     with small_blocks():
         ranks = source.rank(dataclasses.replace(request, depth=k))
         lists = source.top(request, k or 3)
@@ -72,7 +72,7 @@ def ranks_and_lists(source, request, k):
 
 @contextlib.contextmanager
 def small_blocks():
-    """Order items by length even in small problems, and convert only a few items at a time."""
+    """Order items by norm even in small problems, and convert only a few items at a time."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         for name in ("LEAST_ITEMS", "LEAST_USERS"):
             patch.setattr(factor_source, name, 0)
@@ -99,7 +99,7 @@ def small_blocks():
     order=st.sampled_from("CF"),
 )
 @examples(2)
-def test_factors_in_files_have_the_ranks_of_arrays(
+def test_factors_in_files_are_ranked_like_arrays(
     folder, seed, kinds, stored, shape, k, rules, candidates, with_ids, bias, order
 ):
     rng = np.random.default_rng(seed)
@@ -151,7 +151,7 @@ def model(folder):
 
 @pytest.mark.filterwarnings("ignore:items of Factors were converted:UserWarning")
 @pytest.mark.parametrize("mapped", [False, True])
-def test_an_evaluation_is_the_same_in_every_respect(model, mapped):
+def test_evaluation_of_files_equals_evaluation_of_arrays(model, mapped):
     users, items, user_file, item_file, test = model
     if mapped:
         user_file, item_file = (np.load(path, mmap_mode="r") for path in (user_file, item_file))
@@ -166,7 +166,7 @@ def test_an_evaluation_is_the_same_in_every_respect(model, mapped):
     assert part.inputs == expected.inputs
 
 
-def test_conversion_of_files_is_reported_as_for_arrays(model):
+def test_conversion_of_files_causes_the_same_warning_as_for_arrays(model):
     users, items, user_file, item_file, _ = model
     for pair in ((users, items), (user_file, item_file)):
         with pytest.warns(DataWarning, match="items of Factors were converted from float16 to flo"):
@@ -202,7 +202,7 @@ def test_factors_in_files_are_memory_mapped_or_converted_in_blocks(
 
 
 @pytest.mark.filterwarnings("ignore:items of Factors were converted:UserWarning")
-def test_finished_users_do_not_stop_others(folder):
+def test_users_who_finish_early_do_not_stop_others(folder):
     items = np.zeros((900, 8), np.float16)
     items[:10, 0] = items[-3:, 1] = 2  # a tie between the first and the last block
     items[400] = 1
@@ -215,7 +215,7 @@ def test_finished_users_do_not_stop_others(folder):
 
 
 @pytest.mark.filterwarnings("ignore:items of Factors were converted:UserWarning")
-def test_nan_scores_are_noticed_beyond_the_depth(folder):
+def test_nan_scores_beyond_the_depth_are_noticed(folder):
     items = np.zeros((900, 8), np.float16)
     items[:10] = 2
     items[-1, 0] = np.nan
@@ -280,7 +280,7 @@ def overwrite(path):
 
 
 def overwrite_at_another_time(path):
-    """Overwrite a file with zeros of the same size, and a newer time of modification."""
+    """Overwrite a file with as many zero bytes, and give it a later modification time."""
     stat = path.stat()
     path.write_bytes(bytes(stat.st_size))
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
@@ -302,24 +302,24 @@ def from_mappings(users, items, scores):
 
 @pytest.mark.parametrize("sources", [from_paths, from_mappings])
 @pytest.mark.parametrize("change", [truncate, overwrite, overwrite_at_another_time])
-def test_a_file_that_changes_is_an_error(tmp_path, change, sources):
+def test_error_is_raised_if_a_file_changes(tmp_path, change, sources):
     rng = np.random.default_rng(0)
     factors = rng.random((30, 8)).astype(np.float32)
     paths = [in_file(tmp_path, name, factors) for name in ("users", "items")]
     paths.append(in_file(tmp_path, "scores", factors @ factors.T))
     test = np.eye(30)
     for source, path in zip(sources(*paths), paths[1:], strict=True):
-        ask = functools.partial(rm.evaluate, source, test)
-        ask()
+        evaluate_source = functools.partial(rm.evaluate, source, test)
+        evaluate_source()
         change(path)
         with pytest.raises(FileError, match="written to, or became shorter") as caught:
-            ask()
+            evaluate_source()
         assert path.name in str(caught.value)
         with pytest.raises(FileError, match="written to"):
-            ask(metrics="coverage@3")
+            evaluate_source(metrics="coverage@3")
 
 
-def test_a_file_deleted_before_ranking_can_still_be_read(tmp_path):
+def test_file_deleted_before_ranking_can_still_be_read(tmp_path):
     rng = np.random.default_rng(0)
     test = np.eye(30, 30, 1)[:29]
     path = in_file(tmp_path, "scores", rng.random((29, 30)))
@@ -329,7 +329,7 @@ def test_a_file_deleted_before_ranking_can_still_be_read(tmp_path):
     assert rm.evaluate(source, test).mean() == before
 
 
-def test_the_owner_of_a_mapping_may_write_to_it(tmp_path):
+def test_results_follow_changes_to_a_writable_mapping(tmp_path):
     mapped = np.lib.format.open_memmap(tmp_path / "scores.npy", "w+", np.float64, (3, 4))
     mapped[:] = [4, 3, 2, 1]
     source, test = rm.Scores(mapped), np.eye(3, 4)
@@ -342,7 +342,7 @@ def test_the_owner_of_a_mapping_may_write_to_it(tmp_path):
         assert rm.evaluate(model, test).mean()["rr@10"] == pytest.approx(last)
 
 
-def test_file_truncated_during_ranking_is_an_error(tmp_path):
+def test_error_is_raised_if_a_file_is_truncated_during_ranking(tmp_path):
     path = in_file(tmp_path, "scores", np.ones((30, 2000)))
 
     class Interrupted(rm.Scores):

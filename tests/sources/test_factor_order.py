@@ -1,4 +1,4 @@
-"""Scoring the items with the longest factors first changes no result."""
+"""Tests that scoring the items with the longest factors first changes no result."""
 
 import dataclasses
 
@@ -20,7 +20,7 @@ KINDS = ["whole", "skewed", "parallel", "repeated", "tiny", "large", "constant",
 
 
 def draw_factors(rng, kind, n, n_factors, dtype):
-    """Draw factors with lengths and ties of all kinds."""
+    """Draw factors whose lengths and ties are of the given kind."""
     rows = rng.standard_normal((n, n_factors))
     limits = np.finfo(dtype)
     if kind == "whole":
@@ -42,7 +42,7 @@ def draw_factors(rng, kind, n, n_factors, dtype):
     return rows.astype(dtype)
 
 
-def drawn_bias(rng, kind, n, dtype):
+def draw_bias(rng, kind, n, dtype):
     return {
         "none": lambda: None,
         "whole": lambda: rng.integers(-2, 3, n).astype(dtype),
@@ -64,7 +64,7 @@ def interactions(rng, n_users, n_items, share):
 
 
 def outcome(source, request, k, *, longest_first):
-    """Return all ranks and lists, with the longest items first or not."""
+    """Return all ranks and lists, scoring the longest items first if requested."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("LEAST_ITEMS", "LEAST_USERS"):
             patch.setattr(factor_source, name, 0 if longest_first else 2**62)
@@ -86,7 +86,7 @@ def outcome(source, request, k, *, longest_first):
     with_candidates=st.booleans(),
 )
 @examples(2)
-def test_scoring_long_items_first_changes_nothing(
+def test_scoring_the_longest_items_first_changes_nothing(
     seed, user_kind, item_kind, bias, dtype, shape, k, ties, with_candidates
 ):
     rng = np.random.default_rng(seed)
@@ -94,7 +94,7 @@ def test_scoring_long_items_first_changes_nothing(
     source = rm.Factors(
         draw_factors(rng, user_kind, n_users, n_factors, dtype),
         draw_factors(rng, item_kind, n_items, n_factors, dtype),
-        item_bias=drawn_bias(rng, bias, n_items, dtype),
+        item_bias=draw_bias(rng, bias, n_items, dtype),
         user_ids=[f"u{user}" for user in rng.permutation(n_users)],
         item_ids=[f"i{item}" for item in rng.permutation(n_items)],
     )
@@ -123,13 +123,13 @@ def test_scoring_long_items_first_changes_nothing(
     aligned=st.booleans(),
 )
 @examples(3)
-def test_no_score_is_above_its_bound(seed, kinds, bias, dtype, n_factors, aligned):
+def test_no_score_exceeds_its_bound(seed, kinds, bias, dtype, n_factors, aligned):
     rng = np.random.default_rng(seed)
     users = draw_factors(rng, kinds[0], 6, n_factors, dtype)
     items = draw_factors(rng, kinds[1], 50, n_factors, dtype)
     if aligned and n_factors:  # scores nearly equal their bounds
         items[:25] = users[0] * rng.choice([1, 1 / 3, 7, 1 - float(np.finfo(dtype).eps)], (25, 1))
-    biases = drawn_bias(rng, bias, 50, dtype)
+    biases = draw_bias(rng, bias, 50, dtype)
     largest_bias = 0.0 if biases is None else np.maximum(biases, 0).astype(np.float64)
     bounds = np.multiply.outer(
         length_bounds(users, 0.0 if biases is None else 1.0), length_bounds(items, largest_bias)
@@ -150,7 +150,7 @@ def test_no_score_is_above_its_bound(seed, kinds, bias, dtype, n_factors, aligne
 
 
 def test_users_finish_early_if_lengths_fall(monkeypatch):
-    """If lengths fall quickly, one call of the kernel finishes all users, for ranks and lists."""
+    """Finish all users in one call of the kernel, for ranks and for lists."""
     rng = np.random.default_rng(3)
     lengths = 1 / np.arange(1, 20_001)
     items = (np.abs(rng.standard_normal((20_000, 8))) * lengths[:, np.newaxis]).astype(np.float32)
@@ -193,7 +193,7 @@ def test_bounds_decrease_and_places_are_a_permutation(monkeypatch):
 
 
 @pytest.mark.parametrize("spread", [0.1, 2.0])
-def test_similar_lengths_keep_their_order(spread):
+def test_items_of_similar_length_are_not_reordered(spread):
     rng = np.random.default_rng(7)
     items = rng.standard_normal((4000, 32)) * np.exp(spread * rng.standard_normal((4000, 1)))
     source, test = rm.Factors(items[:20], items), rm.Interactions.of(np.eye(20, 4000))

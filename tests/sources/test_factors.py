@@ -1,4 +1,4 @@
-"""Factors give exact ranks for any memory layout, ids, number of threads and blocks."""
+"""Tests that factors give exact ranks for any memory layout, ids, threads and blocks."""
 
 import dataclasses
 import os
@@ -128,13 +128,13 @@ def _not_aligned(array):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_any_layout_gives_the_same_bits(layout, dtype):
+def test_memory_layout_does_not_change_a_single_bit(layout, dtype):
     data = Data(dtype=dtype)
     laid_out = rm.Factors(LAYOUTS[layout](data.users), LAYOUTS[layout](data.items))
     assert_same(data.evaluate(laid_out), data.evaluate())
 
 
-def test_memory_mapped_factors(data, tmp_path):
+def test_memory_mapped_factors_equal_arrays(data, tmp_path):
     np.save(tmp_path / "users.npy", data.users)
     np.save(tmp_path / "items.npy", data.items)
     mapped = [np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("users", "items")]
@@ -164,7 +164,7 @@ def test_threads_and_blocks_change_nothing(integers, monkeypatch):
 def test_instruction_sets_change_nothing(integers, monkeypatch):
     data = Data(n_users=50, n_items=3000, n_factors=33, integers=integers)
     sets = _kernel.instruction_sets()
-    # Instruction sets without fused multiply-add only need to agree on exact scores.
+    # Instruction sets without fused multiply-add need to agree only if scores are exact.
     results = []
     for name in sets if integers else [s for s in sets if s != "plain"]:
         monkeypatch.setenv("RECOMETER_INSTRUCTION_SET", name)
@@ -173,14 +173,14 @@ def test_instruction_sets_change_nothing(integers, monkeypatch):
         assert_same(result, results[0])
 
 
-def test_an_item_bias_alone_gives_all_users_the_same_ranking(data):
+def test_item_bias_alone_gives_all_users_the_same_ranking(data):
     popularity = data.train.sum(axis=0)
     source = rm.Factors(None, None, item_bias=popularity)
     as_factors = rm.Factors(np.ones((60, 1)), popularity[:, None])
     assert_same(data.evaluate(source), data.evaluate(as_factors))
 
 
-def test_biases(data):
+def test_item_biases_act_like_an_additional_factor(data):
     bias = np.random.default_rng(5).standard_normal(300)
     users, items = data.users.astype(np.float64), data.items.astype(np.float64)
     source = rm.Factors(users, items, item_bias=bias, user_bias=np.arange(60.0))
@@ -189,7 +189,7 @@ def test_biases(data):
 
 
 def relabelled(data, users, items):
-    """Return the data as shuffled frames with ids instead of positions, and factors with ids."""
+    """Return test and train as shuffled frames that contain ids instead of positions."""
     import polars as pl
 
     def frame(matrix, seed):
@@ -207,7 +207,7 @@ def relabelled(data, users, items):
 
 
 @pytest.mark.parametrize("kind", ["int", "str"])
-def test_ids_in_any_order(data, kind):
+def test_order_of_ids_changes_nothing(data, kind):
     rng = np.random.default_rng(2)
     users = (rng.permutation(60) * 10 - 5).tolist()
     items = (rng.permutation(300) + 10**12).tolist()
@@ -233,7 +233,7 @@ def test_item_order_follows_ids_instead_of_rows():
     assert result["rr"].tolist() == [1 / 3, 1 / 2, 1]
 
 
-def test_uuids():
+def test_uuids_can_be_ids():
     users = [uuid.UUID(int=i) for i in (7, 3)]
     source = rm.Factors(
         [[1.0], [2.0]], [[1.0], [2.0], [3.0]], user_ids=users, item_ids=["a", "b", "c"]
@@ -243,7 +243,7 @@ def test_uuids():
     assert result["rr"].tolist() == [1.0, 1 / 3]
 
 
-def test_unknown_users_and_items_are_counted_and_follow_their_rules():
+def test_unknown_users_and_items_are_counted_as_misses():
     source = rm.Factors(
         [[1.0], [1.0]], [[3.0], [2.0], [1.0]], user_ids=["ann", "bob"], item_ids=["a", "b", "c"]
     )
@@ -269,8 +269,8 @@ def test_unknown_users_and_items_are_counted_and_follow_their_rules():
 
 @given(st.integers(0, 2**31), st.sampled_from(["expected", "item", "item_desc", "pessimistic"]))
 @examples(0.75)
-def test_exact_scores_agree_with_plain_sorting(seed, ties):
-    """Ranks of integer factors, which give many ties, agree with a sort by score and item."""
+def test_ranks_of_tied_integer_scores_agree_with_sorting(seed, ties):
+    """Use integer factors, which give many ties, and sort by score and item."""
     data = Data(seed, n_users=6, n_items=40, n_factors=2, integers=True)
     result = rm.evaluate(
         rm.Factors(data.users, data.items), data.test, train=data.train, metrics="rr", ties=ties
@@ -289,11 +289,11 @@ def test_exact_scores_agree_with_plain_sorting(seed, ties):
         assert result["rr"][user] == 1 / (first + 1)
 
 
-NAMED = {"user_ids": ["u"], "item_ids": list("abcd")}
+FOUR_ITEMS = {"user_ids": ["u"], "item_ids": list("abcd")}
 
 
-def test_an_unknown_item_in_train_and_test_leaves_test():
-    source = rm.Factors([[1.0]], [[3.0], [2.0], [1.0], [0.0]], **NAMED)
+def test_unknown_item_in_train_is_removed_from_test():
+    source = rm.Factors([[1.0]], [[3.0], [2.0], [1.0], [0.0]], **FOUR_ITEMS)
     with pytest.warns(DataWarning, match="Factors knows none of the items .* have in train"):
         result = rm.evaluate(
             source, {"u": ["b", "x"]}, train={"u": ["x"]}, metrics="recall@2 ap rprecision"
@@ -302,7 +302,7 @@ def test_an_unknown_item_in_train_and_test_leaves_test():
     assert result.counts == {"train_test_overlap": 1}
 
 
-def test_an_unknown_item_is_tied_with_nothing():
+def test_unknown_item_is_tied_with_no_other_item():
     source = rm.Factors([[1.0]], [[2.0], [1.0]], user_ids=["u"], item_ids=["a", "b"])
     test = rm.Interactions.of({"u": ["b", "x"]})
     ranks = source.rank(Request(test))
@@ -313,22 +313,22 @@ def test_an_unknown_item_is_tied_with_nothing():
 
 
 def test_unknown_relevant_items_do_not_make_all_candidates_relevant():
-    source = rm.Factors([[1.0]], [[3.0], [2.0], [1.0], [0.0]], **NAMED)
+    source = rm.Factors([[1.0]], [[3.0], [2.0], [1.0], [0.0]], **FOUR_ITEMS)
     test = {"u": ["a", "b", "c", "x"]}
     first = rm.evaluate(source, test, metrics="precision@2")
     together = rm.evaluate(source, test, metrics="precision@2 rr")
     assert first["precision@2"].tolist() == together["precision@2"].tolist() == [1]
 
 
-def test_test_or_train_without_matching_ids_is_reported():
-    source = rm.Factors([[1.0]], [[3.0], [2.0], [1.0], [0.0]], **NAMED)
+def test_messages_name_ids_of_test_and_train_that_do_not_match():
+    source = rm.Factors([[1.0]], [[3.0], [2.0], [1.0], [0.0]], **FOUR_ITEMS)
     with pytest.warns(DataWarning, match="train has none of the 1 test users.*'U'.*'u'"):
         rm.evaluate(source, {"u": ["a"]}, train={"U": ["b"]}, metrics="rr")
     with pytest.raises(InputError, match="Factors knows none of the 2 items of test, such as 'A'"):
         rm.evaluate(source, {"u": ["A", "B"]}, metrics="rr")
 
 
-def test_unknown_users_do_not_depend_on_the_first_row():
+def test_unknown_users_do_not_get_the_factors_of_the_first_row():
     users, items = np.array([[np.inf], [1.0]]), [[1.0], [2.0], [3.0]]
     for order in ([0, 1], [1, 0]):
         names = [["ann", "bob"][row] for row in order]
@@ -337,7 +337,7 @@ def test_unknown_users_do_not_depend_on_the_first_row():
         assert result["rr"].tolist() == [0.5, 0.0]
 
 
-def test_factors_without_users():
+def test_factors_without_users_are_refused():
     source = rm.Factors(np.zeros((0, 2)), np.ones((3, 2)), user_ids=[], item_ids=[0, 1, 2])
     with pytest.raises(InputError, match="none of the 1 test users"):
         rm.evaluate(source, {"bob": [1]}, metrics="rr")
@@ -360,7 +360,7 @@ def test_user_with_nonfinite_factors_is_undefined(data, value):
     assert result.flags[3] & np.uint32(flag)
 
 
-def test_item_with_nan_in_train_is_ignored(data):
+def test_nan_item_is_ignored_for_users_who_trained_on_it(data):
     items = data.items.copy()
     items[7] = np.nan
     with pytest.warns(DataWarning, match="users have a NaN or infinite score"):
@@ -372,7 +372,7 @@ def test_item_with_nan_in_train_is_ignored(data):
     assert defined.any()
 
 
-def test_user_with_a_nan_score_for_the_only_judged_item():
+def test_user_whose_only_judged_item_has_a_nan_score_is_undefined():
     items = np.array([[1.0], [2.0], [np.nan], [4.0]])
     test = np.array([[0, 0, 1, 0], [0, 0, 0, 1]])
     train = np.array([[0, 0, 0, 0], [0, 0, 1, 0]])
@@ -380,7 +380,7 @@ def test_user_with_a_nan_score_for_the_only_judged_item():
     np.testing.assert_array_equal(result["rr"], [np.nan, 1])
 
 
-def test_a_user_bias_that_is_not_finite():
+def test_users_with_a_nonfinite_bias_are_undefined():
     bias = [np.nan, np.inf, 1.0]
     source = rm.Factors(np.ones((3, 1)), [[1.0], [2.0]], user_bias=bias)
     with pytest.warns(DataWarning, match="2 of 3 users have a NaN or infinite score"):
@@ -389,7 +389,7 @@ def test_a_user_bias_that_is_not_finite():
 
 
 @pytest.mark.parametrize("metrics", ["rr", "coverage@1 rr"])
-def test_user_bias_of_nan_only_affects_that_user(metrics):
+def test_nan_bias_of_a_user_affects_only_that_user(metrics):
     source = rm.Factors(
         [[1.0], [1.0]], [[1.0], [2.0]], user_bias=[np.nan, 1], user_ids=[1, 2], item_ids=[1, 2]
     )
@@ -398,7 +398,7 @@ def test_user_bias_of_nan_only_affects_that_user(metrics):
 
 
 @pytest.mark.parametrize("nan_scores", ["first", "last"])
-def test_nan_can_be_ranked(data, nan_scores):
+def test_nan_scores_can_be_ranked_first_or_last(data, nan_scores):
     items = data.items.copy()
     items[7] = np.nan
     result = data.evaluate(rm.Factors(data.users, items), nan_scores=nan_scores)
@@ -409,7 +409,7 @@ def test_nan_can_be_ranked(data, nan_scores):
 
 
 @pytest.mark.parametrize("n_items", [3, 5000])
-def test_item_with_nan_is_noticed_at_any_depth(n_items):
+def test_nan_item_is_noticed_at_any_depth(n_items):
     items = np.arange(n_items, dtype=np.float64)[::-1, None].copy()
     items[-1] = np.nan
     source = rm.Factors(np.ones((20, 1)), items)
@@ -417,16 +417,18 @@ def test_item_with_nan_is_noticed_at_any_depth(n_items):
         rm.evaluate(source, np.eye(20, n_items), metrics="hit@1")
 
 
-def test_a_judged_item_with_nan_has_no_rank():
+def test_judged_item_with_a_nan_score_has_no_rank():
     request = Request(rm.Interactions.of(np.array([[1, 0, 1]])))
     scores = np.array([[3.0, 2.0, np.nan]])
-    of_each = dataclasses.replace(request, candidates=rm.Interactions.of(np.array([[1, 1, 1]])))
+    with_candidates = dataclasses.replace(
+        request, candidates=rm.Interactions.of(np.array([[1, 1, 1]]))
+    )
     for source in (rm.Factors([[1.0]], scores.T), rm.Scores(scores)):
-        for requested in (request, of_each):
+        for requested in (request, with_candidates):
             assert source.rank(requested).above.tolist() == [0, -1]
 
 
-def test_judged_items_whose_score_is_rounded_differently(data, monkeypatch):
+def test_error_is_raised_if_scores_of_judged_items_are_rounded_differently(data, monkeypatch):
     """Simulate a compiler that rounds the scores of judged items differently."""
     native = _kernel.score_items
 
@@ -446,13 +448,13 @@ def test_judged_items_whose_score_is_rounded_differently(data, monkeypatch):
             data.evaluate(source, candidates=candidates)
 
 
-def test_all_users_undefined_is_an_error(data):
+def test_error_is_raised_if_all_users_are_undefined(data):
     with pytest.raises(InputError, match=r"All .* users have a NaN or infinite score.*Hint"):
         data.evaluate(rm.Factors(data.users * np.nan, data.items))
 
 
-def test_finite_factors_may_overflow(data):
-    """Scores of 1e39 overflow float32, which makes only the users with such scores undefined."""
+def test_only_users_whose_scores_overflow_are_undefined(data):
+    """Give one user scores of 1e39, which overflow float32."""
     users = data.users.copy()
     users[4] = 3e38
     result = data.evaluate(rm.Factors(users, data.items * 10))
@@ -473,7 +475,7 @@ def test_sums_that_slightly_exceed_their_dtype_are_noticed(users, items, options
     np.testing.assert_array_equal(result["rr"], [np.nan, 0.5])
 
 
-def test_constant_scores(data):
+def test_users_with_constant_scores_are_undefined_by_default(data):
     users = data.users.copy()
     users[2] = 0
     assert np.isnan(data.evaluate(rm.Factors(users, data.items))["ndcg@5"][2])
@@ -489,7 +491,7 @@ def test_factors_may_be_passed_by_keyword(data):
     assert by_keyword.describe() == rm.Factors(data.users, data.items).describe()
 
 
-def test_messages_of_the_constructor(data):
+def test_constructor_refuses_invalid_factors(data):
     users, items = data.users, data.items
     for arguments, options, error, message in (
         ((users, items[:, :3]), {}, InputError, r"8 factors, but items have 3 .*\(60, 8\)"),
@@ -526,7 +528,7 @@ def test_other_dtypes_are_converted_with_a_warning(data):
         rm.Factors(data.users.tolist(), data.items.tolist())
 
 
-def test_messages_about_mismatched_shapes_and_ids(data):
+def test_mismatched_shapes_and_ids_are_refused(data):
     source = rm.Factors(data.users, data.items)
     factors_with_ids = rm.Factors(data.users, data.items, user_ids=range(60), item_ids=range(300))
     for model, test, train, error, message in (
@@ -586,7 +588,7 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-def test_ctrl_c_stops_and_leaves_nothing_running():
+def test_ctrl_c_stops_an_evaluation_and_its_threads():
     import signal
     import time
 
@@ -601,14 +603,14 @@ def test_ctrl_c_stops_and_leaves_nothing_running():
         assert time.monotonic() - sent < 5
 
 
-def test_progress_is_shown_when_asked_for(data, capsys):
+def test_progress_is_shown_on_request(data, capsys):
     data.evaluate(progress=True)
     assert "Ranking" in capsys.readouterr().err
     data.evaluate()
     assert capsys.readouterr().err == ""
 
 
-def test_threads_default_to_the_processors_of_the_process():
+def test_number_of_threads_has_a_default():
     assert tasks.resolve_threads(None) >= 1
 
 

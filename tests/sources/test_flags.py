@@ -1,4 +1,4 @@
-"""Every source flags users as known, as having train items, or as having constant scores."""
+"""Tests of the flags for known users, users with train items, and constant scores."""
 
 import numpy as np
 import polars as pl
@@ -10,7 +10,7 @@ from recometer.sources.base import Request
 
 KNOWN, TRAINED, CONSTANT = rm.UserFlag.KNOWN, rm.UserFlag.TRAINED, rm.UserFlag.CONSTANT_SCORES
 
-# These are the expected flags of users 0 to 3. No source knows user 4, who is in test.
+# Scores of users 0 to 3. No source knows user 4, who is in test.
 SCORES = np.array([[1.0, 1, 1, 1], [0, 1, 1, 1], [1, 1, 1, 2], [1, 1, 1, 1]])
 # User 1 has one item in train, user 2 has two. User 3 has three, so one candidate is left.
 TRAIN = {1: [3], 2: [0, 3], 3: [1, 2, 3]}
@@ -29,22 +29,22 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_flags(name):
+def test_ranks_flag_known_trained_and_constant_users(name):
     source, options = SOURCES[name]()
     result = rm.evaluate(source, TEST, train=TRAIN, metrics="rr", **options)
     assert result.flags.tolist() == EXPECTED
 
 
 @pytest.mark.parametrize("name", ["scores", "factors"])
-def test_flags_of_the_first_places(name):
-    """Flags depend on all scores, even if no item is judged."""
+def test_top_lists_carry_the_flags_of_their_users(name):
+    """Compute flags from all scores, although `top` looks at no judged item."""
     source, _ = SOURCES[name]()
     test, train = rm.Interactions.of(TEST), rm.Interactions.of(TRAIN)
     assert source.top(Request(test, train, Protocol()), 3).flags.tolist() == EXPECTED
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_cold_start_leaves_out_users_without_train_items(name):
+def test_users_without_train_items_are_undefined_if_cold_start_is_false(name):
     source, options = SOURCES[name]()
     rules = {"cold_start": False, "constant_scores": "ties", "min_candidates": 1}
     rules |= {"all_relevant": "computed"}

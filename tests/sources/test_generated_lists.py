@@ -1,4 +1,4 @@
-"""Lists from the answers of a language model: forms, titles, invalid places, errors."""
+"""Tests of `Lists.from_text`, which reads lists from the answers of a language model."""
 
 import json
 import unicodedata
@@ -33,7 +33,7 @@ METRICS = "valid@1,2,5 unknown_items@5 repeated_items@5 rr precision@5 coverage@
 
 
 def items_of_answer(answer, catalogue=CATALOGUE, **options):
-    """Return the items of a single answer; None for a place without an item of the catalogue."""
+    """Return the items of a single answer, with None where a title matches no item."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         lists = rm.Lists.from_text({"ann": answer}, catalogue, **options)
@@ -83,7 +83,7 @@ def kinds(answers, catalogue=CATALOGUE):
         np.array(["Heat (1995)", "Alien", "12 Angry Men"]),
     ],
 )
-def test_forms_of_answers(answer):
+def test_answers_are_read_in_many_forms(answer):
     assert items_of_answer(answer) == ["h", "a", "t"]
 
 
@@ -111,13 +111,13 @@ def test_forms_of_answers(answer):
         ("Heat (1995), a thriller", None),
     ],
 )
-def test_titles_may_only_differ_in_spelling(title, item):
+def test_titles_may_differ_only_in_spelling(title, item):
     assert items_of_answer(f"1. {title}\n2. Alien") == [item, "a"]
     assert items_of_answer(f"{title}\nAlien") == [item, "a"]
     assert items_of_answer([title, "Alien"]) == [item, "a"]
 
 
-def test_invalid_places_and_answers():
+def test_invalid_places_and_answers_are_classified():
     answers = {
         "ann": "1. Alien\n2. Alien 9\n3. ALIEN\n4. alien-9\n5. Heat (1995)",
         "bob": '["Alien", ',
@@ -141,7 +141,7 @@ def test_invalid_places_and_answers():
     ]
 
 
-def test_an_invalid_place_counts_as_a_miss():
+def test_invalid_place_counts_as_a_miss():
     lists = rm.Lists.from_text({"ann": "Alien\nAliens\nAlien\nHeat (1995)"}, CATALOGUE)
     result = rm.evaluate(lists, {"ann": ["h", "a"]}, metrics="precision@4 rr", catalogue=CATALOGUE)
     assert result.mean() == {"precision@4": 1 / 2, "rr": 1.0}
@@ -160,13 +160,13 @@ def test_an_invalid_place_counts_as_a_miss():
     assert last.counts == {"list_items_uncatalogued": 1, "list_repeats": 1}
 
 
-def test_text_that_is_not_unicode_is_an_unknown_title():
+def test_invalid_unicode_is_read_as_an_unknown_title():
     assert items_of_answer('["\\ud800", "Alien"]') == [None, "a"]
     assert items_of_answer("1. \ud800\n2. Alien") == [None, "a"]
     assert items_of_answer(["\ud800", "Alien"]) == [None, "a"]
 
 
-def test_lists_of_sessions():
+def test_answers_can_belong_to_sessions():
     columns = {"user": ["ann", "ann"], "session": [1, 2], "answer": ["Alien", "Up"]}
     lists = rm.Lists.from_text(pl.DataFrame(columns), CATALOGUE, user=["user", "session"])
     assert lists.invalid["kind"].to_list() == ["unknown"]
@@ -181,7 +181,7 @@ def test_repeated_titles_never_count():
     assert result.mean() == {"precision@2": 1 / 2}
 
 
-def test_a_title_of_several_items_is_never_chosen():
+def test_title_shared_by_several_items_matches_none_of_them():
     catalogue = rm.Catalogue({"item": [1, 2, 3], "title": ["Hamlet", "hamlet!", "Heat"]})
     with pytest.warns(DataWarning, match="titles of several items"):
         lists = rm.Lists.from_text({"ann": "Hamlet\nHeat"}, catalogue)
@@ -205,7 +205,7 @@ def test_repeated_train_items_are_removed():
     assert "list_repeats" not in result.counts
 
 
-def test_depth_counts_places():
+def test_depth_limits_the_number_of_places():
     lists = rm.Lists.from_text({"ann": "Alien\nAlien\nHeat (1995)"}, CATALOGUE, depth=2)
     result = rm.evaluate(lists, {"ann": ["h"]}, metrics="rr valid@2", catalogue=CATALOGUE)
     assert result.mean() == {"rr": 0, "valid@2": 1 / 2}
@@ -214,14 +214,14 @@ def test_depth_counts_places():
 @pytest.mark.parametrize(
     "make", [pl.DataFrame, pd.DataFrame, lambda columns: pl.DataFrame(columns).lazy()]
 )
-def test_answers_in_frames(make):
+def test_answers_are_read_from_frames(make):
     frame = make({"user_id": [3, 4], "response": ["Alien\nHeat (1995)", '["Heat (1995)"]']})
     lists = rm.Lists.from_text(frame, CATALOGUE)
     assert rm.evaluate(lists, {3: ["h"], 4: ["h"]}, metrics="rr")["rr"].tolist() == [1 / 2, 1]
 
 
 @pytest.mark.parametrize("end", ["parquet", "csv", "tsv"])
-def test_answers_and_catalogue_in_files(tmp_path, end):
+def test_answers_and_catalogue_are_read_from_files(tmp_path, end):
     def write(name, frame):
         path = tmp_path / f"{name}.{end}"
         if end == "parquet":
@@ -238,7 +238,7 @@ def test_answers_and_catalogue_in_files(tmp_path, end):
     assert rm.evaluate(lists, {3: [8], 4: [7]}, metrics="rr")["rr"].tolist() == [1 / 2, 1 / 2]
 
 
-def test_lists_of_titles_in_a_frame():
+def test_frame_may_contain_lists_of_titles():
     frame = pl.DataFrame({"user": ["ann"], "answer": [["Alien", "Heat (1995)"]]})
     assert rm.evaluate(
         rm.Lists.from_text(frame, CATALOGUE), {"ann": ["h"]}, metrics="rr"
@@ -246,7 +246,7 @@ def test_lists_of_titles_in_a_frame():
 
 
 def test_invented_items_are_identified_by_title_across_calls():
-    """Ids of invented items never occur in the catalogue, even if its ids start with "?"."""
+    """Invented items never get an id of the catalogue, even if its ids start with "?"."""
     for item_ids in ([1, 2], [-5, 7], ["a", "b"], ["? up", "a"]):
         catalogue = rm.Catalogue({"item": item_ids, "title": ["Heat", "Alien"]})
         arrays_of_ann, arrays_of_bob = (
@@ -254,7 +254,7 @@ def test_invented_items_are_identified_by_title_across_calls():
             for user, title, other_title in (("ann", "Heat", "Away"), ("bob", "Alien", "Home"))
         )
         shared = set(arrays_of_ann["item_ids"].tolist()) & set(arrays_of_bob["item_ids"].tolist())
-        assert len(shared - set(item_ids)) == 1  # the invented title
+        assert len(shared - set(item_ids)) == 1  # the id of Up, which is in both answers
         assert len(set(arrays_of_ann["item_ids"].tolist()) - shared) == 1
 
 
@@ -309,7 +309,7 @@ def test_spelling_and_form_change_nothing(rows):
 
 
 @given(st.lists(answer_titles, min_size=4, max_size=4), st.integers(1, 3))
-def test_blocks_of_users_give_the_values_of_all_answers(rows, n_in_first_block):
+def test_streamed_blocks_of_users_equal_a_single_evaluation(rows, n_in_first_block):
     answers = dict(zip(TEST, rows, strict=True))
     if not any(rows):
         return
@@ -341,12 +341,12 @@ def test_blocks_of_users_give_the_values_of_all_answers(rows, n_in_first_block):
         (pl.DataFrame({"user": [1, 1], "answer": ["Alien", "Up"]}), CATALOGUE, "several answers"),
     ],
 )
-def test_bad_input(answers, catalogue, message):
+def test_invalid_answers_and_catalogues_are_refused(answers, catalogue, message):
     with pytest.raises(InputError, match=message):
         rm.Lists.from_text(answers, catalogue)
 
 
-def test_types_that_are_not_answers():
+def test_answers_of_wrong_types_are_refused():
     with pytest.raises(InputTypeError, match="for user 'ann' is of type int"):
         rm.Lists.from_text({"ann": 3}, CATALOGUE)
     with pytest.raises(InputTypeError, match="cannot be read from list"):
@@ -361,6 +361,6 @@ def test_types_that_are_not_answers():
         )
 
 
-def test_answers_without_any_title_of_the_catalogue_get_a_warning():
+def test_answers_without_any_title_of_the_catalogue_cause_a_warning():
     with pytest.warns(DataWarning, match="no title of the answers"):
         rm.Lists.from_text({"ann": "Heat\nAliens"}, CATALOGUE)

@@ -1,4 +1,4 @@
-"""A bipartite graph is evaluated in three lines, and agrees with its dense adjacency matrix."""
+"""Tests that evaluate a bipartite graph in three lines and from its dense adjacency matrix."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def from_adjacency(user_emb, item_emb, edge_index, training, k):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_three_lines(seed):
+def test_graph_agrees_with_its_adjacency_matrix(seed):
     user_emb, item_emb, edge_index, training = graph(seed)
     n_users, n_items, k = len(user_emb), len(item_emb), 5
 

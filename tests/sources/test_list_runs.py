@@ -1,4 +1,4 @@
-"""Tables may contain the lists of several runs."""
+"""Tests of tables that contain the lists of several runs."""
 
 import polars as pl
 import pytest
@@ -13,9 +13,9 @@ ROWS = {
     "rank": [1, 2] * 4,
     "algorithm": ["als"] * 4 + ["bpr"] * 4,
 }
-ALONE = {"als": [1.0, 1.0], "bpr": [0.5, 0.0]}
-TOLD = r"4 rows repeat a rank of their user \(the first: user 'ann' and rank 1\)"
-OFFER = r"column 'algorithm' tells 'als', 'bpr' apart: rm\.Lists\.each\(data, by='algorithm'\)"
+VALUES_OF_RUNS = {"als": [1.0, 1.0], "bpr": [0.5, 0.0]}
+REPEATED_RANKS = r"4 rows repeat a rank of their user \(the first: user 'ann' and rank 1\)"
+HINT = r"column 'algorithm' tells 'als', 'bpr' apart: rm\.Lists\.each\(data, by='algorithm'\)"
 
 
 def values(runs):
@@ -31,35 +31,35 @@ def sources(tmp_path, frame):
     return [frame, frame.lazy(), frame.to_pandas(), frame.to_arrow(), *files]
 
 
-def test_mixed_runs_cause_a_warning_and_can_be_separated(tmp_path):
+def test_mixed_runs_with_ranks_cause_a_warning_and_can_be_separated(tmp_path):
     frame = pl.DataFrame(ROWS)
     for data in sources(tmp_path, frame):
-        with pytest.warns(DataWarning, match=f"{TOLD}.*{OFFER}"):
+        with pytest.warns(DataWarning, match=f"{REPEATED_RANKS}.*{HINT}"):
             rm.Lists(data)
-        assert values(rm.Lists.each(data, by="algorithm")) == ALONE
+        assert values(rm.Lists.each(data, by="algorithm")) == VALUES_OF_RUNS
 
 
-def test_warning_about_mixed_runs_with_scores(tmp_path):
+def test_mixed_runs_with_scores_cause_a_warning_and_can_be_separated(tmp_path):
     frame = pl.DataFrame(ROWS).with_columns(score=-pl.col("rank")).drop("rank")
     for data in sources(tmp_path, frame):
         with pytest.warns(DataWarning, match=r"belong to several runs, as column 'algorithm' says"):
             rm.Lists(data)
-        assert values(rm.Lists.each(data, by="algorithm")) == ALONE
+        assert values(rm.Lists.each(data, by="algorithm")) == VALUES_OF_RUNS
 
 
-def test_runs_of_a_named_score_are_not_read_by_rank():
+def test_runs_are_read_by_score_if_a_score_column_is_named():
     frame = pl.DataFrame(ROWS).with_columns(score=pl.col("rank"))
     runs = rm.Lists.each(frame, by="algorithm", score="score")
     assert values(runs) == {"als": [0.5, 0.5], "bpr": [1.0, 0.0]}
 
 
-def test_warning_about_repeated_ranks_without_a_column_of_runs():
+def test_repeated_ranks_cause_a_warning_even_without_a_column_of_runs():
     frame = pl.DataFrame(ROWS).drop("algorithm")
-    with pytest.warns(DataWarning, match=rf"{TOLD}.*if runs are mixed: .*by='COLUMN'\)"):
+    with pytest.warns(DataWarning, match=rf"{REPEATED_RANKS}.*if runs are mixed: .*by='COLUMN'\)"):
         rm.Lists(frame)
 
 
-def test_no_warning_without_mixed_runs():
+def test_unmixed_runs_cause_no_warning():
     frame = pl.DataFrame(ROWS)
     rm.Lists(frame.filter(algorithm="als"))
     # Two models each provide the lists of some users.
@@ -88,7 +88,7 @@ def test_options_of_lists_apply_to_each_run():
     assert values(runs) == {"als": [1.0, 1.0], "bpr": [0.0, 0.0]}
 
 
-def test_runs_that_cannot_be_separated(tmp_path):
+def test_runs_that_cannot_be_separated_are_refused(tmp_path):
     with pytest.raises(ColumnError, match=r"no column 'algoritm'.*Did you mean 'algorithm'"):
         rm.Lists.each(pl.DataFrame(ROWS), by="algoritm")
     pl.DataFrame(ROWS).write_csv(tmp_path / "runs.csv")

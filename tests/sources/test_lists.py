@@ -1,4 +1,4 @@
-"""Lists from every kind of data, with every rule about missing and repeated items."""
+"""Tests of lists from every kind of data, and of the rules for missing and repeated items."""
 
 import itertools
 import warnings
@@ -25,7 +25,8 @@ USERS = ["ann", "ann", "bob", "bob", "bob"]
 ITEMS = ["x", "y", "z", "x", "w"]
 SCORES = [0.9, 0.5, 0.8, 0.7, 0.1]
 TEST = {"ann": ["y"], "bob": ["w", "z"], "cat": ["x"]}
-# Relevant are y, second in Ann's list, and z and w, first and third in Bob's. Cat has no list.
+# Ann's relevant item y is second in her list. Bob's, z and w, are first and third in his. Cat has
+# no list.
 EXPECTED = [1 / 2, 1.0, 0.0]
 
 
@@ -34,7 +35,7 @@ def rr(source, test=TEST, **options):
 
 
 def columns(order=range(5), *, ids=str, third="score"):
-    """Return the columns of a frame, with its rows in this order."""
+    """Return the columns of a frame with its rows in the given order."""
     names = {"user_id": USERS, "item_id": ITEMS}
     rows = {name: [values[row] for row in order] for name, values in names.items()}
     if ids is not str:
@@ -53,20 +54,20 @@ def integer_test():
 ORDERS = {"sorted": range(5), "shuffled": (4, 1, 2, 0, 3), "interleaved": (0, 2, 1, 3, 4)}
 
 
-def test_frames(frame):
+def test_frames_are_ranked_by_score_or_rank(frame):
     for order, third in itertools.product(ORDERS, ["score", "rank"]):
         lists = rm.Lists(frame(columns(ORDERS[order], third=third)))
         assert rr(lists) == EXPECTED, f"{order} rows with a {third}"
 
 
-def with_a_score(name):
+def with_score_column(name):
     """Return rows in no particular order, with a score column called `name`."""
     plain = {**columns((4, 1, 2, 0, 3), third=None), "note": list("abcde"), "timestamp": [1] * 5}
     return {**plain, name: [SCORES[row] for row in (4, 1, 2, 0, 3)]}
 
 
 def test_score_with_an_uncommon_name_causes_a_warning(frame):
-    rows = with_a_score("utility")
+    rows = with_score_column("utility")
     with pytest.warns(DataWarning, match="order of the rows.*'utility'.*Hint: score='utility'"):
         by_rows = rm.Lists(frame(rows))
     assert rr(by_rows) == rr(rm.Lists(frame(rows), rank=False, score=False)) == [1.0, 1.0, 0.0]
@@ -78,12 +79,12 @@ def test_score_with_an_uncommon_name_causes_a_warning(frame):
 
 
 @pytest.mark.parametrize("name", ["rating_2", "my_score"])
-def test_names_of_columns_that_could_be_a_score(name):
+def test_possible_score_column_is_suggested(name):
     with pytest.warns(DataWarning, match=f"order of the rows.*{name!r}.*Hint: score={name!r}"):
-        rm.Lists(pl.DataFrame(with_a_score(name)))
+        rm.Lists(pl.DataFrame(with_score_column(name)))
 
 
-def check_offered_as_a_rank(frame, name):
+def check_rank_is_suggested(frame, name):
     rows = {**columns((4, 1, 2, 0, 3), third="rank"), "label": [1, 0, 1, 0, 1]}
     rows[name] = rows.pop("rank")
     hint = f"Hint: rank={name!r} ranks .* the lowest first; rank="
@@ -92,17 +93,17 @@ def check_offered_as_a_rank(frame, name):
     assert rr(rm.Lists(frame(rows), rank=name)) == EXPECTED
 
 
-def test_possible_rank_column_is_suggested(frame):
-    check_offered_as_a_rank(frame, "itemNumber")
+def test_possible_rank_column_of_any_frame_is_suggested(frame):
+    check_rank_is_suggested(frame, "itemNumber")
 
 
 @pytest.mark.parametrize("name", ["slot", "Order", "index", "list_position"])
-def test_names_of_possible_rank_columns(name):
-    check_offered_as_a_rank(pl.DataFrame, name)
+def test_possible_rank_columns_are_recognised_by_name(name):
+    check_rank_is_suggested(pl.DataFrame, name)
 
 
 @pytest.mark.parametrize("extension", ["csv", "tsv", "parquet"])
-def test_an_ignored_score_in_a_file_causes_a_warning(tmp_path, extension):
+def test_ignored_score_in_a_file_causes_a_warning(tmp_path, extension):
     rows = {**columns((4, 1, 2, 0, 3), third=None), "note": ["1", None, "2b", "", "3"]}
     frame = pl.DataFrame({**rows, "utility": [1.5, None, -2.0, 1e-7, 3.0]})
     path = tmp_path / f"lists.{extension}"
@@ -117,13 +118,13 @@ def test_an_ignored_score_in_a_file_causes_a_warning(tmp_path, extension):
 
 
 @pytest.mark.parametrize("ids", [int, lambda code: code * 10**9 - 10**11])
-def test_frames_with_integer_ids(frame, ids):
+def test_frames_may_have_integer_ids(frame, ids):
     test = {ids(user): list(map(ids, items)) for user, items in integer_test().items()}
     for order, rows in ORDERS.items():
         assert rr(rm.Lists(frame(columns(rows, ids=ids))), test) == EXPECTED, f"{order} rows"
 
 
-def test_the_order_of_rows_is_the_ranking_without_rank_and_score(frame):
+def test_frames_without_rank_and_score_are_ranked_by_row(frame):
     assert rr(rm.Lists(frame(columns(third=None)))) == EXPECTED
     backwards = columns(range(4, -1, -1), third=None)
     assert rr(rm.Lists(frame(backwards))) == [1.0, 1.0, 0.0]
@@ -131,7 +132,7 @@ def test_the_order_of_rows_is_the_ranking_without_rank_and_score(frame):
     assert rr(rm.Lists(frame(with_score), score=False)) == [1.0, 1.0, 0.0]
 
 
-def test_a_lazy_frame_is_collected_once():
+def test_lazy_frame_is_collected_once():
     times = []
 
     def shuffled(frame):
@@ -143,7 +144,7 @@ def test_a_lazy_frame_is_collected_once():
     assert len(times) == 1
 
 
-def test_rank_or_score(frame):
+def test_rank_takes_precedence_over_score(frame):
     data = {**columns(), "rank": [2, 1, 3, 2, 1]}
     assert rr(rm.Lists(frame(data))) == [1.0, 1.0, 0.0]
     assert rr(rm.Lists(frame(data), score="score")) == EXPECTED
@@ -152,7 +153,7 @@ def test_rank_or_score(frame):
         rm.Lists(frame(data), rank="rank", score="score")
 
 
-def test_named_columns(frame):
+def test_columns_can_be_named(frame):
     data = {"a": USERS, "b": ITEMS, "c": SCORES}
     assert rr(rm.Lists(frame(data), user="a", item="b", score="c")) == EXPECTED
     with pytest.raises(rm.ColumnError, match="user="):
@@ -160,16 +161,16 @@ def test_named_columns(frame):
 
 
 @pytest.mark.parametrize("entries", [list, tuple, np.array])
-def test_dict_of_lists(entries):
+def test_dict_of_lists_is_ranked_by_position(entries):
     assert rr(rm.Lists({"bob": entries(["z", "x", "w"]), "ann": entries(["x", "y"])})) == EXPECTED
 
 
-def test_dict_of_scores():
+def test_dict_of_scores_is_ranked_by_score():
     lists = {"ann": {"y": 0.5, "x": 0.9}, "bob": {"w": 1, "x": 2, "z": 3}}
     assert rr(rm.Lists(lists)) == EXPECTED
 
 
-def test_dict_of_something_else():
+def test_dict_of_other_values_is_refused():
     with pytest.raises(rm.InputTypeError, match="The list of user 'ann' is of type str"):
         rm.Lists({"ann": "xyz"})
     with pytest.raises(rm.InputTypeError, match="of user 'bob' is of type list"):
@@ -182,12 +183,12 @@ def test_dict_of_something_else():
     assert "2 entries" in repr(rm.Lists({"ann": [("b", 1), ("b", 2)]}))
 
 
-def test_rows_that_do_not_form_an_array():
+def test_nested_list_of_rows_is_refused():
     with pytest.raises(rm.InputTypeError, match=r"from list\. Hint: .* np\.array\(\.\.\.\)"):
         rm.Lists([[0, 1], [1, -1]])
 
 
-def test_a_dict_of_columns_and_a_single_column():
+def test_dict_of_columns_and_single_column_are_refused():
     with pytest.raises(rm.InputTypeError, match=r"seems to hold the columns .* polars.DataFrame"):
         rm.Lists({"user": USERS, "item": ITEMS, "score": SCORES})
     series = pd.Series([["x", "y"], ["z", "x", "w"]], index=["ann", "bob"])
@@ -203,49 +204,48 @@ ARRAY_TEST = sp.csr_array(([1.0, 1, 1, 1], ([0, 1, 1, 2], [1, 2, 3, 0])), shape=
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int8])
-def test_array(dtype):
+def test_array_is_read_as_positions(dtype):
     result = rm.evaluate(rm.Lists(ARRAY.astype(dtype)), ARRAY_TEST, metrics="rr")
     assert result["rr"].tolist() == EXPECTED
     assert result.counts == {"users_unknown": 1}
 
 
-def test_array_with_padding_anywhere_and_strides():
+def test_padding_may_be_anywhere_in_an_array():
     padded = np.asfortranarray([[-1, 0, -1, 1], [2, -1, 0, 3], [-1] * 4])
     assert rr(rm.Lists(padded), ARRAY_TEST) == EXPECTED
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8])
-def test_masked_entries_are_padding(dtype):
+def test_masked_entries_are_read_as_padding(dtype):
     array = np.ma.masked_array(np.maximum(ARRAY, 0).astype(dtype), mask=ARRAY < 0)
     assert rr(rm.Lists(array), ARRAY_TEST) == EXPECTED
 
 
-def test_an_array_that_cannot_be_written():
+def test_read_only_array_is_accepted():
     array = ARRAY.astype(np.int32)
     array.flags.writeable = False
     assert rr(rm.Lists(array), ARRAY_TEST) == EXPECTED
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
-def test_an_array_that_was_changed_afterwards(dtype):
+def test_later_changes_to_an_array_have_no_effect(dtype):
     array = ARRAY.astype(dtype)
     lists = rm.Lists(array)
     array[1] = 10**6
     assert rr(lists, ARRAY_TEST) == EXPECTED
 
 
-def test_array_with_ids():
+def test_array_may_have_ids():
     lists = rm.Lists(ARRAY, user_ids=["bob", "ann", "zoe"], item_ids=["z", "y", "x", "w"])
     # Bob's list is z, y. Ann's list is x, z, w.
     assert rr(lists, {"ann": ["w"], "bob": ["y"]}) == [1 / 3, 1 / 2]
-    # Item a is in no list. It sorts first, so all other items get a new number; Bob still has two
-    # items.
+    # No list contains item a. Because it sorts first, all other items are renumbered.
     assert rr(lists, {"bob": ["a", "w", "x"]}) == [0]
     lists = rm.Lists(ARRAY, user_ids=["bob", "ann", "zoe"], item_ids=["w", "z", "x", "y"])
     assert rr(lists, {"ann": ["y"], "bob": ["z"]}) == [1 / 3, 1 / 2]
 
 
-def test_arrays_with_only_user_ids():
+def test_array_may_have_only_user_ids():
     test = rm.Interactions.of(ARRAY_TEST, user_ids=["a", "b", "c"])
     assert rr(rm.Lists(ARRAY, user_ids=["a", "b", "c"]), test) == EXPECTED
     # Lists of users who are not in test are ignored. The result counts those that contain items.
@@ -254,7 +254,7 @@ def test_arrays_with_only_user_ids():
     assert result.counts == {"list_users_ignored": 1, "users_unknown": 2}
 
 
-def test_indices_beyond_the_items():
+def test_positions_beyond_the_items_are_refused():
     lists = rm.Lists(np.array([[0, 1], [2, 9], [3, 8]]))
     message = "list in row 1 holds the item position 9, .* 0 to 3. Hint: .*item_offset=n_users"
     with pytest.raises(rm.InputError, match=message):
@@ -271,8 +271,8 @@ def test_indices_beyond_the_items():
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int8])
-def test_nodes_of_a_graph(dtype):
-    """The nodes of items are numbered after those of the 3 users."""
+def test_node_numbers_of_a_graph_are_read_with_an_offset(dtype):
+    """Number the item nodes after the nodes of the 3 users."""
     nodes = np.where(ARRAY >= 0, ARRAY + 3, -1).astype(dtype)
     assert rr(rm.Lists(nodes, item_offset=3), ARRAY_TEST) == EXPECTED
     with_ids = rm.Lists(nodes, item_offset=3, user_ids=["bob", "ann", "zoe"], item_ids=list("zyxw"))
@@ -285,7 +285,7 @@ def test_nodes_of_a_graph(dtype):
         rm.Lists({"a": [4]}, item_offset=3)
 
 
-def test_lists_and_test_that_share_no_item():
+def test_lists_that_share_no_item_with_test_cause_a_warning():
     lists, test = rm.Lists({"a": range(103, 108)}), {"a": range(3, 6), "b": [7, 8]}
     message = "share no item: .* such as 103, written like those of test, such as 3.*item_offset"
     with pytest.warns(rm.DataWarning, match=message):
@@ -300,7 +300,7 @@ def test_lists_and_test_that_share_no_item():
 @pytest.mark.parametrize(
     ("n_listed", "n_tested", "warned"), [(5, 5, True), (4, 9, False), (9, 4, False)]
 )
-def test_no_warning_if_only_few_entries_share_no_item(n_listed, n_tested, warned):
+def test_warning_about_unshared_items_needs_enough_entries(n_listed, n_tested, warned):
     lists = rm.Lists({"ann": [f"a{number}" for number in range(n_listed)]})
     test = {"ann": [f"b{number}" for number in range(n_tested)]}
     with warnings.catch_warnings(record=True) as caught:
@@ -310,7 +310,7 @@ def test_no_warning_if_only_few_entries_share_no_item(n_listed, n_tested, warned
 
 
 @pytest.mark.parametrize(("n_items", "warned"), [(5, True), (4, False)])
-def test_no_warning_about_few_unmatched_train_items(n_items, warned):
+def test_warning_about_unmatched_train_items_needs_enough_items(n_items, warned):
     train = {"ann": [f"c{number}" for number in range(n_items)]}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -319,7 +319,7 @@ def test_no_warning_about_few_unmatched_train_items(n_items, warned):
     assert ["train has none" in str(warning.message) for warning in caught] == [True] * warned
 
 
-def test_train_that_shares_no_item():
+def test_train_that_shares_no_item_with_lists_causes_a_warning():
     lists, test = rm.Lists({"a": range(5)}), {"a": [3]}
     with pytest.warns(rm.DataWarning, match="none of the items of Lists .* such as 103, written"):
         assert rr(lists, test, train={"a": range(103, 108)}) == [1 / 4]
@@ -336,12 +336,12 @@ def test_train_that_shares_no_item():
         (np.array([0, 1]), "shape"),
     ],
 )
-def test_invalid_arrays_of_lists(array, message):
+def test_invalid_arrays_are_refused(array, message):
     with pytest.raises((rm.InputError, rm.InputTypeError), match=message):
         rm.Lists(array)
 
 
-def test_options_that_do_not_apply(tmp_path):
+def test_options_that_do_not_apply_are_refused(tmp_path):
     with pytest.raises(rm.InputError, match="user= does not apply to an array"):
         rm.Lists(ARRAY, user="user")
     with pytest.raises(rm.InputError, match="user_ids= does not apply to a dict"):
@@ -367,7 +367,7 @@ def test_options_that_do_not_apply(tmp_path):
 @pytest.mark.parametrize("extension", ["parquet", "csv", "tsv"])
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("third", ["score", "rank"])
-def test_files(tmp_path, extension, order, third):
+def test_files_are_read_like_frames(tmp_path, extension, order, third):
     frame = pl.DataFrame(columns(ORDERS[order], third=third))
     path = tmp_path / f"lists.{extension}"
     if extension == "parquet":
@@ -378,13 +378,13 @@ def test_files(tmp_path, extension, order, third):
     assert rr(rm.Lists(str(path))) == EXPECTED
 
 
-def test_integer_ids_of_a_csv_file(tmp_path):
+def test_integer_ids_are_read_from_a_csv_file(tmp_path):
     path = tmp_path / "lists.csv"
     pl.DataFrame(columns(ids=int)).write_csv(path)
     assert rr(rm.Lists(path), integer_test()) == EXPECTED
 
 
-def test_missing_ids_and_ranks_are_reported(frame):
+def test_errors_for_missing_ids_and_ranks_name_the_row(frame):
     data = {"user": ["a", None], "item": ["x", "y"], "rank": [1, None]}
     with pytest.raises(rm.InputError, match=r"user ids .* no value in row 1"):
         rm.Lists(frame(data))
@@ -394,14 +394,14 @@ def test_missing_ids_and_ranks_are_reported(frame):
         rm.Lists(frame({"user": ["a", "a", "b", "b", None], "item": list("vwxyz")}))
 
 
-def test_ids_of_another_kind():
+def test_ids_of_a_different_type_are_refused():
     with pytest.raises(rm.InputTypeError, match="item ids of test are of type int"):
         rr(rm.Lists({"ann": ["x"]}), {"ann": [1]})
     with pytest.raises(rm.InputError, match="has user ids, but test has none"):
         rr(rm.Lists({0: [1]}), ARRAY_TEST)
 
 
-def test_dates_and_uuids_are_ids():
+def test_dates_and_uuids_can_be_ids():
     import datetime
     import uuid
 
@@ -411,8 +411,8 @@ def test_dates_and_uuids_are_ids():
     assert rr(rm.Lists(frame), {user: [items[1]]}) == [0.5]
 
 
-def test_lists_in_cells():
-    """A cell has a user's items, best first, or in any order if there are ranks or scores."""
+def test_cells_of_a_frame_may_contain_lists():
+    """Store each user's items in one cell, best first or with a cell of ranks or scores."""
     frame = pl.DataFrame({"user": [3, 9, 5], "item": [["x", "y"], ["w", "z"], ["z", "x", "w"]]})
     test = {3: ["y"], 9: ["z"], 5: ["x"]}
     assert rr(rm.Lists(frame), test) == [1 / 2, 1 / 2, 1 / 2]
@@ -427,20 +427,20 @@ def test_lists_in_cells():
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_low_scores_of_a_frame(order):
-    """`score_above` uses the scores, even if rows are already in the order of the scores."""
+def test_score_above_removes_items_with_low_scores(order):
+    """Apply `score_above` even if the rows are already sorted by score."""
     lists = rm.Lists(pl.DataFrame(columns(ORDERS[order])))
     assert rr(lists, score_above=0.3) == [1 / 2, 1, 0]
     assert rr(lists, {"ann": ["y"], "bob": ["w"]}, score_above=0.3) == [1 / 2, 0]
 
 
 @pytest.mark.parametrize("ranks", [[-5, -(2**40)], [2**40, 5], [2**32, 1]])
-def test_ranks_with_large_gaps(ranks):
+def test_ranks_may_have_large_gaps(ranks):
     lists = rm.Lists(pl.DataFrame({"user": ["ann"] * 2, "item": ["x", "y"], "rank": ranks}))
     assert rr(lists, {"ann": ["y"]}) == [1]
 
 
-# The rules
+# Rules
 
 
 TIED = {"u": {"c": 1.0, "a": 1.0, "b": 1.0, "d": 0.5}}
@@ -458,7 +458,7 @@ TIED = {"u": {"c": 1.0, "a": 1.0, "b": 1.0, "d": 0.5}}
         ("as_ranked", 1 / 3),
     ],
 )
-def test_equal_scores(ties, expected):
+def test_equal_scores_follow_the_tie_rule(ties, expected):
     frame = pl.DataFrame(
         {"user": ["u"] * 4, "item": ["c", "a", "b", "d"], "score": [1.0, 1.0, 1.0, 0.5]}
     )
@@ -469,7 +469,7 @@ def test_equal_scores(ties, expected):
 @pytest.mark.parametrize(
     ("ties", "expected"), [("item", 1.0), ("item_desc", 1 / 3), ("input", 1 / 2)]
 )
-def test_equal_scores_ordered_by_id_or_by_input(ties, expected):
+def test_equal_scores_can_be_ordered_by_id_or_input(ties, expected):
     assert rr(rm.Lists(TIED), {"u": ["a"]}, ties=ties) == [expected]
 
 
@@ -488,14 +488,14 @@ def test_equal_ranks_are_tied():
     assert rr(dense, {"u": ["a"]}) == [0.75]
 
 
-def test_only_items_with_equal_ranks_are_tied():
+def test_equal_ranks_are_resolved_by_the_tie_rule():
     columns = {"user": ["u"] * 3, "item": ["b", "a", "c"], "rank": [1, 2, 2]}
     for test, expected in (({"u": ["a"]}, 1 / 2), ({"u": ["c"]}, 1 / 2)):
         assert rr(rm.Lists(pl.DataFrame(columns)), test, ties="as_ranked") == [expected]
         assert rr(rm.Lists(pl.DataFrame(columns)), test, ties="pessimistic") == [1 / 3]
 
 
-def test_a_repeated_item_has_its_highest_score():
+def test_repeated_item_keeps_its_highest_score():
     items, scores = ["a", "y", "a", "y", "z"], [0.5, 1, 4, 5, 2]
     columns = {"user": ["u"] * 5, "item": items, "score": scores}
     lists = rm.Lists(pl.DataFrame(columns))
@@ -509,7 +509,7 @@ def test_input_order_needs_lists():
         rr(rm.Scores(np.eye(3)), sp.csr_array(np.eye(3)), ties="input")
 
 
-def test_nan_scores():
+def test_nan_scores_follow_their_rule():
     lists = rm.Lists({"ann": {"x": 1.0, "y": float("nan")}, "bob": {"x": 2.0}})
     test = {"ann": ["y"], "bob": ["x"]}
     result = rm.evaluate(lists, test, metrics="rr")
@@ -519,12 +519,12 @@ def test_nan_scores():
     assert rr(lists, test, nan_scores="last") == [0.5, 1.0]
 
 
-def test_missing_scores_are_nan(frame):
+def test_missing_scores_are_read_as_nan(frame):
     missing = frame({"user": ["ann"] * 2, "item": ["x", "y"], "score": [1.0, None]})
     assert rr(rm.Lists(missing), {"ann": ["y"]}, nan_scores="first") == [1.0]
 
 
-def test_infinite_scores():
+def test_infinite_scores_are_undefined_and_minus_infinity_is_masked():
     lists = rm.Lists({"ann": {"x": 1.0, "y": np.inf}, "bob": {"x": 1.0, "y": -np.inf, "z": 0.5}})
     result = rm.evaluate(lists, {"ann": ["x"], "bob": ["z", "y"]}, metrics="rr recall@2")
     assert result.reasons["rr"].tolist() == [Reason.INFINITE_SCORE, Reason.DEFINED]
@@ -549,7 +549,7 @@ def test_masked_items_at_the_end_of_a_list_take_no_place(last):
         {"u": [("a", 1.0), ("b", 4.0), ("a", 5.0), ("a", 1.0), ("c", 0.5)]},
     ],
 )
-def test_a_repeated_item_counts_once_at_its_first_place(lists):
+def test_repeated_item_counts_once_at_its_first_place(lists):
     if isinstance(lists["u"][0], tuple):
         items, scores = zip(*lists["u"], strict=True)
         source = rm.Lists(pl.DataFrame({"user": ["u"] * 5, "item": items, "score": scores}))
@@ -564,20 +564,20 @@ def test_a_repeated_item_counts_once_at_its_first_place(lists):
 
 @pytest.mark.parametrize("duplicates", ["removed", "first", "counted", "joined"])
 def test_ids_on_one_side_are_rejected_under_any_duplicates_rule(duplicates):
-    of_users = rm.Interactions.of(np.eye(2), user_ids=["ann", "bob"])
-    of_items = rm.Interactions.of(np.eye(2), item_ids=["a", "b"])
+    with_user_ids = rm.Interactions.of(np.eye(2), user_ids=["ann", "bob"])
+    with_item_ids = rm.Interactions.of(np.eye(2), item_ids=["a", "b"])
     array = np.array([[0, 0], [1, 0]])
     for lists, test, message in (
         (rm.Lists(array, item_ids=["a", "b"]), np.eye(2), "Lists has item ids, but test has none"),
         (rm.Lists(array, user_ids=[0, 1]), np.eye(2), "Lists has user ids, but test has none"),
-        (rm.Lists(array), of_items, "test has item ids, but Lists has none"),
-        (rm.Lists(array), of_users, "test has user ids, but Lists has none"),
+        (rm.Lists(array), with_item_ids, "test has item ids, but Lists has none"),
+        (rm.Lists(array), with_user_ids, "test has user ids, but Lists has none"),
     ):
         with pytest.raises(InputError, match=message):
             rr(lists, test, duplicates=duplicates)
 
 
-def test_padding_repeats_no_item():
+def test_padding_does_not_count_as_a_repeat():
     lists = rm.Lists(np.array([[0, 0, -1, -1], [-1, 1, -1, 2]]))
     result = rm.evaluate(lists, np.eye(2, 3), metrics="rr", duplicates="counted")
     assert result["rr"].tolist() == [1, 1]
@@ -607,8 +607,8 @@ def test_relevant_items_outside_the_candidates_do_not_count_as_repeated():
     ],
     ids=["exclude", "candidates", "sets of candidates", "size of a catalogue", "catalogue"],
 )
-def test_excluding_an_item_removes_its_repetitions(duplicates, options):
-    """Excluding an item is the same as removing all of its repetitions from the lists."""
+def test_excluding_an_item_removes_its_repeats(duplicates, options):
+    """Compare with lists from which every occurrence of the item has been removed."""
     test = {"ann": ["b"], "bob": ["a", "b"]}
     options |= {"metrics": "rr ap recall@3 precision@4", "duplicates": duplicates}
     with_x = rm.Lists({"ann": ["x", "x", *"aabb"], "bob": ["b", "b", "x", "a", "x"]})
@@ -623,13 +623,13 @@ def test_excluding_an_item_removes_its_repetitions(duplicates, options):
 
 
 @pytest.mark.parametrize("options", [{"exclude": [0]}, {"candidates": [1, 2, 3]}])
-def test_excluding_a_position_removes_its_repetitions(options):
+def test_excluding_a_position_removes_its_repeats(options):
     lists, test = rm.Lists(np.array([[0, 0, 1, 1, 2]])), np.array([[0, 0, 1, 0]])
     result = rm.evaluate(lists, test, metrics="rr", duplicates="counted", **options)
     assert result["rr"].tolist() == [1 / 3]
 
 
-def test_users_without_a_list_are_misses_and_counted():
+def test_users_without_a_list_are_counted_as_misses():
     lists = rm.Lists({"ann": ["y"], "cat": []})
     result = rm.evaluate(lists, TEST, metrics="recall@1")
     assert result["recall@1"].tolist() == [1.0, 0.0, 0.0]
@@ -648,17 +648,17 @@ def test_lists_of_users_outside_test_are_ignored_and_counted(extra):
     assert f"not in test (ignored): {len(extra)}" in str(result)
 
 
-def test_unknown_items_are_misses():
+def test_unknown_items_count_as_misses():
     assert rr(rm.Lists({"ann": ["?", "!", "y"]}), {"ann": ["y"]}) == [1 / 3]
 
 
-def test_test_items_in_no_list_are_misses():
+def test_test_items_in_no_list_count_as_misses():
     result = rm.evaluate(rm.Lists({"ann": ["y"]}), {"ann": ["y", "nowhere"]}, metrics="recall@1")
     assert result["recall@1"].tolist() == [1 / 2]
     assert not result.counts
 
 
-def test_lists_shorter_than_the_cutoff_keep_the_denominators():
+def test_short_lists_do_not_change_the_denominators():
     lists = rm.Lists({"ann": ["y"], "bob": list("abcdefghij")})
     test = {"ann": ["y", "x"], "bob": ["j"]}
     result = rm.evaluate(lists, test, metrics="precision@10 recall@10 ap@10 ndcg@10")
@@ -677,14 +677,14 @@ def test_train_items_are_removed_and_later_items_move_up():
     assert "also in train (the rest moves up): 2" in str(result)
 
 
-def test_train_items_leave_test_even_if_no_list_contains_them():
+def test_train_items_are_removed_from_test_even_if_unlisted():
     lists, train = rm.Lists({"ann": ["a", "b"]}), {"ann": ["far"]}
     result = rm.evaluate(lists, {"ann": ["b", "far"]}, train=train, metrics="recall@2")
     assert result["recall@2"].tolist() == [1.0]
     assert result.counts == {"train_test_overlap": 1}
 
 
-def test_without_a_catalogue_the_number_of_candidates_is_unknown():
+def test_number_of_candidates_is_unknown_without_a_catalogue():
     lists, test = rm.Lists({"ann": ["a", "b"]}), {"ann": ["a", "b"]}
     result = rm.evaluate(lists, test, metrics="precision@2 precision recall ap", min_candidates=9)
     # All items in the list are relevant, and the list is not longer than the cut-off. Values are
@@ -697,7 +697,7 @@ def test_without_a_catalogue_the_number_of_candidates_is_unknown():
 
 @pytest.mark.parametrize("catalogue", [3, ["a", "b", "c"], np.array(["a", "b", "c"], object)])
 @pytest.mark.filterwarnings("ignore:.*beyond every list")
-def test_rules_that_need_a_catalogue(catalogue):
+def test_rules_about_candidates_apply_with_a_catalogue(catalogue):
     def reason(lists, test, metric, **rules):
         result = rm.evaluate(
             rm.Lists({"ann": lists}), {"ann": test}, metrics=metric, catalogue=catalogue, **rules
@@ -732,13 +732,13 @@ def test_train_items_are_not_candidates():
         assert result.n_excluded.tolist() == [2]
 
 
-def test_a_list_longer_than_the_users_candidates_is_reported():
+def test_list_longer_than_the_catalogue_is_refused():
     lists = {"ann": ["a", "b"], "bob": ["a", "b", "c"]}
     with pytest.raises(rm.InputError, match=r"leaves 2 items .* user 'bob' .* list has 3\."):
         rr(rm.Lists(lists), {"ann": ["a"], "bob": ["b"]}, catalogue=2)
 
 
-def test_a_catalogue_that_lacks_listed_and_tested_items():
+def test_items_outside_the_catalogue_are_counted():
     lists = rm.Lists({"ann": ["?", "a", "b"]})
     result = rm.evaluate(
         lists,
@@ -747,7 +747,7 @@ def test_a_catalogue_that_lacks_listed_and_tested_items():
         metrics="rr recall",
         catalogue=["a", "b", "c", "d"],
     )
-    assert result.n_candidates.tolist() == [4]  # a, b, d and ?
+    assert result.n_candidates.tolist() == [4]  # the candidates are a, b, d and ?
     assert result.n_excluded.tolist() == [1]
     assert result["rr"].tolist() == [1 / 3]
     assert result["recall"].tolist() == [1 / 2]
@@ -768,7 +768,7 @@ def test_a_catalogue_that_lacks_listed_and_tested_items():
         ({"train": {"ann": ["??", "a"]}}, 1 / 2, 1 / 3),
     ],
 )
-def test_candidates_with_invented_items(options, share, coverage):
+def test_candidates_and_invented_items_determine_coverage(options, share, coverage):
     result = rm.evaluate(
         rm.Lists({"ann": ["?", "a", "??", "b"]}),
         {"ann": ["b"]},
@@ -798,10 +798,10 @@ def test_test_item_outside_the_catalogue_is_found_in_lists():
     lists, test = {"ann": ["?", "a"], "bob": ["a"]}, {"ann": ["?"], "bob": ["?"]}
     result = rm.evaluate(rm.Lists(lists), test, metrics="rr", catalogue=["a", "b"])
     assert result["rr"].tolist() == [1.0, 0.0]
-    assert result.counts["relevant_unranked"] == 1  # bob's
+    assert result.counts["relevant_unranked"] == 1  # Bob's relevant item
 
 
-def test_catalogue_by_positions():
+def test_catalogue_may_contain_positions():
     result = rm.evaluate(rm.Lists(ARRAY), ARRAY_TEST, metrics="rr", catalogue=np.arange(10))
     assert result.n_candidates.tolist() == [10, 10, 10]
     with pytest.raises(rm.InputError, match="positions"):
@@ -818,7 +818,7 @@ def test_catalogue_by_positions():
         ([1, 2], rm.InputTypeError, "item ids of the catalogue are of type int"),
     ],
 )
-def test_no_catalogue(catalogue, error, message):
+def test_invalid_catalogues_are_refused(catalogue, error, message):
     with pytest.raises(error, match=message):
         rr(rm.Lists({"ann": ["a", "b"]}), {"ann": ["a"]}, catalogue=catalogue)
 
@@ -827,7 +827,7 @@ WHOLE = [name for name, definition in METRICS.items() if definition.needs_whole_
 
 
 @pytest.mark.parametrize("metric", WHOLE)
-def test_metrics_of_the_whole_ranking(metric):
+def test_metrics_of_the_whole_ranking_need_complete_lists(metric):
     lists, test = (
         rm.Lists({"ann": ["a", "b"], "bob": ["a", "b", "c"]}),
         {"ann": ["a"], "bob": ["a"]},
@@ -850,7 +850,7 @@ def test_roc_auc_and_pr_auc_need_the_whole_ranking():
     assert {"roc_auc", "pr_auc"} <= set(WHOLE)
 
 
-def test_a_cutoff_beyond_every_list():
+def test_cutoff_beyond_every_list_causes_a_warning():
     lists, test = rm.Lists({"ann": ["a", "b"], "bob": ["a"]}), {"ann": ["b"], "bob": ["a"]}
     with pytest.warns(rm.DataWarning, match=r"^recall@3, ap@5: .* beyond every list.* 2 items"):
         rm.evaluate(lists, test, metrics="recall@2 recall@3 ap@5")
@@ -861,7 +861,7 @@ def test_a_cutoff_beyond_every_list():
         rm.evaluate(rm.Lists({"ann": ["a", "b"]}), {"ann": ["b"]}, metrics="ap@5", catalogue=2)
 
 
-def test_depth_cuts_lists():
+def test_depth_truncates_lists():
     lists = {"ann": ["a", "b", "c"], "bob": ["a"]}
     test = {"ann": ["b", "c"], "bob": ["a"]}
     with pytest.warns(rm.DataWarning, match="beyond every list"):
@@ -874,7 +874,7 @@ def test_depth_cuts_lists():
 @pytest.mark.parametrize(
     ("ties", "expected"), [("item", [1, 1, 0]), ("item_desc", [0, 1, 1]), ("input", [1, 0, 1])]
 )
-def test_depth_within_ties(ties, expected):
+def test_tie_rule_decides_which_tied_items_are_within_the_depth(ties, expected):
     lists = rm.Lists({"u": {"c": 1, "a": 1, "b": 1}}, depth=2)
     actual = [
         rm.evaluate(lists, {"u": [i]}, metrics="recall", ties=ties)["recall"][0] for i in "abc"
@@ -895,7 +895,7 @@ def test_fingerprints_depend_on_the_depth_of_lists():
     )
 
 
-def test_candidates_with_a_catalogue_that_lacks_a_test_item():
+def test_candidates_apply_if_the_catalogue_lacks_a_test_item():
     lists, test = rm.Lists({"ann": ["a", "x", "b"]}), {"ann": ["b", "new"]}
     options = {"catalogue": ["a", "b", "c", "x"], "metrics": "rr coverage@1"}
     result = rm.evaluate(lists, test, exclude=["a"], **options)
@@ -906,12 +906,12 @@ def test_candidates_with_a_catalogue_that_lacks_a_test_item():
     assert result.counts == {"list_not_candidates": 1, "relevant_not_candidates": 1}
 
 
-def test_integers_of_128_bits_are_ids():
+def test_integers_of_128_bits_can_be_ids():
     frame = pl.DataFrame({"user": ["u"] * 2, "item": [5, 3]})
     assert rr(rm.Lists(frame.cast({"item": pl.Int128})), {"u": [3]}) == [1 / 2]
 
 
-def test_describe_and_fingerprints():
+def test_fingerprints_depend_on_entries_not_on_strides():
     result = rm.evaluate(rm.Lists(ARRAY), ARRAY_TEST, metrics="rr")
     assert result.inputs["source"]["description"] == "Lists: 3 lists, 9 entries, up to 3 each"
     reversed_twice = rm.evaluate(rm.Lists(ARRAY[:, ::-1].copy()[:, ::-1]), ARRAY_TEST, metrics="rr")
@@ -922,7 +922,7 @@ def test_describe_and_fingerprints():
     assert fingerprints[0] == fingerprints[1] != fingerprints[2]
 
 
-def test_an_evaluation_of_lists_is_saved_and_loaded(tmp_path):
+def test_evaluation_of_lists_can_be_saved_and_loaded(tmp_path):
     result = rm.evaluate(rm.Lists(ARRAY), ARRAY_TEST, metrics="rr", ties="input")
     result.save(tmp_path / "lists.parquet")
     loaded = rm.load(tmp_path / "lists.parquet")
@@ -932,7 +932,7 @@ def test_an_evaluation_of_lists_is_saved_and_loaded(tmp_path):
 
 
 @pytest.mark.live
-def test_torch_tensors():
+def test_torch_tensors_are_read_as_arrays():
     import torch
 
     assert rr(rm.Lists(torch.tensor(ARRAY)), ARRAY_TEST) == EXPECTED
@@ -959,7 +959,7 @@ RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
     shuffle=st.randoms(use_true_random=False),
 )
 @examples(2)
-def test_full_lists_are_scores(ties, case, metrics, shuffle):
+def test_lists_of_all_items_equal_scores(ties, case, metrics, shuffle):
     users, items = np.nonzero(~np.isnan(case.gains))
     if not len(users):
         return
@@ -993,14 +993,14 @@ def test_full_lists_are_scores(ties, case, metrics, shuffle):
         np.testing.assert_array_equal(lists.reasons[name], scores.reasons[name], err_msg=name)
 
 
-def test_frames_without_rows_have_no_lists():
+def test_frames_without_rows_are_refused():
     columns = {"user": pl.String, "item": pl.String, "score": pl.Float64}
     for empty in (pl.DataFrame(schema=columns), pl.DataFrame(schema=columns).to_pandas()):
         with pytest.raises(InputError, match=r"no list: the recommendations are empty. Hint"):
             rm.Lists(empty)
 
 
-def test_warning_about_many_short_lists_of_items_missing_from_test() -> None:
+def test_many_short_lists_that_share_no_item_with_test_cause_a_warning() -> None:
     lists = rm.Lists({user: ["a", "b"] for user in range(20)})
     with pytest.warns(rm.DataWarning, match="Lists and test share no item"):
         rm.evaluate(lists, {user: ["c", "d"] for user in range(20)}, metrics="recall@2")
@@ -1015,9 +1015,9 @@ def test_listed_items_outside_the_catalogue_are_counted():
 
 
 @pytest.mark.parametrize("n_again", [0, 1])
-def test_users_whose_rows_are_not_adjacent(n_again):
-    """Many rows are grouped by user, but a last row may belong to the first user again."""
-    n_users = PROBE // 2 + 1  # with three rows each
+def test_rows_of_a_user_need_not_be_adjacent(n_again):
+    """Group many rows by user, and perhaps append a last row of the first user."""
+    n_users = PROBE // 2 + 1  # each user has three rows
     users = np.append(np.repeat(np.arange(n_users), 3), np.zeros(n_again, int))
     items = np.append(np.tile([5, 6, 7], n_users), np.full(n_again, 8))
     lists = rm.Lists(pl.DataFrame({"user": users, "item": items}))
@@ -1025,14 +1025,14 @@ def test_users_whose_rows_are_not_adjacent(n_again):
     assert result["rr"].tolist() == [1 / 4 if n_again else 0, 1 / 3]
 
 
-def test_users_with_a_list():
+def test_listed_returns_the_users_with_a_nonempty_list():
     for lists in (rm.Lists({"ann": [], "bob": ["a"]}), rm.Lists({"bob": ["a"]})):
         assert lists.facts.listed().tolist() == ["bob"]
     assert rm.Lists(np.array([[0, -1], [-1, -1], [-1, 1]])).facts.listed().tolist() == [0, 2]
     assert rm.Lists({"ann": []}).describe() == "Lists: 0 lists, 0 entries, up to 0 each"
 
 
-def test_a_row_of_only_padding_is_an_empty_list():
+def test_row_of_padding_is_read_as_an_empty_list():
     test = {"ann": ["a"], "bob": ["b"]}
     ids = {"user_ids": ["ann", "bob", "cat"], "item_ids": ["a", "b"]}
     padded = rm.Lists(np.array([[0, 1], [-1, -1], [-1, -1]]), **ids)
@@ -1048,7 +1048,7 @@ def test_a_row_of_only_padding_is_an_empty_list():
 
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
 @pytest.mark.parametrize("argument", ["exclude", "candidates", "catalogue"])
-def test_the_last_position_in_any_input_limits_the_positions(argument):
+def test_largest_position_in_any_input_limits_the_positions(argument):
     def evaluate(last):
         lists = rm.Lists(np.array([[1, 2], [3, 12], [0, 1], [1, 0]]))
         return rm.evaluate(lists, np.eye(4, 5), metrics="hit@2", **{argument: [last, 1]})
@@ -1074,13 +1074,13 @@ def test_the_last_position_in_any_input_limits_the_positions(argument):
         ([[0]], {"item_offset": -1}, "item_offset=-1 must be a whole number"),
     ],
 )
-def test_an_index_out_of_range_is_reported(lists, options, message):
+def test_index_out_of_range_is_refused(lists, options, message):
     options = {name: list(x) if isinstance(x, str) else x for name, x in options.items()}
     with pytest.raises(InputError, match=message):
         rm.Lists(np.array(lists), **options)
 
 
-def test_the_smallest_and_largest_indices_are_accepted():
+def test_smallest_and_largest_indices_are_accepted():
     rm.Lists(np.array([[2**31 - 2, -1]]))
     rm.Lists(np.array([[2, -1]]), item_ids=list("abc"))
     result = rm.evaluate(

@@ -1,4 +1,4 @@
-"""The cache of sources reuses results for equal inputs, and never confuses different inputs."""
+"""Tests that the cache of sources reuses results for equal inputs, and only for those."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_equal_inputs_are_computed_once() -> None:
     assert numbers == [0]
 
 
-def test_the_two_most_recently_used_results_are_kept() -> None:
+def test_two_most_recently_used_results_are_kept() -> None:
     memory, (_, make) = Memory(), numbered()
     numbers = [memory.find("kind", key, make) for key in "abaabbcb"]
     assert numbers == [0, 1, 0, 0, 1, 1, 2, 1]
@@ -56,7 +56,7 @@ def test_different_inputs_are_computed_again() -> None:
         assert memory.find(kind, key, make, same=identical, equal=equal) == 1
 
 
-def test_an_array_that_changes_in_place_is_computed_again() -> None:
+def test_array_changed_in_place_is_computed_again() -> None:
     memory, (_, make) = Memory(), numbered()
     array = np.arange(3)
     memory.find("kind", 1, make, equal=[array])
@@ -73,14 +73,14 @@ def test_equal_interactions_share_a_cache_entry() -> None:
     assert memory.find("kind", 1, make, same=[rm.Interactions.of({0: [1]})]) == 1
 
 
-def test_the_last_two_results_of_a_kind_are_kept() -> None:
+def test_each_kind_keeps_its_two_most_recent_results() -> None:
     memory, (_, make) = Memory(), numbered()
     numbers = [memory.find("kind", key, make) for key in ("a", "b", "a", "c", "a", "b")]
     assert numbers == [0, 1, 0, 2, 0, 3]
     assert memory.find("other", "d", make) == 4
 
 
-def test_a_pickled_copy_is_empty() -> None:
+def test_pickled_copy_of_the_cache_is_empty() -> None:
     memory, (_, make) = Memory(), numbered()
     memory.find("kind", 1, make)
     assert pickle.loads(pickle.dumps(memory)).find("kind", 1, make) == 1

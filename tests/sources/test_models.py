@@ -1,6 +1,7 @@
-"""Fitted models of other libraries are recognised. tests/live has real models.
+"""Tests of `rm.from_model` with stand-ins for models of other libraries.
 
-Stand-ins only have the module and the names by which models are recognised.
+A stand-in has only the module name and the attributes by which a model is recognised. The real
+libraries are tested in tests/live.
 """
 
 import sys
@@ -48,7 +49,7 @@ class GpuMatrix:
 
 
 @pytest.mark.parametrize("matrix", [np.asarray, GpuMatrix])
-def test_implicit(matrix):
+def test_factors_of_implicit_are_read(matrix):
     users, items = factors(N_USERS, 4), np.flipud(factors(N_ITEMS, 4))
     base = type("MatrixFactorizationBase", (), {"__module__": "implicit.cpu.matrix"})
     model = of("my.project", "Mine", base, user_factors=matrix(users), item_factors=matrix(items))
@@ -57,7 +58,7 @@ def test_implicit(matrix):
     assert_same(source, rm.Factors(users, items))
 
 
-def test_implicit_with_ids():
+def test_factors_of_implicit_accept_ids():
     users, items = factors(N_USERS, 4), factors(N_ITEMS, 4)
     model = of(
         "implicit.cpu.als", "AlternatingLeastSquares", user_factors=users, item_factors=items
@@ -67,7 +68,7 @@ def test_implicit_with_ids():
     assert_same(rm.from_model(model, **ids), rm.Factors(users, items, **ids), test)
 
 
-def test_implicit_that_is_not_fitted_or_has_no_factors():
+def test_unfitted_and_factorless_implicit_models_are_refused():
     model = of("implicit.cpu.bpr", "BayesianPersonalizedRanking", user_factors=None, item_factors=1)
     with pytest.raises(
         InputError, match=r"BayesianPersonalizedRanking of implicit\) is not fitted"
@@ -88,7 +89,7 @@ def test_implicit_that_is_not_fitted_or_has_no_factors():
         of("surprise.prediction_algorithms.algo_base", "AlgoBase"),
     ],
 )
-def test_options_of_other_models(model):
+def test_options_of_other_models_are_refused(model):
     with pytest.raises(InputError, match=f"n= does not apply to {type(model).__name__} of"):
         rm.from_model(model, n=10)
 
@@ -97,7 +98,7 @@ def test_options_of_other_models(model):
 
 
 class Representations:
-    """A stand-in for LightFM. Its representations are sums over features, or the plain rows."""
+    """A stand-in for LightFM whose representations are weighted sums of its embeddings."""
 
     def __init__(self):
         self.item_embeddings, self.item_biases = factors(N_ITEMS, 4), factors(N_ITEMS)
@@ -112,7 +113,7 @@ class Representations:
         return weights @ self.user_biases, weights @ self.user_embeddings
 
 
-def test_lightfm():
+def test_lightfm_models_are_read_as_factors():
     model = of("lightfm.lightfm", "LightFM", Representations)
     source = rm.from_model(model)
     assert isinstance(source, rm.Factors)
@@ -135,7 +136,7 @@ class PredictionImpossible(Exception):
 
 
 class Estimates:
-    """A stand-in for Surprise's models, whose estimates are numbers, tuples or errors."""
+    """A stand-in for a model of Surprise that estimates a number, returns a tuple or raises."""
 
     def fit(self):
         self.trainset = types.SimpleNamespace(
@@ -167,7 +168,7 @@ def surprise():
     return of("surprise.prediction_algorithms.knns", "KNNBasic", base)
 
 
-def test_surprise():
+def test_surprise_models_are_read_as_scores():
     model = surprise().fit()
     source = rm.from_model(model)
     assert source.describe() == "Scores: KNNBasic of surprise, 12 users x 30 items"
@@ -179,7 +180,7 @@ def test_surprise():
     assert_same(source, rm.Scores(model.scores, **ids), test)
 
 
-def test_surprise_that_fails_or_is_not_fitted():
+def test_unfitted_and_failing_surprise_models_are_reported():
     model = surprise()
     with pytest.raises(InputError, match="KNNBasic of surprise\\) is not fitted"):
         rm.from_model(model)
@@ -247,7 +248,7 @@ class TwoTowers(Module):
 
 
 @pytest.mark.usefixtures("torch")
-def test_torch_module():
+def test_torch_modules_are_scored_in_evaluation_mode():
     model = TwoTowers()
     source = rm.from_model(model, n_users=N_USERS, n_items=N_ITEMS)
     assert source.describe() == "Scores: TwoTowers.score_users, 12 users x 30 items"
@@ -263,7 +264,7 @@ def test_torch_module():
 
 
 @pytest.mark.usefixtures("torch")
-def test_torch_module_without_the_method():
+def test_torch_module_without_score_users_is_refused():
     with pytest.raises(InputTypeError, match=r"\.Module is not recognised.*score_users\(users\)"):
         rm.from_model(Module())
 
@@ -271,7 +272,7 @@ def test_torch_module_without_the_method():
 # Anything else
 
 
-def test_unknown_models():
+def test_unknown_models_are_refused():
     with pytest.raises(InputTypeError) as error:
         rm.from_model(of("their.library", "Model", user_factors=1))
     for part in ("their.library.Model", "implicit", "LightFM", "Surprise", "torch"):
@@ -279,23 +280,23 @@ def test_unknown_models():
     assert "Hint: wrap it by hand: rm.Factors(user_factors, item_factors)" in str(error.value)
     with pytest.raises(InputTypeError, match=r"LightFM is a class\. Hint"):
         rm.from_model(type(of("lightfm.lightfm", "LightFM")))
-    # The name of this module only begins with that of a supported library.
+    # The name of this module begins with the name of a supported library.
     with pytest.raises(InputTypeError, match="not recognised"):
         rm.from_model(of("implicitly.mine", "Model"))
 
 
-# Models that are recognised by their method `recommend`
+# Models recognised by their method `recommend`
 
 KINDS_OF_IDS = {"positions": (0, 0), "ids": (100, 1000)}
 
 
-# The lists that a model recommends, by position.
+# The items that the stand-in recommends to each user, as positions, best first.
 LISTS = np.argsort(np.random.default_rng(3).random((N_USERS, N_ITEMS)), axis=1)
 SCORES = np.linspace(1, 0, N_ITEMS)
 
 
 def takes_all_users(form):
-    """Return a model that takes all users at once. `form` converts its items [n_users, k]."""
+    """Return a method that takes all users; `form` converts its items [n_users, k]."""
 
     def recommend(self, user_ids, k=10):
         rows = np.asarray(user_ids) % 100
@@ -304,7 +305,7 @@ def takes_all_users(form):
     return recommend
 
 
-def single(form):
+def takes_one_user(form):
     def recommend(self, user_id, n_items):
         return form((LISTS[user_id % 100, :n_items] + self.first_item).tolist())
 
@@ -314,14 +315,14 @@ def single(form):
 FORMS = {
     "array": takes_all_users(lambda items, users: items),
     "lists": takes_all_users(lambda items, users: items.tolist()),
-    "scores beside": takes_all_users(lambda items, users: (items, np.ones(items.shape))),
+    "with scores": takes_all_users(lambda items, users: (items, np.ones(items.shape))),
     "dict": takes_all_users(lambda items, users: dict(zip(users, items.tolist(), strict=True))),
     "frame": takes_all_users(
         lambda items, users: pl.DataFrame({"user": users, "item": items.tolist()})
     ),
-    "one: list": single(lambda items: items),
-    "one: pairs": single(lambda items: list(zip(items, SCORES.tolist(), strict=False))),
-    "one: two lists": single(lambda items: (items, SCORES[: len(items)].tolist())),
+    "one: list": takes_one_user(lambda items: items),
+    "one: pairs": takes_one_user(lambda items: list(zip(items, SCORES.tolist(), strict=False))),
+    "one: two lists": takes_one_user(lambda items: (items, SCORES[: len(items)].tolist())),
 }
 
 
@@ -331,7 +332,7 @@ FORMS = {
     # A dict or a frame contains ids, not positions.
     + [(form, "positions") for form in FORMS if form not in ("dict", "frame")],
 )
-def test_a_model_that_recommends(form, kind):
+def test_recommend_may_return_lists_in_many_forms(form, kind):
     first_user, first_item = KINDS_OF_IDS[kind]
     ids = {"user_ids": np.arange(N_USERS) + first_user, "item_ids": np.arange(N_ITEMS) + first_item}
     if kind == "positions":
@@ -347,7 +348,7 @@ def test_a_model_that_recommends(form, kind):
 
 
 @pytest.mark.parametrize("ids", [["ann", "bob"], [7, 8]])
-def test_a_model_receives_text_ids_as_a_list_and_numbers_as_an_array(ids):
+def test_model_receives_text_ids_as_a_list_and_numbers_as_an_array(ids):
     requests = []
 
     def recommend(self, user_ids, k):
@@ -370,7 +371,7 @@ def test_a_model_receives_text_ids_as_a_list_and_numbers_as_an_array(ids):
         np.array([[1, 2], [0, -1]]),
     ],
 )
-def test_lists_of_different_lengths(answer):
+def test_recommended_lists_may_differ_in_length(answer):
     def recommend(users, k, verbose=False, *extra, **options):
         return answer
 
@@ -381,7 +382,7 @@ def test_lists_of_different_lengths(answer):
         assert result["hit@2"].tolist() == hits
 
 
-def test_an_array_of_ids_is_padded_with_minus_one_and_lists_are_not():
+def test_minus_one_is_padding_in_arrays_but_an_id_in_lists():
     for answer, hit in ((np.array([[5, -1], [6, 8]]), 0), ([[5, -1], [6, 8]], 1)):
         model = of(
             "their.library", "Model", recommend=staticmethod(lambda users, k, lists=answer: lists)
@@ -392,9 +393,9 @@ def test_an_array_of_ids_is_padded_with_minus_one_and_lists_are_not():
             assert result["hit@2"].tolist() == hits
 
 
-def test_model_that_recommends_train_items():
+def test_model_that_recommends_train_items_is_asked_for_longer_lists():
     train = np.zeros_like(TEST)
-    np.put_along_axis(train, LISTS[:, :4], True, axis=1)  # its first four recommendations
+    np.put_along_axis(train, LISTS[:, :4], True, axis=1)  # the first four recommendations
     model = of("their.library", "Model", recommend=FORMS["array"], first_item=0)
     options = {"train": train, "metrics": "recall@3"}
     result = rm.evaluate(model, TEST & ~train, **options)
@@ -420,7 +421,7 @@ def implicit_model(calls):
     return of(*names, recommend=staticmethod(recommend), similarity=1)
 
 
-def test_neighbours_of_implicit():
+def test_implicit_neighbour_models_are_read_by_their_lists():
     train = scipy.sparse.csr_array((np.random.default_rng(0).random(TEST.shape) < 0.8) & ~TEST)
     calls = []
     model = implicit_model(calls)
@@ -430,8 +431,8 @@ def test_neighbours_of_implicit():
     ids = {"user_ids": range(100, 100 + N_USERS), "item_ids": range(50, 50 + N_ITEMS)}
     sides = [rm.Interactions.of(side, **ids) for side in (test, train)]
     source_with_ids = rm.from_model(model, n=8, user_items=train, **ids)
-    for source, of_test, of_train in ((model, test, train), (source_with_ids, *sides)):
-        result = rm.evaluate(source, of_test, train=of_train, metrics="recall@8")
+    for source, test_data, train_data in ((model, test, train), (source_with_ids, *sides)):
+        result = rm.evaluate(source, test_data, train=train_data, metrics="recall@8")
         np.testing.assert_array_equal(result["recall@8"], expected["recall@8"])
     assert calls == [(8, True), (8, True)]
     rm.evaluate(model, test, train=train, metrics="recall@5", seen="kept")
@@ -444,7 +445,7 @@ def test_neighbours_of_implicit():
         rm.from_model(model)
 
 
-def test_items_left_out_by_implicit_are_not_listed():
+def test_items_masked_by_implicit_are_not_listed():
     def recommend(userid, user_items, N):
         scores = np.array([[1, -np.finfo(np.float32).max], [1, 0.5]], np.float32)
         return np.array([[2, 0], [1, 2]]), scores
@@ -457,7 +458,7 @@ def test_items_left_out_by_implicit_are_not_listed():
 
 
 @pytest.mark.parametrize("kept_side", ["user_factors", "item_factors"])
-def test_implicit_with_factors_of_only_one_side_is_read_by_its_lists(kept_side):
+def test_implicit_model_with_one_factor_matrix_is_read_by_its_lists(kept_side):
     train = scipy.sparse.csr_array(~TEST)
     test = scipy.sparse.csr_array(TEST.astype(float))
     model = implicit_model([])
@@ -467,7 +468,7 @@ def test_implicit_with_factors_of_only_one_side_is_read_by_its_lists(kept_side):
     np.testing.assert_array_equal(result["recall@3"], expected["recall@3"])
 
 
-def test_arguments_needed_for_neighbours_of_implicit():
+def test_implicit_neighbour_models_need_user_items_and_n():
     model = implicit_model([])
     with pytest.raises(rm.InputError, match="recommends based on what users already have"):
         rm.from_model(model, n=5)
@@ -495,7 +496,7 @@ def test_arguments_needed_for_neighbours_of_implicit():
         (dict, r"recommend\(.*\) is not understood"),
     ],
 )
-def test_unsupported_signatures_are_reported(recommend, message):
+def test_unsupported_signatures_of_recommend_are_refused(recommend, message):
     model = of("their.library", "Model", recommend=staticmethod(recommend))
     message = message.replace("RecTo", r"rm\.Lists\(model\.recommend\(users=users, dataset")
     for call in (rm.from_model, lambda model: rm.evaluate(model, TEST, metrics="ndcg@5")):
@@ -525,13 +526,13 @@ def test_unsupported_signatures_are_reported(recommend, message):
         (lambda users, k: 1 / 0, ModelError, "raised ZeroDivisionError: division by zero"),
     ],
 )
-def test_lists_that_cannot_be_read(answer, error, message):
+def test_unreadable_answers_of_recommend_are_refused(answer, error, message):
     model = of("their.library", "Model", recommend=staticmethod(answer))
     with pytest.raises(error, match=message):
         rm.evaluate(model, TEST, metrics="ndcg@5")
 
 
-def test_arguments_needed_for_models_with_recommend():
+def test_models_with_recommend_need_n_and_users():
     model = of("their.library", "Model", recommend=FORMS["array"], first_item=0)
     with pytest.raises(
         InputError, match=r"n=None must be the length of the lists of Model\.recommend\(user_ids"
@@ -547,7 +548,7 @@ def test_arguments_needed_for_models_with_recommend():
         rm.evaluate(model, metrics="ndcg@10")
 
 
-def test_a_model_with_factors_needs_no_further_arguments():
+def test_model_with_factors_needs_no_further_arguments():
     users, items = factors(N_USERS, 4), factors(N_ITEMS, 4)
     names = ("implicit.cpu.als", "AlternatingLeastSquares")
     model = of(*names, user_factors=users, item_factors=items, recommend=lambda *_: 1 / 0)

@@ -1,4 +1,4 @@
-"""`evaluate` accepts scored pairs with true labels or ratings."""
+"""Tests of `rm.Pairs`: scored pairs of user and item with labels or true ratings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
 Prediction = collections.namedtuple("Prediction", "uid iid r_ui est details")  # as in Surprise
 PREDICTED = "rated_precision@1..4 rated_recall@1..4 rmse mae mse r2 explained_variance fcp"
 
-# The worked example of rating predictions.
+# The documentation's example of rating predictions.
 EXAMPLE = {
     "user": ["u"] * 6,
     "item": ["7", "5", "10", "2", "2b", "1"],
@@ -29,7 +29,7 @@ EXAMPLE = {
 
 
 def of_predictions(predictions, threshold=3.5):
-    """Read Surprise's predictions."""
+    """Return the predictions of Surprise as `Pairs`."""
     return rm.Pairs(pd.DataFrame(predictions), threshold=threshold)
 
 
@@ -40,7 +40,7 @@ def means(source, metrics, **rules):
 # Examples from the documentation
 
 
-def test_rating_predictions():
+def test_example_of_rating_predictions_has_documented_values():
     pairs = rm.Pairs(pl.DataFrame(EXAMPLE), threshold=3.5)
     metrics = "rated_precision@3,5 rated_recall@3,6"
     for undefined in ("nan", math.nan, 0, 1):
@@ -48,17 +48,17 @@ def test_rating_predictions():
             "rated_precision@3": pytest.approx(2 / 3),
             "rated_precision@5": 1 / 2,  # only four items are recommended
             "rated_recall@3": pytest.approx(2 / 3),
-            "rated_recall@6": pytest.approx(2 / 3),  # one is not recommended
+            "rated_recall@6": pytest.approx(2 / 3),  # one relevant item is not recommended
         }
 
 
-def test_pairs_of_arrays():
+def test_pairs_can_be_made_from_arrays():
     pairs = rm.Pairs.of([1, 1, 0, 0, 1], [0.4, 0.1, 0.2, 0.5, 0.3])
     assert means(pairs, "recall@3")["recall@3"] == pytest.approx(2 / 3)
 
 
 @pytest.mark.parametrize(("undefined", "value"), [("nan", math.nan), (0, 0.0), (1, 1.0)])
-def test_users_with_no_recommended_or_no_relevant_items(undefined, value):
+def test_users_without_recommended_or_relevant_items_follow_the_rule(undefined, value):
     predictions = [
         Prediction("none recommended", "a", 4.0, 3.0, {}),
         Prediction("none recommended", "b", 2.0, 1.0, {}),
@@ -80,8 +80,8 @@ def test_users_with_no_recommended_or_no_relevant_items(undefined, value):
 # Cut-offs
 
 
-def test_cutoffs_up_to_the_number_of_rows_and_beyond():
-    """Metrics can be requested at the number of rows, although recall is then always 1."""
+def test_cutoffs_beyond_the_number_of_rows_cause_a_warning():
+    """Cut at the number of rows, where recall is always 1, and beyond it."""
     pairs = rm.Pairs.of([1, 0, 1], [3, 2, 1])
     assert means(pairs, "recall@3 precision@3 hit@3 tprecision@3") == {
         "recall@3": 1.0,
@@ -101,7 +101,7 @@ def test_cutoffs_up_to_the_number_of_rows_and_beyond():
         }
 
 
-def test_warning_about_deep_cutoffs_of_streams_and_conventions():
+def test_deep_cutoffs_cause_a_warning_in_streams_and_conventions():
     relevance, scores, queries = [0, 0, 1, 0, 1, 0, 1], [2, 3, 5, 1, 3, 5, 2], [0, 0, 0, 1, 1, 1, 1]
     pairs = rm.Pairs.of(relevance, scores, queries)
     [right] = means(pairs, "ndcg").values()
@@ -122,7 +122,7 @@ def test_warning_about_deep_cutoffs_of_streams_and_conventions():
         assert result.mean()[metric] == streamed.mean()[metric] == pytest.approx(right, rel=1e-15)
 
 
-def test_users_with_fewer_rows_than_the_cutoff():
+def test_users_with_fewer_rows_than_the_cutoff_are_counted():
     pairs = rm.Pairs.of([1, 0, 0, 1, 0], [1, 2, 3, 2, 1], groups=["a", "a", "a", "b", "b"])
     result = rm.evaluate(pairs, metrics="precision@3 recall@3")
     np.testing.assert_allclose(result["precision@3"], [1 / 3, 1 / 3])
@@ -130,10 +130,10 @@ def test_users_with_fewer_rows_than_the_cutoff():
     assert "users with fewer rows than a cut-off (the missing places are misses): 1" in str(result)
 
 
-# What rows may contain
+# Contents of rows
 
 
-def test_the_order_of_rows_makes_no_difference():
+def test_order_of_rows_changes_nothing():
     rng = np.random.default_rng(0)
     n = 60
     frame = pl.DataFrame(
@@ -158,8 +158,8 @@ def test_the_order_of_rows_makes_no_difference():
         assert first.over_rows == shuffled.over_rows
 
 
-def test_the_order_of_rows_of_a_single_item_makes_no_difference():
-    """Rows with the same item and the same prediction are ordered by their ratings."""
+def test_order_of_repeated_rows_changes_nothing():
+    """Order rows with the same item and the same prediction by their ratings."""
     for rows in itertools.permutations([(5.0, 3.0), (1.0, 3.0), (5.0, 3.0), (1.0, 2.0)]):
         frame = pl.DataFrame(
             {"user": 1, "item": 7, "rating": [row[0] for row in rows]}
@@ -208,7 +208,7 @@ def test_repeated_rows_agree_with_lists_and_test(duplicates, repeated_test):
                 np.testing.assert_allclose(result[name], values, rtol=1e-12, err_msg=name)
 
 
-def test_warning_if_repeated_rows_are_merged():
+def test_merging_repeated_rows_causes_a_warning():
     message = (
         r"^1 of 4 rows of Pairs repeat a pair of user and item \(the first: user 1 and item 7\)"
     )
@@ -258,7 +258,7 @@ def test_conventions_may_treat_every_row_as_a_separate_item():
 
 
 @pytest.mark.filterwarnings("ignore:.*repeat")
-def test_a_threshold_of_repeated_ratings_needs_a_rule():
+def test_threshold_for_repeated_ratings_needs_a_rule():
     columns = {"user": [1] * 4, "item": [7, 7, 8, 9], "score": [3, 2, 1, 0]}
     frame = pl.DataFrame({**columns, "rating": [2.0, 2.0, 5.0, 1.0]})
     for options, rules in (({"threshold": 4}, {}), ({}, {"relevant_from": 4})):
@@ -291,7 +291,7 @@ def test_minus_infinity_is_not_a_candidate():
     assert ranked.n_candidates.tolist() == [4]
 
 
-def test_rows_without_truth_are_left_out_and_counted():
+def test_rows_without_a_label_are_left_out_and_counted():
     rows = [
         Prediction("u", 1, 4, 3.9, {}),
         Prediction("u", 2, None, 5.0, {}),
@@ -329,18 +329,18 @@ def test_missing_scores_follow_the_rule_for_nan(frame):
     assert (first["rr"][0], last["rr"][0]) == (1, 1)
     np.testing.assert_array_equal(first["rated_precision@1,2"][0], [1, 1])
     assert last.reasons["rated_precision@1"][0] == Reason.NOTHING_RECOMMENDED
-    # Metrics of errors ignore rows with missing predictions.
+    # Error metrics are undefined if a prediction is missing, whatever the rule.
     assert first.reasons["mae"][0] == last.reasons["mae"][0] == Reason.NAN_SCORE
 
 
-def test_infinite_scores():
+def test_infinite_scores_make_their_user_undefined():
     pairs = rm.Pairs.of([1, 0, 1, 0, 1], [math.inf, 1, -math.inf, 1, 0], groups=[0, 0, 1, 1, 1])
     result = rm.evaluate(pairs, metrics="rr")
     assert result.reasons["rr"].tolist() == [Reason.INFINITE_SCORE, Reason.DEFINED]
     assert result["rr"][1] == 1 / 2
 
 
-def test_constant_scores():
+def test_constant_scores_are_undefined_by_default():
     pairs = rm.Pairs.of([1, 0, 0], [2, 2, 2])
     assert rm.evaluate(pairs, metrics="rr").reasons["rr"] == Reason.CONSTANT_SCORES
     assert means(pairs, "rr", constant_scores="ties")["rr"] == pytest.approx(11 / 18)
@@ -370,10 +370,10 @@ def test_equal_scores_follow_the_tie_rule(ties):
     assert 1 / 4 <= rr <= 1 / 2
 
 
-# What is relevant
+# Relevance
 
 
-def test_relevant_above_0_by_default():
+def test_labels_above_zero_are_relevant_by_default():
     pairs = rm.Pairs.of([-1, 0.5, 1, 0], [4, 3, 2, 1])
     result = rm.evaluate(pairs, metrics="rr ndcg@3")
     assert result.n_relevant.tolist() == [2]
@@ -385,7 +385,7 @@ def test_relevant_above_0_by_default():
     ]
 
 
-def test_thresholds():
+def test_threshold_determines_recommended_and_relevant_items():
     frame = pl.DataFrame(
         {
             "user": ["a"] * 4 + ["b"] * 4,
@@ -414,8 +414,8 @@ def test_thresholds():
         evaluate(threshold=math.nan)
 
 
-def test_surprise_predictions():
-    """Values match the code in Surprise's FAQ, with a threshold of 3.5 and 0 for undefined ones."""
+def test_values_match_the_code_in_the_faq_of_surprise():
+    """Use the FAQ's threshold of 3.5, and 0 where a value is undefined."""
     rng = np.random.default_rng(5)
     predictions = [
         Prediction(str(user), str(item), float(rng.integers(1, 6)), float(est), {})
@@ -445,8 +445,8 @@ def test_surprise_predictions():
 
 
 @pytest.mark.parametrize("ties", ["expected", "optimistic", "pessimistic"])
-def test_tied_predictions(ties):
-    """The value with tied predictions is the mean over all orders of the tied rows."""
+def test_tied_predictions_average_over_all_orders(ties):
+    """Compare with the mean, maximum or minimum over all orders of the tied rows."""
     est, true = np.array([4, 4, 4, 4, 3, 3]), np.array([5, 1, 4, 1, 5, 1])
     precision, recall = [], []
     for order in itertools.permutations(range(6)):
@@ -465,7 +465,7 @@ def test_tied_predictions(ties):
 # Frames
 
 
-def test_frames(frame):
+def test_pairs_are_read_from_any_frame(frame):
     data = {
         "user_id": ["b", "a", "b", "a", "b"],
         "movieId": [2, 2, 1, 1, 3],
@@ -486,7 +486,7 @@ def test_frames(frame):
     )
 
 
-def test_columns_by_name_and_booleans(frame):
+def test_columns_can_be_named_and_hold_booleans(frame):
     data = {"q": [1, 1], "a": [0.5, 0.7], "b": [True, False], "c": [True, True]}
     pairs = rm.Pairs(frame(data), user="q", score="a", relevance="b")
     assert means(pairs, "rr") == {"rr": 0.5}
@@ -522,7 +522,7 @@ def test_columns_by_name_and_booleans(frame):
         ("user item score", {"score": False}, rm.InputTypeError, "score= must be the name"),
     ],
 )
-def test_recognised_columns(names, options, error, message):
+def test_columns_are_recognised_by_their_names(names, options, error, message):
     frame = pl.DataFrame({name: [1] for name in names.split()})
     if error is None:
         rm.Pairs(frame, **options)
@@ -555,7 +555,7 @@ def test_recognised_columns(names, options, error, message):
         ),
     ],
 )
-def test_arguments_that_do_not_match(make, error, message):
+def test_mismatched_arguments_are_refused(make, error, message):
     with pytest.raises(error, match=message):
         make()
 
@@ -563,14 +563,14 @@ def test_arguments_that_do_not_match(make, error, message):
 # With test and train
 
 
-def test_the_truth_comes_from_either_the_pairs_or_test():
+def test_labels_come_from_either_the_pairs_or_test():
     frame = pl.DataFrame({"user": [1, 1], "item": [1, 2], "score": [1, 2], "relevance": [1, 0]})
     with pytest.raises(rm.InputError, match=r"test was passed, but .* contains the truth"):
         rm.evaluate(rm.Pairs(frame), {1: [1]})
-    bare = rm.Pairs(frame, relevance=False)
-    assert rm.evaluate(bare, {1: [1]}, metrics="rr")["rr"] == [1 / 2]
+    unlabelled = rm.Pairs(frame, relevance=False)
+    assert rm.evaluate(unlabelled, {1: [1]}, metrics="rr")["rr"] == [1 / 2]
     with pytest.raises(rm.InputError, match="There is no test, and the source"):
-        rm.evaluate(bare)
+        rm.evaluate(unlabelled)
     with pytest.raises(rm.InputError, match="There is no test"):
         rm.evaluate(rm.Scores(np.eye(2)))
 
@@ -593,11 +593,11 @@ def test_train_items_are_not_candidates():
         rm.evaluate(rm.Pairs(frame, item=False), train={"a": [1]})
 
 
-def test_items_outside_the_candidates_are_misses():
+def test_relevant_items_outside_the_candidates_count_as_misses():
     frame = pl.DataFrame({"user": [1, 1, 2], "item": [1, 2, 1], "score": [1, 2, 3]})
     result = rm.evaluate(rm.Pairs(frame), {1: [1, 7], 3: [1], 2: [2]}, metrics="recall@2 rr")
-    assert result.counts["relevant_not_candidates"] == 1  # an item of user 2
-    assert result.counts["relevant_unranked"] == 1  # this is item 7
+    assert result.counts["relevant_not_candidates"] == 1  # the item of user 2
+    assert result.counts["relevant_unranked"] == 1  # item 7
     assert result.counts["users_unknown"] == 1
     np.testing.assert_array_equal(result["rr"], [1 / 2, np.nan, 0])  # user 2 has too few candidates
     assert result["recall@2"][0] == 1 / 2
@@ -606,8 +606,8 @@ def test_items_outside_the_candidates_are_misses():
         rm.evaluate(rm.Pairs(repeated), {1: [1]})
 
 
-def test_ratings_of_candidates():
-    """Items outside the candidates have no error and are never recommended, but stay relevant."""
+def test_rating_metrics_read_only_candidates():
+    """Items that are not candidates have no error and are never recommended, but stay relevant."""
     frame = pl.DataFrame(EXAMPLE)
     metrics = "rated_precision@2 rated_recall@2 mae fcp rr"
     for options in ({"exclude": ["5", "7"]}, {"candidates": ["10", "2", "2b", "1"]}):
@@ -625,7 +625,7 @@ def test_ratings_of_candidates():
         rm.evaluate(rm.Pairs(frame, item=False, threshold=3.5), metrics="rr", exclude=["5"])
 
 
-def test_sampled_candidates():
+def test_sampled_candidates_agree_with_scores():
     rng = np.random.default_rng(6)
     shape = (20, 30)
     scores = rng.random(shape)
@@ -666,8 +666,8 @@ def test_rating_metrics_need_a_source_with_ratings(metric):
             rm.evaluate(source, test, metrics=f"ndcg@1 {metric}{cutoff}")
 
 
-def test_pairs_of_some_users_only_read_named_columns():
-    """The caller names all columns; others are ignored, even if they have common names."""
+def test_of_some_users_reads_only_named_columns():
+    """Ignore columns that the caller does not name, even if their names are common."""
     frame = pl.DataFrame(EXAMPLE).with_columns(relevance=pl.lit(7.0), weight=pl.lit(1.0))
     columns = {"user": "user", "item": "item", "score": "prediction", "rating": "rating"}
     result = rm.Pairs.of_some_users(frame, **columns, threshold=3.5)
@@ -677,14 +677,14 @@ def test_pairs_of_some_users_only_read_named_columns():
 
 
 @pytest.mark.parametrize(("nan_scores", "expected"), [("first", 1), ("last", 1 / 3)])
-def test_nan_is_ranked_by_the_rule(nan_scores, expected):
+def test_nan_scores_are_ranked_by_their_rule(nan_scores, expected):
     pairs = rm.Pairs.of([0, 1, 0], [1.0, np.nan, 2.0])
     result = rm.evaluate(pairs, metrics="rr", nan_scores=nan_scores)
     assert result["rr"].tolist() == [pytest.approx(expected)]
 
 
-def test_train_does_not_apply_to_the_row_after_one_left_out():
-    """Ann's item d is in train, which must not affect Bob's rows after a row is left out."""
+def test_train_applies_to_the_right_rows_if_a_row_is_left_out():
+    """Put Ann's item d in train, and leave out a row; Bob's row of item d must remain."""
     columns = {"user": ["ann"] * 3 + ["bob"] * 3, "item": list("acdbcd")}
     frame = pl.DataFrame(
         {**columns, "score": [3.0, 1, 2, 5, 4, 3], "relevance": [1, 0, 0, 0, 1, 0]}
@@ -708,9 +708,9 @@ def test_repeated_rows_of_pairs_without_labels_follow_the_rule_for_test():
         rm.evaluate(labelled, metrics="rr", repeated_test="joined")
 
 
-def test_thresholds_of_users_are_subtracted():
-    """The thresholds are the means of the users' ratings: 3.5 for user a, and 3.75 for user b."""
-    of_user = pl.col("rating").mean().over("user")
+def test_thresholds_per_user_can_be_subtracted_first():
+    """Subtract each user's mean rating: 3.5 for user a, and 3.75 for user b."""
+    mean_of_user = pl.col("rating").mean().over("user")
     frame = pl.DataFrame(
         {
             "user": ["a"] * 4 + ["b"] * 4,
@@ -718,19 +718,19 @@ def test_thresholds_of_users_are_subtracted():
             "rating": [5, 4, 3, 2, 5, 4, 3, 3],
             "est": [4.5, 4.0, 3.8, 1.0, 3.0, 3.9, 2.0, 1.0],
         }
-    ).with_columns(pl.col("rating") - of_user, pl.col("est") - of_user)
+    ).with_columns(pl.col("rating") - mean_of_user, pl.col("est") - mean_of_user)
     values = means(rm.Pairs(frame, threshold=0), "rated_precision@4 rated_recall@4")
     assert values == {"rated_precision@4": (2 / 3 + 1) / 2, "rated_recall@4": (1 + 1 / 2) / 2}
 
 
-def test_description_states_what_is_relevant():
+def test_description_states_the_threshold():
     columns = {"user": ["ann", "bob"], "item": ["x", "x"], "rating": [1, 2], "score": [1, 2]}
     pairs = rm.Pairs(pl.DataFrame(columns), threshold=2)
     assert pairs.describe().endswith("1 items, true ratings, relevant from 2")
 
 
-def test_low_scores_are_not_hits():
-    """`score_above` turns hits with low scores into misses, wherever their rows are."""
+def test_low_scores_count_as_misses():
+    """Turn hits with low scores into misses through `score_above`, for rows in any order."""
     columns = {"user": ["ann"] * 3, "item": list("xyz"), "score": [0.5, 3.0, 2.0]}
     frame = pl.DataFrame(columns)
     for above, expected in ((0, 2 / 2), (1, 1 / 2), (2.5, 0)):
@@ -743,7 +743,7 @@ def test_low_scores_are_not_hits():
         assert result["recall@3"].tolist() == [expected]
 
 
-def test_group_sizes_as_in_lightgbm() -> None:
+def test_group_sizes_are_read_like_those_of_lightgbm() -> None:
     label, score = [1, 0, 1, 0, 1], [0.1, 0.9, 0.5, 0.4, 0.3]
     sized = rm.Pairs.of(label, score, sizes=[2, 0, 3])
     result = rm.evaluate(sized, metrics="rr")
@@ -757,7 +757,7 @@ def test_group_sizes_as_in_lightgbm() -> None:
         rm.Pairs.of(label, score, [0, 0, 1, 1, 1], sizes=[2, 3])
 
 
-def test_scores_that_are_all_nan_may_give_a_mean_of_nan() -> None:
+def test_mean_is_nan_if_all_scores_are_nan_and_the_rule_allows_it() -> None:
     all_nan = np.full((2, 3), np.nan)
     pairs = rm.Pairs.of([1, 0, 1, 0], [np.nan] * 4, [0, 0, 1, 1])
     for source, test in ((rm.Scores(all_nan), np.eye(2, 3)), (pairs, None)):

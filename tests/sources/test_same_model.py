@@ -1,4 +1,4 @@
-"""The same model through every kind of source gives the same values."""
+"""Tests that every kind of source gives the same values for the same model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def problems(draw):
 
 
 def narrowed(draw_from, shape):
-    """Return options of `evaluate` that leave out some items, for all users or for each user."""
+    """Return options of `evaluate` that leave out items for all users or for each user, or none."""
     items = list(range(shape[1]))
     kind = draw_from.choice(["all", "whitelist", "sets", "exclude"])
     if kind == "whitelist":
@@ -61,7 +61,7 @@ def test_all_sources_agree(ties, problem, random):
             source, test, train=train, metrics=metrics, ties=ties, **options, **further_options
         )
 
-    # Pairs reject cut-offs beyond the number of candidates.
+    # Cut-offs beyond the rows of every user in `Pairs` cause a warning.
     deepest = evaluate(rm.Scores(scores, **ids), "rr").n_candidates.max()
     metrics = []
     ranking_metrics = reading("ranks", side=False)
@@ -81,11 +81,15 @@ def test_all_sources_agree(ties, problem, random):
 
 
 def assert_same(result, expected, rule_5_off=False, more_judged=False):
-    """Assert equal values. Only Pairs define values if all candidates are within the cut-off."""
+    """Assert equal values, apart from rule 5 and bpref if the options say so.
+
+    Rule 5 makes values undefined if all candidates are within the cut-off. It does not apply to
+    `Pairs`. bpref counts judged irrelevant items, so it differs if more items are judged.
+    """
     for name in ("n_candidates", "n_excluded", "n_relevant"):
         np.testing.assert_array_equal(getattr(result, name), getattr(expected, name), name)
     for name, values in expected.values.items():
-        if more_judged and name == "bpref":  # bpref counts judged irrelevant items
+        if more_judged and name == "bpref":
             continue
         compared_users = np.ones(len(values), bool)
         if rule_5_off:

@@ -1,4 +1,4 @@
-"""A custom source can score a sparse matrix, some users at a time."""
+"""Tests of a custom source that scores a sparse matrix in batches of users."""
 
 import numpy as np
 import pytest
@@ -38,12 +38,12 @@ class SparseScores(ScoredInBatches):
 
 
 def stored(scores):
-    """Return the scores above -inf, including 0, as a sparse matrix."""
+    """Return a sparse matrix that stores every score above -inf, including zeros."""
     cells = np.nonzero(scores > -np.inf)
     return sparse.coo_array((scores[cells], cells), shape=scores.shape)
 
 
-def test_the_laws_of_sources_hold():
+def test_sparse_scores_obey_the_laws_of_sources():
     check_source(
         lambda scores, users, items: SparseScores(stored(scores), user_ids=users, item_ids=items)
     )

@@ -1,4 +1,4 @@
-"""`Scores`, as a matrix or a function, gives the same results as `Factors` of the same model."""
+"""Tests of `rm.Scores`, which must agree with `rm.Factors` for the same model."""
 
 import functools
 import re
@@ -51,7 +51,7 @@ def test_matrix_function_and_factors_agree(case, dtype):
     )
 
 
-def test_ids_in_any_order(case):
+def test_order_of_ids_changes_nothing(case):
     users, items, test, options = case
     rng = np.random.default_rng(1)
     row, column = rng.permutation(50), rng.permutation(400)
@@ -86,14 +86,14 @@ def test_relevant_item_outside_the_candidates_is_a_miss():
 @pytest.mark.parametrize(
     ("nan_scores", "expected"), [("undefined", np.nan), ("first", 0.5), ("last", 1.0)]
 )
-def test_nan_scores(nan_scores, expected):
+def test_nan_scores_follow_their_rule(nan_scores, expected):
     scores = np.array([[np.nan, 2.0, 1.0], [3.0, 2.0, 1.0]])
     test = np.array([[0, 1, 0], [1, 0, 0]])
     result = rm.evaluate(rm.Scores(scores), test, metrics="rr", nan_scores=nan_scores)
     np.testing.assert_array_equal(result["rr"], [expected, 1.0])
 
 
-def test_plus_infinity_is_undefined():
+def test_plus_infinity_makes_its_user_undefined():
     scores = np.array([[np.inf, 2.0, 1.0], [3.0, 2.0, 1.0]])
     result = rm.evaluate(rm.Scores(scores), np.eye(2, 3), metrics="rr")
     np.testing.assert_array_equal(result["rr"], [np.nan, 0.5])
@@ -118,7 +118,7 @@ def test_one_thread_calls_the_function_in_the_order_of_the_users(monkeypatch, th
     assert threading.get_ident() not in callers
 
 
-def test_batches_are_bounded_in_memory(monkeypatch):
+def test_size_of_batches_is_limited_by_memory(monkeypatch):
     monkeypatch.setattr(scores, "FUNCTION_BYTES", 8 * 20 * 7)
     sizes = []
 
@@ -132,7 +132,7 @@ def test_batches_are_bounded_in_memory(monkeypatch):
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8])
-def test_scores_in_a_file_are_read_some_rows_at_a_time(tmp_path, monkeypatch, dtype, order):
+def test_scores_in_a_file_are_read_in_batches_of_rows(tmp_path, monkeypatch, dtype, order):
     monkeypatch.setattr(_score_batches, "USERS_PER_BATCH", 7)
     matrix = np.random.default_rng(3).integers(-9, 10, (50, 200)).astype(dtype)
     path = tmp_path / "scores.npy"
@@ -150,7 +150,7 @@ def test_scores_in_a_file_are_read_some_rows_at_a_time(tmp_path, monkeypatch, dt
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_the_next_batch_is_scored_while_the_last_one_is_ranked(monkeypatch, threads):
+def test_next_batch_is_scored_while_the_last_one_is_ranked(monkeypatch, threads):
     monkeypatch.setattr(_score_batches, "USERS_PER_BATCH", 5)
     called, count = threading.Event(), _score_batches.RankWork.count
 
@@ -169,7 +169,7 @@ def test_the_next_batch_is_scored_while_the_last_one_is_ranked(monkeypatch, thre
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_function_is_only_one_batch_ahead(monkeypatch, threads):
+def test_function_is_never_more_than_one_batch_ahead(monkeypatch, threads):
     monkeypatch.setattr(_score_batches, "USERS_PER_BATCH", 2)
     batches_scored, batches_counted, ahead, count = [], [], [], _score_batches.RankWork.count
 
@@ -191,7 +191,7 @@ def test_function_is_only_one_batch_ahead(monkeypatch, threads):
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_a_function_may_use_one_buffer_for_all_batches(case, monkeypatch, threads):
+def test_function_may_use_one_buffer_for_all_batches(case, monkeypatch, threads):
     monkeypatch.setattr(_score_batches, "USERS_PER_BATCH", 7)
     users, items, test, options = case
     scores = users @ items.T
@@ -222,7 +222,7 @@ def test_no_thread_outlives_a_failure(monkeypatch):
     assert threading.active_count() == before
 
 
-def test_an_interrupt_in_the_function_is_raised():
+def test_interrupt_in_the_function_is_raised():
     def function(rows):
         raise KeyboardInterrupt
 
@@ -230,7 +230,7 @@ def test_an_interrupt_in_the_function_is_raised():
         rm.evaluate(rm.Scores(function, n_users=3, n_items=4), np.eye(3, 4))
 
 
-def test_memory_mapped_matrix(case, tmp_path):
+def test_memory_mapped_matrix_is_used_in_place(case, tmp_path):
     users, items, test, options = case
     scores = users @ items.T
     np.save(tmp_path / "scores.npy", scores)
@@ -254,7 +254,7 @@ def test_masked_entries_are_not_candidates(case):
 
 
 @pytest.mark.parametrize("dtype", ["f2", "i1", "u4", "?", ">f4"])
-def test_every_dtype_of_numbers(dtype):
+def test_scores_may_have_any_dtype_of_numbers(dtype):
     scores = np.random.default_rng(3).integers(0, 2, (20, 30)).astype(dtype)
     test = np.random.default_rng(4).random((20, 30)) < 0.1
     expected = rm.evaluate(rm.Scores(scores.astype(np.float64)), test, metrics=ALL)
@@ -263,7 +263,7 @@ def test_every_dtype_of_numbers(dtype):
     assert_same(rm.evaluate(function, test, metrics=ALL), expected)
 
 
-def test_messages():
+def test_invalid_scores_are_refused():
     test = np.eye(3, 4)
 
     def failing(rows):
@@ -309,7 +309,7 @@ def test_messages():
         ([10, 20, 30, 40, 50], [30], "the user 30 (user row 2)"),
     ],
 )
-def test_errors_in_a_functions_scores_name_the_users(ids, scores, named_users):
+def test_errors_in_scores_of_a_function_name_the_users(ids, scores, named_users):
     def failing(rows):
         return {"my": "model"}["other"]
 
@@ -383,7 +383,7 @@ def test_interrupted_ranking_waits_for_the_function_and_does_not_call_it_again()
     assert calls == [0]
 
 
-def test_memory_of_scores():
+def test_memory_is_known_for_a_matrix_but_not_for_a_function():
     assert rm.Scores(np.ones((2, 3), np.float32)).facts.n_bytes == 24
     assert (
         rm.Scores(lambda rows: np.ones((len(rows), 3)), n_users=2, n_items=3).facts.n_bytes is None
@@ -416,6 +416,6 @@ class Named(Plain):
         (Plain().__call__, "Plain.__call__"),
     ],
 )
-def test_description_of_a_function_has_no_address(function, expected):
+def test_description_of_a_function_contains_no_address(function, expected):
     source = rm.Scores(function, n_users=1, n_items=2)
     assert source.describe() == f"Scores: {expected}, 1 users x 2 items"

@@ -1,4 +1,4 @@
-"""The lists of every source agree with the ranks of its judged items."""
+"""Tests that the lists of every source agree with the ranks of its judged items."""
 
 import numpy as np
 import polars as pl
@@ -19,7 +19,10 @@ RULES = ["expected", "optimistic", "pessimistic", "item", "item_desc", "random"]
 
 
 class Case:
-    """Scores with few distinct values, and test and train with ids in random order."""
+    """Scores with few distinct values, and test and train with ids in random order.
+
+    `special` mixes NaN and infinite scores into the matrix; `constant` makes all scores equal.
+    """
 
     def __init__(self, seed, *, special=False, constant=False):
         rng = np.random.default_rng(seed)
@@ -29,8 +32,10 @@ class Case:
         high = 1 if constant else int(rng.choice([2, 3, 50]))
         self.scores = rng.integers(0, high, shape).astype(rng.choice([np.float32, np.float64]))
         if special:
-            odd = rng.random(shape) < 0.15
-            self.scores[odd] = rng.choice([np.nan, np.nan, np.inf, -np.inf], int(odd.sum()))
+            is_special = rng.random(shape) < 0.15
+            self.scores[is_special] = rng.choice(
+                [np.nan, np.nan, np.inf, -np.inf], int(is_special.sum())
+            )
         self.user_ids = [f"user {i}" for i in rng.permutation(self.n_users + 1)[: self.n_users]]
         self.item_ids = [f"item {i}" for i in rng.permutation(self.n_items)]
         users = [f"user {i}" for i in range(self.n_users + 1)]
@@ -148,7 +153,7 @@ def test_judged_items_are_listed_at_their_ranks(ties, seed, k, data):
     seed=st.integers(0, 2**32),
     k=st.sampled_from([1, 3, 20]),
 )
-def test_nan_and_infinite_scores(ties, nan_scores, seed, k):
+def test_lists_with_nan_and_infinite_scores_agree_with_ranks(ties, nan_scores, seed, k):
     case = Case(seed, special=True)
     for source in case.sources().values():
         check_law(source, case.request(ties, nan_scores=nan_scores), k)
@@ -162,7 +167,7 @@ def test_nan_and_infinite_scores(ties, nan_scores, seed, k):
     value=st.sampled_from([np.nan, np.inf, -np.inf]),
     k=st.sampled_from([1, 3, 20]),
 )
-def test_factors_that_are_not_finite(nan_scores, seed, ties, sets, value, k):
+def test_lists_of_nonfinite_factors_agree_with_ranks(nan_scores, seed, ties, sets, value, k):
     case = Case(seed)
     items = np.round(case.rng.normal(size=(case.n_items, 2)))
     users = np.round(case.rng.normal(size=(case.n_users, 2)))
@@ -182,7 +187,7 @@ def test_factors_that_are_not_finite(nan_scores, seed, ties, sets, value, k):
 
 @given(seed=st.integers(0, 2**32), k=st.sampled_from([1, 3, 20]))
 @examples(0.5)
-def test_lists_match_sorting(seed, k):
+def test_lists_agree_with_sorting(seed, k):
     case = Case(seed)
     names, sources = sorted(case.item_ids), case.sources()
     train = {user: set(items) for user, items in case.train.items()}
@@ -226,7 +231,7 @@ def test_constant_scores_are_flagged(seed, sets):
 
 
 @pytest.mark.parametrize("ties", RULES)
-def test_threads_and_the_rest_of_test_change_nothing(ties):
+def test_threads_and_other_test_users_change_nothing(ties):
     rng = np.random.default_rng(0)
     scores = rng.integers(0, 4, (3000, 100)).astype(np.float32)
     eye = np.eye(100, dtype=np.float32)
@@ -236,16 +241,16 @@ def test_threads_and_the_rest_of_test_change_nothing(ties):
         test = rm.Interactions.of({user: [0, 7] for user in users})
         small_test = rm.Interactions.of({user: [0, 7] for user in users[::3]})
         protocol = rm.Protocol(ties=ties)
-        first, second, of_small_test = (
+        first, second, from_small_test = (
             source.top(Request(data, None, protocol, threads=threads, seed=3), 10)
             for data, threads in ((test, 1), (test, 3), (small_test, 1))
         )
         np.testing.assert_array_equal(first.items, second.items)
-        np.testing.assert_array_equal(first.items[::3], of_small_test.items)
+        np.testing.assert_array_equal(first.items[::3], from_small_test.items)
 
 
-def test_random_lists_are_drawn_evenly():
-    """All tied items are equally likely to come first, whether they are judged or not."""
+def test_random_orders_of_ties_are_equally_likely():
+    """Tie all items of each user, and judge two of them."""
     n_users, n_items = 6000, 6
     source = rm.Scores(np.zeros((n_users, n_items)))
     test = rm.Interactions.of(np.tile([1, 0, 0, 0, 1, 0], (n_users, 1)))
@@ -256,7 +261,7 @@ def test_random_lists_are_drawn_evenly():
         assert abs(share - 1 / n_items).max() < 0.02
 
 
-def test_lists_in_input_order():
+def test_tied_items_keep_their_input_order():
     lists = rm.Lists({"a": {"x": 1.0, "z": 2.0, "y": 1.0}, "b": {"w": 0.0}})
     request = Request(rm.Interactions.of({"a": ["y"]}), None, rm.Protocol(ties="input"))
     top = lists.top(request, 3)
@@ -264,7 +269,7 @@ def test_lists_in_input_order():
     check_law(lists, request, 3)
 
 
-def test_repeated_and_train_items_make_room():
+def test_lists_skip_repeated_and_train_items():
     lists = rm.Lists(np.array([[3, 3, 1, -1, 0, 2]]))
     request = Request(
         rm.Interactions.of(np.array([[0, 0, 1, 0]])), rm.Interactions.of(np.array([[0, 1, 0, 0]]))
@@ -275,7 +280,7 @@ def test_repeated_and_train_items_make_room():
     assert top.counts["list_train_items"] == 1
 
 
-def test_pairs_with_labels():
+def test_lists_of_labelled_pairs_agree_with_ranks():
     frame = {"user": ["a"] * 4, "item": [4, 3, 2, 1], "score": [1.0, 2.0, 1.0, 0.0]}
     pairs = rm.Pairs(pl.DataFrame({**frame, "relevance": [1, 0, 0, 1]}))
     for ties in RULES:
@@ -285,7 +290,7 @@ def test_pairs_with_labels():
     assert top.item_ids[top.items[0, 0]] == 3
 
 
-def test_source_without_lists_raises_an_error():
+def test_error_is_raised_if_a_source_has_no_lists():
     class Plain(Source):
         def rank(self, request):
             raise NotImplementedError
